@@ -1,0 +1,57 @@
+# Every target sets up what it needs in .venv and reuses it afterwards.
+PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,$(shell \
+  $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
+BIN := .venv/bin
+SOURCES := pyproject.toml setup.py src/isoroc/_kernels.pyx
+ASAN = $(shell $(CC) -print-file-name=libasan.so)
+
+.PHONY: demo test lint types tests sanitize bench dist clean
+
+demo: .venv/runs  ## forecasts in, calibrated forecasts and a verdict out
+	$(BIN)/python examples/demo.py
+
+test: lint types tests sanitize  ## everything that must hold before a commit lands
+
+lint: .venv/develops
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/develops
+	$(BIN)/mypy
+
+tests: .venv/develops
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
+
+sanitize: build/checked.stamp  ## the kernels with bounds checks, address and undefined sanitizers
+	LD_PRELOAD=$(ASAN) ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/checked-lib \
+	  $(BIN)/python -m pytest -q -p no:cacheprovider tests/test_kernels.py tests/growth
+
+bench: .venv/develops  ## speed against peers, as a table and as build/bench/speed.json
+	$(BIN)/pip install --quiet -r benchmarks/requirements.txt
+	$(BIN)/python benchmarks/speed.py
+
+dist: .venv/develops  ## source distribution, and a wheel built from it
+	$(BIN)/python -m build
+
+clean:
+	rm -rf .venv build dist src/*.egg-info src/isoroc/*.so .coverage
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+.venv/created:
+	$(if $(PYTHON),,$(error Python 3.11 or newer is needed; install it or run make PYTHON=path))
+	$(PYTHON) -m venv .venv
+	touch $@
+
+.venv/runs: .venv/created $(SOURCES)
+	$(BIN)/pip install --quiet -e .
+	touch $@
+
+.venv/develops: .venv/created $(SOURCES)
+	$(BIN)/pip install --quiet -e '.[dev]'
+	touch $@ .venv/runs
+
+build/checked.stamp: .venv/develops $(SOURCES) $(wildcard src/isoroc/*.py src/isoroc/*/*.py)
+	rm -rf build/checked-lib
+	ISOROC_CHECKED=1 $(BIN)/pip install --quiet --no-deps --no-build-isolation \
+	  --target build/checked-lib .
+	touch $@

@@ -1,0 +1,42 @@
+"""The compiled kernels; everything else about the package is in pyproject.toml."""
+
+import os
+import sys
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+# ISOROC_CHECKED=1 builds the kernels with bounds checks and the compiler's sanitizers, in a
+# build folder of their own: `make sanitize` tests them once in that form.
+CHECKED = os.environ.get("ISOROC_CHECKED") == "1"
+
+if CHECKED:
+    compile_args = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-omit-frame-pointer"]
+    compile_args += ["-fno-sanitize-recover=undefined"]
+    link_args = ["-fsanitize=address,undefined"]
+elif sys.platform == "win32":
+    compile_args, link_args = ["/O2", "/W3"], []
+else:
+    compile_args, link_args = ["-O3", "-Wall", "-Wextra"], []
+
+setup(
+    ext_modules=cythonize(
+        Extension(
+            "isoroc._kernels",
+            ["src/isoroc/_kernels.pyx"],
+            extra_compile_args=compile_args,
+            extra_link_args=link_args,
+            define_macros=[("ISOROC_CHECKED", "1" if CHECKED else "0")],
+        ),
+        build_dir="build/checked-c" if CHECKED else "build/c",
+        compiler_directives={
+            "language_level": 3,
+            "boundscheck": CHECKED,
+            "initializedcheck": CHECKED,
+            "wraparound": False,
+            "cdivision": True,
+            "freethreading_compatible": True,
+        },
+    ),
+    options={"build": {"build_base": "build/checked"}} if CHECKED else {},
+)

@@ -1,0 +1,39 @@
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+CHECKED: Final[bool]
+
+def check_rows(P: NDArray[np.float64], tolerance: float, exact: float) -> tuple[int, bool]: ...
+def partition_scores(
+    scores: NDArray[np.float64], positive: NDArray[np.uint8]
+) -> tuple[NDArray[np.float64], int]: ...
+def merge_classes(
+    a: NDArray[np.float64],
+    wa: NDArray[np.float64],
+    b: NDArray[np.float64],
+    wb: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+def pool_adjacent_violators(
+    a: NDArray[np.float64],
+    wa: NDArray[np.float64],
+    b: NDArray[np.float64],
+    wb: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
+def best_cut(
+    cumulative: NDArray[np.float64],
+    start: int,
+    stop: int,
+    smoothing: NDArray[np.float64],
+    below: float,
+    above: float,
+    min_weight: float,
+) -> tuple[int, float]: ...
+def locate(cuts: NDArray[np.float64], scores: NDArray[np.float64]) -> NDArray[np.intp]: ...
+def route(
+    P: NDArray[np.float64],
+    thresholds: NDArray[np.float64],
+    children: NDArray[np.intp],
+    split_of_node: NDArray[np.intp],
+) -> NDArray[np.intp]: ...

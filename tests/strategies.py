@@ -1,0 +1,76 @@
+"""What the property tests draw from: data that real classifiers, and unkind users, produce."""
+
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+#: Weights whose sums are exact in floating point, so that order cannot matter.
+WEIGHTS = st.integers(1, 40).map(lambda k: k / 8)
+
+
+@st.composite
+def binary_data(draw, *, weighted=None, max_rows=40):
+    """Scores, labels of both classes, and weights or None."""
+    n = draw(st.integers(2, max_rows))
+    kind = draw(st.sampled_from(["grid", "tied", "real", "tiny", "close"]))
+    elements = {
+        "grid": st.integers(0, 1000).map(lambda k: k / 1000),
+        "tied": st.integers(0, 4).map(float),
+        "real": st.floats(-1e300, 1e300),
+        "tiny": st.integers(0, 60).map(lambda k: 10.0**-k),
+        "close": st.integers(0, 8).map(lambda k: 1 + k * np.finfo(float).eps),
+    }[kind]
+    scores = draw(hnp.arrays(np.float64, n, elements=elements))
+    y = draw(hnp.arrays(np.int64, n, elements=st.integers(0, 1)))
+    y[0], y[-1] = 0, 1
+    if weighted is None:
+        weighted = draw(st.booleans())
+    weights = draw(hnp.arrays(np.float64, n, elements=WEIGHTS)) if weighted else None
+    return scores, y, weights
+
+
+@st.composite
+def forecasts(draw, n_classes, *, max_rows=40):
+    """Rows on the simplex: lattice points with many ties, vertices, and smooth ones."""
+    n = draw(st.integers(1, max_rows))
+    if draw(st.booleans()):
+        parts = draw(hnp.arrays(np.int64, (n, n_classes), elements=st.integers(0, 4)))
+        parts[:, 0] += parts.sum(axis=1) == 0
+        return parts / parts.sum(axis=1, keepdims=True)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    return rng.dirichlet(np.full(n_classes, draw(st.sampled_from([0.1, 1.0, 5.0]))), size=n)
+
+
+def isotonic_oracle(scores, y, weights=None):
+    """Isotonic regression by its min-max formula in exact arithmetic, at each row."""
+    weights = np.ones(len(y)) if weights is None else weights
+    distinct = sorted(set(scores))
+    w0 = [sum(Fraction(w) for s, c, w in zip(scores, y, weights) if s == v and c == 0) for v in distinct]
+    w1 = [sum(Fraction(w) for s, c, w in zip(scores, y, weights) if s == v and c == 1) for v in distinct]
+    m = len(distinct)
+    mean = {}
+    for a in range(m):
+        t0 = t1 = Fraction(0)
+        for b in range(a, m):
+            t0, t1 = t0 + w0[b], t1 + w1[b]
+            mean[a, b] = t1 / (t0 + t1)
+    value = {
+        v: max(min(mean[a, b] for b in range(i, m)) for a in range(i + 1))
+        for i, v in enumerate(distinct)
+    }
+    return [value[s] for s in scores]
+
+
+def hull_oracle(points):
+    """Upper right convex hull of exact points, from (0, 1) to (1, 0), without collinear ones."""
+    hull = []
+    for p in sorted(set(points), key=lambda p: (p[0], -p[1])):
+        while len(hull) > 1:
+            (x1, y1), (x2, y2) = hull[-2], hull[-1]
+            if (x2 - x1) * (p[1] - y1) - (y2 - y1) * (p[0] - x1) < 0:
+                break
+            hull.pop()
+        hull.append(p)
+    return hull

@@ -1,0 +1,90 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import forecasts
+
+from isoroc.bins import BinTree
+from isoroc.simplex import regions
+
+
+@st.composite
+def trees(draw, n_classes=None):
+    """A tree grown at random on random points, as a growth procedure would leave it."""
+    K = n_classes or draw(st.integers(2, 5))
+    P = draw(forecasts(K, max_rows=60))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    Y = np.eye(K)[rng.integers(0, K, len(P))]
+    members = [np.arange(len(P))]
+    thresholds, children, split_nodes = [], [], []
+    for _ in range(draw(st.integers(0, 6))):
+        node = int(rng.integers(len(members)))
+        gamma = rng.dirichlet(np.ones(K))
+        region = regions(P[members[node]], gamma)
+        if node in split_nodes or len(np.unique(region)) < 2:
+            continue
+        split_nodes.append(node)
+        thresholds.append(gamma)
+        row = np.full(K, -1)
+        for k in np.unique(region):
+            row[k] = len(members)
+            members.append(members[node][region == k])
+        children.append(row)
+    return P, members, BinTree(
+        thresholds=np.reshape(thresholds, (-1, K)).astype(float),
+        children=np.reshape(children, (-1, K)).astype(np.intp),
+        split_nodes=np.array(split_nodes, dtype=np.intp),
+        class_weights=np.array([Y[m].sum(axis=0) for m in members]),
+    )
+
+
+@given(trees())
+def test_calibration_points_are_routed_to_the_bin_that_holds_them(drawn):
+    P, members, tree = drawn
+    bin_of = tree.bin_of(P)
+    for b, node in enumerate(tree.bins):
+        assert sorted(np.flatnonzero(bin_of == b)) == sorted(members[node])
+
+
+@given(trees())
+def test_every_point_of_the_simplex_lands_in_a_bin_with_data(drawn):
+    _, _, tree = drawn
+    rng = np.random.default_rng(0)
+    P = np.vstack([np.eye(tree.n_classes), rng.dirichlet(np.ones(tree.n_classes), 50)])
+    bin_of = tree.bin_of(P)
+    assert ((bin_of >= 0) & (bin_of < len(tree.bins))).all()
+    assert (tree.class_weights[tree.bins][bin_of].sum(axis=1) > 0).all()
+
+
+@given(trees())
+def test_stages_are_the_truncated_trees(drawn):
+    P, _, tree = drawn
+    bin_of = tree.bin_of(P)
+    stages = list(tree.stages())
+    assert len(stages) == tree.n_splits + 1
+    for m, node_of_bin in enumerate(stages):
+        short = tree.truncate(m)
+        assert short.bins[short.bin_of(P)].tolist() == node_of_bin[bin_of].tolist()
+        assert (short.split_of_node[short.bins] == -1).all()
+
+
+@given(trees())
+def test_values_are_smoothed_means(drawn):
+    _, _, tree = drawn
+    weight = tree.class_weights.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(tree.values() * weight, tree.class_weights)
+    prior = np.arange(1, tree.n_classes + 1) / np.arange(1, tree.n_classes + 1).sum()
+    smoothed = tree.values(2.0, prior)
+    np.testing.assert_allclose(smoothed * (weight + 2), tree.class_weights + 2 * prior)
+    np.testing.assert_allclose(smoothed.sum(axis=1), 1)
+    assert (tree.values(1.0) > 0).all()
+
+
+@given(trees())
+def test_gains_are_those_of_the_definition(drawn):
+    _, members, tree = drawn
+    mean = tree.class_weights / tree.class_weights.sum(axis=1, keepdims=True)
+    for s, gain in enumerate(tree.gains()):
+        parent = mean[tree.split_nodes[s]]
+        kept = tree.children[s][tree.children[s] >= 0]
+        expected = sum(len(members[c]) * np.abs(parent - mean[c]).sum() for c in kept)
+        np.testing.assert_allclose(gain, expected)

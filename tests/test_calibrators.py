@@ -1,0 +1,318 @@
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit, xlogy
+from scipy.stats import binomtest
+from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.isotonic import IsotonicRegression
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import check_is_fitted, validate_data
+from strategies import binary_data
+
+from isoroc import IRPCalibrator
+from isoroc.metrics import hull_auc, roc_convex_hull, symmetric_roc_curve
+
+
+def fit(data, **params):
+    scores, y, weights = data
+    return IRPCalibrator(**params).fit(scores, y, sample_weight=weights)
+
+
+def cross_entropy(y, q, weights):
+    return -np.average(xlogy(y, q) + xlogy(1 - y, 1 - q), weights=weights)
+
+
+@given(binary_data())
+def test_same_values_as_scikit_learn(data):
+    scores, y, weights = data
+    # scikit-learn takes scores closer than 1e-15 for ties; ranks keep ours and its ties alike.
+    ranks = np.unique(scores, return_inverse=True)[1].astype(float)
+    expected = IsotonicRegression().fit(ranks, y, sample_weight=weights).predict(ranks)
+    value = fit((ranks, y, weights), pseudocount=0).predict_proba(ranks)[:, 1]
+    np.testing.assert_allclose(value, expected, atol=1e-12)
+    np.testing.assert_array_equal(fit(data, pseudocount=0).predict_proba(scores)[:, 1], value)
+
+
+@given(binary_data(), st.data())
+def test_no_monotone_map_has_a_lower_cross_entropy(data, rest):
+    scores, y, weights = data
+    ours = cross_entropy(y, fit(data, pseudocount=0).predict_proba(scores)[:, 1], weights)
+    distinct, place = np.unique(scores, return_inverse=True)
+    rival = rest.draw(st.lists(st.floats(0, 1), min_size=len(distinct), max_size=len(distinct)))
+    with np.errstate(divide="ignore"):
+        assert ours <= cross_entropy(y, np.sort(rival)[place], weights) + 1e-12
+
+
+@given(binary_data())
+def test_zero_calibration_error_on_the_calibration_set(data):
+    scores, y, weights = data
+    q = fit(data, pseudocount=0).predict_proba(scores)[:, 1]
+    w = np.ones(len(y)) if weights is None else weights
+    for value in np.unique(q):
+        rows = q == value
+        np.testing.assert_allclose(np.average(y[rows], weights=w[rows]), value, atol=1e-12)
+
+
+@given(binary_data())
+def test_roc_after_is_the_convex_hull_of_roc_before(data):
+    scores, y, weights = data
+    q = fit(data, pseudocount=0).predict_proba(scores)
+    after = symmetric_roc_curve(y, q, sample_weight=weights)
+    hull = roc_convex_hull(y, scores, sample_weight=weights)
+    np.testing.assert_allclose(after.p0, hull.p0, atol=1e-12)
+    np.testing.assert_allclose(after.p1, hull.p1, atol=1e-12)
+
+
+@given(binary_data(), st.floats(0, 20), st.floats(0.01, 0.99))
+def test_probabilities_are_monotone_and_sum_to_one(data, pseudocount, prior):
+    scores, _, _ = data
+    cal = fit(data, pseudocount=pseudocount, prior=[1 - prior, prior])
+    grid = np.sort(np.concatenate([scores, scores * 0.99, [-1e308, 0, 1e308]]))
+    Q = cal.predict_proba(grid)
+    np.testing.assert_allclose(Q.sum(axis=1), 1, rtol=1e-15)
+    assert (np.diff(Q[:, 1]) >= 0).all()
+    if pseudocount > 1e-6:
+        assert ((Q > 0) & (Q < 1)).all()
+
+
+@given(binary_data(), st.floats(0, 20))
+def test_certificates_verify(data, pseudocount):
+    scores, _, _ = data
+    cal = fit(data, pseudocount=pseudocount)
+    certificate = cal.certificate_
+    assert certificate.verify(cal.tree_, cal.tree_.values(pseudocount)[cal.tree_.bins], scores)
+    assert (certificate.slack > 0).all()
+    # The thresholds on the calibrated side tell the calibrated forecasts apart.
+    q = cal.predict_proba(scores)[:, 1]
+    for before, after in zip(
+        certificate.thresholds[:, 1], certificate.calibrated_thresholds[:, 1], strict=True
+    ):
+        assert ((scores > before) == (q > after)).all()
+
+
+@given(binary_data(weighted=False), st.data())
+def test_weight_two_is_the_row_twice_and_weight_zero_no_row(data, rest):
+    scores, y, _ = data
+    counts = np.array(rest.draw(st.lists(st.integers(0, 3), min_size=len(y), max_size=len(y))))
+    counts[0] = counts[-1] = 1
+    weighted = IRPCalibrator().fit(scores, y, sample_weight=counts)
+    repeated = IRPCalibrator().fit(np.repeat(scores, counts), np.repeat(y, counts))
+    np.testing.assert_array_equal(weighted.tree_.thresholds, repeated.tree_.thresholds)
+    np.testing.assert_array_equal(weighted.tree_.class_weights, repeated.tree_.class_weights)
+
+
+@given(binary_data(), st.randoms(use_true_random=False))
+def test_row_order_does_not_matter(data, random):
+    scores, y, weights = data
+    order = list(range(len(y)))
+    random.shuffle(order)
+    shuffled = (scores[order], y[order], None if weights is None else weights[order])
+    np.testing.assert_array_equal(
+        fit(data).predict_proba(scores), fit(shuffled).predict_proba(scores)
+    )
+
+
+@given(binary_data(), st.floats(0, 5))
+def test_stages_are_nested_and_end_at_the_fit(data, pseudocount):
+    scores, y, weights = data
+    cal = fit(data, pseudocount=pseudocount)
+    stages = list(cal.staged_predict_proba(scores))
+    path = cal.path_
+    assert len(stages) == path.n_rows == cal.n_bins_
+    np.testing.assert_array_equal(stages[-1], cal.predict_proba(scores))
+    for m, Q in enumerate(stages, start=1):
+        assert len(np.unique(Q[:, 1])) == m == path["n_bins"][m - 1]
+        truncated = fit(data, pseudocount=pseudocount, max_bins=m)
+        np.testing.assert_array_equal(truncated.predict_proba(scores), Q)
+        np.testing.assert_allclose(
+            path["cross_entropy"][m - 1], cross_entropy(y, Q[:, 1], weights), atol=1e-12
+        )
+    for coarse, fine in zip(stages[:-1], stages[1:], strict=True):
+        pairs = {(c, f) for c, f in zip(coarse[:, 1], fine[:, 1], strict=True)}
+        assert len(pairs) == len({f for _, f in pairs})  # each fine bin in one coarse bin
+
+
+@given(binary_data())
+def test_the_table_of_bins_describes_the_rows_in_them(data):
+    scores, y, weights = data
+    cal = fit(data)
+    table, bin_of = cal.bins_, cal.apply(scores)
+    w = np.ones(len(y)) if weights is None else weights
+    for b in range(cal.n_bins_):
+        rows = bin_of == b
+        assert (scores[rows] > table["lower"][b]).all()
+        assert (scores[rows] <= table["upper"][b]).all()
+        assert table["weight"][b] == w[rows].sum()
+        np.testing.assert_allclose(table["rate"][b], np.average(y[rows], weights=w[rows]))
+        assert table["rate_low"][b] <= table["rate"][b] + 1e-12
+        assert table["rate_high"][b] >= table["rate"][b] - 1e-12
+    np.testing.assert_array_equal(table["value"][bin_of], cal.predict_proba(scores)[:, 1])
+
+
+def test_bin_intervals_are_wilsons():
+    y = np.r_[np.zeros(17), np.ones(3), np.ones(30)].astype(int)
+    cal = IRPCalibrator().fit(np.r_[np.zeros(20), np.ones(30)], y)
+    for k, n, low, high in zip([3, 30], [20, 30], *(cal.bins_[c] for c in ("rate_low", "rate_high")), strict=True):
+        expected = binomtest(k, n).proportion_ci(method="wilson")
+        np.testing.assert_allclose([low, high], expected)
+
+
+def test_the_papers_forecasts(cover2):
+    P, y = cover2["probas_cal"], cover2["labels_cal"]
+    cal = IRPCalibrator(pseudocount=0).fit(P, y)
+    assert cal.n_bins_ == 16
+    assert hull_auc(y, cal.predict_proba(P)) == pytest.approx(hull_auc(y, P))
+
+
+@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame, pl.DataFrame, list])
+def test_probabilities_and_their_second_column_give_the_same_fit(container):
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    y = np.where(rng.random(300) < p**2, "yes", "no")
+    P = np.column_stack([1 - p, p])
+    if container is pl.DataFrame:
+        Q = IRPCalibrator().fit(pl.DataFrame(P, schema=["no", "yes"]), pl.Series(y.tolist()))
+        Q = Q.predict_proba(pl.DataFrame(P, schema=["no", "yes"]))
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            Q = IRPCalibrator().fit(container(P), container(y) if container is list else y)
+            Q = Q.predict_proba(container(P))
+    np.testing.assert_array_equal(Q, IRPCalibrator().fit(p, y).predict_proba(p))
+
+
+def test_labels_and_predictions():
+    scores = np.linspace(-4, 4, 400)
+    y = np.where(np.random.default_rng(0).random(400) < expit(scores), "spam", "ham")
+    cal = IRPCalibrator().fit(scores, y)
+    assert cal.classes_.tolist() == ["ham", "spam"]
+    assert cal.predict([-4.0, 4.0]).tolist() == ["ham", "spam"]
+    assert cal.n_features_in_ == 1
+    tie = IRPCalibrator().fit([0.0, 0.0], ["b", "a"])
+    assert tie.predict([5.0]).tolist() == ["a"]
+
+
+def test_priors():
+    scores, y = np.r_[np.zeros(10), np.ones(90)], np.r_[np.zeros(10), np.ones(90)].astype(int)
+    top = {
+        name: IRPCalibrator(pseudocount=10, prior=prior).fit(scores, y).bins_["value"][1]
+        for name, prior in (("u", "uniform"), ("m", "marginal"), ("g", [0.8, 0.2]))
+    }
+    assert top == pytest.approx({"u": 95 / 100, "m": 99 / 100, "g": 92 / 100})
+
+
+FITTED = IRPCalibrator().fit([[0.9, 0.1], [0.2, 0.8]], [0, 1])
+SCORED = IRPCalibrator().fit([-3.0, 3.0], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: IRPCalibrator(pseudocount=-1).fit([0.0, 1], [0, 1]), ValueError, "pseudocount: .* >= 0"),
+        (lambda: IRPCalibrator(pseudocount="1").fit([0.0, 1], [0, 1]), TypeError, "pseudocount"),
+        (lambda: IRPCalibrator(pseudocount=np.nan).fit([0.0, 1], [0, 1]), ValueError, "pseudocount"),
+        (lambda: IRPCalibrator(max_bins=0).fit([0.0, 1], [0, 1]), ValueError, "max_bins: .* >= 1"),
+        (lambda: IRPCalibrator(max_bins=2.5).fit([0.0, 1], [0, 1]), TypeError, "max_bins"),
+        (lambda: IRPCalibrator(min_bin_weight=-1).fit([0.0, 1], [0, 1]), ValueError, "min_bin_weight"),
+        (lambda: IRPCalibrator(prior="flat").fit([0.0, 1], [0, 1]), ValueError, "prior: .*flat"),
+        (lambda: IRPCalibrator(prior=[0.2, 0.9]).fit([0.0, 1], [0, 1]), ValueError, "prior: row 0 sums"),
+        (lambda: IRPCalibrator(prior=[0.2, 0.3, 0.5]).fit([0.0, 1], [0, 1]), ValueError, "prior: expected 2"),
+        (lambda: IRPCalibrator().fit(np.eye(3), [0, 1, 2]), ValueError, "P: 3 columns"),
+        (lambda: IRPCalibrator().fit([0.0, 1], [0, 1, 1]), ValueError, "y has 3 rows, P has 2"),
+        (lambda: IRPCalibrator().fit([0.0, 1], None), ValueError, "y: requires y"),
+        (lambda: IRPCalibrator().fit([0.0, 1], [0, 0]), ValueError, "y has one class only"),
+        (lambda: IRPCalibrator().fit([0.0, 1], [0, 1], [0, 1]), ValueError, "one class only, .*1"),
+        (lambda: FITTED.predict_proba([0.1, 0.2]), ValueError, "1 features, but IRPCalibrator is expecting 2"),
+        (lambda: SCORED.predict_proba([[0.1, 0.9]]), ValueError, "2 features, but IRPCalibrator is expecting 1"),
+        (lambda: FITTED.predict_proba(np.eye(3)), ValueError, "3 features"),
+        (lambda: FITTED.predict_proba([[0.1, np.nan]]), ValueError, "P: row 0 holds NaN"),
+        (lambda: IRPCalibrator().predict_proba([0.1]), NotFittedError, "not fitted"),
+        (lambda: IRPCalibrator().apply([0.1]), NotFittedError, "not fitted"),
+        (lambda: IRPCalibrator().bins_, NotFittedError, "not fitted"),
+        (lambda: next(IRPCalibrator().staged_predict_proba([0.1])), NotFittedError, "not fitted"),
+    ],
+)
+def test_bad_input(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_a_failed_refit_leaves_the_model_as_it_was():
+    cal = clone(FITTED).fit([[0.9, 0.1], [0.2, 0.8]], [0, 1])
+    before = cal.predict_proba([[0.5, 0.5]])
+    with pytest.raises(ValueError, match="one class only"):
+        cal.fit([0.1, 0.2, 0.3], [1, 1, 1])
+    np.testing.assert_array_equal(cal.predict_proba([[0.5, 0.5]]), before)
+
+
+def test_pickles():
+    again = pickle.loads(pickle.dumps(FITTED))
+    np.testing.assert_array_equal(again.predict_proba([[0.5, 0.5]]), FITTED.predict_proba([[0.5, 0.5]]))
+
+
+# scikit-learn's own checks. They feed feature matrices of any kind to every estimator; a
+# calibrator takes forecasts, so those that get beyond its validation cannot run as they are.
+
+ROWS_OFF_THE_SIMPLEX = "feeds rows that are not on the simplex, which a calibrator refuses"
+INAPPLICABLE = {
+    "check_fit1d": "expects 1-D input to be refused; for a calibrator it is scores of two classes",
+    "check_positive_only_tag_during_fit": ROWS_OFF_THE_SIMPLEX,
+    "check_fit2d_predict1d": ROWS_OFF_THE_SIMPLEX,
+} | dict.fromkeys(
+    """
+    check_fit_score_takes_y check_estimators_overwrite_params check_dont_overwrite_parameters
+    check_estimators_fit_returns_self check_readonly_memmap_input check_n_features_in_after_fitting
+    check_estimators_dtypes check_sample_weights_pandas_series check_sample_weights_not_an_array
+    check_sample_weights_list check_all_zero_sample_weights_error check_sample_weights_shape
+    check_sample_weights_not_overwritten check_sample_weight_equivalence_on_dense_data
+    check_dtype_object check_pipeline_consistency check_estimators_nan_inf check_estimators_pickle
+    check_f_contiguous_array_estimator check_classifier_data_not_an_array check_classifiers_classes
+    check_classifiers_train check_classifiers_regression_target check_supervised_y_2d
+    check_classifier_not_supporting_multiclass check_methods_sample_order_invariance
+    check_methods_subset_invariance check_fit2d_1sample check_dict_unchanged check_fit_idempotent
+    check_fit_check_is_fitted check_n_features_in
+    """.split(),
+    ROWS_OFF_THE_SIMPLEX,
+)
+
+
+class OnFeatures(IRPCalibrator):
+    """IRPCalibrator with a feature as score, so that the same checks run on forecasts."""
+
+    def fit(self, X, y, sample_weight=None):
+        scores = -validate_data(self, X, dtype=np.float64)[:, -1]
+        super().fit(scores, y, sample_weight)
+        validate_data(self, X, dtype=np.float64)
+        return self
+
+    def apply(self, X):
+        check_is_fitted(self)
+        return self.tree_.bin_of(-validate_data(self, X, dtype=np.float64, reset=False)[:, -1])
+
+
+@parametrize_with_checks([IRPCalibrator()], expected_failed_checks=lambda _: INAPPLICABLE)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+ONE_SCORE = "three classes cannot be told apart by one score; test_bad_input has the refusal"
+
+
+@parametrize_with_checks(
+    [OnFeatures()],
+    expected_failed_checks=lambda _: {"check_classifier_not_supporting_multiclass": ONE_SCORE},
+)
+def test_scikit_learn_checks_on_forecasts(estimator, check):
+    check(estimator)
+
+
+def test_column_vectors_of_labels_warn():
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        IRPCalibrator().fit([0.0, 1], [[0], [1]])

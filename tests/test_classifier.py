@@ -1,0 +1,278 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    PredefinedSplit,
+    ShuffleSplit,
+    cross_val_predict,
+    cross_val_score,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from isoroc import CalibratedClassifier, IRPCalibrator
+
+X, CODES = make_classification(
+    n_samples=600, n_features=6, n_informative=4, n_redundant=2, random_state=0
+)
+Y = np.array(["ham", "spam"])[CODES]
+
+
+class Marginal:
+    """A user's calibrator for any number of classes, with nothing but the two methods."""
+
+    def fit(self, P, y):
+        self.shape_ = P.shape
+        self.rates_ = np.bincount(y, minlength=P.shape[1]) / len(y)
+        return self
+
+    def predict_proba(self, P):
+        mixed = (P + self.rates_) / 2
+        return mixed / mixed.sum(axis=1, keepdims=True)
+
+
+CHECKED = [
+    CalibratedClassifier(LogisticRegression()),
+    CalibratedClassifier(LinearSVC(), cv=3),
+    CalibratedClassifier(GaussianNB(), ensemble=True),
+]
+TINY_FOLDS = "ten rows of which few are positive leave a fold without one, which is refused"
+
+
+@parametrize_with_checks(
+    CHECKED,
+    expected_failed_checks=lambda clf: {"check_fit2d_1feature": TINY_FOLDS} if clf.ensemble else {},
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_calibrates_out_of_fold_forecasts_and_trains_on_everything():
+    clf = CalibratedClassifier(GaussianNB(), cv=4).fit(X, Y)
+    P = cross_val_predict(GaussianNB(), X, Y, cv=4, method="predict_proba")
+    expected = IRPCalibrator().fit(P, Y)
+    forecast = GaussianNB().fit(X, Y).predict_proba(X)
+    np.testing.assert_array_equal(clf.predict_proba(X), expected.predict_proba(forecast))
+    assert clf.classes_.tolist() == ["ham", "spam"]
+    assert (clf.predict(X) == clf.classes_[clf.predict_proba(X).argmax(axis=1)]).all()
+    assert len(clf.estimators_) == len(clf.calibrators_) == 1
+
+
+def test_ensemble_averages_one_pair_a_fold():
+    folds = PredefinedSplit(np.arange(600) % 3)
+    clf = CalibratedClassifier(GaussianNB(), IRPCalibrator(max_bins=6), cv=folds, ensemble=True)
+    clf.fit(X, Y)
+    expected = np.zeros((600, 2))
+    for train, test in folds.split():
+        model = GaussianNB().fit(X[train], Y[train])
+        cal = IRPCalibrator(max_bins=6).fit(model.predict_proba(X[test]), Y[test])
+        expected += cal.predict_proba(model.predict_proba(X)) / 3
+    np.testing.assert_allclose(clf.predict_proba(X), expected)
+    assert len(clf.estimators_) == len(clf.calibrators_) == 3
+
+
+def test_folds_need_not_be_a_partition():
+    clf = CalibratedClassifier(GaussianNB(), cv=ShuffleSplit(7, test_size=0.3, random_state=0))
+    assert clf.fit(X, Y).calibrators_[0].tree_.class_weights[0].sum() == 7 * 180
+
+
+@pytest.mark.parametrize("how", ["prefit", "frozen"])
+def test_fitted_classifiers_are_left_alone(how):
+    model = RandomForestClassifier(20, random_state=0).fit(X[:300], Y[:300])
+    clf = (
+        CalibratedClassifier(model, cv="prefit")
+        if how == "prefit"
+        else CalibratedClassifier(FrozenEstimator(model))
+    )
+    clf.fit(X[300:], Y[300:])
+    P = model.predict_proba(X[300:])
+    expected = IRPCalibrator().fit(P, Y[300:]).predict_proba(P)
+    np.testing.assert_array_equal(clf.predict_proba(X[300:]), expected)
+
+
+def test_prefit_wants_a_fitted_classifier():
+    with pytest.raises(NotFittedError):
+        CalibratedClassifier(GaussianNB(), cv="prefit").fit(X, Y)
+
+
+def test_prefit_refuses_labels_that_the_classifier_does_not_know():
+    model = GaussianNB().fit(X, Y)
+    with pytest.raises(ValueError, match="y: row 2 is .*eggs.*, which is not among the labels"):
+        CalibratedClassifier(model, cv="prefit").fit(X[:3], ["ham", "spam", "eggs"])
+
+
+@pytest.mark.parametrize("response", ["auto", "predict_proba", "decision_function"])
+def test_responses(response):
+    clf = CalibratedClassifier(LogisticRegression(), response=response, cv=3).fit(X, Y)
+    assert clf.calibrators_[0].n_features_in_ == (1 if response == "decision_function" else 2)
+    Q = clf.predict_proba(X)
+    np.testing.assert_allclose(Q.sum(axis=1), 1)
+    # A logit and its sigmoid order the rows alike, so the bins are the same.
+    auto = CalibratedClassifier(LogisticRegression(), cv=3).fit(X, Y)
+    np.testing.assert_allclose(Q, auto.predict_proba(X))
+
+
+def test_auto_falls_back_to_the_decision_function():
+    clf = CalibratedClassifier(LinearSVC(), cv=3).fit(X, Y)
+    assert clf.calibrators_[0].n_features_in_ == 1
+    assert clf.score(X, Y) > 0.65
+
+
+def test_decision_functions_of_three_classes_become_forecasts():
+    X3, y3 = make_classification(
+        n_samples=300, n_informative=4, n_classes=3, n_clusters_per_class=1, random_state=0
+    )
+    clf = CalibratedClassifier(LinearSVC(), Marginal(), cv=3).fit(X3, y3)
+    forecast = softmax(LinearSVC().fit(X3, y3).decision_function(X3), axis=1)
+    expected = clf.calibrators_[0].predict_proba(forecast)
+    np.testing.assert_allclose(clf.predict_proba(X3), expected)
+
+
+def test_folds_that_miss_a_class_still_give_all_columns():
+    y3 = np.r_[np.zeros(300), np.ones(290), np.full(10, 2)].astype(int)
+    halves = PredefinedSplit(np.r_[np.zeros(300), np.ones(300)])
+    # Each half is trained without a class or two; the rare class is never seen by the second.
+    y3[:20] = 1
+    for response in ("predict_proba", "decision_function"):
+        clf = CalibratedClassifier(LogisticRegression(), Marginal(), cv=halves, response=response)
+        clf.fit(X, y3)
+        if response == "predict_proba":
+            assert clf.calibrators_[0].shape_ == (600, 3)
+        assert clf.predict_proba(X).shape == (600, 3)
+
+
+class Forgetful(LogisticRegression):
+    """A user's calibrator that may return fewer columns than there are classes."""
+
+
+def test_user_calibrators_that_miss_a_class_get_their_columns_filled():
+    y3 = np.r_[np.zeros(300), np.ones(290), np.full(10, 2)].astype(int)
+    model = KNeighborsClassifier().fit(X, y3)
+    clf = CalibratedClassifier(model, Forgetful(), cv="prefit").fit(X[:590], y3[:590])
+    Q = clf.predict_proba(X)
+    assert Q.shape == (600, 3)
+    assert (Q[:, 2] == 0).all()
+
+
+def test_weights_reach_classifier_and_calibrator():
+    rng = np.random.default_rng(0)
+    repeats = rng.integers(1, 4, 600)
+    folds = np.arange(600) % 3
+    weighted = CalibratedClassifier(LogisticRegression(), cv=PredefinedSplit(folds))
+    weighted.fit(X, Y, sample_weight=repeats)
+    repeated = CalibratedClassifier(
+        LogisticRegression(), cv=PredefinedSplit(np.repeat(folds, repeats))
+    )
+    repeated.fit(np.repeat(X, repeats, axis=0), np.repeat(Y, repeats))
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-3)
+    total = weighted.calibrators_[0].tree_.class_weights[0].sum()
+    assert total == repeats.sum()
+
+
+def test_weights_with_a_classifier_that_takes_none():
+    clf = CalibratedClassifier(KNeighborsClassifier(), cv=3)
+    clf.fit(X, Y, sample_weight=np.full(600, 2.0))
+    assert clf.calibrators_[0].tree_.class_weights[0].sum() == 1200
+
+
+class Recorder(LogisticRegression):
+    """Remembers what its fit was given."""
+
+    def fit(self, X, y, sample_weight=None, tag=None):
+        self.tag_ = tag
+        return super().fit(X, y, sample_weight=sample_weight)
+
+
+def test_fit_parameters_are_cut_to_the_fold():
+    tags = np.arange(600)
+    clf = CalibratedClassifier(Recorder(), cv=3, ensemble=True).fit(X, Y, tag=tags)
+    assert [len(e.tag_) for e in clf.estimators_] == [400, 400, 400]
+    clf = CalibratedClassifier(Recorder(), cv=3, ensemble=True).fit(X, Y, tag="same for all")
+    assert {e.tag_ for e in clf.estimators_} == {"same for all"}
+
+
+def test_metadata_routing():
+    groups = np.arange(600) % 3
+    with sklearn.config_context(enable_metadata_routing=True):
+        estimator = Recorder().set_fit_request(tag=True, sample_weight=False)
+        clf = CalibratedClassifier(estimator, cv=GroupKFold(3), ensemble=True)
+        clf.fit(X, Y, sample_weight=np.full(600, 2.0), tag=np.arange(600), groups=groups)
+    for fitted in clf.estimators_:
+        assert len(set(fitted.tag_ % 3)) == 2  # one group held out
+    assert clf.calibrators_[0].tree_.class_weights[0].sum() == 400
+
+
+def test_in_pipelines_searches_and_clones():
+    pipeline = make_pipeline(StandardScaler(), CalibratedClassifier(GaussianNB(), IRPCalibrator()))
+    search = GridSearchCV(
+        pipeline,
+        {
+            "calibratedclassifier__calibrator__pseudocount": [0.5, 2],
+            "calibratedclassifier__estimator__var_smoothing": [1e-9, 1e-1],
+        },
+        scoring="neg_log_loss",
+        cv=3,
+    ).fit(X, Y)
+    assert set(search.best_params_) == set(search.param_grid)
+    assert cross_val_score(clone(search.best_estimator_), X, Y, cv=3).mean() > 0.65
+    inside = CalibratedClassifier(make_pipeline(StandardScaler(), GaussianNB())).fit(X, Y)
+    assert inside.n_features_in_ == 6
+
+
+def test_dataframes_in_and_out_of_the_classifier():
+    names = [f"f{i}" for i in range(6)]
+    frame = pd.DataFrame(X, columns=names)
+
+    class WantsFrames(RandomForestClassifier):
+        def fit(self, X, y, sample_weight=None):
+            assert isinstance(X, pd.DataFrame)
+            return super().fit(X, y, sample_weight)
+
+        def predict_proba(self, X):
+            assert isinstance(X, pd.DataFrame)
+            return pd.DataFrame(super().predict_proba(X), columns=self.classes_)
+
+    base = WantsFrames(10, random_state=0)
+    clf = CalibratedClassifier(base, cv=3).fit(frame, pd.Series(Y))
+    assert clf.feature_names_in_.tolist() == names
+    plain = CalibratedClassifier(RandomForestClassifier(10, random_state=0), cv=3).fit(X, Y)
+    np.testing.assert_array_equal(clf.predict_proba(frame), plain.predict_proba(X))
+    polars = pl.DataFrame(X, schema=names)
+    clf = CalibratedClassifier(LogisticRegression(), cv=3).fit(polars, pl.Series(Y.tolist()))
+    assert clf.predict_proba(polars).shape == (600, 2)
+
+
+def test_parallel_folds_give_the_same_model():
+    one = CalibratedClassifier(GaussianNB()).fit(X, Y)
+    two = CalibratedClassifier(GaussianNB(), n_jobs=2).fit(X, Y)
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("params", "y", "message"),
+    [
+        ({"cv": "five"}, Y, "cv: expected a number, a splitter or .*five"),
+        ({"response": "predict"}, Y, "response: expected .*predict'"),
+        ({}, np.full(600, "ham"), "y has one class only"),
+        ({}, None, "y: requires y"),
+        ({}, Y[:5], "inconsistent numbers of samples"),
+    ],
+)
+def test_bad_input(params, y, message):
+    with pytest.raises(ValueError, match=message):
+        CalibratedClassifier(GaussianNB(), **params).fit(X, y)
