@@ -6,6 +6,9 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from isoroc.bins import BinTree
+from isoroc.simplex import regions
+
 #: Weights whose sums are exact in floating point, so that order cannot matter.
 WEIGHTS = st.integers(1, 40).map(lambda k: k / 8)
 
@@ -43,12 +46,52 @@ def forecasts(draw, n_classes, *, max_rows=40):
     return rng.dirichlet(np.full(n_classes, draw(st.sampled_from([0.1, 1.0, 5.0]))), size=n)
 
 
+@st.composite
+def trees(draw, n_classes=None):
+    """A tree grown at random on random points, as a growth procedure would leave it."""
+    K = n_classes or draw(st.integers(2, 5))
+    P = draw(forecasts(K, max_rows=60))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    Y = np.eye(K)[rng.integers(0, K, len(P))]
+    members = [np.arange(len(P))]
+    thresholds, children, split_nodes = [], [], []
+    for _ in range(draw(st.integers(0, 6))):
+        node = int(rng.integers(len(members)))
+        gamma = rng.dirichlet(np.ones(K))
+        region = regions(P[members[node]], gamma)
+        if node in split_nodes or len(np.unique(region)) < 2:
+            continue
+        split_nodes.append(node)
+        thresholds.append(gamma)
+        row = np.full(K, -1)
+        for k in np.unique(region):
+            row[k] = len(members)
+            members.append(members[node][region == k])
+        children.append(row)
+    return (
+        P,
+        members,
+        BinTree(
+            thresholds=np.reshape(thresholds, (-1, K)).astype(float),
+            children=np.reshape(children, (-1, K)).astype(np.intp),
+            split_nodes=np.array(split_nodes, dtype=np.intp),
+            class_weights=np.array([Y[m].sum(axis=0) for m in members]),
+        ),
+    )
+
+
 def isotonic_oracle(scores, y, weights=None):
     """Isotonic regression by its min-max formula in exact arithmetic, at each row."""
     weights = np.ones(len(y)) if weights is None else weights
     distinct = sorted(set(scores))
-    w0 = [sum(Fraction(w) for s, c, w in zip(scores, y, weights) if s == v and c == 0) for v in distinct]
-    w1 = [sum(Fraction(w) for s, c, w in zip(scores, y, weights) if s == v and c == 1) for v in distinct]
+    w0 = [
+        sum(Fraction(w) for s, c, w in zip(scores, y, weights, strict=True) if s == v and c == 0)
+        for v in distinct
+    ]
+    w1 = [
+        sum(Fraction(w) for s, c, w in zip(scores, y, weights, strict=True) if s == v and c == 1)
+        for v in distinct
+    ]
     m = len(distinct)
     mean = {}
     for a in range(m):

@@ -1,40 +1,7 @@
 import numpy as np
 from hypothesis import given
-from hypothesis import strategies as st
-from strategies import forecasts
 
-from isoroc.bins import BinTree
-from isoroc.simplex import regions
-
-
-@st.composite
-def trees(draw, n_classes=None):
-    """A tree grown at random on random points, as a growth procedure would leave it."""
-    K = n_classes or draw(st.integers(2, 5))
-    P = draw(forecasts(K, max_rows=60))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    Y = np.eye(K)[rng.integers(0, K, len(P))]
-    members = [np.arange(len(P))]
-    thresholds, children, split_nodes = [], [], []
-    for _ in range(draw(st.integers(0, 6))):
-        node = int(rng.integers(len(members)))
-        gamma = rng.dirichlet(np.ones(K))
-        region = regions(P[members[node]], gamma)
-        if node in split_nodes or len(np.unique(region)) < 2:
-            continue
-        split_nodes.append(node)
-        thresholds.append(gamma)
-        row = np.full(K, -1)
-        for k in np.unique(region):
-            row[k] = len(members)
-            members.append(members[node][region == k])
-        children.append(row)
-    return P, members, BinTree(
-        thresholds=np.reshape(thresholds, (-1, K)).astype(float),
-        children=np.reshape(children, (-1, K)).astype(np.intp),
-        split_nodes=np.array(split_nodes, dtype=np.intp),
-        class_weights=np.array([Y[m].sum(axis=0) for m in members]),
-    )
+from strategies import trees
 
 
 @given(trees())

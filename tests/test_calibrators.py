@@ -1,5 +1,6 @@
 import pickle
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -14,10 +15,10 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted, validate_data
-from strategies import binary_data
 
 from isoroc import IRPCalibrator
 from isoroc.metrics import hull_auc, roc_convex_hull, symmetric_roc_curve
+from strategies import binary_data
 
 
 def fit(data, **params):
@@ -134,7 +135,7 @@ def test_stages_are_nested_and_end_at_the_fit(data, pseudocount):
         np.testing.assert_allclose(
             path["cross_entropy"][m - 1], cross_entropy(y, Q[:, 1], weights), atol=1e-12
         )
-    for coarse, fine in zip(stages[:-1], stages[1:], strict=True):
+    for coarse, fine in pairwise(stages):
         pairs = {(c, f) for c, f in zip(coarse[:, 1], fine[:, 1], strict=True)}
         assert len(pairs) == len({f for _, f in pairs})  # each fine bin in one coarse bin
 
@@ -159,7 +160,9 @@ def test_the_table_of_bins_describes_the_rows_in_them(data):
 def test_bin_intervals_are_wilsons():
     y = np.r_[np.zeros(17), np.ones(3), np.ones(30)].astype(int)
     cal = IRPCalibrator().fit(np.r_[np.zeros(20), np.ones(30)], y)
-    for k, n, low, high in zip([3, 30], [20, 30], *(cal.bins_[c] for c in ("rate_low", "rate_high")), strict=True):
+    for k, n, low, high in zip(
+        [3, 30], [20, 30], *(cal.bins_[c] for c in ("rate_low", "rate_high")), strict=True
+    ):
         expected = binomtest(k, n).proportion_ci(method="wilson")
         np.testing.assert_allclose([low, high], expected)
 
@@ -215,22 +218,50 @@ SCORED = IRPCalibrator().fit([-3.0, 3.0], [0, 1])
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: IRPCalibrator(pseudocount=-1).fit([0.0, 1], [0, 1]), ValueError, "pseudocount: .* >= 0"),
+        (
+            lambda: IRPCalibrator(pseudocount=-1).fit([0.0, 1], [0, 1]),
+            ValueError,
+            "pseudocount: .* >= 0",
+        ),
         (lambda: IRPCalibrator(pseudocount="1").fit([0.0, 1], [0, 1]), TypeError, "pseudocount"),
-        (lambda: IRPCalibrator(pseudocount=np.nan).fit([0.0, 1], [0, 1]), ValueError, "pseudocount"),
+        (
+            lambda: IRPCalibrator(pseudocount=np.nan).fit([0.0, 1], [0, 1]),
+            ValueError,
+            "pseudocount",
+        ),
         (lambda: IRPCalibrator(max_bins=0).fit([0.0, 1], [0, 1]), ValueError, "max_bins: .* >= 1"),
         (lambda: IRPCalibrator(max_bins=2.5).fit([0.0, 1], [0, 1]), TypeError, "max_bins"),
-        (lambda: IRPCalibrator(min_bin_weight=-1).fit([0.0, 1], [0, 1]), ValueError, "min_bin_weight"),
+        (
+            lambda: IRPCalibrator(min_bin_weight=-1).fit([0.0, 1], [0, 1]),
+            ValueError,
+            "min_bin_weight",
+        ),
         (lambda: IRPCalibrator(prior="flat").fit([0.0, 1], [0, 1]), ValueError, "prior: .*flat"),
-        (lambda: IRPCalibrator(prior=[0.2, 0.9]).fit([0.0, 1], [0, 1]), ValueError, "prior: row 0 sums"),
-        (lambda: IRPCalibrator(prior=[0.2, 0.3, 0.5]).fit([0.0, 1], [0, 1]), ValueError, "prior: expected 2"),
+        (
+            lambda: IRPCalibrator(prior=[0.2, 0.9]).fit([0.0, 1], [0, 1]),
+            ValueError,
+            "prior: row 0 sums",
+        ),
+        (
+            lambda: IRPCalibrator(prior=[0.2, 0.3, 0.5]).fit([0.0, 1], [0, 1]),
+            ValueError,
+            "prior: expected 2",
+        ),
         (lambda: IRPCalibrator().fit(np.eye(3), [0, 1, 2]), ValueError, "P: 3 columns"),
         (lambda: IRPCalibrator().fit([0.0, 1], [0, 1, 1]), ValueError, "y has 3 rows, P has 2"),
         (lambda: IRPCalibrator().fit([0.0, 1], None), ValueError, "y: requires y"),
         (lambda: IRPCalibrator().fit([0.0, 1], [0, 0]), ValueError, "y has one class only"),
         (lambda: IRPCalibrator().fit([0.0, 1], [0, 1], [0, 1]), ValueError, "one class only, .*1"),
-        (lambda: FITTED.predict_proba([0.1, 0.2]), ValueError, "1 features, but IRPCalibrator is expecting 2"),
-        (lambda: SCORED.predict_proba([[0.1, 0.9]]), ValueError, "2 features, but IRPCalibrator is expecting 1"),
+        (
+            lambda: FITTED.predict_proba([0.1, 0.2]),
+            ValueError,
+            "1 features, but IRPCalibrator is expecting 2",
+        ),
+        (
+            lambda: SCORED.predict_proba([[0.1, 0.9]]),
+            ValueError,
+            "2 features, but IRPCalibrator is expecting 1",
+        ),
         (lambda: FITTED.predict_proba(np.eye(3)), ValueError, "3 features"),
         (lambda: FITTED.predict_proba([[0.1, np.nan]]), ValueError, "P: row 0 holds NaN"),
         (lambda: IRPCalibrator().predict_proba([0.1]), NotFittedError, "not fitted"),
@@ -254,7 +285,9 @@ def test_a_failed_refit_leaves_the_model_as_it_was():
 
 def test_pickles():
     again = pickle.loads(pickle.dumps(FITTED))
-    np.testing.assert_array_equal(again.predict_proba([[0.5, 0.5]]), FITTED.predict_proba([[0.5, 0.5]]))
+    np.testing.assert_array_equal(
+        again.predict_proba([[0.5, 0.5]]), FITTED.predict_proba([[0.5, 0.5]])
+    )
 
 
 # scikit-learn's own checks. They feed feature matrices of any kind to every estimator; a
@@ -262,25 +295,42 @@ def test_pickles():
 
 ROWS_OFF_THE_SIMPLEX = "feeds rows that are not on the simplex, which a calibrator refuses"
 INAPPLICABLE = {
-    "check_fit1d": "expects 1-D input to be refused; for a calibrator it is scores of two classes",
-    "check_positive_only_tag_during_fit": ROWS_OFF_THE_SIMPLEX,
+    "check_fit1d": "expects 1-D input to be refused; here it is the scores of two classes",
+    "check_all_zero_sample_weights_error": ROWS_OFF_THE_SIMPLEX,
+    "check_classifier_data_not_an_array": ROWS_OFF_THE_SIMPLEX,
+    "check_classifier_not_supporting_multiclass": ROWS_OFF_THE_SIMPLEX,
+    "check_classifiers_classes": ROWS_OFF_THE_SIMPLEX,
+    "check_classifiers_regression_target": ROWS_OFF_THE_SIMPLEX,
+    "check_classifiers_train": ROWS_OFF_THE_SIMPLEX,
+    "check_dict_unchanged": ROWS_OFF_THE_SIMPLEX,
+    "check_dont_overwrite_parameters": ROWS_OFF_THE_SIMPLEX,
+    "check_dtype_object": ROWS_OFF_THE_SIMPLEX,
+    "check_estimators_dtypes": ROWS_OFF_THE_SIMPLEX,
+    "check_estimators_fit_returns_self": ROWS_OFF_THE_SIMPLEX,
+    "check_estimators_nan_inf": ROWS_OFF_THE_SIMPLEX,
+    "check_estimators_overwrite_params": ROWS_OFF_THE_SIMPLEX,
+    "check_estimators_pickle": ROWS_OFF_THE_SIMPLEX,
+    "check_f_contiguous_array_estimator": ROWS_OFF_THE_SIMPLEX,
+    "check_fit2d_1sample": ROWS_OFF_THE_SIMPLEX,
     "check_fit2d_predict1d": ROWS_OFF_THE_SIMPLEX,
-} | dict.fromkeys(
-    """
-    check_fit_score_takes_y check_estimators_overwrite_params check_dont_overwrite_parameters
-    check_estimators_fit_returns_self check_readonly_memmap_input check_n_features_in_after_fitting
-    check_estimators_dtypes check_sample_weights_pandas_series check_sample_weights_not_an_array
-    check_sample_weights_list check_all_zero_sample_weights_error check_sample_weights_shape
-    check_sample_weights_not_overwritten check_sample_weight_equivalence_on_dense_data
-    check_dtype_object check_pipeline_consistency check_estimators_nan_inf check_estimators_pickle
-    check_f_contiguous_array_estimator check_classifier_data_not_an_array check_classifiers_classes
-    check_classifiers_train check_classifiers_regression_target check_supervised_y_2d
-    check_classifier_not_supporting_multiclass check_methods_sample_order_invariance
-    check_methods_subset_invariance check_fit2d_1sample check_dict_unchanged check_fit_idempotent
-    check_fit_check_is_fitted check_n_features_in
-    """.split(),
-    ROWS_OFF_THE_SIMPLEX,
-)
+    "check_fit_check_is_fitted": ROWS_OFF_THE_SIMPLEX,
+    "check_fit_idempotent": ROWS_OFF_THE_SIMPLEX,
+    "check_fit_score_takes_y": ROWS_OFF_THE_SIMPLEX,
+    "check_methods_sample_order_invariance": ROWS_OFF_THE_SIMPLEX,
+    "check_methods_subset_invariance": ROWS_OFF_THE_SIMPLEX,
+    "check_n_features_in": ROWS_OFF_THE_SIMPLEX,
+    "check_n_features_in_after_fitting": ROWS_OFF_THE_SIMPLEX,
+    "check_pipeline_consistency": ROWS_OFF_THE_SIMPLEX,
+    "check_positive_only_tag_during_fit": ROWS_OFF_THE_SIMPLEX,
+    "check_readonly_memmap_input": ROWS_OFF_THE_SIMPLEX,
+    "check_sample_weight_equivalence_on_dense_data": ROWS_OFF_THE_SIMPLEX,
+    "check_sample_weights_list": ROWS_OFF_THE_SIMPLEX,
+    "check_sample_weights_not_an_array": ROWS_OFF_THE_SIMPLEX,
+    "check_sample_weights_not_overwritten": ROWS_OFF_THE_SIMPLEX,
+    "check_sample_weights_pandas_series": ROWS_OFF_THE_SIMPLEX,
+    "check_sample_weights_shape": ROWS_OFF_THE_SIMPLEX,
+    "check_supervised_y_2d": ROWS_OFF_THE_SIMPLEX,
+}
 
 
 class OnFeatures(IRPCalibrator):

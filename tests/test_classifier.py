@@ -112,7 +112,7 @@ def test_prefit_wants_a_fitted_classifier():
 
 def test_prefit_refuses_labels_that_the_classifier_does_not_know():
     model = GaussianNB().fit(X, Y)
-    with pytest.raises(ValueError, match="y: row 2 is .*eggs.*, which is not among the labels"):
+    with pytest.raises(ValueError, match=r"y: row 2 is .*eggs.*, which is not among the labels"):
         CalibratedClassifier(model, cv="prefit").fit(X[:3], ["ham", "spam", "eggs"])
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import binary_data, forecasts, isotonic_oracle
 
 from isoroc import _kernels
 from isoroc.counts import BinaryCounts
+from strategies import binary_data, forecasts, isotonic_oracle
 
 
 def test_the_checked_build_is_the_one_under_test():

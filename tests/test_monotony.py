@@ -6,10 +6,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.optimize import linprog
-from test_bins import trees
 
 from isoroc import monotony
 from isoroc.simplex import regions
+from strategies import trees
 
 
 @st.composite
@@ -50,7 +50,10 @@ def test_slack_is_the_optimum_of_the_linear_program(W):
     for row, (i, j) in zip(rows, edges, strict=True):
         row[[i, j, K]] = 1, -1, 1
     program = linprog(
-        np.r_[np.zeros(K), -1], rows, [W[e] for e in edges], bounds=[(None, None)] * K + [(None, 99)]
+        np.r_[np.zeros(K), -1],
+        rows,
+        [W[e] for e in edges],
+        bounds=[(None, None)] * K + [(None, 99)],
     )
     slack = monotony.largest_slack(W[None])[0]
     np.testing.assert_allclose(min(slack, 99), -program.fun, atol=1e-9)
@@ -77,7 +80,7 @@ def test_bounds_are_minima_over_points(drawn, pseudocount):
     for s, gamma in enumerate(tree.thresholds):
         region = regions(P, gamma)
         reached = list(tree.stages())[s][tree.bin_of(P)] == tree.split_nodes[s]
-        for W, rows in ((everywhere[s], np.full(len(P), True)), (below[s], reached)):
+        for W, rows in ((everywhere[s], reached | ~reached), (below[s], reached)):
             for i in range(tree.n_classes):
                 for j in set(range(tree.n_classes)) - {i}:
                     inside = calibrated[rows & (region == i)]

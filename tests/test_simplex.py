@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.sparse import csr_array
-from strategies import forecasts
 
 from isoroc import simplex
+from strategies import forecasts
 
 
 @given(st.data(), st.integers(3, 6))

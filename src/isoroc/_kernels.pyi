@@ -23,11 +23,11 @@ def pool_adjacent_violators(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
 def best_cut(
     cumulative: NDArray[np.float64],
+    before: int,
     start: int,
     stop: int,
+    after: int,
     smoothing: NDArray[np.float64],
-    below: float,
-    above: float,
     min_weight: float,
 ) -> tuple[int, float]: ...
 def locate(cuts: NDArray[np.float64], scores: NDArray[np.float64]) -> NDArray[np.intp]: ...

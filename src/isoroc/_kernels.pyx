@@ -167,18 +167,27 @@ def pool_adjacent_violators(const double[::1] a, const double[::1] wa,
     return low, high, weights
 
 
-def best_cut(const double[:, ::1] cumulative, Py_ssize_t start, Py_ssize_t stop,
-             const double[::1] smoothing, double below, double above, double min_weight):
+cdef inline double smoothed(const double[:, ::1] cumulative, Py_ssize_t start, Py_ssize_t stop,
+                            double a0, double a1) noexcept nogil:
+    cdef double w0 = cumulative[stop, 0] - cumulative[start, 0] + a0
+    cdef double w1 = cumulative[stop, 1] - cumulative[start, 1] + a1
+    return w1 / (w0 + w1)
+
+
+def best_cut(const double[:, ::1] cumulative, Py_ssize_t before, Py_ssize_t start, Py_ssize_t stop,
+             Py_ssize_t after, const double[::1] smoothing, double min_weight):
     """Best place to cut the isotonic blocks [start, stop) in two: (cut, height), or (-1, 0.0).
 
     Row b of `cumulative` holds the class weights of all blocks before b. The height is that of
     the chord above the cumulative sum diagram at the cut. The two parts weigh at least
-    `min_weight`, and their smoothed values and those of the neighbours `below` and `above`
-    increase strictly.
+    `min_weight`, and their smoothed values and those of the neighbours [before, start) and
+    [stop, after), -1 where there is none, increase strictly.
     """
     cdef Py_ssize_t cut, best = -1
     cdef double height, highest = -1.0, left, right
-    cdef double l0, l1, r0, r1, a0 = smoothing[0], a1 = smoothing[1]
+    cdef double l0, l1, a0 = smoothing[0], a1 = smoothing[1]
+    cdef double below = smoothed(cumulative, before, start, a0, a1) if before >= 0 else -INFINITY
+    cdef double above = smoothed(cumulative, stop, after, a0, a1) if after >= 0 else INFINITY
     cdef double w0 = cumulative[stop, 0] - cumulative[start, 0]
     cdef double w1 = cumulative[stop, 1] - cumulative[start, 1]
     with nogil:
@@ -188,11 +197,11 @@ def best_cut(const double[:, ::1] cumulative, Py_ssize_t start, Py_ssize_t stop,
             height = (w1 * l0 - w0 * l1) / (w0 + w1)
             if height <= highest:
                 continue
-            r0 = cumulative[stop, 0] - cumulative[cut, 0]
-            r1 = cumulative[stop, 1] - cumulative[cut, 1]
-            left = (l1 + a1) / (l0 + l1 + a0 + a1)
-            right = (r1 + a1) / (r0 + r1 + a0 + a1)
-            if below < left < right < above and l0 + l1 >= min_weight and r0 + r1 >= min_weight:
+            if l0 + l1 < min_weight or w0 + w1 - l0 - l1 < min_weight:
+                continue
+            left = smoothed(cumulative, start, cut, a0, a1)
+            right = smoothed(cumulative, cut, stop, a0, a1)
+            if below < left < right < above:
                 best = cut
                 highest = height
     return best, highest if best >= 0 else 0.0

@@ -122,7 +122,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         classes, columns = encode_labels(y, n_classes, labels=labels)
         codes: Ints = columns.astype(np.intp)
         weights = check_weights(sample_weight, len(codes))
-        check_two_classes(np.bincount(codes, weights), classes)
+        check_two_classes(np.bincount(codes, weights).astype(np.float64), classes)
         training, splitting = self._route(weights, fit_params)
         everything = np.arange(len(codes))
 
@@ -220,7 +220,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _calibrate(self, forecasts: Floats, codes: Ints, weights: Floats | None, rows: Any) -> Any:
         """Calibrator fitted to forecasts of the given rows."""
-        calibrator = IRPCalibrator() if self.calibrator is None else clone(self.calibrator, safe=False)
+        calibrator = (
+            IRPCalibrator() if self.calibrator is None else clone(self.calibrator, safe=False)
+        )
         if weights is not None and has_fit_parameter(calibrator, "sample_weight"):
             return calibrator.fit(forecasts, codes[rows], sample_weight=weights[rows])
         return calibrator.fit(forecasts, codes[rows])

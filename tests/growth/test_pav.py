@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import binary_data, isotonic_oracle
 
 from isoroc.counts import BinaryCounts
 from isoroc.growth.pav import _pool_smoothed, grow_isotonic
+from strategies import binary_data, isotonic_oracle
 
 NONE = np.zeros(2)
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from sklearn.metrics import roc_auc_score, roc_curve
-from strategies import binary_data, hull_oracle
 
 from isoroc.metrics import auc, hull_auc, roc_convex_hull, symmetric_roc_curve
+from strategies import binary_data, hull_oracle
 
 
 def exact_points(scores, y, weights):

@@ -131,18 +131,12 @@ class _Path:
 
         Its height over the chord is M(gamma) / 4.
         """
-        before, after = self.start_of.get(start), self.stop_of.get(stop)
         return _kernels.best_cut(
             self.cumulative,
+            self.start_of.get(start, -1),
             start,
             stop,
+            self.stop_of.get(stop, -1),
             self.smoothing,
-            -np.inf if before is None else self._value(before, start),
-            np.inf if after is None else self._value(stop, after),
             self.min_bin_weight,
         )
-
-    def _value(self, start: int, stop: int) -> float:
-        """Smoothed value of a bin."""
-        w0, w1 = (self.cumulative[stop] - self.cumulative[start] + self.smoothing).tolist()
-        return float(w1 / (w0 + w1))
