@@ -12,11 +12,27 @@ settings.load_profile("suite")
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
+def load(*parts):
+    path = SHARED.joinpath(*parts)
+    if not path.exists():
+        pytest.skip(f"{path.name} is not beside this checkout")
+    with np.load(path) as data:
+        return dict(data)
+
+
 @pytest.fixture
 def cover2():
     """Forecasts and labels of the paper's two-class experiment."""
-    path = SHARED / "data" / "cover2.npz"
-    if not path.exists():
-        pytest.skip("the paper's forecasts are not beside this checkout")
-    with np.load(path) as data:
-        return dict(data)
+    return load("data", "cover2.npz")
+
+
+@pytest.fixture
+def cover3():
+    """Forecasts and labels of the paper's three-class experiment."""
+    return load("data", "cover3.npz")
+
+
+@pytest.fixture
+def arena():
+    """Forecasts of real models on real data, by name."""
+    return lambda name: load("arena", f"{name}.npz")

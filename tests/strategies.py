@@ -47,6 +47,23 @@ def forecasts(draw, n_classes, *, max_rows=40):
 
 
 @st.composite
+def labelled_forecasts(draw, n_classes=None, min_classes=2, max_rows=60):
+    """Forecasts, labels of at least two classes that follow them loosely, perhaps weights."""
+    K = n_classes or draw(st.integers(min_classes, 6))
+    P = draw(forecasts(K, max_rows=max_rows))
+    if draw(st.booleans()):
+        P = np.vstack([P, np.eye(K), P[:3]])
+    P = np.vstack([P, P[:1], P[:1]])
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    trust = draw(st.sampled_from([0.0, 0.7, 1.0]))
+    chance = trust * P + (1 - trust) / K
+    y = np.array([rng.choice(K, p=p / p.sum()) for p in chance]).astype(np.uint8)
+    y[-1], y[-2] = 0, K - 1
+    weights = rng.integers(1, 16, len(P)) / 8 if draw(st.booleans()) else None
+    return P, y, weights
+
+
+@st.composite
 def trees(draw, n_classes=None):
     """A tree grown at random on random points, as a growth procedure would leave it."""
     K = n_classes or draw(st.integers(2, 5))

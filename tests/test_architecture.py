@@ -16,15 +16,27 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "isoroc"
 # Each room and the rooms it may import. Data goes one way, so a room is listed after those.
 ROOMS = {
     "_kernels": set(),
+    "progress": set(),
     "table": set(),
     "simplex": {"_kernels"},
     "bins": {"_kernels", "simplex"},
     "monotony": {"bins", "simplex", "table"},
     "counts": {"_kernels", "simplex"},
-    "growth": {"_kernels", "bins", "counts", "monotony", "simplex"},
-    "calibrators": {"bins", "counts", "growth", "monotony", "simplex", "table"},
+    "growth": {"_kernels", "bins", "counts", "monotony", "progress", "simplex"},
+    "ranks": {"simplex"},
+    "calibrators": {
+        "bins",
+        "counts",
+        "growth",
+        "monotony",
+        "progress",
+        "ranks",
+        "simplex",
+        "table",
+    },
     "classifier": {"calibrators", "simplex"},
     "metrics": {"counts", "growth", "simplex", "table"},
+    "paper": {"calibrators", "metrics", "simplex", "table"},
 }
 
 # Optional dependencies and the one room that may import each.
@@ -33,7 +45,7 @@ OPTIONAL = {
     "mpltern": "plots",
     "polars": "cli",
     "cyclopts": "cli",
-    "rich": "cli",
+    "rich": "progress",
     "jinja2": "report",
     "onnx": "export",
     "sqlglot": "export",

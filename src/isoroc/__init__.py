@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from isoroc import metrics as metrics
+    from isoroc.calibrators import HistogramCalibrator as HistogramCalibrator
     from isoroc.calibrators import IRPCalibrator as IRPCalibrator
+    from isoroc.calibrators import RecursiveBinningCalibrator as RecursiveBinningCalibrator
     from isoroc.classifier import CalibratedClassifier as CalibratedClassifier
 
 __version__ = "0.1.0"
@@ -13,11 +15,19 @@ __version__ = "0.1.0"
 # Public names and the rooms they live in, imported when first asked for.
 _ROOMS = {
     "CalibratedClassifier": "isoroc.classifier",
+    "HistogramCalibrator": "isoroc.calibrators",
     "IRPCalibrator": "isoroc.calibrators",
+    "RecursiveBinningCalibrator": "isoroc.calibrators",
     "metrics": "isoroc.metrics",
 }
 
-__all__ = ["CalibratedClassifier", "IRPCalibrator", "metrics"]
+__all__ = [
+    "CalibratedClassifier",
+    "HistogramCalibrator",
+    "IRPCalibrator",
+    "RecursiveBinningCalibrator",
+    "metrics",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -37,3 +37,24 @@ def route(
     children: NDArray[np.intp],
     split_of_node: NDArray[np.intp],
 ) -> NDArray[np.intp]: ...
+def climb(
+    P: NDArray[np.float64],
+    Y: NDArray[np.float64],
+    gamma: NDArray[np.float64],
+    smoothing: NDArray[np.float64],
+    bound: NDArray[np.float64],
+    slack: float,
+    min_weight: float,
+    min_gap: float,
+    straddled: NDArray[np.float64],
+    region: NDArray[np.int32],
+    outside: NDArray[np.float64],
+    P_out: NDArray[np.float64],
+    bin_out: NDArray[np.int32],
+    axes: NDArray[np.int32],
+    max_cycles: int,
+    children: NDArray[np.float64],
+) -> float: ...
+def count_children(
+    P: NDArray[np.float64], Y: NDArray[np.float64], thresholds: NDArray[np.float64]
+) -> NDArray[np.float64]: ...

@@ -5,6 +5,7 @@ Array arguments are C-contiguous. An empty weight array stands for unit weights.
 
 from libc.math cimport INFINITY, fabs
 from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy
 
 import numpy as np
 
@@ -252,3 +253,322 @@ def route(const double[:, ::1] P, const double[:, ::1] thresholds,
                 out[i] = children[s, best]
                 s = split_of_node[out[i]]
     return leaves
+
+
+cdef struct Point:
+    double t            # where the point changes region
+    Py_ssize_t row
+    Py_ssize_t other    # the region that it is in when it is not in the moving one
+
+
+cdef void sort_points(Point* points, Point* spare, Py_ssize_t n) noexcept nogil:
+    """Sort by descending t, stably: insertion in short runs, then bottom-up merging."""
+    cdef Py_ssize_t i, j, k, start, middle, stop, width = 16
+    cdef Point moved
+    cdef Point* source = points
+    cdef Point* target = spare
+    start = 0
+    while start < n:
+        for i in range(start + 1, min(start + width, n)):
+            moved = points[i]
+            j = i
+            while j > start and points[j - 1].t < moved.t:
+                points[j] = points[j - 1]
+                j -= 1
+            points[j] = moved
+        start += width
+    while width < n:
+        start = 0
+        while start < n:
+            middle = min(start + width, n)
+            stop = min(start + 2 * width, n)
+            i, j = start, middle
+            for k in range(start, stop):
+                if i < middle and (j == stop or source[i].t >= source[j].t):
+                    target[k] = source[i]
+                    i += 1
+                else:
+                    target[k] = source[j]
+                    j += 1
+            start = stop
+        source, target = target, source
+        width *= 2
+    if source != points:
+        memcpy(points, source, n * sizeof(Point))
+
+
+cdef bint has_cycle_below(double* W, Py_ssize_t K, double slack) noexcept nogil:
+    """Whether the digraph W has a cycle with a mean weight below slack; W is overwritten."""
+    cdef Py_ssize_t i, j, k
+    cdef double walk
+    for i in range(K * K):
+        W[i] -= slack
+    for k in range(K):
+        for i in range(K):
+            for j in range(K):
+                walk = W[i * K + k] + W[k * K + j]
+                if i != j and walk < W[i * K + j]:
+                    W[i * K + j] = walk
+                elif i == j and walk < 0:
+                    return True
+    return False
+
+
+cdef struct Side:
+    # One of the two kinds of values that must be in order: raw means, or smoothed values.
+    const double* smoothing  # (K,)
+    const double* bound      # (K, K): every child must have r[i] - r[j] >= bound[i, j]
+    const double* straddled  # (S, K, K): W of the straddled splits without this bin
+    const double* outside    # (B, K): values of the other bins
+    double* values           # (K, K): scratch, values of the children
+
+
+cdef bint keeps_order(Side* side, Py_ssize_t K, const double* weights, const double* totals,
+                      double slack, Py_ssize_t S, const int* held, Py_ssize_t B, double t,
+                      Py_ssize_t axis, const double* latest, const double* earliest,
+                      double* W) noexcept nogil:
+    """Whether the children with these class weights leave every split ROC monotone.
+
+    `held` (K, S, K) counts the points of each child in each region of each straddled split.
+    Another bin has points in the moving region iff latest[b] > t, and in another region j iff
+    earliest[b, j] < t.
+    """
+    cdef Py_ssize_t b, c, i, j, s
+    cdef double norm, difference
+    cdef double* r
+    for c in range(K):
+        if totals[c] <= 0:
+            continue
+        r = side.values + c * K
+        norm = totals[c]
+        for i in range(K):
+            norm += side.smoothing[i]
+        for i in range(K):
+            r[i] = (weights[c * K + i] + side.smoothing[i]) / norm
+        for i in range(K):
+            for j in range(K):
+                if i != j and r[i] - r[j] < side.bound[i * K + j]:
+                    return False
+    # The new split itself.
+    for i in range(K):
+        for j in range(K):
+            W[i * K + j] = INFINITY
+            if i != j and totals[i] > 0:
+                W[i * K + j] = side.values[i * K + i] - side.values[i * K + j]
+    for b in range(B):
+        for i in range(K):
+            if (latest[b] > t) if i == axis else (earliest[b * K + i] < t):
+                for j in range(K):
+                    difference = side.outside[b * K + i] - side.outside[b * K + j]
+                    if i != j and difference < W[i * K + j]:
+                        W[i * K + j] = difference
+    if has_cycle_below(W, K, slack):
+        return False
+    # Earlier splits on both sides of which this bin lies.
+    for s in range(S):
+        memcpy(W, side.straddled + s * K * K, K * K * sizeof(double))
+        for c in range(K):
+            if totals[c] <= 0:
+                continue
+            r = side.values + c * K
+            for i in range(K):
+                if held[(c * S + s) * K + i] > 0:
+                    for j in range(K):
+                        if i != j and r[i] - r[j] < W[i * K + j]:
+                            W[i * K + j] = r[i] - r[j]
+        if has_cycle_below(W, K, slack):
+            return False
+    return True
+
+
+def climb(const double[:, ::1] P, const double[:, ::1] Y, double[::1] gamma,
+          const double[:, ::1] smoothing, const double[:, :, ::1] bound, double slack,
+          double min_weight, double min_gap,
+          const double[:, :, :, ::1] straddled, const int[:, ::1] region,
+          const double[:, :, ::1] outside, const double[:, ::1] P_out, const int[::1] bin_out,
+          const int[::1] axes, int max_cycles, double[:, ::1] children):
+    """Coordinate ascent of the gain over thresholds that keep every split ROC monotone.
+
+    Each step moves one coordinate of gamma to its best feasible place, found exactly: with the
+    others fixed, a point is in the moving region iff gamma[axis] is below the point's t, and
+    otherwise in a region that does not depend on it. So one sort and one pass give the children's
+    class weights, hence gain and feasibility, for every place between two points.
+
+    P (n, K) and Y (n, K) are the bin's points and their class weights. Arrays with two entries
+    along the first axis hold raw means and smoothed values: `smoothing` (2, K), `bound` (2, K, K),
+    `straddled` (2, S, K, K), `outside` (2, B, K). `region` (n, S) tells the points' regions under
+    the straddled splits; P_out (m, K) and bin_out (m,) are the points of the other bins. `axes` are
+    the coordinates to move, in turn. gamma is changed in place to the middle of the gap found, and
+    `children` (K, K) to the class weights there. Returns the gain, -1 if nothing is feasible.
+    """
+    cdef Py_ssize_t n = P.shape[0], K = P.shape[1], S = region.shape[1], B = outside.shape[1]
+    cdef Py_ssize_t m = P_out.shape[0]
+    cdef Py_ssize_t i, j, k, c, s, axis, kept, unchanged, sound, step
+    cdef double gain, best, climbed = -1.0, t, best_t, margin, norm, highest, lowest, gap
+    cdef bint light
+    # One block of scratch memory: points twice, then doubles, then counts.
+    cdef Py_ssize_t doubles = 5 * K * K + 3 * K + B + B * K
+    cdef Point* points = <Point*> malloc(2 * n * sizeof(Point))
+    cdef double* scratch = <double*> malloc(doubles * sizeof(double))
+    cdef int* held = <int*> malloc((K * S * K + 1) * sizeof(int))
+    cdef double* weights = scratch             # (K, K) class weights of the children
+    cdef double* totals = weights + K * K      # (K,) their weights
+    cdef double* share = totals + K            # (K,) mean label of the bin
+    cdef double* parts = share + K             # (K,) the children's shares of the gain
+    cdef double* found = parts + K             # (K, K) class weights at the best place
+    cdef double* W = found + K * K             # (K, K)
+    cdef double* values = W + K * K            # (2, K, K)
+    cdef double* latest = values + 2 * K * K   # (B,)
+    cdef double* earliest = latest + B         # (B, K)
+    cdef Side[2] sides
+    if points == NULL or scratch == NULL or held == NULL:
+        free(points)
+        free(scratch)
+        free(held)
+        raise MemoryError
+    for s in range(2):
+        sides[s].smoothing = &smoothing[s, 0]
+        sides[s].bound = &bound[s, 0, 0]
+        sides[s].straddled = &straddled[s, 0, 0, 0] if S else NULL
+        sides[s].outside = &outside[s, 0, 0] if B else NULL
+        sides[s].values = values + s * K * K
+    with nogil:
+        norm = 0.0
+        for k in range(K):
+            share[k] = 0.0
+            for i in range(n):
+                share[k] += Y[i, k]
+            norm += share[k]
+        for k in range(K):
+            share[k] /= norm
+
+        unchanged = 0
+        sound = 0
+        step = 0
+        while unchanged < axes.shape[0] and step < max_cycles * axes.shape[0]:
+            axis = axes[step % axes.shape[0]]
+            step += 1
+            for c in range(K):
+                totals[c] = 0.0
+                for k in range(K):
+                    weights[c * K + k] = 0.0
+            for i in range(K * S * K):
+                held[i] = 0
+            for i in range(n):
+                j = 0 if axis else 1
+                margin = P[i, j] - gamma[j]
+                for k in range(j + 1, K):
+                    if k != axis and P[i, k] - gamma[k] > margin:
+                        j = k
+                        margin = P[i, k] - gamma[k]
+                points[i].t = P[i, axis] - margin
+                points[i].row = i
+                points[i].other = j
+                for k in range(K):
+                    weights[j * K + k] += Y[i, k]
+                    totals[j] += Y[i, k]
+                for s in range(S):
+                    held[(j * S + s) * K + region[i, s]] += 1
+            for c in range(B):
+                latest[c] = -INFINITY
+                for k in range(K):
+                    earliest[c * K + k] = INFINITY
+            for i in range(m):
+                j = 0 if axis else 1
+                margin = P_out[i, j] - gamma[j]
+                for k in range(j + 1, K):
+                    if k != axis and P_out[i, k] - gamma[k] > margin:
+                        j = k
+                        margin = P_out[i, k] - gamma[k]
+                t = P_out[i, axis] - margin
+                c = bin_out[i]
+                latest[c] = max(latest[c], t)
+                earliest[c * K + j] = min(earliest[c * K + j], t)
+            sort_points(points, points + n, n)
+
+            for c in range(K):
+                parts[c] = 0.0
+                for k in range(K):
+                    parts[c] += fabs(totals[c] * share[k] - weights[c * K + k])
+            best = -1.0
+            best_t = gamma[axis]
+            # Place i lies between point i - 1 and point i; the first i points are in the region.
+            for i in range(n):
+                if i:
+                    j = points[i - 1].other
+                    kept = points[i - 1].row
+                    for k in range(K):
+                        weights[axis * K + k] += Y[kept, k]
+                        totals[axis] += Y[kept, k]
+                        weights[j * K + k] -= Y[kept, k]
+                        totals[j] -= Y[kept, k]
+                    for s in range(S):
+                        held[(axis * S + s) * K + region[kept, s]] += 1
+                        held[(j * S + s) * K + region[kept, s]] -= 1
+                    parts[axis] = 0.0
+                    parts[j] = 0.0
+                    for k in range(K):
+                        parts[axis] += fabs(totals[axis] * share[k] - weights[axis * K + k])
+                        parts[j] += fabs(totals[j] * share[k] - weights[j * K + k])
+                    gap = points[i - 1].t - points[i].t
+                    if gap <= min_gap:
+                        continue
+                gain = 0.0
+                kept = 0
+                light = False
+                for c in range(K):
+                    gain += parts[c]
+                    if totals[c] > 1e-9 * norm:
+                        kept += 1
+                        light = light or totals[c] < min_weight
+                    else:
+                        totals[c] = 0.0  # what is left is rounding
+                if kept < 2 or light or gain <= best:
+                    continue
+                if i:
+                    t = points[i - 1].t / 2 + points[i].t / 2
+                else:
+                    t = points[0].t + 0.5
+                if slack > -INFINITY and not (
+                    keeps_order(&sides[0], K, weights, totals, slack, S, held, B, t, axis,
+                                latest, earliest, W)
+                    and keeps_order(&sides[1], K, weights, totals, slack, S, held, B, t, axis,
+                                    latest, earliest, W)
+                ):
+                    continue
+                best = gain
+                best_t = t
+                memcpy(found, weights, K * K * sizeof(double))
+            # A start on a point, or among near ties, sorts points by differences too small to
+            # trust. Such a state cannot be found again along some axis: it does not count.
+            sound = sound + 1 if best >= 0 else 0
+            unchanged = 0 if best > climbed + 1e-9 * fabs(climbed) else unchanged + 1
+            climbed = best
+            if best >= 0:
+                gamma[axis] = best_t
+                memcpy(&children[0, 0], found, K * K * sizeof(double))
+    free(points)
+    free(scratch)
+    free(held)
+    return climbed if sound >= axes.shape[0] else -1.0
+
+
+def count_children(const double[:, ::1] P, const double[:, ::1] Y, const double[:, ::1] thresholds):
+    """Class weights of the regions of the points P under each threshold, shape (C, K, K)."""
+    cdef Py_ssize_t c, i, k, best, n = P.shape[0], K = P.shape[1], C = thresholds.shape[0]
+    cdef double margin, largest
+    children = np.zeros((C, K, K))
+    cdef double[:, :, ::1] out = children
+    with nogil:
+        for c in range(C):
+            for i in range(n):
+                best = 0
+                largest = P[i, 0] - thresholds[c, 0]
+                for k in range(1, K):
+                    margin = P[i, k] - thresholds[c, k]
+                    if margin > largest:
+                        best = k
+                        largest = margin
+                for k in range(K):
+                    out[c, best, k] += Y[i, k]
+    return children

@@ -247,8 +247,6 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         inner = get_tags(self.estimator)
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
-        binary_only = self.calibrator is None or isinstance(self.calibrator, IRPCalibrator)
-        tags.classifier_tags.multi_class = not binary_only
         return tags
 
 

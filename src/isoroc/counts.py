@@ -3,14 +3,103 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoroc import _kernels
-from isoroc.simplex import Floats
+from isoroc.simplex import Floats, Ints
 
 _UNIT: Floats = np.empty(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Counts for any number of classes: forecasts, and the weight of each class at each.
+
+    Attributes
+    ----------
+    forecasts : ndarray of shape (m, K)
+        Distinct forecasts, or mean forecasts of cells.
+    class_weights : ndarray of shape (m, K)
+        Weight of each class at each of them.
+    exact : bool
+        Whether every forecast stands for itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> P = np.array([[0.2, 0.3, 0.5], [0.6, 0.2, 0.2], [0.2, 0.3, 0.5]])
+    >>> counts = Counts.from_arrays(P, np.array([2, 0, 1], dtype=np.uint8))
+    >>> counts.forecasts
+    array([[0.2, 0.3, 0.5],
+           [0.6, 0.2, 0.2]])
+    >>> counts.class_weights
+    array([[0., 1., 1.],
+           [1., 0., 0.]])
+    """
+
+    forecasts: Floats
+    class_weights: Floats
+    exact: bool = True
+
+    @classmethod
+    def of_rows(
+        cls, forecasts: Floats, codes: NDArray[np.unsignedinteger[Any]], weights: Floats | None
+    ) -> Counts:
+        """Counts with one entry for each row, duplicates and all."""
+        class_weights = np.zeros(forecasts.shape)
+        class_weights[np.arange(len(codes)), codes] = 1.0 if weights is None else weights
+        return cls(forecasts, class_weights)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        forecasts: Floats,
+        codes: NDArray[np.unsignedinteger[Any]],
+        weights: Floats | None = None,
+        max_cells: int | None = None,
+    ) -> Counts:
+        """Counts of rows with a forecast, the column of its class, and perhaps a weight.
+
+        Up to `max_cells` rows every distinct forecast is an entry of its own. Above, forecasts
+        are gathered in cells ``floor(N * sqrt(p_k))``, N as large as `max_cells` allows: the
+        square root maps the simplex to a sphere on which equal cells are equal in Fisher
+        information, so resolution is fine near the vertices, where confident models live.
+        """
+        if forecasts.ndim == 1:
+            forecasts = np.column_stack([1 - forecasts, forecasts])
+        if exact := max_cells is None or len(forecasts) <= max_cells:
+            _, first, cell = np.unique(forecasts, axis=0, return_index=True, return_inverse=True)
+        else:
+            first, cell = _cells(forecasts, max_cells)
+        K, m = forecasts.shape[1], len(first)
+        place = cell.ravel() * K + codes
+        class_weights = np.bincount(place, weights, m * K).reshape(m, K).astype(np.float64)
+        if exact:
+            return cls(np.ascontiguousarray(forecasts[first]), class_weights)
+        size = np.bincount(cell, minlength=m)
+        sums = [np.bincount(cell, column, m) for column in forecasts.T]
+        return cls(np.column_stack(sums) / size[:, None], class_weights, exact=False)
+
+
+def _cells(forecasts: Floats, max_cells: int) -> tuple[Ints, Ints]:
+    """First row of each cell, and the cell of each row, for the finest cells allowed."""
+    root = np.sqrt(forecasts)
+    # A sum of coordinates times fixed odd 64-bit numbers, modulo 2**64, tells cells apart.
+    drawn = np.random.default_rng(0).integers(2**63, size=forecasts.shape[1], dtype=np.uint64)
+    mix = np.asarray(2 * drawn + 1)
+    resolution = 1024.0
+    while True:
+        key = np.zeros(len(root), dtype=np.uint64)
+        for k in range(root.shape[1]):
+            key += (resolution * root[:, k]).astype(np.uint64) * mix[k]
+        _, first, cell = np.unique(key, return_index=True, return_inverse=True)
+        if len(first) <= max_cells:
+            return first, cell
+        # K - 1 dimensions, so that many cells fewer: a little more, to be done in few rounds
+        resolution *= 0.97 * (max_cells / len(first)) ** (1 / (root.shape[1] - 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +132,10 @@ class BinaryCounts:
 
     @classmethod
     def from_arrays(
-        cls, scores: Floats, positive: NDArray[np.uint8], weights: Floats | None = None
+        cls,
+        scores: Floats,
+        positive: NDArray[np.unsignedinteger[Any]],
+        weights: Floats | None = None,
     ) -> BinaryCounts:
         """Counts of rows with a score, the class 0 or 1, and perhaps a weight.
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isoroc.bins import BinTree
 from isoroc.simplex import Floats, midpoint, regions
@@ -33,8 +34,30 @@ Scope = Literal["global", "tree"]
 TOLERANCE = 1e-12
 
 
+def smallest_differences(values: Floats, held: NDArray[np.bool_]) -> Floats:
+    """W of one split: the smallest r_i - r_j among the bins that have points in region i.
+
+    Parameters
+    ----------
+    values : ndarray of shape (..., B, K)
+        Values of the bins.
+    held : ndarray of shape (B, K)
+        Whether each bin has points in each region.
+
+    Returns
+    -------
+    ndarray of shape (..., K, K)
+        +inf on the diagonal and where no bin has points.
+    """
+    difference = values[..., :, :, None] - values[..., :, None, :]
+    W = np.where(held[:, :, None], difference, np.inf).min(axis=-3)
+    diagonal = np.arange(W.shape[-1])
+    W[..., diagonal, diagonal] = np.inf
+    return np.asarray(W)
+
+
 def bounds_everywhere(tree: BinTree, values: Floats, forecasts: Floats) -> Floats:
-    """W of every split over all calibration points, shape (S, K, K); +inf where none is.
+    """W of every split over all calibration points, shape (S, K, K).
 
     Parameters
     ----------
@@ -44,37 +67,25 @@ def bounds_everywhere(tree: BinTree, values: Floats, forecasts: Floats) -> Float
     forecasts : forecast array
         The calibration points.
     """
-    n_bins, K = values.shape
     bin_of = tree.bin_of(forecasts)
-    W = np.full((tree.n_splits, K, K), np.inf)
+    W = np.full((tree.n_splits, tree.n_classes, tree.n_classes), np.inf)
     for s, gamma in enumerate(tree.thresholds):
-        held = np.zeros((n_bins, K), dtype=bool)
+        held = np.zeros(values.shape, dtype=bool)
         held[bin_of, regions(forecasts, gamma)] = True
-        for i in range(K):
-            inside = values[held[:, i]]
-            if len(inside):
-                W[s, i] = (inside[:, [i]] - inside).min(axis=0)
-    return _without_loops(W)
+        W[s] = smallest_differences(values, held)
+    return W
 
 
 def bounds_below(tree: BinTree, values: Floats) -> Floats:
     """W of every split over the calibration points that reach it, shape (S, K, K)."""
-    K = tree.n_classes
-    # smallest[v, i, j]: the smallest r_i - r_j among the bins below node v
-    smallest = np.full((len(tree.class_weights), K, K), np.inf)
-    smallest[tree.bins] = values[:, :, None] - values[:, None, :]
-    W = np.full((tree.n_splits, K, K), np.inf)
+    W = np.full((tree.n_splits, tree.n_classes, tree.n_classes), np.inf)
+    below = {int(node): np.array([b]) for b, node in enumerate(tree.bins)}  # bins of each node
     for s in reversed(range(tree.n_splits)):
-        held = np.flatnonzero(tree.children[s] >= 0)
-        below = smallest[tree.children[s, held]]
-        smallest[tree.split_nodes[s]] = below.min(axis=0)
-        W[s, held] = below[np.arange(len(held)), held]
-    return _without_loops(W)
-
-
-def _without_loops(W: Floats) -> Floats:
-    diagonal = np.arange(W.shape[-1])
-    W[:, diagonal, diagonal] = np.inf
+        kept = np.flatnonzero(tree.children[s] >= 0)
+        parts = [below[int(child)] for child in tree.children[s, kept]]
+        bins = below[int(tree.split_nodes[s])] = np.concatenate(parts)
+        region = np.repeat(kept, [len(part) for part in parts])
+        W[s] = smallest_differences(values[bins], np.eye(tree.n_classes, dtype=bool)[region])
     return W
 
 
@@ -111,6 +122,14 @@ def largest_slack(W: Floats, *, pairs: bool = False) -> Floats:
     means[np.isnan(means)] = -np.inf  # both infinite: no walk of k edges, so no bound from it
     ends = np.where(np.isfinite(D[K]), means.max(axis=0), np.inf)
     return np.asarray(ends.min(axis=1))
+
+
+def shortest_paths(W: Floats) -> Floats:
+    """Lightest walk from each region to each other, shape (..., K, K), by Floyd and Warshall."""
+    D = W.copy()
+    for k in range(W.shape[-1]):
+        D = np.minimum(D, D[..., :, [k]] + D[..., [k], :])
+    return D
 
 
 def solve(W: Floats) -> tuple[Floats, Floats]:

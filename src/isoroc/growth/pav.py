@@ -7,7 +7,7 @@ import heapq
 import numpy as np
 
 from isoroc import _kernels
-from isoroc.bins import BinTree
+from isoroc.bins import BinTree, lift
 from isoroc.counts import BinaryCounts
 from isoroc.simplex import Floats, midpoint
 
@@ -18,6 +18,7 @@ def grow_isotonic(
     smoothing: Floats,
     max_bins: int | None = None,
     min_bin_weight: float = 0.0,
+    min_lift: float = 0.0,
 ) -> BinTree:
     """Tree of the isotonic regression, its splits in the order of the IRP path.
 
@@ -30,6 +31,9 @@ def grow_isotonic(
         Stop the path there.
     min_bin_weight : float
         No split leaves a lighter bin.
+    min_lift : float
+        How many times the lift in log likelihood that chance alone would give, one half, a split
+        must have.
 
     Examples
     --------
@@ -42,7 +46,7 @@ def grow_isotonic(
     """
     low, high, weights = counts.isotonic_blocks()
     low, high, weights = _pool_smoothed(low, high, weights, smoothing)
-    path = _Path(weights, smoothing, min_bin_weight)
+    path = _Path(weights, smoothing, min_bin_weight, min_lift)
     splits = path.grow(len(weights) if max_bins is None else max_bins)
 
     # Nodes are ranges of blocks. The root is node 0 and split s appends nodes 2s + 1 and 2s + 2.
@@ -93,10 +97,13 @@ class _Path:
     a neighbour is split. Without smoothing no bin ever waits and the path ends at the blocks.
     """
 
-    def __init__(self, weights: Floats, smoothing: Floats, min_bin_weight: float) -> None:
+    def __init__(
+        self, weights: Floats, smoothing: Floats, min_bin_weight: float, min_lift: float
+    ) -> None:
         self.cumulative = np.vstack([np.zeros(2), np.cumsum(weights, axis=0)])
         self.smoothing = smoothing
         self.min_bin_weight = min_bin_weight
+        self.min_lift = min_lift
         # The bins, found by their start and by their stop.
         self.stop_of = {0: len(weights)}
         self.start_of = {len(weights): 0}
@@ -109,7 +116,7 @@ class _Path:
         while queue and len(splits) + 1 < max_bins:
             _, start, stop = heapq.heappop(queue)
             cut, gain = self._best_cut(start, stop)
-            if cut < 0:
+            if cut < 0 or self._lift(start, cut, stop) < self.min_lift * 0.5:
                 waiting.add((start, stop))
             elif queue and gain < -queue[0][0]:
                 heapq.heappush(queue, (-gain, start, stop))
@@ -125,6 +132,13 @@ class _Path:
                 for bin_ in ((start, cut), (cut, stop), *freed):
                     heapq.heappush(queue, (-np.inf, *bin_))
         return splits
+
+    def _lift(self, start: int, cut: int, stop: int) -> float:
+        """By how much a cut raises the log likelihood of the bin's labels."""
+        if not self.min_lift:
+            return np.inf
+        ends = self.cumulative[[start, cut, stop]]
+        return lift(np.diff(ends, axis=0))
 
     def _best_cut(self, start: int, stop: int) -> tuple[int, float]:
         """The cut with the largest gain that keeps the values in order, -1 if there is none.

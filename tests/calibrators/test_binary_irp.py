@@ -247,7 +247,6 @@ SCORED = IRPCalibrator().fit([-3.0, 3.0], [0, 1])
             ValueError,
             "prior: expected 2",
         ),
-        (lambda: IRPCalibrator().fit(np.eye(3), [0, 1, 2]), ValueError, "P: 3 columns"),
         (lambda: IRPCalibrator().fit([0.0, 1], [0, 1, 1]), ValueError, "y has 3 rows, P has 2"),
         (lambda: IRPCalibrator().fit([0.0, 1], None), ValueError, "y: requires y"),
         (lambda: IRPCalibrator().fit([0.0, 1], [0, 0]), ValueError, "y has one class only"),
@@ -295,10 +294,8 @@ def test_pickles():
 
 ROWS_OFF_THE_SIMPLEX = "feeds rows that are not on the simplex, which a calibrator refuses"
 INAPPLICABLE = {
-    "check_fit1d": "expects 1-D input to be refused; here it is the scores of two classes",
     "check_all_zero_sample_weights_error": ROWS_OFF_THE_SIMPLEX,
     "check_classifier_data_not_an_array": ROWS_OFF_THE_SIMPLEX,
-    "check_classifier_not_supporting_multiclass": ROWS_OFF_THE_SIMPLEX,
     "check_classifiers_classes": ROWS_OFF_THE_SIMPLEX,
     "check_classifiers_regression_target": ROWS_OFF_THE_SIMPLEX,
     "check_classifiers_train": ROWS_OFF_THE_SIMPLEX,
@@ -342,9 +339,14 @@ class OnFeatures(IRPCalibrator):
         validate_data(self, X, dtype=np.float64)
         return self
 
-    def apply(self, X):
-        check_is_fitted(self)
-        return self.tree_.bin_of(-validate_data(self, X, dtype=np.float64, reset=False)[:, -1])
+    def _check_new(self, X):
+        check_is_fitted(self, "tree_")
+        return -validate_data(self, X, dtype=np.float64, reset=False)[:, -1]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False  # one score; CalibratedClassifier runs the others
+        return tags
 
 
 @parametrize_with_checks([IRPCalibrator()], expected_failed_checks=lambda _: INAPPLICABLE)

@@ -1,0 +1,145 @@
+"""Finding gamma by exact line searches, the default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from isoroc import _kernels
+from isoroc.growth.best_first import Growth, Split, Surroundings
+from isoroc.growth.grid import best_of
+from isoroc.simplex import Floats, Ints
+
+#: Points closer than this along an axis are ties: no threshold is put between them. It is a
+#: thousand times the rounding of p - gamma, so predictions sort the points as the search did.
+MIN_GAP = 1e-12
+#: Rounds over all axes after which an ascent that still creeps is stopped.
+MAX_CYCLES = 20
+#: Starts are compared on at most this many points of a bin; the winner is refined on all.
+SCOUTED = 400
+#: Points tried as thresholds where line searches find nothing.
+N_POINTS = 16
+
+
+class _Ascent(NamedTuple):
+    """A line search or a round of them: over which points of the bin, from where, along what."""
+
+    members: Ints
+    start: Floats
+    axes: Ints
+    around: Surroundings
+    share: float = 1.0  # of the bin's points
+
+
+class Sweep:
+    """Best threshold of a bin among those that exact line searches find.
+
+    Two families compete. A *full* split gives every class a region: coordinate ascent from the
+    bin's mean forecast and from `n_starts` - 1 of its points. A *pair* split has regions for two
+    classes only, the other thresholds being out of reach; one line search finds its optimum. Full
+    splits gain more at once, pair splits gain more for each bin that they add and constrain later
+    growth less.
+
+    Where neither finds a split worth making, some of the bin's own points are tried as thresholds.
+    That reaches what line searches cannot: next to a vertex, forecasts of a confident model differ
+    by far less than the rounding of ``p - gamma``, unless gamma has the same tiny coordinates.
+
+    Parameters
+    ----------
+    n_starts : int
+        Number of ascents for the full split.
+    random_state : RandomState
+        Draws the points to start from.
+    n_threads : int
+        Ascents to run at a time; the kernels hold no lock.
+    """
+
+    def __init__(
+        self, n_starts: int, random_state: np.random.RandomState, n_threads: int = 1
+    ) -> None:
+        self.n_starts = n_starts
+        self.random_state = random_state
+        self.pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+
+    def __call__(self, growth: Growth, node: int) -> Split | None:
+        """Best split of a bin that keeps the tree ROC monotone, or None."""
+        members = growth.members[node]
+        if len(members) < 2:
+            return None
+        around = growth.surroundings(node)
+        ascents = list(self._full(growth, members, around))
+        if len(members) > 2 * SCOUTED and len(ascents) > 1:
+            ascents = [self._scout(growth, ascents)]
+        ascents += self._pairs(growth, members, around)
+        found = [split for split in self._climb(growth, ascents) if growth.is_worth_it(split)]
+        if found:
+            return max(found, key=growth.score)
+        rows = self.random_state.permutation(len(members))[:N_POINTS]
+        return best_of(growth, node, growth.points[members[rows]])
+
+    def _full(self, growth: Growth, members: Ints, around: Surroundings) -> Iterator[_Ascent]:
+        axes = np.arange(growth.n_classes)
+        weight = growth.point_weights[members].sum(axis=1)
+        mean = np.average(growth.points[members], axis=0, weights=weight)
+        yield _Ascent(members, mean, axes, around)
+        for row in self.random_state.permutation(members)[: self.n_starts - 1]:
+            yield _Ascent(members, growth.points[row], axes, around)
+
+    def _pairs(self, growth: Growth, members: Ints, around: Surroundings) -> Iterator[_Ascent]:
+        K = growth.n_classes
+        for i, j in combinations(range(K), 2) if K > 2 else ():
+            start = np.full(K, 2.0)  # no point of the simplex reaches these regions
+            start[[i, j]] = 0.0
+            yield _Ascent(members, start, np.array([i]), around)
+
+    def _scout(self, growth: Growth, ascents: list[_Ascent]) -> _Ascent:
+        """Of some ascents over the same points the one that does best on a sample of them."""
+        members, _, axes, around, _ = ascents[0]
+        drawn = np.sort(self.random_state.permutation(len(members))[:SCOUTED])
+        few = around._replace(region=np.ascontiguousarray(around.region[drawn]))
+        share = SCOUTED / len(members)
+        tried = self._climb(
+            growth, [_Ascent(members[drawn], a.start, axes, few, share) for a in ascents]
+        )
+        best = max(tried, key=lambda split: split.gain, default=None)
+        return ascents[0] if best is None else _Ascent(members, best.gamma, axes, around)
+
+    def _climb(self, growth: Growth, ascents: list[_Ascent]) -> list[Split]:
+        """The splits at which ascents end."""
+        if self.pool is None:
+            ends = [_climb(growth, ascent) for ascent in ascents]
+        else:
+            ends = list(self.pool.map(lambda ascent: _climb(growth, ascent), ascents))
+        return [split for split in ends if split is not None]
+
+
+def _climb(growth: Growth, ascent: _Ascent) -> Split | None:
+    gamma = ascent.start.copy()
+    children = np.zeros((growth.n_classes, growth.n_classes))
+    around = ascent.around
+    gain = _kernels.climb(
+        growth.points[ascent.members],
+        growth.point_weights[ascent.members],
+        gamma,
+        growth.smoothing,
+        around.bound,
+        growth.least_slack,
+        ascent.share * growth.min_bin_weight,
+        MIN_GAP,
+        around.straddled,
+        around.region,
+        around.outside,
+        around.outside_points,
+        around.outside_bins,
+        ascent.axes.astype(np.int32),
+        MAX_CYCLES,
+        children,
+    )
+    if gain <= 0:
+        return None
+    gamma += (1 - gamma.sum()) / len(gamma)
+    return Split(gamma, gain, children[children.sum(axis=1) > 0])

@@ -1,0 +1,96 @@
+"""Many classes: forecasts reduced to their largest entries, and calibrated forecasts brought back.
+
+ROC monotony over many classes forbids almost every split. The top-m reduction asks for calibration
+of the m largest probabilities instead, whichever classes they belong to: a forecast becomes its m
+largest entries and the rest, a point of an (m+1)-simplex, and a label the rank of its class, or
+"rest". After calibration the rest is shared among the classes of rank above m.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from isoroc.simplex import Floats, Ints
+
+
+@dataclass(frozen=True)
+class TopReduction:
+    """Forecasts of K classes as forecasts of m ranks and a rest.
+
+    Attributes
+    ----------
+    top : int
+        m, at least 1 and at most K - 2.
+    floor : float
+        The rest is shared in proportion to ``forecast + floor``. Sharing in proportion to the
+        forecasts alone would take the model's word for exactly those probabilities that nobody
+        has calibrated: a class that it gives 0 could never come true.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> reduction = TopReduction(top=1, floor=0.0)
+    >>> P = np.array([[0.1, 0.6, 0.3]])
+    >>> reduction.reduce(P)
+    array([[0.6, 0.4]])
+    >>> reduction.expand(np.array([[0.5, 0.5]]), P)
+    array([[0.125, 0.5  , 0.375]])
+    """
+
+    top: int
+    floor: float
+
+    @classmethod
+    def fit(
+        cls, top: int, P: Floats, codes: NDArray[np.unsignedinteger], weights: Floats | None
+    ) -> Self:
+        """Reduction with the floor that makes the ranks beyond the top likeliest."""
+        order = _order(P)
+        rank = _rank(order, codes)
+        beyond = rank >= top
+        if not beyond.any():
+            return cls(top, 1e-6)
+        rest = np.take_along_axis(P[beyond], order[beyond], axis=1)[:, top:]
+        own = rest[np.arange(len(rest)), rank[beyond] - top]
+        total = rest.sum(axis=1)
+        weight = np.ones(len(own)) if weights is None else weights[beyond]
+
+        def loss(log_floor: float) -> float:
+            floor = np.exp(log_floor)
+            likelihood = (own + floor) / (total + rest.shape[1] * floor)
+            return float(-(weight * np.log(likelihood)).sum())
+
+        found = minimize_scalar(loss, bounds=np.log([1e-6, 10.0]), method="bounded")
+        return cls(top, float(np.exp(found.x)))
+
+    def reduce(self, P: Floats) -> Floats:
+        """The m largest entries of each row, descending, and the sum of the others."""
+        largest = -np.sort(-P, axis=1)[:, : self.top]
+        return np.column_stack([largest, (1 - largest.sum(axis=1)).clip(min=0)])
+
+    def labels(self, P: Floats, codes: NDArray[np.unsignedinteger]) -> Ints:
+        """Rank of each row's class, m for the rest."""
+        return np.minimum(_rank(_order(P), codes), self.top)
+
+    def expand(self, Q: Floats, P: Floats) -> Floats:
+        """Forecasts of K classes from calibrated ones of m ranks and the rest."""
+        order = _order(P)
+        rest = np.take_along_axis(P, order, axis=1)[:, self.top :] + self.floor
+        shared = Q[:, [self.top]] * rest / rest.sum(axis=1, keepdims=True)
+        expanded = np.empty_like(P)
+        np.put_along_axis(expanded, order, np.column_stack([Q[:, : self.top], shared]), axis=1)
+        return expanded
+
+
+def _order(P: Floats) -> Ints:
+    """Classes by descending forecast, the lower index first on ties."""
+    return np.argsort(-P, axis=1, kind="stable")
+
+
+def _rank(order: Ints, codes: NDArray[np.unsignedinteger]) -> Ints:
+    return np.asarray((order == codes[:, None]).argmax(axis=1))

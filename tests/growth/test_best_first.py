@@ -1,0 +1,284 @@
+"""The engine for any number of classes: what must hold for every tree that it grows."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isoroc import monotony
+from isoroc.counts import Counts
+from isoroc.growth.best_first import Growth, Split, grow, regrow
+from isoroc.growth.grid import Grid
+from isoroc.growth.sweep import Sweep
+from isoroc.simplex import lattice, regions
+from strategies import isotonic_oracle, labelled_forecasts
+
+OPTIONS = st.fixed_dictionaries(
+    {
+        "monotony": st.sampled_from(["tree", "global", None]),
+        "min_bin_weight": st.sampled_from([0.0, 2.0, 5.0]),
+        "min_lift": st.sampled_from([0.0, 1.0]),
+    }
+)
+
+
+def start(sample, pseudocount=1.0, **options):
+    counts = Counts.from_arrays(*sample)
+    K = counts.class_weights.shape[1]
+    return Growth(counts, smoothing=np.full(K, pseudocount / K), **options)
+
+
+def sweep(seed=0, n_starts=3):
+    return Sweep(n_starts, np.random.RandomState(seed))
+
+
+@settings(max_examples=150)
+@given(
+    labelled_forecasts(),
+    OPTIONS,
+    st.sampled_from(["sweep", "grid"]),
+    st.sampled_from([0.0, 1.0, 4.0]),
+)
+def test_every_tree_is_what_it_says(sample, options, how, pseudocount):
+    P, codes, weights = sample
+    K = P.shape[1]
+    growth = start(sample, pseudocount, **options)
+    search = sweep() if how == "sweep" else Grid(K, {2: 20, 3: 8}.get(K, 4))
+    tree = grow(growth, search)
+    w = np.ones(len(P)) if weights is None else weights
+    bin_of = tree.bin_of(P)
+
+    # Bin weights are those of the rows, splits separate, and no bin is empty or too light.
+    for b, node in enumerate(tree.bins):
+        rows = bin_of == b
+        assert rows.any()
+        expected = [w[rows & (codes == k)].sum() for k in range(K)]
+        np.testing.assert_allclose(tree.class_weights[node], expected, atol=1e-12)
+    assert ((tree.children >= 0).sum(axis=1) >= 2).all()
+    if tree.n_splits:
+        assert tree.class_weights.sum(axis=1).min() >= options["min_bin_weight"]
+    # Every point of the simplex gets a value, and values are smoothed means.
+    values = tree.values(pseudocount)[tree.bins]
+    everywhere = values[tree.bin_of(np.vstack([lattice(K, 3), np.eye(K)]))]
+    np.testing.assert_allclose(everywhere.sum(axis=1), 1)
+    # ROC monotony of raw means and smoothed values, by the checker that knows no growth.
+    if options["monotony"] is not None:
+        for checked in (values, tree.values()[tree.bins]):
+            points = P if options["monotony"] == "global" else None
+            certificate = monotony.certify(tree, checked, points)
+            assert certificate.verify(tree, checked, P)
+            assert (certificate.slack >= -1e-12).all()
+
+
+@given(labelled_forecasts(n_classes=2), st.sampled_from(["tree", "global"]))
+def test_two_classes_give_the_partition_of_isotonic_regression(sample, scope):
+    P, codes, weights = sample
+    # A grid of 2**-k keeps both columns exact, so that ties are ties in both.
+    scores = np.round(P[:, 1] * 64) / 64
+    P = np.column_stack([1 - scores, scores])
+    tree = grow(start((P, codes, weights), 0.0, monotony=scope), sweep())
+    expected = np.array(isotonic_oracle(scores, codes, weights), dtype=float)
+    np.testing.assert_allclose(tree.values()[tree.bins[tree.bin_of(P)], 1], expected, atol=1e-12)
+    assert len(tree.bins) == len(np.unique(np.round(expected, 12)))
+
+
+@given(labelled_forecasts(max_rows=30), st.data())
+def test_weight_two_is_the_row_twice(sample, data):
+    P, codes, _ = sample
+    repeats = np.array(data.draw(st.lists(st.integers(1, 3), min_size=len(P), max_size=len(P))))
+    weighted = (P, codes, repeats.astype(float))
+    repeated = (np.repeat(P, repeats, axis=0), np.repeat(codes, repeats), None)
+    one, two = (grow(start(s, monotony="tree"), sweep()) for s in (weighted, repeated))
+    np.testing.assert_array_equal(one.thresholds, two.thresholds)
+    np.testing.assert_array_equal(one.class_weights, two.class_weights)
+
+
+@given(labelled_forecasts(), st.randoms(use_true_random=False))
+def test_same_seed_same_tree_and_row_order_does_not_matter(sample, random):
+    P, codes, weights = sample
+    order = list(range(len(P)))
+    random.shuffle(order)
+    shuffled = (P[order], codes[order], None if weights is None else weights[order])
+    one, two = (grow(start(s, monotony="tree"), sweep(7)) for s in (sample, shuffled))
+    np.testing.assert_array_equal(one.thresholds, two.thresholds)
+
+
+@given(labelled_forecasts(), st.sampled_from(["tree", "global"]))
+def test_searches_find_what_the_final_check_allows(sample, scope):
+    growth = start(sample, monotony=scope)
+    for search in (sweep(), Grid(growth.n_classes, 4)):
+        split = search(growth, 0)
+        if split is not None:
+            plan = growth.plan(0, split.gamma)
+            np.testing.assert_allclose(plan.weights, split.children, atol=1e-9)
+            assert split.gain == pytest.approx(gain_of(growth, 0, plan))
+
+
+def gain_of(growth, node, plan):
+    mean = growth.class_weights[node] / growth.class_weights[node].sum()
+    size = plan.weights.sum(axis=1, keepdims=True)
+    return float(np.abs(plan.weights - size * mean).sum())
+
+
+def brute_force_best(growth, node, candidates):
+    best = 0.0
+    for gamma in candidates:
+        plan = growth.plan(node, gamma)
+        if plan is not None:
+            best = max(best, gain_of(growth, node, plan))
+    return best
+
+
+@pytest.mark.parametrize("scope", ["tree", "global"])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_line_search_is_exact_along_an_axis(scope, seed):
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(3), 80)
+    codes = np.array([rng.choice(3, p=p) for p in P]).astype(np.uint8)
+    growth = start((P, codes, None), monotony=scope)
+    first = sweep()(growth, 0)
+    assert growth.attempt(0, first.gamma) is not None
+    for node in list(growth.members):
+        search = sweep()
+        for ascent in search._pairs(growth, growth.members[node], growth.surroundings(node)):
+            found = search._climb(growth, [ascent])
+            # every place for that boundary between two neighbouring points
+            i = int(ascent.axes[0])
+            j = next(k for k in range(3) if k != i and ascent.start[k] == 0)
+            points = growth.points[growth.members[node]]
+            t = np.sort(points[:, i] - points[:, j])
+            candidates = []
+            for place in (t[1:] + t[:-1]) / 2:
+                gamma = ascent.start.copy()
+                gamma[i] = place
+                candidates.append(gamma + (1 - gamma.sum()) / 3)
+            best = brute_force_best(growth, node, candidates)
+            assert (found[0].gain if found else 0.0) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("scope", ["tree", "global"])
+def test_the_grid_takes_the_best_lattice_point(scope):
+    rng = np.random.default_rng(3)
+    P = rng.dirichlet(np.ones(3), 60)
+    codes = np.array([rng.choice(3, p=p) for p in P]).astype(np.uint8)
+    growth = start((P, codes, None), monotony=scope)
+    search = Grid(3, 12)
+    for _ in range(2):
+        for node in list(growth.members):
+            tree = growth.tree()
+            inside = search.lattice[tree.bins[tree.bin_of(search.lattice)] == node]
+            split = search(growth, node)
+            best = brute_force_best(growth, node, inside)
+            assert (split.gain if split else 0.0) == pytest.approx(best)
+        if 0 in growth.members:
+            growth.attempt(0, search(growth, 0).gamma)
+    assert len(growth.members) > 1
+
+
+def test_near_ties_do_not_trap_growth():
+    rng = np.random.default_rng(0)
+    P = np.tile([1 / 3, 1 / 3, 1 / 3], (200, 1)) + rng.normal(size=(200, 3)) * 1e-13
+    P /= P.sum(axis=1, keepdims=True)
+    codes = rng.integers(0, 3, 200).astype(np.uint8)
+    growth = start((P, codes, None), monotony="tree")
+    tree = grow(growth, sweep())
+    for b, node in enumerate(tree.bins):
+        found = np.bincount(codes[tree.bin_of(P) == b], minlength=3)
+        np.testing.assert_array_equal(tree.class_weights[node], found)
+
+
+def test_points_next_to_a_vertex_are_told_apart():
+    # Far below the rounding of 1, yet which of the small classes is ahead tells the label.
+    tiny = np.array([1e-20, 1e-25] * 100)
+    P = np.column_stack([np.ones(200), tiny, tiny[::-1]])
+    codes = np.where(P[:, 1] > P[:, 2], 1, 2).astype(np.uint8)
+    tree = grow(start((P, codes, None), monotony="tree"), sweep())
+    assert len(tree.bins) == 2
+    assert (tree.values()[tree.bins][tree.bin_of(P)].argmax(axis=1) == codes).all()
+
+
+def test_max_bins_is_never_exceeded():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(4), 400)
+    codes = np.array([rng.choice(4, p=p) for p in P]).astype(np.uint8)
+    for max_bins in range(1, 12):
+        tree = grow(start((P, codes, None), monotony="tree"), sweep(), max_bins=max_bins)
+        assert len(tree.bins) <= max_bins
+    assert len(tree.bins) >= 10
+
+
+def test_min_lift_leaves_pure_noise_alone():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 1000)
+    noise = rng.integers(0, 3, 1000).astype(np.uint8)
+    free, held = (
+        grow(start((P, noise, None), monotony="tree", min_lift=lift), sweep()) for lift in (0, 8)
+    )
+    assert len(held.bins) < len(free.bins)
+
+
+def test_lift_is_the_rise_in_log_likelihood():
+    children = np.array([[8.0, 2, 0], [1, 1, 3]])
+    split = Split(np.zeros(3), 0.0, children)
+    together = children.sum(axis=0)
+    before = sum(w * np.log(w / together.sum()) for w in together if w)
+    after = sum(w * np.log(w / row.sum()) for row in children for w in row if w)
+    assert split.lift == pytest.approx(after - before)
+
+
+@given(labelled_forecasts(max_rows=40), st.sampled_from(["tree", "global"]))
+def test_regrowing_on_the_same_points_changes_nothing(sample, scope):
+    tree = grow(start(sample, monotony=scope), sweep())
+    again = regrow(tree, start(sample, monotony=scope))
+    np.testing.assert_array_equal(tree.thresholds, again.thresholds)
+    np.testing.assert_array_equal(tree.class_weights, again.class_weights)
+
+
+@given(labelled_forecasts(n_classes=3, max_rows=60))
+def test_regrowing_on_other_points_drops_what_they_forbid(sample):
+    P, codes, weights = sample
+    tree = grow(start(sample, monotony="tree"), sweep())
+    shuffled = (P, np.roll(codes, 1), weights)
+    again = regrow(tree, start(shuffled, monotony="tree"))
+    values = again.values(1.0)[again.bins]
+    assert monotony.certify(again, values).verify(again, values, P)
+    assert {g.tobytes() for g in again.thresholds} <= {g.tobytes() for g in tree.thresholds}
+    for b, node in enumerate(again.bins):
+        w = np.ones(len(P)) if weights is None else weights
+        assert again.class_weights[node].sum() == pytest.approx(w[again.bin_of(P) == b].sum())
+
+
+def test_threads_do_not_change_the_tree():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 2000)
+    codes = np.array([rng.choice(3, p=p) for p in P]).astype(np.uint8)
+    one, two = (
+        grow(
+            start((P, codes, None), monotony="tree", min_bin_weight=20),
+            Sweep(4, np.random.RandomState(0), n_threads),
+        )
+        for n_threads in (1, 2)
+    )
+    np.testing.assert_array_equal(one.thresholds, two.thresholds)
+
+
+def test_a_split_that_no_longer_fits_is_searched_again():
+    # On such data some bins lose their best split to others' growth; all certificates hold still.
+    rng = np.random.default_rng(5)
+    P = rng.dirichlet(np.full(3, 0.7), 600)
+    codes = np.array([rng.choice(3, p=0.8 * p + 0.2 / 3) for p in P]).astype(np.uint8)
+    calls = []
+    search = sweep()
+
+    def counted(growth, node):
+        calls.append(node)
+        return search(growth, node)
+
+    tree = grow(start((P, codes, None), monotony="global"), counted)
+    assert len(calls) > len(set(calls))
+    values = tree.values(1.0)[tree.bins]
+    assert monotony.certify(tree, values, P).verify(tree, values, P)
+    broken = replace(tree, thresholds=tree.thresholds[:, [1, 2, 0]])
+    assert regions(P, tree.thresholds[0]).tolist() != regions(P, broken.thresholds[0]).tolist()
