@@ -42,4 +42,4 @@ def test_cells_are_finer_next_to_the_vertices():
 
 def test_scores_become_two_columns():
     counts = Counts.from_arrays(np.array([0.25, 0.75]), np.array([0, 1], dtype=np.uint8))
-    assert counts.forecasts.tolist() == [[0.75, 0.25], [0.25, 0.75]]
+    assert counts.forecasts.tolist() == [[0.25, 0.75], [0.75, 0.25]]
