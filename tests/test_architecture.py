@@ -20,7 +20,7 @@ ROOMS = {
     "table": set(),
     "simplex": {"_kernels"},
     "bins": {"_kernels", "simplex"},
-    "monotony": {"bins", "simplex", "table"},
+    "monotony": {"_kernels", "bins", "simplex", "table"},
     "counts": {"_kernels", "simplex"},
     "growth": {"_kernels", "bins", "counts", "monotony", "progress", "simplex"},
     "ranks": {"simplex"},

@@ -58,3 +58,15 @@ def climb(
 def count_children(
     P: NDArray[np.float64], Y: NDArray[np.float64], thresholds: NDArray[np.float64]
 ) -> NDArray[np.float64]: ...
+def smallest_differences(
+    values: NDArray[np.float64],
+    nodes: NDArray[np.intp],
+    held: NDArray[np.uint8],
+    skipped: int,
+) -> NDArray[np.float64]: ...
+def sort_into_regions(
+    P: NDArray[np.float64],
+    Y: NDArray[np.float64],
+    rows: NDArray[np.intp],
+    gamma: NDArray[np.float64],
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]: ...

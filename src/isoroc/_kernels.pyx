@@ -572,3 +572,61 @@ def count_children(const double[:, ::1] P, const double[:, ::1] Y, const double[
                 for k in range(K):
                     out[c, best, k] += Y[i, k]
     return children
+
+
+def smallest_differences(const double[:, :, ::1] values, const Py_ssize_t[::1] nodes,
+                         const unsigned char[:, ::1] held, Py_ssize_t skipped):
+    """W of one split for each kind of values, shape (M, K, K), +inf where nothing bounds.
+
+    W[m, i, j] is the smallest values[m, v, i] - values[m, v, j] among the `nodes` v, but for the
+    skipped one, that have points in region i: held[b, i] != 0 for node b.
+    """
+    cdef Py_ssize_t m, b, i, j, v, M = values.shape[0], K = values.shape[2]
+    cdef double difference
+    bounds = np.full((M, K, K), np.inf)
+    cdef double[:, :, ::1] W = bounds
+    with nogil:
+        for m in range(M):
+            for b in range(nodes.shape[0]):
+                v = nodes[b]
+                if v == skipped:
+                    continue
+                for i in range(K):
+                    if held[b, i]:
+                        for j in range(K):
+                            difference = values[m, v, i] - values[m, v, j]
+                            if i != j and difference < W[m, i, j]:
+                                W[m, i, j] = difference
+    return bounds
+
+
+def sort_into_regions(const double[:, ::1] P, const double[:, ::1] Y, const Py_ssize_t[::1] rows,
+                      const double[::1] gamma):
+    """Region under gamma of some rows of P, shape (n,), and class weights Y of each, (K, K).
+
+    The rule of simplex.regions: the lowest k with the largest p_k - gamma_k, and for K = 2
+    whether p_1 > gamma_1.
+    """
+    cdef Py_ssize_t i, k, row, best, K = P.shape[1]
+    cdef double margin, largest
+    region = np.empty(rows.shape[0], dtype=np.intp)
+    weights = np.zeros((K, K))
+    cdef Py_ssize_t[::1] out = region
+    cdef double[:, ::1] w = weights
+    with nogil:
+        for i in range(rows.shape[0]):
+            row = rows[i]
+            best = 0
+            if K == 2:
+                best = P[row, 1] > gamma[1]
+            else:
+                largest = P[row, 0] - gamma[0]
+                for k in range(1, K):
+                    margin = P[row, k] - gamma[k]
+                    if margin > largest:
+                        best = k
+                        largest = margin
+            out[i] = best
+            for k in range(K):
+                w[best, k] += Y[row, k]
+    return region, weights

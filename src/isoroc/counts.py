@@ -49,6 +49,7 @@ class Counts:
         cls, forecasts: Floats, codes: NDArray[np.unsignedinteger[Any]], weights: Floats | None
     ) -> Counts:
         """Counts with one entry for each row, duplicates and all."""
+        forecasts = _two_columns(forecasts)
         class_weights = np.zeros(forecasts.shape)
         class_weights[np.arange(len(codes)), codes] = 1.0 if weights is None else weights
         return cls(forecasts, class_weights)
@@ -68,8 +69,7 @@ class Counts:
         square root maps the simplex to a sphere on which equal cells are equal in Fisher
         information, so resolution is fine near the vertices, where confident models live.
         """
-        if forecasts.ndim == 1:
-            forecasts = np.column_stack([1 - forecasts, forecasts])
+        forecasts = _two_columns(forecasts)
         if exact := max_cells is None or len(forecasts) <= max_cells:
             _, first, cell = np.unique(forecasts, axis=0, return_index=True, return_inverse=True)
         else:
@@ -84,13 +84,18 @@ class Counts:
         return cls(np.column_stack(sums) / size[:, None], class_weights, exact=False)
 
 
+def _two_columns(forecasts: Floats) -> Floats:
+    """Scores as points of A_2, other forecasts as they are."""
+    return np.column_stack([1 - forecasts, forecasts]) if forecasts.ndim == 1 else forecasts
+
+
 def _cells(forecasts: Floats, max_cells: int) -> tuple[Ints, Ints]:
     """First row of each cell, and the cell of each row, for the finest cells allowed."""
     root = np.sqrt(forecasts)
     # A sum of coordinates times fixed odd 64-bit numbers, modulo 2**64, tells cells apart.
     drawn = np.random.default_rng(0).integers(2**63, size=forecasts.shape[1], dtype=np.uint64)
     mix = np.asarray(2 * drawn + 1)
-    resolution = 1024.0
+    resolution = 2.0 * max_cells ** (1 / (root.shape[1] - 1))
     while True:
         key = np.zeros(len(root), dtype=np.uint64)
         for k in range(root.shape[1]):

@@ -24,6 +24,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from isoroc import _kernels
 from isoroc.bins import BinTree
 from isoroc.simplex import Floats, midpoint, regions
 from isoroc.table import Table
@@ -39,21 +40,19 @@ def smallest_differences(values: Floats, held: NDArray[np.bool_]) -> Floats:
 
     Parameters
     ----------
-    values : ndarray of shape (..., B, K)
+    values : ndarray of shape (B, K)
         Values of the bins.
     held : ndarray of shape (B, K)
         Whether each bin has points in each region.
 
     Returns
     -------
-    ndarray of shape (..., K, K)
+    ndarray of shape (K, K)
         +inf on the diagonal and where no bin has points.
     """
-    difference = values[..., :, :, None] - values[..., :, None, :]
-    W = np.where(held[:, :, None], difference, np.inf).min(axis=-3)
-    diagonal = np.arange(W.shape[-1])
-    W[..., diagonal, diagonal] = np.inf
-    return np.asarray(W)
+    table = np.ascontiguousarray(values)[None]
+    nodes = np.arange(len(values))
+    return np.asarray(_kernels.smallest_differences(table, nodes, held.view(np.uint8), -1)[0])
 
 
 def bounds_everywhere(tree: BinTree, values: Floats, forecasts: Floats) -> Floats:

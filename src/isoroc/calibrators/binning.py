@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isoroc.calibrators.base import BinCalibrator, Sample, check_number, check_option
-from isoroc.counts import BinaryCounts, Counts
+from isoroc.counts import Counts
 from isoroc.growth.best_first import Growth
 from isoroc.growth.grid import steps_for
-from isoroc.simplex import Floats, binary_scores, lattice, regions
+from isoroc.simplex import Floats, lattice, regions
 
 
 class RecursiveBinningCalibrator(BinCalibrator):
@@ -132,7 +132,7 @@ class HistogramCalibrator(BinCalibrator):
             )
         growth, prior = _start(self, sample)
         last = 0
-        for cut in self._cuts(growth.points, growth.point_weights.sum(axis=1)):
+        for cut in self._cuts(growth.points[:, 1], growth.point_weights.sum(axis=1)):
             children = growth.attempt(last, np.array([1 - cut, cut]))
             last = last if children is None else int(children[1])
         self.tree_, self.prior_ = growth.tree(), prior
@@ -142,18 +142,13 @@ class HistogramCalibrator(BinCalibrator):
         if self.strategy == "uniform":
             low, high = min(scores.min(), 0.0), max(scores.max(), 1.0)
             return np.asarray(low + inner * (high - low))
-        position = np.searchsorted(np.cumsum(weight), inner * weight.sum())
-        return np.unique(scores[position])
+        order = np.argsort(scores)
+        position = np.searchsorted(np.cumsum(weight[order]), inner * weight.sum())
+        return np.unique(scores[order[position]])
 
 
 def _start(calibrator: BinCalibrator, sample: Sample) -> tuple[Growth, Floats]:
     """Growth without conditions over all of a sample, and the prior."""
     prior = calibrator._resolve_prior(sample.class_weights())  # noqa: SLF001
-    if sample.n_classes == 2:
-        scores = binary_scores(sample.forecasts)
-        binary = BinaryCounts.from_arrays(scores, sample.codes, sample.weights)
-        counts = Counts(*binary.distinct())
-    else:
-        counts = Counts.of_rows(*sample)
     smoothing = calibrator.pseudocount * prior
-    return Growth(counts, smoothing=smoothing, monotony=None), prior
+    return Growth(Counts.of_rows(*sample), smoothing=smoothing, monotony=None), prior

@@ -22,14 +22,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from isoroc import _kernels
 from isoroc.bins import BinTree, lift
 from isoroc.counts import Counts
-from isoroc.monotony import largest_slack, shortest_paths, smallest_differences
+from isoroc.monotony import largest_slack, shortest_paths
 from isoroc.progress import Report
 from isoroc.simplex import Floats, Ints, regions
 
 Monotony = Literal["global", "tree"] | None
-Held = dict[int, NDArray[np.bool_]]
 
 #: Least slack of a split. In the tree scope ties must not occur; in the global scope a bin that
 #: straddles a boundary sits on it, so slack 0 is allowed, up to rounding.
@@ -72,6 +72,24 @@ class Split(NamedTuple):
         return lift(self.children)
 
 
+class _Wards(NamedTuple):
+    """Bins that a split answers for, and in which of its regions each has points."""
+
+    nodes: Ints
+    held: NDArray[np.uint8]  # (B, K)
+
+    def of(self, node: int) -> NDArray[np.uint8]:
+        return np.asarray(self.held[self.nodes == node][0])
+
+    def plus(self, nodes: Ints, held: NDArray[np.uint8], without: int = -1) -> _Wards:
+        kept = self.nodes != without
+        return _Wards(np.append(self.nodes[kept], nodes), np.vstack([self.held[kept], held]))
+
+    def bounds(self, values: Floats, without: int = -1) -> Floats:
+        """W for the values of all nodes, (2, N, K), but for one of the wards, shape (2, K, K)."""
+        return _kernels.smallest_differences(values, self.nodes, self.held, without)
+
+
 class _Plan(NamedTuple):
     """A split that has been found possible, with all that it changes."""
 
@@ -79,8 +97,8 @@ class _Plan(NamedTuple):
     kept: Ints  # the regions that hold points
     parts: list[Ints]  # the points of each
     weights: Floats  # and their class weights
-    held_before: dict[int, list[NDArray[np.bool_]]]  # regions of earlier splits held by each part
-    held: Held  # regions of the new split held by every bin that it answers for
+    held_before: dict[int, NDArray[np.uint8]]  # regions of earlier splits held by each part
+    wards: _Wards  # of the new split
 
 
 class Growth:
@@ -121,28 +139,29 @@ class Growth:
         self.min_bin_weight = min_bin_weight
         self.min_lift = min_lift
         self.members: dict[int, Ints] = {}  # points of each bin
+        self.answering: dict[int, list[int]] = {}  # splits that answer for each bin
         self.class_weights: list[Floats] = []  # of each node,
-        self.node_values: list[Floats] = []  # and its raw mean and smoothed value, (2, K)
+        self.node_values = np.empty((2, 64, self.n_classes))  # its raw mean and smoothed value
         self.thresholds: list[Floats] = []
         self.children: list[Ints] = []
         self.split_nodes: list[int] = []
-        self.held: list[Held] = []  # for each split, the regions held by bins it answers for
-        self._add_node(np.arange(len(self.points)), self.point_weights.sum(axis=0))
+        self.wards: list[_Wards] = []  # of each split
+        self._add_node(np.arange(len(self.points)), self.point_weights.sum(axis=0), [])
 
-    def _add_node(self, points: Ints, class_weights: Floats) -> int:
+    def _add_node(self, points: Ints, class_weights: Floats, answering: list[int]) -> int:
         node = len(self.class_weights)
+        if node == self.node_values.shape[1]:
+            self.node_values = np.concatenate([self.node_values, self.node_values], axis=1)
         self.members[node] = points
+        self.answering[node] = answering
         self.class_weights.append(class_weights)
-        self.node_values.append(self._values(class_weights[None])[:, 0])
+        self.node_values[:, node] = self._values(class_weights[None])[:, 0]
         return node
 
     def _values(self, class_weights: Floats) -> Floats:
         """Raw means and smoothed values for class weights (n, K), shape (2, n, K)."""
         weights = class_weights + self.smoothing[:, None, :]
         return np.asarray(weights / weights.sum(axis=2, keepdims=True))
-
-    def _values_of(self, nodes: list[int]) -> Floats:
-        return np.stack([self.node_values[node] for node in nodes], axis=1)
 
     def tree(self) -> BinTree:
         """The tree so far."""
@@ -168,28 +187,32 @@ class Growth:
         added = len(split.children) - 1
         return bool(split.lift >= self.min_lift * 0.5 * (self.n_classes - 1) * added)
 
-    def _bounds_without(self, node: int, splits: list[int]) -> Floats:
-        """W of splits over all bins but one, shape (2, S, K, K)."""
-        W = np.full((2, len(splits), self.n_classes, self.n_classes), np.inf)
+    def _bounds_without(self, node: int) -> Floats:
+        """W, over all bins but one, of the splits that answer for it, shape (2, S, K, K)."""
+        splits = self.answering[node]
+        W = np.empty((2, len(splits), self.n_classes, self.n_classes))
         for at, s in enumerate(splits):
-            others = [v for v in self.held[s] if v != node]
-            if others:
-                held = np.array([self.held[s][v] for v in others])
-                W[:, at] = smallest_differences(self._values_of(others), held)
+            W[:, at] = self.wards[s].bounds(self.node_values, without=node)
         return W
+
+    def _others(self, node: int) -> list[int]:
+        """Bins besides this one that a split of it would answer for."""
+        return [v for v in self.members if v != node] if self.monotony == "global" else []
 
     def surroundings(self, node: int) -> Surroundings:
         """What the rest of the tree demands of the children of a bin."""
         K = self.n_classes
         points = self.members[node]
-        splits = [s for s, held in enumerate(self.held) if node in held]
-        W = self._bounds_without(node, splits)
+        splits = self.answering[node]
+        W = self._bounds_without(node)
+        held = np.array([self.wards[s].of(node) for s in splits]).reshape(-1, K)
+        single = held.sum(axis=1) == 1
         bound = np.full((2, K, K), -np.inf)
-        single = np.array([self.held[s][node].sum() == 1 for s in splits], dtype=bool)
+        paths = shortest_paths(W)
         for at in np.flatnonzero(single):
-            i = int(self.held[splits[at]][node].argmax())
+            i = int(held[at].argmax())
             # A cycle through region i leaves by r_i - r_j and returns on the lightest walk.
-            needed = self.least_slack - shortest_paths(W[:, at])[:, :, i]
+            needed = self.least_slack - paths[:, at, :, i]
             needed[:, i] = -np.inf
             bound[:, i] = np.maximum(bound[:, i], needed)
         straddled = np.flatnonzero(~single)
@@ -197,16 +220,34 @@ class Growth:
         for column, at in enumerate(straddled):
             region[:, column] = regions(self.points[points], self.thresholds[splits[at]])
 
-        others = [v for v in self.members if v != node] if self.monotony == "global" else []
+        others = self._others(node)
         rows = [self.members[v] for v in others]
         return Surroundings(
             bound=bound,
             straddled=np.ascontiguousarray(W[:, straddled]),
             region=region,
-            outside=self._values_of(others) if others else np.empty((2, 0, K)),
+            outside=np.ascontiguousarray(self.node_values[:, others]),
             outside_points=self.points[np.concatenate(rows)] if rows else np.empty((0, K)),
             outside_bins=np.repeat(np.arange(len(rows)), [len(r) for r in rows]).astype(np.int32),
         )
+
+    def are_plausible(self, children: Floats, bound: Floats) -> NDArray[np.bool_]:
+        """Whether splits with these children, (C, K, K), keep the bound and their own order.
+
+        That is all there is to check in the tree scope; the global one has further conditions.
+        """
+        weight = children.sum(axis=2)
+        kept = weight > 0
+        smoothed = children + self.smoothing[:, None, None, :]
+        total = smoothed.sum(axis=3, keepdims=True)
+        values = smoothed / np.where(total > 0, total, 1.0)
+        difference = values[..., :, None] - values[..., None, :]  # (2, C, child, i, j)
+        inside = (difference >= bound[:, None, None]).all(axis=(3, 4)) | ~kept
+        own = np.arange(self.n_classes)
+        W = np.where(kept[:, :, None], difference[:, :, own, own], np.inf)
+        W[..., own, own] = np.inf
+        slack = np.minimum(*(largest_slack(side) for side in W))
+        return np.asarray(inside.all(axis=(0, 2)) & (slack >= self.least_slack))
 
     def plan(self, node: int, gamma: Floats) -> _Plan | None:
         """The split of a bin, if it separates its points and keeps the tree ROC monotone.
@@ -215,47 +256,44 @@ class Growth:
         constraints anew, whatever the search believed.
         """
         points = self.members[node]
-        region = regions(self.points[points], gamma)
-        kept = np.unique(region)
-        if len(kept) < 2:
+        region, weights = _kernels.sort_into_regions(self.points, self.point_weights, points, gamma)
+        kept = np.flatnonzero(weights.sum(axis=1))
+        weights = weights[kept]
+        if len(kept) < 2 or weights.sum(axis=1).min() < self.min_bin_weight:
             return None
         parts = [points[region == k] for k in kept]
-        weights = np.array([self.point_weights[part].sum(axis=0) for part in parts])
-        if weights.sum(axis=1).min() < self.min_bin_weight:
-            return None
-        own = dict(enumerate(np.eye(self.n_classes, dtype=bool)[kept], len(self.class_weights)))
-        plan = _Plan(gamma, kept, parts, weights, {}, own)
+        new = len(self.class_weights) + np.arange(len(kept))
+        own = _Wards(new, np.eye(self.n_classes, dtype=np.uint8)[kept])
         if self.monotony is None:
-            return plan
+            return _Plan(gamma, kept, parts, weights, {}, own)
 
-        splits = [s for s, held in enumerate(self.held) if node in held]
         values = self._values(weights)
-        W = self._bounds_without(node, splits)
-        for at, s in enumerate(splits):
-            plan.held_before[s] = [self._regions_held(s, node, part) for part in parts]
-            by_children = smallest_differences(values, np.array(plan.held_before[s]))
+        W = self._bounds_without(node)
+        held_before = {}
+        for at, s in enumerate(self.answering[node]):
+            held = self.wards[s].of(node)[None].repeat(len(parts), axis=0)
+            if held[0].sum() > 1:
+                held = self._regions_held(parts, self.thresholds[s])
+            held_before[s] = held
+            by_children = _Wards(new - new[0], held).bounds(values)
             W[:, at] = np.minimum(W[:, at], by_children)
-        W_own = smallest_differences(values, np.array(list(own.values())))
-        others = [v for v in self.members if v != node] if self.monotony == "global" else []
-        if others:
-            for v in others:
-                own[v] = self._mask(regions(self.points[self.members[v]], gamma))
-            held = np.array([own[v] for v in others])
-            W_own = np.minimum(W_own, smallest_differences(self._values_of(others), held))
+        W_own = _Wards(new - new[0], own.held).bounds(values)
+        if others := self._others(node):
+            held = self._regions_held([self.members[v] for v in others], gamma)
+            outside = _Wards(np.array(others), held)
+            W_own = np.minimum(W_own, outside.bounds(self.node_values))
+            own = own.plus(*outside)
         slack = largest_slack(np.concatenate([*W, W_own]))
-        return plan if (slack >= self.least_slack).all() else None
+        if not (slack >= self.least_slack).all():
+            return None
+        return _Plan(gamma, kept, parts, weights, held_before, own)
 
-    def _regions_held(self, s: int, node: int, part: Ints) -> NDArray[np.bool_]:
-        """Regions of split s in which a part of a bin has points."""
-        held = self.held[s][node]
-        if held.sum() == 1:
-            return held
-        return self._mask(regions(self.points[part], self.thresholds[s]))
-
-    def _mask(self, found: Ints) -> NDArray[np.bool_]:
-        mask = np.zeros(self.n_classes, dtype=bool)
-        mask[found] = True
-        return mask
+    def _regions_held(self, parts: list[Ints], gamma: Floats) -> NDArray[np.uint8]:
+        """Whether each part of the points has one in each region of gamma, shape (n, K)."""
+        held = np.zeros((len(parts), self.n_classes), dtype=np.uint8)
+        for mask, part in zip(held, parts, strict=True):
+            mask[regions(self.points[part], gamma)] = 1
+        return held
 
     def attempt(self, node: int, gamma: Floats) -> Ints | None:
         """Split a bin if it can be; the nodes of its regions, -1 where there is none."""
@@ -263,13 +301,16 @@ class Growth:
         if plan is None:
             return None
         del self.members[node]
+        answering = [*self.answering.pop(node), len(self.thresholds)]
+        if self.monotony is None:
+            answering = []
         pairs = zip(plan.parts, plan.weights, strict=True)
-        new = [self._add_node(part, weight) for part, weight in pairs]
+        new = [self._add_node(part, weight, answering) for part, weight in pairs]
         for s, held in plan.held_before.items():
-            self.held[s].update(zip(new, held, strict=True))
-            del self.held[s][node]
-        if self.monotony is not None:
-            self.held.append(plan.held)
+            self.wards[s] = self.wards[s].plus(np.array(new), held, without=node)
+        for v in plan.wards.nodes[len(new) :]:
+            self.answering[int(v)] = [*self.answering[int(v)], len(self.thresholds)]
+        self.wards.append(plan.wards)
         row = np.full(self.n_classes, -1)
         row[plan.kept] = new
         self.thresholds.append(gamma)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from isoroc import _kernels
-from isoroc.growth.best_first import Growth, Split
+from isoroc.growth.best_first import Growth, Split, Surroundings
 from isoroc.simplex import Floats, lattice
 
 #: Lattice steps by number of classes: the paper's for 2 and 3, of about that many points above.
@@ -34,11 +34,11 @@ class Grid:
         """Lattice point of largest gain that keeps the tree ROC monotone, or None."""
         tree = growth.tree()
         inside = tree.bins[tree.bin_of(self.lattice)] == node
-        return best_of(growth, node, self.lattice[inside])
+        return best_of(growth, node, self.lattice[inside], growth.surroundings(node))
 
 
-def best_of(growth: Growth, node: int, gammas: Floats) -> Split | None:
-    """Of some thresholds the one of largest gain that is possible, or None."""
+def best_of(growth: Growth, node: int, gammas: Floats, around: Surroundings) -> Split | None:
+    """Of some thresholds the one of largest gain that is possible and worth it, or None."""
     points = growth.members[node]
     P, Y = growth.points[points], growth.point_weights[points]
     children = _kernels.count_children(P, Y, gammas)
@@ -48,6 +48,7 @@ def best_of(growth: Growth, node: int, gammas: Floats) -> Split | None:
     kept = weight > 0
     light = np.where(kept, weight, np.inf).min(axis=1) < growth.min_bin_weight
     possible = (kept.sum(axis=1) > 1) & ~light & (gain > 0)
+    possible[possible] = growth.are_plausible(children[possible], around.bound)
     for c in np.flatnonzero(possible)[np.argsort(-gain[possible], kind="stable")]:
         split = Split(gammas[c], float(gain[c]), children[c][kept[c]])
         if growth.is_worth_it(split) and growth.plan(node, split.gamma) is not None:

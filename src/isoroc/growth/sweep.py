@@ -79,7 +79,7 @@ class Sweep:
         if found:
             return max(found, key=growth.score)
         rows = self.random_state.permutation(len(members))[:N_POINTS]
-        return best_of(growth, node, growth.points[members[rows]])
+        return best_of(growth, node, growth.points[members[rows]], around)
 
     def _full(self, growth: Growth, members: Ints, around: Surroundings) -> Iterator[_Ascent]:
         axes = np.arange(growth.n_classes)
