@@ -1,9 +1,9 @@
 """Speed and memory against peers, measured in one run: a table on screen and a JSON file.
 
 Every row is one job done by several contestants on the same data; times are medians in seconds,
-and ratios say how many times as long as isoroc a peer takes.
+and "peer / isoroc" says how many times as long as isoroc the peer takes.
 
-    python benchmarks/speed.py [--quick] [--out build/bench/speed.json]
+    python benchmarks/speed.py [--quick] [--only WORD] [--out build/bench/speed.json]
 """
 
 from __future__ import annotations
@@ -15,33 +15,37 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 
 import numpy as np
-import scipy
-import sklearn
 from scipy.optimize import isotonic_regression
 from sklearn.isotonic import IsotonicRegression
 
-import isoroc
 from isoroc import IRPCalibrator
+from isoroc.paper.reference import ReferenceIRP
 
-Row = dict[str, str | int | float | None]
+Row = dict[str, str | int | float]
+Job = Callable[[], object]
 
 
-def seconds(job: Callable[[], object], *, budget: float = 4.0, most: int = 15) -> float:
-    """Median time of a job: at least three runs, more while the budget lasts."""
-    times: list[float] = []
-    while len(times) < 3 or (sum(times) < budget and len(times) < most):
+def seconds(job: Job, *, budget: float = 4.0, most: int = 15) -> float:
+    """Median time of a job after one run to warm up: more runs while the budget lasts."""
+    start = perf_counter()
+    job()
+    first = perf_counter() - start
+    times = [] if first < budget else [first]
+    while len(times) < 3 and sum(times) < 3 * budget or (sum(times) < budget and len(times) < most):
         start = perf_counter()
         job()
         times.append(perf_counter() - start)
     return median(times)
 
 
-def row(job: str, n: int, ours: Callable[[], object], **peers: Callable[[], object]) -> Row:
+def row(job: str, n: int, ours: Job, **peers: Job) -> Row:
     times = {name: seconds(run) for name, run in {"isoroc": ours, **peers}.items()}
     ratios = {f"{name} / isoroc": times[name] / times["isoroc"] for name in peers}
     return {"job": job, "n": n, **times, **ratios}
@@ -54,9 +58,22 @@ def binary_data(n: int) -> tuple[np.ndarray, np.ndarray]:
     return scores, (rng.random(n) < 0.2 + 0.6 * scores).astype(np.int64)
 
 
+def data(n: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Forecasts that are sharper than the truth, and labels."""
+    rng = np.random.default_rng(0)
+    truth = rng.dirichlet(np.full(n_classes, 0.5), n)
+    y = (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    P = truth**1.5
+    return P / P.sum(axis=1, keepdims=True), y
+
+
 def argsort_and_pool(scores: np.ndarray, y: np.ndarray) -> object:
     order = np.argsort(scores)
     return isotonic_regression(y[order].astype(np.float64))
+
+
+def one_vs_rest(P: np.ndarray, y: np.ndarray) -> list[IsotonicRegression]:
+    return [IsotonicRegression().fit(P[:, k], y == k) for k in range(P.shape[1])]
 
 
 def binary_fits(sizes: list[int]) -> Iterator[Row]:
@@ -88,23 +105,69 @@ def binary_predictions(sizes: list[int]) -> Iterator[Row]:
         )
 
 
-def peak_memory(n: int) -> Row:
-    """Peak resident memory of a process that loads the arrays and fits, over those arrays."""
+def fits(cases: list[tuple[int, int]]) -> Iterator[Row]:
+    """Fit of K >= 3 classes, each peer where it is of any use."""
+    for n, K in cases:
+        P, y = data(n, K)
+        peers: dict[str, Job] = {"one_vs_rest": lambda P=P, y=y: one_vs_rest(P, y)}
+        if n <= 10**5 and find_spec("probmetrics"):
+            from probmetrics.calibrators import SMSCalibrator  # noqa: PLC0415
+
+            peers["SMS"] = lambda P=P, y=y: SMSCalibrator().fit(P, y)
+        if n <= 500 and K == 3:
+            peers["reference"] = lambda P=P, y=y: ReferenceIRP(100).fit(P, y)
+        yield row(f"fit, K = {K}", n, lambda P=P, y=y: fit(P, y), **peers)
+
+
+def fit(P: np.ndarray, y: np.ndarray) -> IRPCalibrator:
+    return IRPCalibrator(random_state=0).fit(P, y)
+
+
+def predictions(n: int) -> Iterator[Row]:
+    P, y = data(3000, 3)
+    ours = IRPCalibrator(max_bins=20, random_state=0).fit(P, y)
+    theirs = one_vs_rest(P, y)
+    new, _ = data(n, 3)
+    yield row(
+        f"predict, K = 3, {ours.n_bins_} bins",
+        n,
+        lambda: ours.predict_proba(new),
+        one_vs_rest=lambda: [model.predict(new[:, k]) for k, model in enumerate(theirs)],
+    )
+
+
+def growth_of_cost(sizes: list[int]) -> Iterator[Row]:
+    """Fit time and peak memory over n and K, and the exponents of n fitted to the times."""
+    for K in (2, 3, 4, 10, 100):
+        times = []
+        for n in sizes:
+            if n * K > 10**7:
+                continue
+            P, y = data(n, K)
+            scores = P[:, 1] if K == 2 else P
+            times.append((n, seconds(lambda scores=scores, y=y: fit(scores, y))))
+            yield {
+                "job": f"cost, K = {K}",
+                "n": n,
+                "seconds": times[-1][1],
+                "memory / input": peak_memory(scores, y),
+            }
+        slope = np.polyfit(*np.log(np.array(times).T), 1)[0]
+        yield {"job": f"cost, K = {K}: seconds ~ n ** exponent", "n": n, "exponent": float(slope)}
+
+
+def peak_memory(forecasts: np.ndarray, y: np.ndarray) -> float:
+    """Peak resident memory that loading and fitting add to a process, over the input's size."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data.npz"
-        scores, y = binary_data(n)
-        np.savez(path, scores=scores, y=y)
+        np.savez(path, forecasts=forecasts, y=y)
         run = subprocess.run(  # noqa: S603
             [sys.executable, __file__, "--fit-once", str(path)],
             capture_output=True,
             text=True,
             check=True,
         )
-    return {
-        "job": "binary fit, peak memory / input arrays",
-        "n": n,
-        "ratio": float(run.stdout) / (scores.nbytes + y.nbytes),
-    }
+    return float(run.stdout) / (forecasts.nbytes + y.nbytes)
 
 
 def fit_once(path: Path) -> None:
@@ -115,26 +178,42 @@ def fit_once(path: Path) -> None:
         return 1024 * int(status.split("VmHWM:")[1].split()[0])
 
     IRPCalibrator().fit([0.0, 1.0], [0, 1])
+    fit(*data(100, 3))
     before = peak()
-    with np.load(path) as data:
-        scores, y = data["scores"], data["y"]
-    IRPCalibrator().fit(scores, y)
+    with np.load(path) as arrays:
+        forecasts, y = arrays["forecasts"], arrays["y"]
+    fit(forecasts, y)
     print(peak() - before)
 
 
-def show(rows: list[Row]) -> None:
-    for found in rows:
-        figures = "  ".join(
-            f"{name} {value:.3g}"
-            for name, value in found.items()
-            if name not in ("job", "n") and value is not None
+def start_up() -> Iterator[Row]:
+    """A new process: import and first fit of 500 rows, on top of importing scikit-learn."""
+    P, y = data(500, 3)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "data.npz"
+        np.savez(path, P=P, y=y)
+        load = (
+            f"import numpy, sklearn.isotonic; d = numpy.load({str(path)!r}); P, y = d['P'], d['y']"
         )
-        print(f"{found['job']:<40} n = {found['n']:>11,}  {figures}")
+        work = f"{load}; import isoroc; isoroc.IRPCalibrator(random_state=0).fit(P, y)"
+        base, full = (
+            seconds(lambda code=code: subprocess.run([sys.executable, "-c", code], check=True))  # noqa: S603
+            for code in (load, work)
+        )
+    yield {"job": "new process, import and fit, K = 3", "n": 500, "seconds on top": full - base}
+
+
+def show(found: Row) -> None:
+    figures = "  ".join(
+        f"{name} {value:.3g}" for name, value in found.items() if name not in ("job", "n")
+    )
+    print(f"{found['job']:<40} n = {found['n']:>11,}  {figures}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--quick", action="store_true", help="leave the largest sizes out")
+    parser.add_argument("--only", default="", help="sections whose name holds this word")
     parser.add_argument("--out", type=Path, default=Path("build/bench/speed.json"))
     parser.add_argument("--fit-once", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -142,13 +221,36 @@ def main() -> None:
         fit_once(options.fit_once)
         return
 
-    sizes = [10**5, 10**6] if options.quick else [10**5, 10**6, 10**7]
+    most = 10**6 if options.quick else 10**7
+    sizes = [n for n in (10**5, 10**6, 10**7) if n <= most]
+    cases = [(500, 3), (3000, 3), (3000, 4), (10**5, 3), (10**5, 4), (10**5, 10), (10**5, 100)]
+    sections = {
+        "binary fit": lambda: binary_fits(sizes),
+        "binary predict": lambda: binary_predictions(sizes),
+        "binary memory": lambda: [
+            {
+                "job": "binary fit, peak memory / input arrays",
+                "n": most,
+                "ratio": peak_memory(*binary_data(most)),
+            }
+        ],
+        "fit": lambda: fits([*cases, (10**6, 3)]),
+        "predict": lambda: predictions(most),
+        "start": start_up,
+        "cost": lambda: growth_of_cost([10**3, 10**4, 10**5, 10**6]),
+    }
+    if not find_spec("probmetrics"):
+        print("probmetrics is not installed: pip install -r benchmarks/requirements.txt")
     rows: list[Row] = []
-    for found in [*binary_fits(sizes), *binary_predictions(sizes), peak_memory(sizes[-1])]:
-        rows.append(found)
-        show([found])
+    for name, section in sections.items():
+        if options.only in name:
+            for found in section():
+                rows.append(found)
+                show(found)
+    packages = ["isoroc", "numpy", "scipy", "scikit-learn"]
+    packages += ["probmetrics", "torch"] if find_spec("probmetrics") else []
     versions = {"python": platform.python_version(), "machine": platform.machine()}
-    versions |= {m.__name__: m.__version__ for m in (isoroc, np, scipy, sklearn)}
+    versions |= {name: version(name) for name in packages}
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps({"versions": versions, "rows": rows}, indent=2) + "\n")
     print(f"written to {options.out}")

@@ -221,7 +221,7 @@ def test_min_lift_leaves_pure_noise_alone():
 
 def test_lift_is_the_rise_in_log_likelihood():
     children = np.array([[8.0, 2, 0], [1, 1, 3]])
-    split = Split(np.zeros(3), 0.0, children)
+    split = Split.of(np.zeros(3), 0.0, children)
     together = children.sum(axis=0)
     before = sum(w * np.log(w / together.sum()) for w in together if w)
     after = sum(w * np.log(w / row.sum()) for row in children for w in row if w)

@@ -58,7 +58,7 @@ class IRPCalibrator(BinCalibrator):
     grid_size : int, default=None
         The lattice of ``search="grid"`` has step 1 / grid_size; by default 100 for three classes
         and fewer for more.
-    n_starts : int, default=3
+    n_starts : int, default=2
         Ascents for each bin in ``search="sweep"``.
     top : int, "auto" or None, default="auto"
         Calibrate the `top` largest probabilities of each forecast, whichever classes they belong
@@ -146,7 +146,7 @@ class IRPCalibrator(BinCalibrator):
         monotony: Literal["tree", "global"] | None = "tree",
         search: Literal["sweep", "grid"] = "sweep",
         grid_size: int | None = None,
-        n_starts: int = 3,
+        n_starts: int = 2,
         top: int | Literal["auto"] | None = "auto",
         max_bins: int | None = None,
         min_bin_weight: float | Literal["auto"] = "auto",

@@ -65,11 +65,13 @@ class Split(NamedTuple):
     """M(gamma)."""
     children: Floats
     """Class weights of the children, shape (c, K)."""
+    lift: float
+    """By how much it raises the log likelihood of the bin's labels."""
 
-    @property
-    def lift(self) -> float:
-        """By how much the split raises the log likelihood of the bin's labels."""
-        return lift(self.children)
+    @classmethod
+    def of(cls, gamma: Floats, gain: float, children: Floats) -> Split:
+        """Split with its lift."""
+        return cls(gamma, gain, children, lift(children))
 
 
 class _Wards(NamedTuple):
@@ -181,6 +183,12 @@ class Growth:
         if self.thresholds:
             return split.lift / (len(split.children) - 1)
         return len(split.children) + split.gain / (4 * float(split.children.sum()))
+
+    def can_be_split(self, node: int) -> bool:
+        """Whether a bin is heavy enough for two and has labels of more than one class."""
+        weights = self.class_weights[node]
+        heavy = weights.sum() >= 2 * self.min_bin_weight
+        return bool(heavy and np.count_nonzero(weights) > 1 and len(self.members[node]) > 1)
 
     def is_worth_it(self, split: Split) -> bool:
         """Whether a split lifts the log likelihood by more than chance would."""

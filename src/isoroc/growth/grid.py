@@ -32,6 +32,8 @@ class Grid:
 
     def __call__(self, growth: Growth, node: int) -> Split | None:
         """Lattice point of largest gain that keeps the tree ROC monotone, or None."""
+        if not growth.can_be_split(node):
+            return None
         tree = growth.tree()
         inside = tree.bins[tree.bin_of(self.lattice)] == node
         return best_of(growth, node, self.lattice[inside], growth.surroundings(node))
@@ -50,7 +52,7 @@ def best_of(growth: Growth, node: int, gammas: Floats, around: Surroundings) -> 
     possible = (kept.sum(axis=1) > 1) & ~light & (gain > 0)
     possible[possible] = growth.are_plausible(children[possible], around.bound)
     for c in np.flatnonzero(possible)[np.argsort(-gain[possible], kind="stable")]:
-        split = Split(gammas[c], float(gain[c]), children[c][kept[c]])
+        split = Split.of(gammas[c], float(gain[c]), children[c][kept[c]])
         if growth.is_worth_it(split) and growth.plan(node, split.gamma) is not None:
             return split
     return None

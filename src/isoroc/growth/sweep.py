@@ -21,8 +21,10 @@ MIN_GAP = 1e-12
 MAX_CYCLES = 20
 #: Starts are compared on at most this many points of a bin; the winner is refined on all.
 SCOUTED = 400
-#: Points tried as thresholds where line searches find nothing.
+#: Points tried as thresholds where line searches find nothing,
 N_POINTS = 16
+#: in bins whose mean forecast has a coordinate above this.
+NEAR_VERTEX = 0.99
 
 
 class _Ascent(NamedTuple):
@@ -44,9 +46,10 @@ class Sweep:
     splits gain more at once, pair splits gain more for each bin that they add and constrain later
     growth less.
 
-    Where neither finds a split worth making, some of the bin's own points are tried as thresholds.
-    That reaches what line searches cannot: next to a vertex, forecasts of a confident model differ
-    by far less than the rounding of ``p - gamma``, unless gamma has the same tiny coordinates.
+    Where neither finds a split worth making and the bin lies at a vertex, some of its own points are
+    tried as thresholds. That reaches what line searches cannot: there the forecasts of a confident
+    model differ by far less than the rounding of ``p - gamma``, unless gamma has the same tiny
+    coordinates.
 
     Parameters
     ----------
@@ -67,9 +70,9 @@ class Sweep:
 
     def __call__(self, growth: Growth, node: int) -> Split | None:
         """Best split of a bin that keeps the tree ROC monotone, or None."""
-        members = growth.members[node]
-        if len(members) < 2:
+        if not growth.can_be_split(node):
             return None
+        members = growth.members[node]
         around = growth.surroundings(node)
         ascents = list(self._full(growth, members, around))
         if len(members) > 2 * SCOUTED and len(ascents) > 1:
@@ -78,13 +81,15 @@ class Sweep:
         found = [split for split in self._climb(growth, ascents) if growth.is_worth_it(split)]
         if found:
             return max(found, key=growth.score)
+        if ascents[0].start.max() < NEAR_VERTEX:
+            return None
         rows = self.random_state.permutation(len(members))[:N_POINTS]
         return best_of(growth, node, growth.points[members[rows]], around)
 
     def _full(self, growth: Growth, members: Ints, around: Surroundings) -> Iterator[_Ascent]:
         axes = np.arange(growth.n_classes)
         weight = growth.point_weights[members].sum(axis=1)
-        mean = np.average(growth.points[members], axis=0, weights=weight)
+        mean = weight @ growth.points[members] / weight.sum()
         yield _Ascent(members, mean, axes, around)
         for row in self.random_state.permutation(members)[: self.n_starts - 1]:
             yield _Ascent(members, growth.points[row], axes, around)
@@ -142,4 +147,4 @@ def _climb(growth: Growth, ascent: _Ascent) -> Split | None:
     if gain <= 0:
         return None
     gamma += (1 - gamma.sum()) / len(gamma)
-    return Split(gamma, gain, children[children.sum(axis=1) > 0])
+    return Split.of(gamma, gain, children[children.sum(axis=1) > 0])
