@@ -62,6 +62,7 @@ def smallest_differences(
     values: NDArray[np.float64],
     nodes: NDArray[np.intp],
     held: NDArray[np.uint8],
+    ends: NDArray[np.intp],
     skipped: int,
 ) -> NDArray[np.float64]: ...
 def sort_into_regions(
@@ -70,3 +71,5 @@ def sort_into_regions(
     rows: NDArray[np.intp],
     gamma: NDArray[np.float64],
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]: ...
+def keep_order(W: NDArray[np.float64], slack: float) -> bool: ...
+def lift(children: NDArray[np.float64]) -> float: ...

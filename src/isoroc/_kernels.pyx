@@ -3,7 +3,7 @@
 Array arguments are C-contiguous. An empty weight array stands for unit weights.
 """
 
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY, fabs, log
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
@@ -256,9 +256,9 @@ def route(const double[:, ::1] P, const double[:, ::1] thresholds,
 
 
 cdef struct Point:
-    double t            # where the point changes region
-    Py_ssize_t row
-    Py_ssize_t other    # the region that it is in when it is not in the moving one
+    double t     # where the point changes region
+    int row
+    int other    # the region that it is in when it is not in the moving one
 
 
 cdef void sort_points(Point* points, Point* spare, Py_ssize_t n) noexcept nogil:
@@ -445,7 +445,11 @@ def climb(const double[:, ::1] P, const double[:, ::1] Y, double[::1] gamma,
         unchanged = 0
         sound = 0
         step = 0
-        while unchanged < axes.shape[0] and step < max_cycles * axes.shape[0]:
+        # An axis stays at its best place until another one moves, so an ascent ends when all
+        # others have been tried in vain.
+        while (unchanged < axes.shape[0] - 1 or step < axes.shape[0]) and (
+            step < max_cycles * axes.shape[0]
+        ):
             axis = axes[step % axes.shape[0]]
             step += 1
             for c in range(K):
@@ -462,8 +466,8 @@ def climb(const double[:, ::1] P, const double[:, ::1] Y, double[::1] gamma,
                         j = k
                         margin = P[i, k] - gamma[k]
                 points[i].t = P[i, axis] - margin
-                points[i].row = i
-                points[i].other = j
+                points[i].row = <int> i
+                points[i].other = <int> j
                 for k in range(K):
                     weights[j * K + k] += Y[i, k]
                     totals[j] += Y[i, k]
@@ -575,28 +579,32 @@ def count_children(const double[:, ::1] P, const double[:, ::1] Y, const double[
 
 
 def smallest_differences(const double[:, :, ::1] values, const Py_ssize_t[::1] nodes,
-                         const unsigned char[:, ::1] held, Py_ssize_t skipped):
-    """W of one split for each kind of values, shape (M, K, K), +inf where nothing bounds.
+                         const unsigned char[:, ::1] held, const Py_ssize_t[::1] ends,
+                         Py_ssize_t skipped):
+    """W of splits for each kind of values, shape (M, S, K, K), +inf where nothing bounds.
 
-    W[m, i, j] is the smallest values[m, v, i] - values[m, v, j] among the `nodes` v, but for the
-    skipped one, that have points in region i: held[b, i] != 0 for node b.
+    The bins that split s answers for are nodes[ends[s - 1]:ends[s]]. W[m, s, i, j] is the smallest
+    values[m, v, i] - values[m, v, j] among those v, but for the skipped one, that have points in
+    region i: held[b, i] != 0 for node b.
     """
-    cdef Py_ssize_t m, b, i, j, v, M = values.shape[0], K = values.shape[2]
+    cdef Py_ssize_t m, s, b, i, j, v, M = values.shape[0], K = values.shape[2]
     cdef double difference
-    bounds = np.full((M, K, K), np.inf)
-    cdef double[:, :, ::1] W = bounds
+    bounds = np.full((M, ends.shape[0], K, K), np.inf)
+    cdef double[:, :, :, ::1] W = bounds
     with nogil:
         for m in range(M):
-            for b in range(nodes.shape[0]):
-                v = nodes[b]
-                if v == skipped:
-                    continue
-                for i in range(K):
-                    if held[b, i]:
-                        for j in range(K):
-                            difference = values[m, v, i] - values[m, v, j]
-                            if i != j and difference < W[m, i, j]:
-                                W[m, i, j] = difference
+            b = 0
+            for s in range(ends.shape[0]):
+                while b < ends[s]:
+                    v = nodes[b]
+                    if v != skipped:
+                        for i in range(K):
+                            if held[b, i]:
+                                for j in range(K):
+                                    difference = values[m, v, i] - values[m, v, j]
+                                    if i != j and difference < W[m, s, i, j]:
+                                        W[m, s, i, j] = difference
+                    b += 1
     return bounds
 
 
@@ -630,3 +638,33 @@ def sort_into_regions(const double[:, ::1] P, const double[:, ::1] Y, const Py_s
             for k in range(K):
                 w[best, k] += Y[row, k]
     return region, weights
+
+
+def keep_order(double[:, :, ::1] W, double slack):
+    """Whether no digraph W, of shape (n, K, K), has a cycle of mean below slack; W is spent."""
+    cdef Py_ssize_t s
+    for s in range(W.shape[0]):
+        if has_cycle_below(&W[s, 0, 0], W.shape[1], slack):
+            return False
+    return True
+
+
+def lift(const double[:, ::1] children):
+    """Sum of w log(w / row total) over the children minus that of their column sums."""
+    cdef Py_ssize_t c, k, K = children.shape[1]
+    cdef double row, column, total = 0.0, rise = 0.0
+    for c in range(children.shape[0]):
+        row = 0.0
+        for k in range(K):
+            row += children[c, k]
+        total += row
+        for k in range(K):
+            if children[c, k] > 0:
+                rise += children[c, k] * log(children[c, k] / row)
+    for k in range(K):
+        column = 0.0
+        for c in range(children.shape[0]):
+            column += children[c, k]
+        if column > 0:
+            rise -= column * log(column / total)
+    return rise

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import xlogy
 
 from isoroc import _kernels
 from isoroc.simplex import Floats, Ints, binary_scores
@@ -172,6 +171,4 @@ def lift(children: Floats) -> float:
     >>> round(lift(np.array([[2.0, 0.0], [0.0, 2.0]])), 4)  # 4 log 2
     2.7726
     """
-    together = children.sum(axis=0)
-    apart = children / children.sum(axis=1, keepdims=True)
-    return float(xlogy(children, apart).sum() - xlogy(together, together / together.sum()).sum())
+    return _kernels.lift(children)

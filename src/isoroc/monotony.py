@@ -51,8 +51,9 @@ def smallest_differences(values: Floats, held: NDArray[np.bool_]) -> Floats:
         +inf on the diagonal and where no bin has points.
     """
     table = np.ascontiguousarray(values)[None]
-    nodes = np.arange(len(values))
-    return np.asarray(_kernels.smallest_differences(table, nodes, held.view(np.uint8), -1)[0])
+    nodes, ends = np.arange(len(values)), np.array([len(values)])
+    W = _kernels.smallest_differences(table, nodes, held.view(np.uint8), ends, -1)
+    return np.asarray(W[0, 0])
 
 
 def bounds_everywhere(tree: BinTree, values: Floats, forecasts: Floats) -> Floats:

@@ -142,12 +142,13 @@ def test_the_line_search_is_exact_along_an_axis(scope, seed):
     assert growth.attempt(0, first.gamma) is not None
     for node in list(growth.members):
         search = sweep()
-        for ascent in search._pairs(growth, growth.members[node], growth.surroundings(node)):
+        members = growth.members[node]
+        points, weights = growth.points[members], growth.point_weights[members]
+        for ascent in search._pairs(points, weights, growth.surroundings(node)):
             found = search._climb(growth, [ascent])
             # every place for that boundary between two neighbouring points
             i = int(ascent.axes[0])
             j = next(k for k in range(3) if k != i and ascent.start[k] == 0)
-            points = growth.points[growth.members[node]]
             t = np.sort(points[:, i] - points[:, j])
             candidates = []
             for place in (t[1:] + t[:-1]) / 2:

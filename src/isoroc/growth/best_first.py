@@ -87,9 +87,13 @@ class _Wards(NamedTuple):
         kept = self.nodes != without
         return _Wards(np.append(self.nodes[kept], nodes), np.vstack([self.held[kept], held]))
 
-    def bounds(self, values: Floats, without: int = -1) -> Floats:
-        """W for the values of all nodes, (2, N, K), but for one of the wards, shape (2, K, K)."""
-        return _kernels.smallest_differences(values, self.nodes, self.held, without)
+
+def _bounds(values: Floats, wards: list[_Wards], without: int = -1) -> Floats:
+    """W of splits with these wards but for one, for values of all nodes, shape (2, S, K, K)."""
+    nodes = np.concatenate([w.nodes for w in wards])
+    held = np.concatenate([w.held for w in wards])
+    ends = np.cumsum([len(w.nodes) for w in wards])
+    return _kernels.smallest_differences(values, nodes, held, ends, without)
 
 
 class _Plan(NamedTuple):
@@ -197,11 +201,9 @@ class Growth:
 
     def _bounds_without(self, node: int) -> Floats:
         """W, over all bins but one, of the splits that answer for it, shape (2, S, K, K)."""
-        splits = self.answering[node]
-        W = np.empty((2, len(splits), self.n_classes, self.n_classes))
-        for at, s in enumerate(splits):
-            W[:, at] = self.wards[s].bounds(self.node_values, without=node)
-        return W
+        if not self.answering[node]:
+            return np.empty((2, 0, self.n_classes, self.n_classes))
+        return _bounds(self.node_values, [self.wards[s] for s in self.answering[node]], node)
 
     def _others(self, node: int) -> list[int]:
         """Bins besides this one that a split of it would answer for."""
@@ -275,24 +277,21 @@ class Growth:
         if self.monotony is None:
             return _Plan(gamma, kept, parts, weights, {}, own)
 
-        values = self._values(weights)
-        W = self._bounds_without(node)
         held_before = {}
-        for at, s in enumerate(self.answering[node]):
+        for s in self.answering[node]:
             held = self.wards[s].of(node)[None].repeat(len(parts), axis=0)
             if held[0].sum() > 1:
                 held = self._regions_held(parts, self.thresholds[s])
             held_before[s] = held
-            by_children = _Wards(new - new[0], held).bounds(values)
-            W[:, at] = np.minimum(W[:, at], by_children)
-        W_own = _Wards(new - new[0], own.held).bounds(values)
+        children = [_Wards(new - new[0], held) for held in (*held_before.values(), own.held)]
+        W = _bounds(self._values(weights), children)
+        W[:, :-1] = np.minimum(W[:, :-1], self._bounds_without(node))
         if others := self._others(node):
             held = self._regions_held([self.members[v] for v in others], gamma)
             outside = _Wards(np.array(others), held)
-            W_own = np.minimum(W_own, outside.bounds(self.node_values))
+            W[:, -1:] = np.minimum(W[:, -1:], _bounds(self.node_values, [outside]))
             own = own.plus(*outside)
-        slack = largest_slack(np.concatenate([*W, W_own]))
-        if not (slack >= self.least_slack).all():
+        if not _kernels.keep_order(W.reshape(-1, *W.shape[2:]), self.least_slack):
             return None
         return _Plan(gamma, kept, parts, weights, held_before, own)
 

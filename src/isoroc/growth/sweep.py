@@ -30,7 +30,8 @@ NEAR_VERTEX = 0.99
 class _Ascent(NamedTuple):
     """A line search or a round of them: over which points of the bin, from where, along what."""
 
-    members: Ints
+    points: Floats
+    weights: Floats
     start: Floats
     axes: Ints
     around: Surroundings
@@ -46,10 +47,10 @@ class Sweep:
     splits gain more at once, pair splits gain more for each bin that they add and constrain later
     growth less.
 
-    Where neither finds a split worth making and the bin lies at a vertex, some of its own points are
-    tried as thresholds. That reaches what line searches cannot: there the forecasts of a confident
-    model differ by far less than the rounding of ``p - gamma``, unless gamma has the same tiny
-    coordinates.
+    Where neither finds a split worth making and the bin lies at a vertex, some of its own points
+    are tried as thresholds. That reaches what line searches cannot: there the forecasts of a
+    confident model differ by far less than the rounding of ``p - gamma``, unless gamma has the
+    same tiny coordinates.
 
     Parameters
     ----------
@@ -72,46 +73,49 @@ class Sweep:
         """Best split of a bin that keeps the tree ROC monotone, or None."""
         if not growth.can_be_split(node):
             return None
-        members = growth.members[node]
         around = growth.surroundings(node)
-        ascents = list(self._full(growth, members, around))
+        members = growth.members[node]
+        points, weights = growth.points[members], growth.point_weights[members]
+        ascents = list(self._full(points, weights, around))
         if len(members) > 2 * SCOUTED and len(ascents) > 1:
             ascents = [self._scout(growth, ascents)]
-        ascents += self._pairs(growth, members, around)
+        if growth.thresholds:  # the first split shall have as many regions as it can
+            ascents += self._pairs(points, weights, around)
         found = [split for split in self._climb(growth, ascents) if growth.is_worth_it(split)]
         if found:
             return max(found, key=growth.score)
-        if ascents[0].start.max() < NEAR_VERTEX:
+        if points.mean(axis=0).max() < NEAR_VERTEX:
             return None
         rows = self.random_state.permutation(len(members))[:N_POINTS]
-        return best_of(growth, node, growth.points[members[rows]], around)
+        return best_of(growth, node, points[rows], around)
 
-    def _full(self, growth: Growth, members: Ints, around: Surroundings) -> Iterator[_Ascent]:
-        axes = np.arange(growth.n_classes)
-        weight = growth.point_weights[members].sum(axis=1)
-        mean = weight @ growth.points[members] / weight.sum()
-        yield _Ascent(members, mean, axes, around)
-        for row in self.random_state.permutation(members)[: self.n_starts - 1]:
-            yield _Ascent(members, growth.points[row], axes, around)
+    def _full(self, points: Floats, weights: Floats, around: Surroundings) -> Iterator[_Ascent]:
+        axes = np.arange(points.shape[1])
+        weight = weights.sum(axis=1)
+        yield _Ascent(points, weights, weight @ points / weight.sum(), axes, around)
+        if self.n_starts > 1:
+            for row in self.random_state.permutation(len(points))[: self.n_starts - 1]:
+                yield _Ascent(points, weights, points[row], axes, around)
 
-    def _pairs(self, growth: Growth, members: Ints, around: Surroundings) -> Iterator[_Ascent]:
-        K = growth.n_classes
+    def _pairs(self, points: Floats, weights: Floats, around: Surroundings) -> Iterator[_Ascent]:
+        K = points.shape[1]
         for i, j in combinations(range(K), 2) if K > 2 else ():
             start = np.full(K, 2.0)  # no point of the simplex reaches these regions
             start[[i, j]] = 0.0
-            yield _Ascent(members, start, np.array([i]), around)
+            yield _Ascent(points, weights, start, np.array([i]), around)
 
     def _scout(self, growth: Growth, ascents: list[_Ascent]) -> _Ascent:
         """Of some ascents over the same points the one that does best on a sample of them."""
-        members, _, axes, around, _ = ascents[0]
-        drawn = np.sort(self.random_state.permutation(len(members))[:SCOUTED])
+        points, weights, _, axes, around, _ = ascents[0]
+        drawn = np.sort(self.random_state.permutation(len(points))[:SCOUTED])
         few = around._replace(region=np.ascontiguousarray(around.region[drawn]))
-        share = SCOUTED / len(members)
+        share = SCOUTED / len(points)
+        starts = [ascent.start for ascent in ascents]
         tried = self._climb(
-            growth, [_Ascent(members[drawn], a.start, axes, few, share) for a in ascents]
+            growth, [_Ascent(points[drawn], weights[drawn], s, axes, few, share) for s in starts]
         )
         best = max(tried, key=lambda split: split.gain, default=None)
-        return ascents[0] if best is None else _Ascent(members, best.gamma, axes, around)
+        return ascents[0] if best is None else ascents[0]._replace(start=best.gamma)
 
     def _climb(self, growth: Growth, ascents: list[_Ascent]) -> list[Split]:
         """The splits at which ascents end."""
@@ -127,8 +131,8 @@ def _climb(growth: Growth, ascent: _Ascent) -> Split | None:
     children = np.zeros((growth.n_classes, growth.n_classes))
     around = ascent.around
     gain = _kernels.climb(
-        growth.points[ascent.members],
-        growth.point_weights[ascent.members],
+        ascent.points,
+        ascent.weights,
         gamma,
         growth.smoothing,
         around.bound,

@@ -1,0 +1,85 @@
+"""Draws the pictures of the documents from generated data: ``python docs/figures.py``.
+
+Needs matplotlib (``pip install 'isoroc[plots]'``).
+"""
+
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+
+from isoroc import IRPCalibrator
+from isoroc.simplex import lattice, regions
+
+COLOURS = np.array(["#0072b2", "#d55e00", "#009e73"])  # Okabe and Ito: safe for the colour-blind
+SHIFTS = [(-0.05, -0.05), (0.05, -0.05), (0, 0.05)]
+CORNERS = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
+
+
+def forecasts(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Three classes, forecasts that are sharper than the truth."""
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet(np.full(3, 0.9), n)
+    y = (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    P = truth**2.5
+    return P / P.sum(axis=1, keepdims=True), y
+
+
+def simplex(ax: Axes, gamma: np.ndarray, title: str) -> None:
+    """Triangle with the regions of a threshold shaded."""
+    grid = lattice(3, 180)
+    ax.scatter(
+        *(grid @ CORNERS).T, c=COLOURS[regions(grid, gamma)], s=4, alpha=0.16, lw=0, rasterized=True
+    )
+    ax.plot(*CORNERS[[0, 1, 2, 0]].T, color="0.35", lw=1)
+    ax.plot(*(gamma @ CORNERS), marker="+", ms=13, mew=2, color="black")
+    for corner, name, shift in zip(CORNERS, "ABC", SHIFTS, strict=True):
+        ax.text(*(corner + shift), name, ha="center", va="center", fontsize=11)
+    ax.set_title(title, fontsize=11)
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+
+
+def monotony(path: Path) -> None:
+    P, y = forecasts(1500, 0)
+    P_new, y_new = forecasts(40_000, 1)
+    cal = IRPCalibrator(random_state=0).fit(P, y)
+    gamma, after = cal.certificate_.thresholds[0], cal.certificate_.calibrated_thresholds[0]
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
+
+    simplex(left, gamma, "1,500 forecasts, sorted by a threshold γ")
+    left.scatter(*(P @ CORNERS).T, s=5, c=COLOURS[regions(P, gamma)], lw=0)
+    simplex(middle, after, f"their {cal.n_bins_} calibrated values, sorted by γ′")
+    weight = cal.bins_["weight"]
+    side = regions(P, gamma)[np.unique(cal.apply(P), return_index=True)[1]]
+    middle.scatter(
+        *(cal.bin_values_ @ CORNERS).T, s=1.2 * weight, c=COLOURS[side], ec="white", lw=0.8
+    )
+
+    for name, params, colour in [
+        ("no condition", {"monotony": None, "min_lift": 0, "min_bin_weight": 5}, "#cc79a7"),
+        ("monotone, whole simplex", {"monotony": "global"}, "#e69f00"),
+        ("monotone, along the tree (default)", {}, "#0072b2"),
+    ]:
+        model = IRPCalibrator(random_state=0, **params).fit(P, y)
+        stages = model.staged_predict_proba(P_new)
+        losses = [-np.log(Q[np.arange(len(Q)), y_new].clip(1e-6)).mean() for Q in stages]
+        bins = model.path_["n_bins"]
+        right.plot(bins, losses, color=colour, lw=1.8, label=name)
+        right.plot(bins[-1], losses[-1], "o", color=colour)
+    before = -np.log(P_new[np.arange(len(P_new)), y_new].clip(1e-6)).mean()
+    right.axhline(before, color="0.35", lw=1, ls="--")
+    right.text(right.get_xlim()[1], before, "uncalibrated ", ha="right", va="bottom", color="0.35")
+    right.set(xscale="log", xlabel="number of bins", ylabel="log loss on new rows (nats)")
+    right.set_title("what the condition buys", fontsize=11)
+    right.legend(frameon=False, fontsize=9)
+    right.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+
+
+if __name__ == "__main__":
+    monotony(Path(__file__).parent / "monotony.png")
