@@ -21,11 +21,13 @@ import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
 from isoroc import IRPCalibrator
+from isoroc.growth import sweep
 from isoroc.growth.best_first import Growth, Split
 from isoroc.growth.sweep import Sweep
 
 Data = dict[str, np.ndarray]
-Variant = tuple[str, dict[str, Any], dict[tuple[type, str], Any]]
+Changes = dict[tuple[Any, str], Any]
+Variant = tuple[str, dict[str, Any], Changes]
 
 
 def by_gain(_: Growth, split: Split) -> float:
@@ -47,6 +49,7 @@ VARIANTS: list[Variant] = [
     ("chosen by the gain M, as in Algorithm 2", {}, {(Growth, "score"): by_gain}),
     ("chosen by the whole lift", {}, {(Growth, "score"): by_lift}),
     ("full splits only", {}, {(Sweep, "_pairs"): nothing}),
+    ("no thresholds at points", {}, {(sweep, "NEAR_VERTEX"): np.inf}),
     ('search="grid"', {"search": "grid"}, {}),
     ("n_starts=1", {"n_starts": 1}, {}),
     ("n_starts=8", {"n_starts": 8}, {}),
@@ -75,7 +78,7 @@ def one_vs_rest(data: Data) -> np.ndarray:
 
 
 @contextmanager
-def patched(changes: dict[tuple[type, str], Any]) -> Iterator[None]:
+def patched(changes: Changes) -> Iterator[None]:
     patches = [patch.object(owner, name, value) for (owner, name), value in changes.items()]
     for change in patches:
         change.start()

@@ -11,9 +11,10 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
 
 from isoroc import IRPCalibrator
-from isoroc.simplex import lattice, regions
+from isoroc.simplex import regions
 
 COLOURS = np.array(["#0072b2", "#d55e00", "#009e73"])  # Okabe and Ito: safe for the colour-blind
 SHIFTS = [(-0.05, -0.05), (0.05, -0.05), (0, 0.05)]
@@ -31,16 +32,19 @@ def forecasts(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def simplex(ax: Axes, gamma: np.ndarray, title: str) -> None:
     """Triangle with the regions of a threshold shaded."""
-    grid = lattice(3, 180)
-    ax.scatter(
-        *(grid @ CORNERS).T, c=COLOURS[regions(grid, gamma)], s=4, alpha=0.16, lw=0, rasterized=True
+    x, y = np.meshgrid(np.linspace(0, 1, 500), np.linspace(0, CORNERS[2, 1], 433))
+    top = y / CORNERS[2, 1]
+    points = np.stack([1 - x - top / 2, x - top / 2, top], axis=-1)
+    shade = np.ma.array(
+        regions(points.reshape(-1, 3), gamma).reshape(x.shape), mask=(points < 0).any(axis=-1)
     )
+    ax.pcolormesh(x, y, shade, cmap=ListedColormap(list(COLOURS)), vmin=0, vmax=2, alpha=0.2)
     ax.plot(*CORNERS[[0, 1, 2, 0]].T, color="0.35", lw=1)
     ax.plot(*(gamma @ CORNERS), marker="+", ms=13, mew=2, color="black")
     for corner, name, shift in zip(CORNERS, "ABC", SHIFTS, strict=True):
         ax.text(*(corner + shift), name, ha="center", va="center", fontsize=11)
     ax.set_title(title, fontsize=11)
-    ax.set_aspect("equal")
+    ax.set(aspect="equal", ylim=(-0.1, 0.98))
     ax.set_axis_off()
 
 
@@ -73,12 +77,14 @@ def monotony(path: Path) -> None:
         right.plot(bins[-1], losses[-1], "o", color=colour)
     before = -np.log(P_new[np.arange(len(P_new)), y_new].clip(1e-6)).mean()
     right.axhline(before, color="0.35", lw=1, ls="--")
-    right.text(right.get_xlim()[1], before, "uncalibrated ", ha="right", va="bottom", color="0.35")
+    right.text(5, before, "uncalibrated", va="bottom", color="0.35")
     right.set(xscale="log", xlabel="number of bins", ylabel="log loss on new rows (nats)")
+    right.set_xticks([1, 3, 10, 30, 100], ["1", "3", "10", "30", "100"])
+    right.minorticks_off()
     right.set_title("what the condition buys", fontsize=11)
     right.legend(frameon=False, fontsize=9)
     right.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, dpi=110)
 
 
 if __name__ == "__main__":

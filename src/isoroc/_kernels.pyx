@@ -668,3 +668,32 @@ def lift(const double[:, ::1] children):
         if column > 0:
             rise -= column * log(column / total)
     return rise
+
+
+def required_differences(const double[:, :, :, ::1] W, const Py_ssize_t[::1] region, double slack):
+    """Least r_i - r_j of a bin's children, shape (M, K, K), -inf where anything goes.
+
+    W (M, S, K, K) are the bounds of splits without the bin, and region (S,) is where each has it,
+    -1 for several regions. A cycle through region i leaves by r_i - r_j and returns on the
+    lightest walk from j to i.
+    """
+    cdef Py_ssize_t m, s, i, j, k, M = W.shape[0], K = W.shape[2]
+    needed = np.full((M, K, K), -np.inf)
+    cdef double[:, :, ::1] out = needed
+    cdef double[:, ::1] D = np.empty((K, K))
+    with nogil:
+        for m in range(M):
+            for s in range(W.shape[1]):
+                if region[s] < 0:
+                    continue
+                D[:, :] = W[m, s]
+                for k in range(K):
+                    for i in range(K):
+                        for j in range(K):
+                            if D[i, k] + D[k, j] < D[i, j]:
+                                D[i, j] = D[i, k] + D[k, j]
+                i = region[s]
+                for j in range(K):
+                    if j != i and slack - D[j, i] > out[m, i, j]:
+                        out[m, i, j] = slack - D[j, i]
+    return needed

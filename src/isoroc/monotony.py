@@ -124,14 +124,6 @@ def largest_slack(W: Floats, *, pairs: bool = False) -> Floats:
     return np.asarray(ends.min(axis=1))
 
 
-def shortest_paths(W: Floats) -> Floats:
-    """Lightest walk from each region to each other, shape (..., K, K), by Floyd and Warshall."""
-    D = W.copy()
-    for k in range(W.shape[-1]):
-        D = np.minimum(D, D[..., :, [k]] + D[..., [k], :])
-    return D
-
-
 def solve(W: Floats) -> tuple[Floats, Floats]:
     """Thresholds gamma' of largest slack, shape (S, K), and that slack, shape (S,).
 

@@ -119,7 +119,9 @@ class BinCalibrator(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, P: Any) -> Floats:
         """Calibrated forecasts, shape (n, K); rows sum to one."""
-        forecasts = self._check_new(P)
+        return self._calibrate(self._check_new(P))
+
+    def _calibrate(self, forecasts: Floats) -> Floats:
         bin_of = self.tree_.bin_of(self._to_bin_space(forecasts))
         return self._from_bin_space(np.take(self.bin_values_, bin_of, axis=0), forecasts)
 

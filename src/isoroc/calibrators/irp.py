@@ -58,7 +58,7 @@ class IRPCalibrator(BinCalibrator):
     grid_size : int, default=None
         The lattice of ``search="grid"`` has step 1 / grid_size; by default 100 for three classes
         and fewer for more.
-    n_starts : int, default=2
+    n_starts : int, default=1
         Ascents for each bin in ``search="sweep"``.
     top : int, "auto" or None, default="auto"
         Calibrate the `top` largest probabilities of each forecast, whichever classes they belong
@@ -146,7 +146,7 @@ class IRPCalibrator(BinCalibrator):
         monotony: Literal["tree", "global"] | None = "tree",
         search: Literal["sweep", "grid"] = "sweep",
         grid_size: int | None = None,
-        n_starts: int = 2,
+        n_starts: int = 1,
         top: int | Literal["auto"] | None = "auto",
         max_bins: int | None = None,
         min_bin_weight: float | Literal["auto"] = "auto",
@@ -242,12 +242,11 @@ class IRPCalibrator(BinCalibrator):
         for top in _TOPS:
             for held_out in range(n_folds):
                 train, test = sample.take(fold != held_out), sample.take(fold == held_out)
-                candidate = IRPCalibrator(**self.get_params() | {"top": top, "verbose": 0})
-                candidate.random_state = random_state.randint(2**31 - 1)
+                seed = random_state.randint(2**31 - 1)
+                changed = {"top": top, "verbose": 0, "random_state": seed}
+                candidate = IRPCalibrator(**self.get_params() | changed)
                 candidate._fit_tree(train)
-                candidate.classes_ = np.arange(sample.n_classes)
-                bin_of = candidate.tree_.bin_of(candidate._to_bin_space(test.forecasts))
-                Q = candidate._from_bin_space(candidate.bin_values_[bin_of], test.forecasts)
+                Q = candidate._calibrate(test.forecasts)
                 likelihood = Q[np.arange(len(Q)), test.codes].clip(min=1e-300)
                 weights = 1.0 if test.weights is None else test.weights
                 losses[top] -= float((weights * np.log(likelihood)).sum())
@@ -282,11 +281,12 @@ class IRPCalibrator(BinCalibrator):
                     f"top: expected at most {n_classes - 2} for {n_classes} classes, got "
                     f"{self.top}; with None all classes are calibrated jointly."
                 )
-            if not isinstance(self.prior, str):
-                raise ValueError(
-                    "prior: probabilities of classes say nothing about ranks; pass top=None, or "
-                    'prior="uniform" or "marginal".'
-                )
+        reduces = n_classes > _FULL if self.top == "auto" else self.top is not None
+        if reduces and not isinstance(self.prior, str):
+            raise ValueError(
+                "prior: probabilities of classes say nothing about ranks; pass top=None, or "
+                'prior="uniform" or "marginal".'
+            )
 
 
 def _reduce(sample: Sample, reduction: TopReduction) -> Sample:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from isoroc import _kernels
 from isoroc.bins import BinTree, lift
 from isoroc.counts import Counts
-from isoroc.monotony import largest_slack, shortest_paths
+from isoroc.monotony import largest_slack
 from isoroc.progress import Report
 from isoroc.simplex import Floats, Ints, regions
 
@@ -217,14 +217,8 @@ class Growth:
         W = self._bounds_without(node)
         held = np.array([self.wards[s].of(node) for s in splits]).reshape(-1, K)
         single = held.sum(axis=1) == 1
-        bound = np.full((2, K, K), -np.inf)
-        paths = shortest_paths(W)
-        for at in np.flatnonzero(single):
-            i = int(held[at].argmax())
-            # A cycle through region i leaves by r_i - r_j and returns on the lightest walk.
-            needed = self.least_slack - paths[:, at, :, i]
-            needed[:, i] = -np.inf
-            bound[:, i] = np.maximum(bound[:, i], needed)
+        region_of_bin = np.where(single, held.argmax(axis=1), -1)
+        bound = _kernels.required_differences(W, region_of_bin, self.least_slack)
         straddled = np.flatnonzero(~single)
         region = np.empty((len(points), len(straddled)), dtype=np.int32)
         for column, at in enumerate(straddled):
