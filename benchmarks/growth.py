@@ -51,7 +51,6 @@ VARIANTS: list[Variant] = [
     ("full splits only", {}, {(Sweep, "_pairs"): nothing}),
     ("no thresholds at points", {}, {(sweep, "NEAR_VERTEX"): np.inf}),
     ('search="grid"', {"search": "grid"}, {}),
-    ("n_starts=1", {"n_starts": 1}, {}),
     ("n_starts=8", {"n_starts": 8}, {}),
     ("min_bin_weight=0", {"min_bin_weight": 0}, {}),
     ("min_bin_weight=10", {"min_bin_weight": 10}, {}),

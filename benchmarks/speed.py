@@ -3,7 +3,9 @@
 Every row is one job done by several contestants on the same data; times are medians in seconds,
 and "peer / isoroc" says how many times as long as isoroc the peer takes.
 
-    python benchmarks/speed.py [--quick] [--only WORD] [--out build/bench/speed.json]
+    python benchmarks/speed.py [--quick] [--only WORD] [--arena FOLDER] [--out FILE]
+
+With --arena also fits the three-class forecasts among the sets dataset-model.npz of a folder.
 """
 
 from __future__ import annotations
@@ -126,6 +128,14 @@ def fits(cases: list[tuple[int, int]]) -> Iterator[Row]:
         yield fit_row(f"fit, K = {K}, a forest's forecasts", *forest(3000, K))
 
 
+def real_fits(arena: Path) -> Iterator[Row]:
+    for path in sorted(arena.glob("*.npz")):
+        with np.load(path) as arrays:
+            P, y = arrays["probas_cal"], arrays["labels_cal"].astype(np.int64)
+        if P.shape[1] == 3:
+            yield fit_row(f"fit, {path.stem}", P, y)
+
+
 def fit_row(job: str, P: np.ndarray, y: np.ndarray) -> Row:
     n, K = P.shape
     peers: dict[str, Job] = {"one_vs_rest": lambda: one_vs_rest(P, y)}
@@ -240,6 +250,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--quick", action="store_true", help="leave the largest sizes out")
     parser.add_argument("--only", default="", help="sections whose name holds this word")
+    parser.add_argument("--arena", type=Path, help="folder of real forecasts")
     parser.add_argument("--out", type=Path, default=Path("build/bench/speed.json"))
     parser.add_argument("--fit-once", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -265,6 +276,8 @@ def main() -> None:
         "start": start_up,
         "cost": lambda: growth_of_cost([10**3, 10**4, 10**5, 10**6]),
     }
+    if options.arena:
+        sections["arena"] = lambda: real_fits(options.arena)
     if not find_spec("probmetrics"):
         print("probmetrics is not installed: pip install -r benchmarks/requirements.txt")
     rows: list[Row] = []
