@@ -314,6 +314,18 @@ cdef bint has_cycle_below(double* W, Py_ssize_t K, double slack) noexcept nogil:
     return False
 
 
+cdef inline Py_ssize_t best_other(const double[:, ::1] P, Py_ssize_t i, const double[::1] gamma,
+                                  Py_ssize_t axis, double* margin) noexcept nogil:
+    """Region of point i when it is not in the region of the axis, and its margin there."""
+    cdef Py_ssize_t k, best = 0 if axis else 1
+    margin[0] = P[i, best] - gamma[best]
+    for k in range(best + 1, P.shape[1]):
+        if k != axis and P[i, k] - gamma[k] > margin[0]:
+            best = k
+            margin[0] = P[i, k] - gamma[k]
+    return best
+
+
 cdef struct Side:
     # One of the two kinds of values that must be in order: raw means, or smoothed values.
     const double* smoothing  # (K,)
@@ -459,12 +471,7 @@ def climb(const double[:, ::1] P, const double[:, ::1] Y, double[::1] gamma,
             for i in range(K * S * K):
                 held[i] = 0
             for i in range(n):
-                j = 0 if axis else 1
-                margin = P[i, j] - gamma[j]
-                for k in range(j + 1, K):
-                    if k != axis and P[i, k] - gamma[k] > margin:
-                        j = k
-                        margin = P[i, k] - gamma[k]
+                j = best_other(P, i, gamma, axis, &margin)
                 points[i].t = P[i, axis] - margin
                 points[i].row = <int> i
                 points[i].other = <int> j
@@ -478,12 +485,7 @@ def climb(const double[:, ::1] P, const double[:, ::1] Y, double[::1] gamma,
                 for k in range(K):
                     earliest[c * K + k] = INFINITY
             for i in range(m):
-                j = 0 if axis else 1
-                margin = P_out[i, j] - gamma[j]
-                for k in range(j + 1, K):
-                    if k != axis and P_out[i, k] - gamma[k] > margin:
-                        j = k
-                        margin = P_out[i, k] - gamma[k]
+                j = best_other(P_out, i, gamma, axis, &margin)
                 t = P_out[i, axis] - margin
                 c = bin_out[i]
                 latest[c] = max(latest[c], t)
