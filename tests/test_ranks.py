@@ -18,7 +18,7 @@ def test_reduction_and_expansion(data, top):
         assert r[:top].tolist() == [p[k] for k in order[:top]]
         assert label == min(order.index(code), top)
     # Forecasts that are kept as they are come back as they were, but for the floor.
-    back = TopReduction(top, 0.0).expand(R, P + 1e-300)
+    back = TopReduction(top, 1e-15).expand(R, P)
     np.testing.assert_allclose(back, P, atol=1e-12)
     Q = reduction.expand(np.full_like(R, 1 / (top + 1)), P)
     np.testing.assert_allclose(Q.sum(axis=1), 1)

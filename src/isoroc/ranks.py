@@ -50,19 +50,18 @@ class TopReduction:
         cls, top: int, P: Floats, codes: NDArray[np.unsignedinteger], weights: Floats | None
     ) -> Self:
         """Reduction with the floor that makes the ranks beyond the top likeliest."""
-        order = _order(P)
-        rank = _rank(order, codes)
-        beyond = rank >= top
+        beyond = _rank(P, codes) >= top
         if not beyond.any():
             return cls(top, 1e-6)
-        rest = np.take_along_axis(P[beyond], order[beyond], axis=1)[:, top:]
-        own = rest[np.arange(len(rest)), rank[beyond] - top]
-        total = rest.sum(axis=1)
+        P, codes = P[beyond], codes[beyond]
+        n_rest = P.shape[1] - top
+        own = P[np.arange(len(P)), codes]
+        total = cls(top, 0.0).reduce(P)[:, top]
         weight = np.ones(len(own)) if weights is None else weights[beyond]
 
         def loss(log_floor: float) -> float:
             floor = np.exp(log_floor)
-            likelihood = (own + floor) / (total + rest.shape[1] * floor)
+            likelihood = (own + floor) / (total + n_rest * floor)
             return float(-(weight * np.log(likelihood)).sum())
 
         found = minimize_scalar(loss, bounds=np.log([1e-6, 10.0]), method="bounded")
@@ -70,27 +69,35 @@ class TopReduction:
 
     def reduce(self, P: Floats) -> Floats:
         """The m largest entries of each row, descending, and the sum of the others."""
-        largest = -np.sort(-P, axis=1)[:, : self.top]
+        largest = np.take_along_axis(P, _largest(P, self.top), axis=1)
         return np.column_stack([largest, (1 - largest.sum(axis=1)).clip(min=0)])
 
     def labels(self, P: Floats, codes: NDArray[np.unsignedinteger]) -> Ints:
         """Rank of each row's class, m for the rest."""
-        return np.minimum(_rank(_order(P), codes), self.top)
+        return np.minimum(_rank(P, codes), self.top)
 
     def expand(self, Q: Floats, P: Floats) -> Floats:
         """Forecasts of K classes from calibrated ones of m ranks and the rest."""
-        order = _order(P)
-        rest = np.take_along_axis(P, order, axis=1)[:, self.top :] + self.floor
-        shared = Q[:, [self.top]] * rest / rest.sum(axis=1, keepdims=True)
-        expanded = np.empty_like(P)
-        np.put_along_axis(expanded, order, np.column_stack([Q[:, : self.top], shared]), axis=1)
+        classes = _largest(P, self.top)
+        expanded = P + self.floor
+        np.put_along_axis(expanded, classes, 0.0, axis=1)
+        expanded *= Q[:, [self.top]] / expanded.sum(axis=1, keepdims=True)
+        np.put_along_axis(expanded, classes, Q[:, : self.top], axis=1)
         return expanded
 
 
-def _order(P: Floats) -> Ints:
-    """Classes by descending forecast, the lower index first on ties."""
-    return np.argsort(-P, axis=1, kind="stable")
+def _largest(P: Floats, top: int) -> Ints:
+    """Classes of the largest entries of each row, descending, the lower index first on ties."""
+    left = P.copy()
+    classes = np.empty((len(P), top), dtype=np.intp)
+    for m in range(top):
+        classes[:, m] = left.argmax(axis=1)
+        np.put_along_axis(left, classes[:, [m]], -1.0, axis=1)
+    return classes
 
 
-def _rank(order: Ints, codes: NDArray[np.unsignedinteger]) -> Ints:
-    return np.asarray((order == codes[:, None]).argmax(axis=1))
+def _rank(P: Floats, codes: NDArray[np.unsignedinteger]) -> Ints:
+    """How many classes come before each row's own."""
+    own = P[np.arange(len(P)), codes][:, None]
+    earlier = np.arange(P.shape[1]) < codes[:, None]
+    return np.asarray(((own < P) | ((own == P) & earlier)).sum(axis=1))
