@@ -79,9 +79,10 @@ class Counts:
         class_weights = np.bincount(place, weights, m * K).reshape(m, K).astype(np.float64)
         if exact:
             return cls(np.ascontiguousarray(forecasts[first]), class_weights)
-        size = np.bincount(cell, minlength=m)
-        sums = [np.bincount(cell, column, m) for column in forecasts.T]
-        return cls(np.column_stack(sums) / size[:, None], class_weights, exact=False)
+        size = class_weights.sum(axis=1, keepdims=True)
+        scaled = forecasts if weights is None else forecasts * weights[:, None]
+        sums = np.column_stack([np.bincount(cell, column, m) for column in scaled.T])
+        return cls(sums / size, class_weights, exact=False)
 
 
 def _two_columns(forecasts: Floats) -> Floats:

@@ -1,9 +1,9 @@
 """Many classes: forecasts reduced to their largest entries, and calibrated forecasts brought back.
 
-ROC monotony over many classes forbids almost every split. The top-m reduction asks for calibration
-of the m largest probabilities instead, whichever classes they belong to: a forecast becomes its m
-largest entries and the rest, a point of an (m+1)-simplex, and a label the rank of its class, or
-"rest". After calibration the rest is shared among the classes of rank above m.
+The more classes, the more every split has to answer for and the fewer rows a bin has. The top-m
+reduction asks for calibration of the m largest probabilities, whichever classes they belong to: a
+forecast becomes its m largest entries and the rest, a point of an (m+1)-simplex, and a label the
+rank of its class, or "rest". After calibration the rest is shared among the other classes.
 """
 
 from __future__ import annotations

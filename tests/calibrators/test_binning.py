@@ -15,24 +15,22 @@ def test_recursive_binning_splits_lattices_at_their_centroids(data, depth):
     K = P.shape[1]
     cal = RecursiveBinningCalibrator(depth=depth, pseudocount=0, grid_size=12)
     cal.fit(P, y, sample_weight=weights)
-    # Routing by hand, level by level, on the lattice; points and lattice part ways only where a
-    # region has no calibration points, which ends there.
-    groups = [(np.arange(len(P)), lattice(K, 12))]
+    # Routing by hand, level by level. A region that its centroid does not divide, or that has
+    # rows but no lattice points, is done.
+    groups, done = [(np.arange(len(P)), lattice(K, 12))], []
     for _ in range(depth):
         next_groups = []
         for rows, grid in groups:
             gamma = grid.mean(axis=0)
             by_row, by_grid = regions(P[rows], gamma), regions(grid, gamma)
             if len(np.unique(by_row)) < 2:
-                next_groups.append((rows, np.empty((0, K))))
+                done.append((rows, grid))
                 continue
             next_groups += [(rows[by_row == k], grid[by_grid == k]) for k in np.unique(by_row)]
         groups = [g for g in next_groups if len(g[1])]
-        done = [g for g in next_groups if not len(g[1])]
-        if done:
-            return  # a region that cannot be split keeps its bin; the rest is checked above
+        done += [g for g in next_groups if not len(g[1])]
     bin_of = cal.apply(P)
-    assert {frozenset(rows.tolist()) for rows, _ in groups} == {
+    assert {frozenset(rows.tolist()) for rows, _ in groups + done} == {
         frozenset(np.flatnonzero(bin_of == b).tolist()) for b in np.unique(bin_of)
     }
 

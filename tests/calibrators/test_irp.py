@@ -148,6 +148,26 @@ def test_cells_keep_weights_and_guarantee_of_all_rows(scope):
     assert losses[0] < losses[1] + (0.02 if scope == "tree" else 0.1)
 
 
+def test_cells_count_weights_as_rows_and_respect_max_bins():
+    P, y = overconfident(900, 3)
+    repeats = np.random.default_rng(0).integers(1, 4, 900)
+    weighted = IRPCalibrator(max_cells=200, random_state=0).fit(P, y, sample_weight=repeats)
+    repeated = IRPCalibrator(max_cells=200, random_state=0)
+    repeated.fit(np.repeat(P, repeats, axis=0), np.repeat(y, repeats))
+    np.testing.assert_allclose(weighted.predict_proba(P), repeated.predict_proba(P))
+    for max_bins in range(1, 9):
+        assert IRPCalibrator(max_cells=100, max_bins=max_bins).fit(P, y).n_bins_ <= max_bins
+
+
+def test_free_growth_on_many_scores_of_any_size():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=400) * 50
+    y = rng.random(400) < 1 / (1 + np.exp(-scores / 50))
+    cal = IRPCalibrator(monotony=None, max_cells=100, min_bin_weight=40).fit(scores, y)
+    assert cal.n_bins_ > 1
+    assert cal.bins_["weight"].min() >= 40
+
+
 def test_many_classes_are_reduced_to_the_top():
     P, y = overconfident(1500, 12)
     P_new, y_new = overconfident(1500, 12, seed=1)

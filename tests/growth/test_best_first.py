@@ -205,7 +205,7 @@ def test_max_bins_is_never_exceeded():
     P = rng.dirichlet(np.ones(4), 400)
     codes = np.array([rng.choice(4, p=p) for p in P]).astype(np.uint8)
     for max_bins in range(1, 12):
-        tree = grow(start((P, codes, None), monotony="tree"), sweep(), max_bins=max_bins)
+        tree = grow(start((P, codes, None), monotony="tree", max_bins=max_bins), sweep())
         assert len(tree.bins) <= max_bins
     assert len(tree.bins) >= 10
 

@@ -214,17 +214,20 @@ class IRPCalibrator(BinCalibrator):
             binary = BinaryCounts.from_arrays(scores, sample.codes, sample.weights)
             return grow_isotonic(binary, smoothing=smoothing, max_bins=max_bins, **floors)
 
-        counts = Counts.from_arrays(*sample, max_cells=self.max_cells)
+        # Scores of two classes may be any real numbers: they stay exact, no cells.
+        counts = Counts.from_arrays(*sample, max_cells=None if K == 2 else self.max_cells)
 
         def start(counts: Counts) -> Growth:
-            return Growth(counts, smoothing=smoothing, monotony=self.monotony, **floors)
+            return Growth(
+                counts, smoothing=smoothing, monotony=self.monotony, max_bins=max_bins, **floors
+            )
 
         search = (
             Grid(K, self.grid_size)
             if self.search == "grid"
             else Sweep(self.n_starts, random_state, effective_n_jobs(self.n_jobs))
         )
-        tree = grow(start(counts), search, max_bins=max_bins, report=report)
+        tree = grow(start(counts), search, report=report)
         if counts.exact:
             return tree
         return regrow(tree, start(Counts.of_rows(*sample)))

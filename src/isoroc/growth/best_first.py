@@ -125,6 +125,8 @@ class Growth:
         How many times the lift that chance alone would give a split must have: half for each
         class beyond the first and bin beyond the first, the mean of the likelihood ratio
         statistic where there is nothing to find.
+    max_bins : int, default=None
+        No split leaves more bins.
     """
 
     def __init__(
@@ -135,6 +137,7 @@ class Growth:
         monotony: Monotony,
         min_bin_weight: float = 0.0,
         min_lift: float = 0.0,
+        max_bins: int | None = None,
     ) -> None:
         self.points = counts.forecasts
         self.point_weights = counts.class_weights
@@ -144,6 +147,7 @@ class Growth:
         self.least_slack = LEAST_SLACK[monotony]
         self.min_bin_weight = min_bin_weight
         self.min_lift = min_lift
+        self.max_bins = np.inf if max_bins is None else max_bins
         self.members: dict[int, Ints] = {}  # points of each bin
         self.answering: dict[int, list[int]] = {}  # splits that answer for each bin
         self.class_weights: list[Floats] = []  # of each node,
@@ -265,6 +269,8 @@ class Growth:
         weights = weights[kept]
         if len(kept) < 2 or weights.sum(axis=1).min() < self.min_bin_weight:
             return None
+        if len(self.members) + len(kept) - 1 > self.max_bins:
+            return None
         parts = [points[region == k] for k in kept]
         new = len(self.class_weights) + np.arange(len(kept))
         own = _Wards(new, np.eye(self.n_classes, dtype=np.uint8)[kept])
@@ -323,9 +329,7 @@ class Growth:
 Search = Callable[[Growth, int], Split | None]
 
 
-def grow(
-    growth: Growth, search: Search, *, max_bins: int | None = None, report: Report = lambda _: None
-) -> BinTree:
+def grow(growth: Growth, search: Search, *, report: Report = lambda _: None) -> BinTree:
     """Split the best bin until none has a split that is worth it and keeps the tree ROC monotone.
 
     A split tightens what the other bins may do, so a score found earlier is an upper bound now: a
@@ -339,10 +343,8 @@ def grow(
             heapq.heappush(queue, (-score, node, split))
 
     push(0)
-    while queue and (max_bins is None or len(growth.members) < max_bins):
+    while queue and len(growth.members) < growth.max_bins:
         score, node, split = heapq.heappop(queue)
-        if max_bins is not None and len(growth.members) + len(split.children) - 1 > max_bins:
-            continue
         children = growth.attempt(node, split.gamma)
         if children is None:
             push(node, below=-score)
