@@ -1,8 +1,9 @@
 """What makes trees grow well: variants of growth on a folder of real forecasts.
 
 Prints, as a Markdown table, the mean test log loss (clipped at 1e-6), number of bins and fit time
-of every variant over the sets with three and four classes, and of every `top` over those with
-more. A set is a file dataset-model.npz with probas_cal, labels_cal, probas_test, labels_test.
+of every variant over the sets with three and four classes, of every `top` over those with more,
+and of both searches on generated forecasts that are smooth. A set is a file dataset-model.npz with
+probas_cal, labels_cal, probas_test, labels_test.
 
     python benchmarks/growth.py --arena ../shared/arena
 """
@@ -21,9 +22,10 @@ import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
 from isoroc import IRPCalibrator
-from isoroc.growth import sweep
+from isoroc.growth import best_first, sweep
 from isoroc.growth.best_first import Growth, Split
 from isoroc.growth.sweep import Sweep
+from isoroc.ranks import TopReduction
 
 Data = dict[str, np.ndarray]
 Changes = dict[tuple[Any, str], Any]
@@ -51,6 +53,7 @@ VARIANTS: list[Variant] = [
     ("full splits only", {}, {(Sweep, "_pairs"): nothing}),
     ("no thresholds at points", {}, {(sweep, "NEAR_VERTEX"): np.inf}),
     ('search="grid"', {"search": "grid"}, {}),
+    ("least slack 0.02", {}, {(best_first, "LEAST_SLACK"): {"tree": 0.02}}),
     ("n_starts=8", {"n_starts": 8}, {}),
     ("min_bin_weight=0", {"min_bin_weight": 0}, {}),
     ("min_bin_weight=10", {"min_bin_weight": 10}, {}),
@@ -58,6 +61,24 @@ VARIANTS: list[Variant] = [
     ("min_lift=0", {"min_lift": 0}, {}),
     ("min_lift=2", {"min_lift": 2}, {}),
 ]
+
+
+def forecasts_alone(top: int, *_: object) -> TopReduction:
+    return TopReduction(top, 1e-6)
+
+
+def generated(n: int, n_classes: int, sharpness: float, spread: float) -> Data:
+    """A Dirichlet truth, and forecasts that are a power of it."""
+
+    def draw(size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        rng = np.random.default_rng(seed)
+        truth = rng.dirichlet(np.full(n_classes, spread), size)
+        y = (truth.cumsum(axis=1) > rng.random((size, 1))).argmax(axis=1)
+        P = truth**sharpness
+        return P / P.sum(axis=1, keepdims=True), y
+
+    (P, y), (P_new, y_new) = draw(n, 0), draw(20_000, 1)
+    return {"probas_cal": P, "labels_cal": y, "probas_test": P_new, "labels_test": y_new}
 
 
 def log_loss(y: np.ndarray, Q: np.ndarray) -> float:
@@ -135,6 +156,19 @@ def main() -> None:
     table("More classes", baselines, many)
     for top in ("auto", 1, 2, 3, None):
         print(line(f"top={top!r}", measure(many, top=top)), flush=True)
+    with patched({(TopReduction, "fit"): forecasts_alone}):
+        print(line("top=1, the rest by the forecasts alone", measure(many, top=1)), flush=True)
+    smooth = [
+        generated(n, K, sharpness, spread)
+        for n in (500, 3000)
+        for K in (3, 4)
+        for sharpness in (0.5, 1.0, 2.0)
+        for spread in (0.3, 1.0)
+    ]
+    table("Generated, three and four classes", baselines, smooth)
+    print(line("default", measure(smooth)), flush=True)
+    coarse = measure(smooth, search="grid", grid_size=16)
+    print(line('search="grid", grid_size=16', coarse), flush=True)
 
 
 if __name__ == "__main__":
