@@ -7,8 +7,10 @@ from isoroc import progress as room
 from isoroc.progress import progress
 
 
-def test_plain_lines_where_rich_is_missing(capsys, monkeypatch):
-    monkeypatch.setattr(room, "find_spec", lambda _: None)
+@pytest.mark.parametrize("terminal", [False, True])
+def test_plain_lines_without_rich_or_terminal(capsys, monkeypatch, terminal):
+    monkeypatch.setattr(room, "find_spec", lambda _: None if terminal else object())
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     with progress("growing", shown=True) as report:
         report("3 bins")
     assert capsys.readouterr().err == "growing: 3 bins\n"
@@ -46,6 +48,7 @@ def test_rich_where_it_is_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "rich", ModuleType("rich"))
     monkeypatch.setitem(sys.modules, "rich.console", fake)
     monkeypatch.setattr(room, "find_spec", lambda _: object())
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with progress("growing", shown=True) as report:
         report("3 bins")
     assert seen == ["growing", "growing: 3 bins", "closed"]

@@ -1,4 +1,4 @@
-"""Progress of long work: a rich display where rich is installed, plain lines otherwise."""
+"""Progress of long work: a rich display on terminals where rich is installed, else lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def progress(title: str, *, shown: bool) -> Iterator[Report]:
     """
     if not shown:
         yield lambda _: None
-    elif find_spec("rich") is not None:
+    elif sys.stderr.isatty() and find_spec("rich") is not None:
         from rich.console import Console  # noqa: PLC0415
 
         with Console(stderr=True).status(title) as status:

@@ -9,9 +9,11 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from isoroc.bins import BinTree
-from isoroc.calibrators.base import BinCalibrator, Sample, check_number, check_option
+from isoroc.calibrators.base import Sample, check_number, check_option
+from isoroc.calibrators.binned import BinCalibrator
 from isoroc.counts import BinaryCounts, Counts
 from isoroc.growth.best_first import Growth, grow, regrow
 from isoroc.growth.grid import Grid
@@ -91,8 +93,10 @@ class IRPCalibrator(BinCalibrator):
         The partition with its class weights.
     prior_ : ndarray of shape (K,)
         The prior that was used.
-    top_ : int or None
+    reduction_ : TopReduction or None
         The reduction that was used; `tree_` and `prior_` then speak of ranks and the rest.
+    top_ : int or None
+        How many ranks it keeps.
     n_bins_ : int
         Number of bins.
     bin_values_ : ndarray of shape (n_bins_, K)
@@ -138,6 +142,8 @@ class IRPCalibrator(BinCalibrator):
     True
     """
 
+    _fitted = ("tree_", "prior_", "reduction_", "certificate_")
+
     def __init__(
         self,
         *,
@@ -171,6 +177,12 @@ class IRPCalibrator(BinCalibrator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @property
+    def top_(self) -> int | None:
+        """How many of the largest probabilities are calibrated; None where all are."""
+        check_is_fitted(self, "tree_")
+        return None if self.reduction_ is None else self.reduction_.top
+
     def verify(self, P: Any) -> bool:
         """Check the certificate on the calibration forecasts, without the code that grew the tree.
 
@@ -195,8 +207,7 @@ class IRPCalibrator(BinCalibrator):
             tree = self._grow(sample, self.pseudocount * prior, random_state, report)
         self.tree_ = tree
         self.prior_ = prior
-        self.top_ = top
-        self._reduction = reduction
+        self.reduction_ = reduction
         self.certificate_: Certificate | None = None
         if self.monotony is not None:
             points = sample.forecasts if self.monotony == "global" else None
@@ -256,10 +267,10 @@ class IRPCalibrator(BinCalibrator):
         return min(losses, key=losses.__getitem__)
 
     def _to_bin_space(self, forecasts: Floats) -> Floats:
-        return forecasts if self._reduction is None else self._reduction.reduce(forecasts)
+        return forecasts if self.reduction_ is None else self.reduction_.reduce(forecasts)
 
     def _from_bin_space(self, Q: Floats, forecasts: Floats) -> Floats:
-        return Q if self._reduction is None else self._reduction.expand(Q, forecasts)
+        return Q if self.reduction_ is None else self.reduction_.expand(Q, forecasts)
 
     def _bin_space_names(self) -> list[str]:
         if self.top_ is None:

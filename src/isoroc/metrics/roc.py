@@ -7,15 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from isoroc.counts import BinaryCounts
-from isoroc.simplex import (
-    Floats,
-    binary_scores,
-    check_forecasts,
-    check_length,
-    check_weights,
-    count_classes,
-    encode_labels,
-)
+from isoroc.metrics.inputs import check_judged
+from isoroc.simplex import Floats, binary_scores, count_classes
 
 
 class RocCurve(NamedTuple):
@@ -111,14 +104,11 @@ def hull_auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any
 
 
 def _counts(y_true: Any, y_prob: Any, sample_weight: Any, labels: Any) -> BinaryCounts:
-    forecasts = check_forecasts(y_prob, name="y_prob")
+    forecasts, codes, weights, classes = check_judged(y_true, y_prob, sample_weight, labels)
     if count_classes(forecasts) != 2:
         raise ValueError(
             f"y_prob: a ROC curve is of two classes, got {forecasts.shape[1]} columns."
         )
-    classes, codes = encode_labels(y_true, 2, labels=labels, name="y_true")
-    check_length(codes, len(forecasts), name="y_true", of="y_prob")
-    weights = check_weights(sample_weight, len(forecasts))
     counts = BinaryCounts.from_arrays(binary_scores(forecasts), codes, weights)
     if not counts.class_weights.all():
         missing = classes[counts.class_weights.argmin()]
