@@ -93,3 +93,16 @@ def test_route_follows_the_largest_margin_among_children_that_exist(data, n_clas
             alive = [k for k in range(n_classes) if children[s, k] >= 0]
             node = children[s, max(alive, key=lambda k: (p[k] - thresholds[s, k], -k))]
         assert node == leaf
+
+
+@given(binary_data(max_rows=12), st.sampled_from([0.25, 1.0, 5.0]))
+def test_with_one_more_is_the_isotonic_regression_with_that_row(data, extra):
+    scores, y, weights = data
+    weights = np.ones(len(y)) if weights is None else weights
+    distinct, class_weights = BinaryCounts.from_arrays(
+        scores, y.astype(np.uint8), weights
+    ).distinct()
+    values = _kernels.with_one_more(class_weights, extra)
+    for score, value in zip(distinct, values, strict=True):
+        grown = (np.append(scores, score), np.append(y, 1), np.append(weights, extra))
+        np.testing.assert_allclose(value, float(isotonic_oracle(*grown)[-1]), atol=1e-12)

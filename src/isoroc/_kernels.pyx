@@ -699,3 +699,50 @@ def required_differences(const double[:, :, :, ::1] W, const Py_ssize_t[::1] reg
                     if j != i and slack - D[j, i] > out[m, i, j]:
                         out[m, i, j] = slack - D[j, i]
     return needed
+
+
+cdef inline bint is_below(const double* c, const double* a, const double* b) noexcept nogil:
+    """Whether the point c lies strictly below the line from a to b, b to the right of a."""
+    return (b[0] - a[0]) * (c[1] - a[1]) < (b[1] - a[1]) * (c[0] - a[0])
+
+
+def with_one_more(const double[:, ::1] weights, double extra):
+    """Isotonic regression at each distinct score, had one more row of class 1 been seen there.
+
+    `weights` (m, 2) are the class weights at the scores, ascending, and `extra` is the weight of
+    the row. With P_i the points of the cumulative sum diagram, such a row moves P_i and all after
+    it by (extra, extra); here those before move back instead. The value is then the slope of the
+    bridge between what is left of i and what is not, and as i advances, each point enters and
+    leaves the stack of corners once (Vovk, Petej and Fedorova 2015).
+    """
+    cdef Py_ssize_t i, top = -1, m = weights.shape[0]
+    values = np.empty(m)
+    cdef double[::1] out = values
+    cdef double[:, ::1] points = np.empty((m, 2))
+    cdef double[:, ::1] stack = np.empty((m + 1, 2))  # corners, the leftmost on top
+    cdef double[2] p
+    cdef double x = 0.0, y = 0.0
+    with nogil:
+        for i in range(m):
+            x += weights[i, 0] + weights[i, 1]
+            y += weights[i, 1]
+            points[i, 0], points[i, 1] = x, y
+        for i in range(m, -1, -1):
+            if i > 0:
+                p[0], p[1] = points[i - 1, 0], points[i - 1, 1]
+            else:
+                p[0], p[1] = -extra, -extra
+            while top > 0 and not is_below(&stack[top, 0], p, &stack[top - 1, 0]):
+                top -= 1
+            top += 1
+            stack[top, 0], stack[top, 1] = p[0], p[1]
+        for i in range(m):
+            out[i] = (stack[top - 1, 1] - stack[top, 1]) / (stack[top - 1, 0] - stack[top, 0])
+            p[0], p[1] = points[i, 0] - extra, points[i, 1] - extra
+            if i + 1 < m and is_below(p, &stack[top, 0], &stack[top - 1, 0]):
+                top -= 1
+                while top > 0 and not is_below(&stack[top, 0], p, &stack[top - 1, 0]):
+                    top -= 1
+                top += 1
+                stack[top, 0], stack[top, 1] = p[0], p[1]
+    return values

@@ -14,10 +14,10 @@ from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.isotonic import IsotonicRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isoroc import IRPCalibrator
 from isoroc.metrics import hull_auc, roc_convex_hull, symmetric_roc_curve
+from sklearn_checks import INAPPLICABLE, INAPPLICABLE_ON_FEATURES, on_features
 from strategies import binary_data
 
 
@@ -289,77 +289,13 @@ def test_pickles():
     )
 
 
-# scikit-learn's own checks. They feed feature matrices of any kind to every estimator; a
-# calibrator takes forecasts, so those that get beyond its validation cannot run as they are.
-
-ROWS_OFF_THE_SIMPLEX = "feeds rows that are not on the simplex, which a calibrator refuses"
-INAPPLICABLE = {
-    "check_all_zero_sample_weights_error": ROWS_OFF_THE_SIMPLEX,
-    "check_classifier_data_not_an_array": ROWS_OFF_THE_SIMPLEX,
-    "check_classifiers_classes": ROWS_OFF_THE_SIMPLEX,
-    "check_classifiers_regression_target": ROWS_OFF_THE_SIMPLEX,
-    "check_classifiers_train": ROWS_OFF_THE_SIMPLEX,
-    "check_dict_unchanged": ROWS_OFF_THE_SIMPLEX,
-    "check_dont_overwrite_parameters": ROWS_OFF_THE_SIMPLEX,
-    "check_dtype_object": ROWS_OFF_THE_SIMPLEX,
-    "check_estimators_dtypes": ROWS_OFF_THE_SIMPLEX,
-    "check_estimators_fit_returns_self": ROWS_OFF_THE_SIMPLEX,
-    "check_estimators_nan_inf": ROWS_OFF_THE_SIMPLEX,
-    "check_estimators_overwrite_params": ROWS_OFF_THE_SIMPLEX,
-    "check_estimators_pickle": ROWS_OFF_THE_SIMPLEX,
-    "check_f_contiguous_array_estimator": ROWS_OFF_THE_SIMPLEX,
-    "check_fit2d_1sample": ROWS_OFF_THE_SIMPLEX,
-    "check_fit2d_predict1d": ROWS_OFF_THE_SIMPLEX,
-    "check_fit_check_is_fitted": ROWS_OFF_THE_SIMPLEX,
-    "check_fit_idempotent": ROWS_OFF_THE_SIMPLEX,
-    "check_fit_score_takes_y": ROWS_OFF_THE_SIMPLEX,
-    "check_methods_sample_order_invariance": ROWS_OFF_THE_SIMPLEX,
-    "check_methods_subset_invariance": ROWS_OFF_THE_SIMPLEX,
-    "check_n_features_in": ROWS_OFF_THE_SIMPLEX,
-    "check_n_features_in_after_fitting": ROWS_OFF_THE_SIMPLEX,
-    "check_pipeline_consistency": ROWS_OFF_THE_SIMPLEX,
-    "check_positive_only_tag_during_fit": ROWS_OFF_THE_SIMPLEX,
-    "check_readonly_memmap_input": ROWS_OFF_THE_SIMPLEX,
-    "check_sample_weight_equivalence_on_dense_data": ROWS_OFF_THE_SIMPLEX,
-    "check_sample_weights_list": ROWS_OFF_THE_SIMPLEX,
-    "check_sample_weights_not_an_array": ROWS_OFF_THE_SIMPLEX,
-    "check_sample_weights_not_overwritten": ROWS_OFF_THE_SIMPLEX,
-    "check_sample_weights_pandas_series": ROWS_OFF_THE_SIMPLEX,
-    "check_sample_weights_shape": ROWS_OFF_THE_SIMPLEX,
-    "check_supervised_y_2d": ROWS_OFF_THE_SIMPLEX,
-}
-
-
-class OnFeatures(IRPCalibrator):
-    """IRPCalibrator with a feature as score, so that the same checks run on forecasts."""
-
-    def fit(self, X, y, sample_weight=None):
-        scores = -validate_data(self, X, dtype=np.float64)[:, -1]
-        super().fit(scores, y, sample_weight)
-        validate_data(self, X, dtype=np.float64)
-        return self
-
-    def _check_new(self, X):
-        check_is_fitted(self, "tree_")
-        return -validate_data(self, X, dtype=np.float64, reset=False)[:, -1]
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False  # one score; CalibratedClassifier runs the others
-        return tags
-
-
 @parametrize_with_checks([IRPCalibrator()], expected_failed_checks=lambda _: INAPPLICABLE)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-ONE_SCORE = "three classes cannot be told apart by one score; test_bad_input has the refusal"
-
-
 @parametrize_with_checks(
-    [OnFeatures()],
-    expected_failed_checks=lambda _: {"check_classifier_not_supporting_multiclass": ONE_SCORE},
+    [on_features(IRPCalibrator)()], expected_failed_checks=lambda _: INAPPLICABLE_ON_FEATURES
 )
 def test_scikit_learn_checks_on_forecasts(estimator, check):
     check(estimator)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoroc.counts import BinaryCounts
-from isoroc.growth.pav import _pool_smoothed, grow_isotonic
+from isoroc.growth.pav import pool_smoothed, grow_isotonic
 from strategies import binary_data, isotonic_oracle
 
 NONE = np.zeros(2)
@@ -143,7 +143,7 @@ def test_with_smoothing_the_path_ends_at_the_pooled_blocks(pseudocount, seed):
     y = (rng.random(5000) < scores**1.5).astype(np.uint8)
     smoothing = np.full(2, pseudocount / 2)
     blocks = BinaryCounts.from_arrays(scores, y).isotonic_blocks()
-    *_, pooled = _pool_smoothed(*blocks, smoothing)
+    *_, pooled = pool_smoothed(*blocks, smoothing)
     tree = grow((scores, y, None), smoothing)
     np.testing.assert_array_equal(tree.class_weights[tree.bins], pooled)
 

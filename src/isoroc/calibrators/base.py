@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import numbers
+import os
 from abc import abstractmethod
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from isoroc.calibrators.document import to_document
 from isoroc.simplex import (
     Floats,
+    Ints,
     check_forecasts,
     check_length,
     check_two_classes,
@@ -20,6 +23,7 @@ from isoroc.simplex import (
     count_classes,
     encode_labels,
 )
+from isoroc.store import write
 
 
 class Sample(NamedTuple):
@@ -58,6 +62,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     _fitted: ClassVar[tuple[str, ...]]
 
     classes_: NDArray[Any]
+    #: What it was fitted on: rows, weight and class weights; of a loaded one all that was saved.
+    summary_: dict[str, Any]
 
     @abstractmethod
     def _fit(self, sample: Sample) -> None:
@@ -66,6 +72,20 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     @abstractmethod
     def _calibrate(self, forecasts: Floats) -> Floats:
         """Calibrated forecasts, shape (n, K), of a forecast array."""
+
+    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
+        """Fit to a sample; return forecasts of its rows that did not see their own fold.
+
+        A subclass that knows a cheaper way to honest forecasts of its own calibration set takes it.
+        """
+        Q = np.empty((len(fold), sample.n_classes))
+        for held_out in range(fold.max() + 1):
+            inside = fold == held_out
+            part: Self = clone(self)
+            part._fit(sample.take(~inside))
+            Q[inside] = part._calibrate(sample.forecasts[inside])
+        self._fit(sample)
+        return Q
 
     def fit(self, P: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the calibration map from forecasts and outcomes.
@@ -91,12 +111,19 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         classes, codes = encode_labels(y, count_classes(forecasts))
         check_length(codes, len(forecasts), name="y")
         sample = Sample(forecasts, codes, weights)
-        check_two_classes(sample.class_weights(), classes)
+        class_weights = sample.class_weights()
+        check_two_classes(class_weights, classes)
+        summary = {
+            "rows": len(forecasts),
+            "weight": float(class_weights.sum()),
+            "class_weights": class_weights.tolist(),
+        }
         if weights is not None and not weights.all():
             sample = sample.take(np.flatnonzero(weights))
         self._fit(sample)
         self._remember_columns(P, forecasts, reset=True)
         self.classes_ = classes
+        self.summary_ = summary
         return self
 
     def predict_proba(self, P: Any) -> Floats:
@@ -107,6 +134,23 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """Label with the largest calibrated probability, the first of `classes_` on ties."""
         best = self.predict_proba(P).argmax(axis=1)
         return np.asarray(self.classes_[best])
+
+    def save(self, path: str | os.PathLike[str], *, summary: dict[str, Any] | None = None) -> None:
+        """Write the fitted calibrator to a model file; `isoroc.load` reads it.
+
+        The file is JSON, holds every number exactly and nothing that could be executed. It appears
+        whole or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            The file; one that exists is replaced.
+        summary : dict, default=None
+            What to add to `summary_` in the file, such as metrics: anything that JSON can say.
+        """
+        check_is_fitted(self, "classes_")
+        told = getattr(self, "summary_", {}) | (summary or {})
+        write(path, to_document(self, "model"), told)
 
     def _check_new(self, P: Any) -> Floats:
         check_is_fitted(self, "classes_")

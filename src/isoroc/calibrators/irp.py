@@ -25,7 +25,7 @@ from isoroc.ranks import TopReduction
 from isoroc.simplex import Floats, binary_scores
 
 #: Classes up to which top="auto" calibrates all of them jointly, and what it chooses from above.
-_FULL = 4
+FULL = 4
 _TOPS = (1, 2, 3)
 
 
@@ -202,7 +202,7 @@ class IRPCalibrator(BinCalibrator):
             reduction = None
             if top is not None:
                 reduction = TopReduction.fit(top, sample.forecasts, sample.codes, sample.weights)
-                sample = _reduce(sample, reduction)
+                sample = reduce_sample(sample, reduction)
             prior = self._resolve_prior(sample.class_weights())
             tree = self._grow(sample, self.pseudocount * prior, random_state, report)
         self.tree_ = tree
@@ -247,7 +247,7 @@ class IRPCalibrator(BinCalibrator):
         """The reduction with the lowest cross-validated log loss, where there is a choice."""
         if self.top != "auto":
             return self.top
-        if sample.n_classes <= _FULL:
+        if sample.n_classes <= FULL:
             return None
         n = len(sample.codes)
         n_folds = 5 if n <= self.max_cells else 2
@@ -295,7 +295,7 @@ class IRPCalibrator(BinCalibrator):
                     f"top: expected at most {n_classes - 2} for {n_classes} classes, got "
                     f"{self.top}; with None all classes are calibrated jointly."
                 )
-        reduces = n_classes > _FULL if self.top == "auto" else self.top is not None
+        reduces = n_classes > FULL if self.top == "auto" else self.top is not None
         if reduces and not isinstance(self.prior, str):
             raise ValueError(
                 "prior: probabilities of classes say nothing about ranks; pass top=None, or "
@@ -303,6 +303,7 @@ class IRPCalibrator(BinCalibrator):
             )
 
 
-def _reduce(sample: Sample, reduction: TopReduction) -> Sample:
+def reduce_sample(sample: Sample, reduction: TopReduction) -> Sample:
+    """The sample as forecasts of ranks and the rest."""
     labels = reduction.labels(sample.forecasts, sample.codes).astype(np.uint8)
     return Sample(reduction.reduce(sample.forecasts), labels, sample.weights)

@@ -45,7 +45,7 @@ def grow_isotonic(
     (array([0.25, 0.6 ]), array([0., 1., 2.]))
     """
     low, high, weights = counts.isotonic_blocks()
-    low, high, weights = _pool_smoothed(low, high, weights, smoothing)
+    low, high, weights = pool_smoothed(low, high, weights, smoothing)
     path = _Path(weights, smoothing, min_bin_weight, min_lift)
     splits = path.grow(len(weights) if max_bins is None else max_bins)
 
@@ -66,7 +66,7 @@ def grow_isotonic(
     )
 
 
-def _pool_smoothed(
+def pool_smoothed(
     low: Floats, high: Floats, weights: Floats, smoothing: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Pool blocks until their smoothed values increase strictly.

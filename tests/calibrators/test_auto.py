@@ -1,0 +1,216 @@
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression
+
+from isoroc import (
+    AutoCalibrator,
+    CalibratedClassifier,
+    IdentityCalibrator,
+    IRPCalibrator,
+    IsotonicCalibrator,
+    TemperatureCalibrator,
+)
+from isoroc.calibrators import auto
+from isoroc.calibrators.auto import default_members, mixture_weights
+
+
+def data(n=600, K=3, power=3.0, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet(np.ones(K), size=n)
+    y = (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1).clip(max=K - 1)
+    P = truth**power
+    return P / P.sum(axis=1, keepdims=True), y
+
+
+FEW = [IdentityCalibrator(), TemperatureCalibrator(), IsotonicCalibrator()]
+
+
+def test_em_climbs_to_the_best_mixture(monkeypatch):
+    monkeypatch.setattr(auto, "EM_STEPS", 20_000)
+    monkeypatch.setattr(auto, "LEAST_WEIGHT", 0.0)
+    rng = np.random.default_rng(0)
+    likelihood = rng.uniform(0.05, 1, size=(200, 4))
+    rows = rng.uniform(0.5, 2, size=200)
+
+    def loss(w):
+        return -(rows * np.log(likelihood @ w)).sum()
+
+    best = minimize(
+        loss,
+        np.full(4, 0.25),
+        bounds=[(0, 1)] * 4,
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1},
+    )
+    found = mixture_weights(likelihood, rows)
+    assert found.sum() == pytest.approx(1)
+    assert loss(found) == pytest.approx(best.fun, abs=1e-4)
+
+
+def test_members_without_merit_are_dropped():
+    rng = np.random.default_rng(0)
+    good = rng.uniform(0.5, 1, size=500)
+    weights = mixture_weights(np.column_stack([good, 0.1 * good]), np.ones(500))
+    assert weights.tolist() == [1.0, 0.0]
+
+
+def test_equal_members_share():
+    likelihood = np.random.default_rng(0).uniform(size=(100, 1)) * np.ones((1, 3))
+    np.testing.assert_allclose(mixture_weights(likelihood, np.ones(100)), 1 / 3)
+    assert mixture_weights(likelihood @ np.ones((3, 50)), np.ones(100)).sum() == pytest.approx(1)
+
+
+def test_the_mixture_is_the_weighted_mean_of_its_members():
+    P, y = data()
+    cal = AutoCalibrator(random_state=0).fit(P, y)
+    members = [m._calibrate(P) for m in cal.members_]
+    np.testing.assert_allclose(
+        cal.predict_proba(P), np.average(members, axis=0, weights=cal.weights_), atol=1e-15
+    )
+    assert cal.weights_.sum() == pytest.approx(1)
+    assert (cal.weights_ > 0).all()
+
+
+def test_verdicts():
+    P, y = data()
+    assert AutoCalibrator(random_state=0).fit(P, y).verdict_.startswith("calibrate: log loss ")
+    P, y = data(power=1.0)
+    left = AutoCalibrator(random_state=0).fit(P, y)
+    assert left.verdict_.startswith("leave it: no member improves")
+    assert np.abs(left.predict_proba(P) - P).mean() < 0.03
+
+
+def test_scores_are_those_of_the_folds():
+    P, y = data()
+    cal = AutoCalibrator(members=FEW, cv=4, random_state=0).fit(P, y)
+    scores, folds = cal.member_scores_, cal.cv_results_
+    assert list(scores["member"]) == [*(type(m).__name__ for m in FEW), "mixture"]
+    assert [name for name in folds if name.startswith("fold")] == [
+        "fold0",
+        "fold1",
+        "fold2",
+        "fold3",
+    ]
+    np.testing.assert_allclose(
+        np.mean([folds[f"fold{f}"] for f in range(4)], axis=0), scores["log_loss"][:-1]
+    )
+    before = -np.log(P[np.arange(len(y)), y])
+    assert scores["log_loss"][0] == pytest.approx(before.mean())
+    assert scores["log_loss_se"][0] == pytest.approx(before.std() / np.sqrt(len(y)))
+    assert scores["gain"][0] == 0 == scores["gain_se"][0]
+    mean = np.average(scores["log_loss"][:-1], weights=scores["weight"][:-1])
+    assert scores["log_loss"][-1] <= mean + 1e-12
+
+
+def test_seeds_decide_and_threads_do_not():
+    P, y = data()
+    one = AutoCalibrator(random_state=3).fit(P, y)
+    other = AutoCalibrator(random_state=3, n_jobs=2).fit(P, y)
+    np.testing.assert_array_equal(one.predict_proba(P), other.predict_proba(P))
+    assert (AutoCalibrator(random_state=4).fit(P, y).weights_.tolist()) != one.weights_.tolist()
+
+
+def test_members_keep_the_seed_that_they_were_given():
+    P, y = data(300)
+    given = [IRPCalibrator(random_state=5), IRPCalibrator()]
+    cal = AutoCalibrator(members=given, random_state=0).fit(P, y)
+    seeds = {member.random_state for member in cal.members_}
+    assert 5 in seeds
+    assert None not in seeds
+    assert given[1].random_state is None
+
+
+def test_weights_of_rows_count():
+    P, y = data(power=1.0)
+    sharp = P**4 / (P**4).sum(axis=1, keepdims=True)
+    both, labels = np.vstack([P, sharp]), np.append(y, y)
+    fine = AutoCalibrator(members=FEW[:2], random_state=0).fit(
+        both, labels, sample_weight=np.repeat([1.0, 1e-6], len(y))
+    )
+    spoilt = AutoCalibrator(members=FEW[:2], random_state=0).fit(
+        both, labels, sample_weight=np.repeat([1e-6, 1.0], len(y))
+    )
+    assert fine.verdict_.startswith("leave it")
+    assert spoilt.verdict_.startswith("calibrate")
+
+
+def test_weights_come_from_a_sample_and_members_from_all_rows():
+    P, y = data(2000)
+    cal = AutoCalibrator(members=FEW, max_rows=300, random_state=0).fit(P, y)
+    everything = TemperatureCalibrator().fit(P, y)
+    found = next(m for m in cal.members_ if isinstance(m, TemperatureCalibrator))
+    assert found.temperature_ == everything.temperature_
+
+
+def test_folds_spread_every_class():
+    codes = np.repeat([0, 1, 2], [50, 7, 3]).astype(np.uint8)
+    fold = auto._folds(codes, 5, np.random.RandomState(0))
+    for k in range(3):
+        counts = np.bincount(fold[codes == k], minlength=5)
+        assert counts.max() - counts.min() <= 1
+    assert auto._folds(codes[:3], 5, np.random.RandomState(0)).max() == 2
+
+
+def test_scores_of_two_classes():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(scale=4, size=800)
+    y = np.where(rng.random(800) < 1 / (1 + np.exp(-scores / 4)), "yes", "no")
+    Q = AutoCalibrator(random_state=0).fit(scores, y).predict_proba(scores)
+    assert np.abs(Q[:, 1] - 1 / (1 + np.exp(-scores / 4))).mean() < 0.03
+
+
+def test_a_class_of_one_row():
+    P, y = data(60)
+    y = np.where(y == 2, 1, y)
+    y[0] = 2
+    Q = AutoCalibrator(random_state=0).fit(P, y).predict_proba(P)
+    np.testing.assert_allclose(Q.sum(axis=1), 1)
+
+
+def test_many_classes_cost_some_members():
+    names = {type(m).__name__ for m in default_members(100)}
+    assert names - {type(m).__name__ for m in default_members(101)} == {
+        "BaggedIRPCalibrator",
+        "VennAbersCalibrator",
+    }
+
+
+def test_progress_names_members(capsys):
+    P, y = data(100)
+    AutoCalibrator(members=FEW, random_state=0, verbose=1).fit(P, y)
+    assert "calibrating: TemperatureCalibrator" in capsys.readouterr().err
+
+
+def test_inside_a_classifier():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = (X.sum(axis=1) + rng.normal(size=300) > 0).astype(int)
+    model = CalibratedClassifier(LogisticRegression(), AutoCalibrator(members=FEW), cv=3).fit(X, y)
+    assert model.predict_proba(X).shape == (300, 2)
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "match"),
+    [
+        ({"members": "all"}, ValueError, "members: expected"),
+        ({"members": []}, ValueError, "members: no calibrator"),
+        ({"members": [LogisticRegression()]}, TypeError, "members: expected calibrators"),
+        ({"cv": 1}, ValueError, "cv"),
+        ({"max_rows": 0}, ValueError, "max_rows"),
+    ],
+)
+def test_bad_parameters(params, error, match):
+    with pytest.raises(error, match=match):
+        AutoCalibrator(**params).fit([0.1, 0.9], [0, 1])
+
+
+@pytest.mark.parametrize("name", ["covtype3-knn", "satimage-lgbm", "spambase-nb"])
+def test_real_forecasts_get_no_worse(arena, name):
+    sets = arena(name)
+    cal = AutoCalibrator(random_state=0).fit(sets["probas_cal"], sets["labels_cal"])
+    rows, y = np.arange(len(sets["labels_test"])), sets["labels_test"]
+    before, after = (
+        -np.log(Q[rows, y].clip(min=1e-6)).mean()
+        for Q in (sets["probas_test"], cal.predict_proba(sets["probas_test"]))
+    )
+    assert after < before

@@ -1,0 +1,136 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from isoroc.calibrators.base import Sample
+from isoroc.calibrators.regression import Regression, Terms, transform
+
+ALL_TERMS = [
+    Terms(K, full=full, quadratic=quadratic)
+    for K in (2, 4)
+    for full in (True, False)
+    for quadratic in (True, False)
+]
+
+
+def problem(terms, seed=0, n=50, *, weighted=True):
+    rng = np.random.default_rng(seed)
+    K = terms.n_classes
+    z = np.log(rng.dirichlet(np.ones(K), size=n).T)
+    y = rng.integers(0, K, n).astype(np.uint8)
+    weights = rng.random(n) * 2 if weighted else None
+    return Regression(terms, z, Sample(np.exp(z.T), y, weights))
+
+
+def plain_loss(regression, theta, penalty):
+    """The loss, row by row and class by class."""
+    terms = regression.terms
+    kind, class_of, feature = terms.places()
+    total = 0.0
+    for z, y, w in zip(regression.z.T, regression.codes, regression.weights, strict=True):
+        features = [*z, *(z**2 / 4), 1.0]
+        scores = z.copy()
+        for value, k, f in zip(theta, class_of, feature, strict=True):
+            scores[k] += value * features[f]
+        total -= w * (scores[y] - logsumexp(scores))
+    return total + (penalty[kind] * theta**2).sum() / 2
+
+
+PENALTY = np.array([1.0, 2.0, 3.0, 4.0])
+
+
+@pytest.mark.parametrize("terms", ALL_TERMS, ids=str)
+@settings(max_examples=10)
+@given(seed=st.integers(0, 1000))
+def test_loss_and_derivatives(terms, seed):
+    regression = problem(terms, seed, n=15)
+    theta = np.random.default_rng(seed).normal(scale=0.5, size=len(terms))
+    value, log_q = regression.loss(theta, PENALTY)
+    assert value == pytest.approx(plain_loss(regression, theta, PENALTY))
+    gradient = regression.gradient(theta, PENALTY, log_q)
+    hessian = regression.hessian(PENALTY, log_q)
+    step = 1e-5
+    for i in range(len(theta)):
+        move = step * np.eye(len(theta))[i]
+        ahead, behind = theta + move, theta - move
+        slope = (regression.loss(ahead, PENALTY)[0] - regression.loss(behind, PENALTY)[0]) / step
+        assert gradient[i] == pytest.approx(slope / 2, abs=1e-4)
+        change = [
+            regression.gradient(there, PENALTY, regression.loss(there, PENALTY)[1])
+            for there in (ahead, behind)
+        ]
+        np.testing.assert_allclose(hessian[i], (change[0] - change[1]) / (2 * step), atol=1e-4)
+
+
+def test_the_hessian_is_summed_in_chunks(monkeypatch):
+    regression = problem(ALL_TERMS[0])
+    _, log_q = regression.loss(np.zeros(len(ALL_TERMS[0])), PENALTY)
+    whole = regression.hessian(PENALTY, log_q)
+    monkeypatch.setattr("isoroc.calibrators.regression.CHUNK", 7)
+    np.testing.assert_allclose(regression.hessian(PENALTY, log_q), whole)
+
+
+@pytest.mark.parametrize("terms", ALL_TERMS, ids=str)
+def test_both_methods_find_the_minimum(terms):
+    regression = problem(terms, n=200, weighted=False)
+    start = np.zeros(len(terms))
+    expected = minimize(lambda theta: regression.loss(theta, PENALTY)[0], start).fun
+    by_newton, penalty = regression.newton(start, PENALTY, learn=False)
+    assert penalty is PENALTY
+    assert regression.loss(by_newton, PENALTY)[0] <= expected + 1e-5
+    assert regression.loss(regression.descend(start, PENALTY), PENALTY)[0] <= expected + 1e-3
+
+
+def test_newton_halves_steps_that_go_too_far():
+    terms = Terms(2, full=False, quadratic=True)
+    z = np.log(np.array([[1 - 1e-12, 1e-12, 0.5, 1e-9], [1e-12, 1 - 1e-12, 0.5, 1 - 1e-9]]))
+    sample = Sample(np.exp(z.T), np.array([1, 0, 1, 0], dtype=np.uint8), None)
+    regression = Regression(terms, z, sample)
+    weak = np.full(4, 1e-3)
+    theta, _ = regression.newton(np.zeros(len(terms)), weak, learn=False)
+    _, log_q = regression.loss(theta, weak)
+    assert np.abs(regression.gradient(theta, weak, log_q)).max() < 1e-2
+    # where no loss is good enough it ends all the same
+    again, _ = regression.newton(theta, weak, learn=False, tolerance=-1.0)
+    assert regression.loss(again, weak)[0] <= regression.loss(theta, weak)[0] + 1e-9
+
+
+def test_learned_penalties_are_consistent():
+    """At the end a penalty is what the evidence of its terms says, up to the last round."""
+    terms = Terms(3, full=True, quadratic=True)
+    regression = problem(terms, n=2000, weighted=False)
+    given_penalty = np.array([6.0, 6, 6, 12])
+    theta, penalty = regression.newton(np.zeros(len(terms)), given_penalty, learn=True)
+    kind, _, _ = terms.places()
+    _, log_q = regression.loss(theta, penalty)
+    variance = np.diag(np.linalg.inv(regression.hessian(penalty, log_q)))
+    for k in range(4):
+        own = kind == k
+        determined = (1 - penalty[k] * variance[own]).sum()
+        square = (theta[own] ** 2).sum()
+        evidence = (determined + 1) / (square + 1 / given_penalty[k])
+        assert penalty[k] == pytest.approx(evidence, rel=0.1)
+
+
+def test_terms_that_tell_nothing_are_penalised_more():
+    """Outcomes drawn from the forecasts themselves: every correction is noise."""
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), size=3000)
+    y = np.array([rng.choice(3, p=p) for p in P]).astype(np.uint8)
+    terms = Terms(3, full=True, quadratic=True)
+    regression = Regression(terms, np.log(P.T), Sample(P, y, None))
+    start = np.array([6.0, 6, 6, 12])
+    theta, penalty = regression.newton(np.zeros(len(terms)), start, learn=True)
+    assert (penalty > start).all()
+    free, _ = regression.newton(np.zeros(len(terms)), start, learn=False)
+    assert np.abs(theta).sum() < np.abs(free).sum()
+
+
+def test_transform_of_vectors_is_that_of_diagonal_matrices():
+    z = np.log(np.random.default_rng(0).dirichlet(np.ones(3), size=5).T)
+    coef, a, b = np.array([1.0, 2, 3]), np.array([0.1, 0, -0.1]), np.array([1.0, 0, 2])
+    np.testing.assert_allclose(transform(z, coef, a, b), transform(z, np.diag(coef), a, b))
+    np.testing.assert_allclose(transform(z, coef, a, b)[2], 3 * z[2] - 0.1 * z[2] ** 2 + 2)

@@ -1,0 +1,182 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scipy.optimize import minimize
+from scipy.special import expit, log_softmax
+
+from isoroc import SplineCalibrator, TemperatureCalibrator
+from isoroc.calibrators import spline
+from isoroc.calibrators.base import Sample
+from strategies import labelled_forecasts
+
+
+def overconfident(n, K, seed=0, power=3.0):
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet(np.ones(K), size=n)
+    y = (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1).clip(max=K - 1)
+    P = truth**power
+    return P / P.sum(axis=1, keepdims=True), y, truth
+
+
+def loss_of_map(P, y, calibrator, coef, *, slopes, intercept):
+    """The likelihood of the map as the class documents it, written down again."""
+    K = P.shape[1]
+    logs = np.log(P)
+    odds = logs - np.log(np.array([[p[np.arange(K) != k].sum() for k in range(K)] for p in P]))
+    hinges = np.maximum(odds[:, :, None] - calibrator.knots_, 0)
+    z = logs @ coef.T + (hinges * slopes).sum(axis=2) + intercept
+    return -log_softmax(z, axis=1)[np.arange(len(y)), y].sum(), logs, hinges
+
+
+@pytest.mark.parametrize("n_knots", [0, 2])
+def test_solution_is_the_minimum_of_an_independent_objective(n_knots):
+    P, y, _ = overconfident(80, 3)
+    cal = SplineCalibrator(n_knots=n_knots, pseudocount=0).fit(P, y)
+    K, m = 3, len(cal.knots_)
+    B = 1 + m
+    _, logs, hinges = loss_of_map(
+        P, y, cal, np.eye(K), slopes=np.zeros((K, m)), intercept=np.zeros(K)
+    )
+    features = np.concatenate([logs[:, :, None], hinges], axis=2)
+    centre = features.mean(axis=(0, 1))
+    scale = np.maximum(features.std(axis=(0, 1)) / 2, 1)
+
+    def unpack(theta):
+        shared, own = theta[:B], theta[B : B + K * B].reshape(K, B)
+        intercept, matrix = theta[B + K * B : B + K * B + K], theta[-K * K :].reshape(K, K)
+        return shared, own, intercept, matrix * (1 - np.eye(K))
+
+    def objective(theta):
+        shared, own, intercept, matrix = unpack(theta)
+        total = (shared + own) / scale
+        coef = np.diag(total[:, 0]) + matrix @ (np.eye(K) - 1 / K)
+        loss, _, _ = loss_of_map(
+            P, y, cal, coef, slopes=total[:, 1:], intercept=intercept - total @ centre
+        )
+        ridge = (shared[1:] ** 2).sum() + K * (own**2).sum() + K * (intercept**2).sum()
+        return loss + ridge + K * (K - 1) * (matrix**2).sum()
+
+    start = np.zeros(B + K * B + K + K * K)
+    start[0] = scale[0]
+    found = minimize(objective, start, method="BFGS", options={"gtol": 1e-4})
+    shared, own, intercept, matrix = unpack(found.x)
+    total = (shared + own) / scale
+    z = logs @ (np.diag(total[:, 0]) + matrix @ (np.eye(K) - 1 / K)).T
+    z += (hinges * total[:, 1:]).sum(axis=2) + intercept - total @ centre
+    np.testing.assert_allclose(cal.predict_proba(P), np.exp(log_softmax(z, axis=1)), atol=2e-3)
+
+
+def test_undoes_what_a_power_did():
+    P, y, truth = overconfident(4000, 3)
+    Q = SplineCalibrator().fit(P, y).predict_proba(P)
+    assert np.abs(Q - truth).mean() < 0.03 < np.abs(P - truth).mean()
+
+
+def test_bends_where_a_matrix_cannot():
+    rng = np.random.default_rng(0)
+    odds = rng.normal(scale=2, size=6000)
+    truth = expit(np.where(odds > 0, 0.2 * odds, 2 * odds))
+    y = (rng.random(6000) < truth).astype(int)
+    P = np.column_stack([expit(-odds), expit(odds)])
+    bent, straight = (
+        np.abs(SplineCalibrator(n_knots=m).fit(P, y).predict_proba(P)[:, 1] - truth).mean()
+        for m in (8, 0)
+    )
+    assert bent < 0.02 < straight
+
+
+def test_a_strong_penalty_leaves_temperature_scaling():
+    P, y, _ = overconfident(500, 4)
+    stiff = SplineCalibrator(penalty=1e8, pseudocount=0).fit(P, y)
+    tempered = TemperatureCalibrator(floor=1e-300, pseudocount=0).fit(P, y)
+    np.testing.assert_allclose(stiff.predict_proba(P), tempered.predict_proba(P), atol=2e-3)
+
+
+@settings(max_examples=25)
+@given(data=labelled_forecasts(max_rows=30))
+def test_rows_sum_to_one_and_nothing_is_certain(data):
+    P, y, weights = data
+    Q = SplineCalibrator().fit(P, y, sample_weight=weights).predict_proba(P)
+    np.testing.assert_allclose(Q.sum(axis=1), 1, atol=1e-12)
+    assert (Q > 0).all()
+
+
+def test_a_weight_of_two_is_the_row_twice():
+    P, y, _ = overconfident(200, 3)
+    weights = np.random.default_rng(1).integers(1, 4, size=200)
+    weighted = SplineCalibrator().fit(P, y, sample_weight=weights)
+    repeated = SplineCalibrator().fit(np.repeat(P, weights, axis=0), np.repeat(y, weights))
+    np.testing.assert_allclose(weighted.predict_proba(P), repeated.predict_proba(P), atol=1e-3)
+
+
+def test_scores_are_log_odds_where_they_cannot_be_probabilities():
+    P, y, _ = overconfident(300, 2)
+    odds = np.log(P[:, 1] / P[:, 0])
+    of_odds = SplineCalibrator().fit(odds, y)
+    assert of_odds.log_odds_
+    np.testing.assert_allclose(
+        of_odds.predict_proba(odds), SplineCalibrator().fit(P, y).predict_proba(P), atol=1e-3
+    )
+    with pytest.raises(ValueError, match="row 1 is 7"):
+        SplineCalibrator().fit(P[:, 1], y).predict_proba([0.5, 7.0])
+
+
+def test_odds_of_sure_forecasts_keep_their_digits():
+    logs = np.log(np.array([[1.0, 0.3], [1e-25, 0.3], [3e-25, 0.4]]))
+    odds = spline.log_odds(logs)
+    np.testing.assert_allclose(odds[0], [-np.log(4e-25), np.log(0.3 / 0.7)])
+    np.testing.assert_allclose(odds[2], [np.log(3e-25), np.log(0.4 / 0.6)])
+
+
+def test_zeros_are_raised_to_the_smallest_forecast_seen():
+    P, y, _ = overconfident(300, 3)
+    P[:5] = [1, 0, 0]
+    cal = SplineCalibrator().fit(P, y)
+    assert cal.floor_ == np.clip(P[P > 0].min(), *spline.FLOOR_RANGE)
+    np.testing.assert_array_equal(
+        cal.predict_proba([[1, 0, 0]]), cal.predict_proba([[1 - 1e-300, 1e-300, 0]])
+    )
+
+
+def test_with_many_classes_only_their_own_probability_moves_them(monkeypatch):
+    monkeypatch.setattr(spline, "MATRIX_CLASSES", 4)
+    P, y, _ = overconfident(400, 5)
+    coef = SplineCalibrator().fit(P, y).coef_
+    assert (coef == np.diag(np.diag(coef))).all()
+
+
+def test_of_many_rows_some_are_enough(monkeypatch):
+    P, y, truth = overconfident(4000, 3)
+    monkeypatch.setattr(spline, "MOST_FEATURES", 2000 * 3 * 9)
+    thinned = SplineCalibrator()
+    Q = thinned._fit_out_of_fold(Sample(P, y.astype(np.uint8), None), np.arange(4000) % 2)
+    assert np.abs(Q - truth).mean() < 0.03
+    assert thinned.smoothing_ == pytest.approx(1 / 4001)
+    weighted = SplineCalibrator().fit(P, y, sample_weight=np.full(4000, 2.0))
+    assert weighted.smoothing_ == pytest.approx(1 / 8001)
+
+
+def test_shared_features_give_the_forecasts_of_separate_fits():
+    P, y, _ = overconfident(600, 3)
+    sample, fold = Sample(P, y.astype(np.uint8), None), np.arange(600) % 5
+    together = SplineCalibrator()
+    Q = together._fit_out_of_fold(sample, fold)
+    apart = super(SplineCalibrator, SplineCalibrator())._fit_out_of_fold(sample, fold)
+    assert np.abs(Q - apart).mean() < 0.005
+    np.testing.assert_array_equal(
+        together._calibrate(P), SplineCalibrator().fit(P, y).predict_proba(P)
+    )
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "match"),
+    [
+        ({"n_knots": -1}, ValueError, "n_knots"),
+        ({"n_knots": 1.5}, TypeError, "n_knots"),
+        ({"penalty": -1}, ValueError, "penalty"),
+        ({"pseudocount": "1"}, TypeError, "pseudocount"),
+    ],
+)
+def test_bad_parameters(params, error, match):
+    with pytest.raises(error, match=match):
+        SplineCalibrator(**params).fit([0.1, 0.9], [0, 1])

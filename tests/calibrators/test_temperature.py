@@ -1,0 +1,127 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, log_softmax, softmax
+from sklearn.metrics import log_loss
+
+from isoroc import IdentityCalibrator, TemperatureCalibrator
+from isoroc.calibrators import temperature
+from strategies import labelled_forecasts
+
+PLAIN = {"floor": 1e-300, "pseudocount": 0}
+
+
+def noisy(n, K, seed=0, power=2.0):
+    """Forecasts that are too sure of themselves, and outcomes."""
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet(np.full(K, 0.7), size=n)
+    y = np.array([rng.choice(K, p=p) for p in truth])
+    P = truth**power
+    return P / P.sum(axis=1, keepdims=True), y
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 3.0])
+def test_finds_the_exponent(power):
+    P, y = noisy(5000, 3, power=power)
+    cal = TemperatureCalibrator(**PLAIN).fit(P, y)
+    assert cal.temperature_ == pytest.approx(power, rel=0.05)
+    np.testing.assert_allclose(
+        cal.predict_proba(P), softmax(np.log(P) / cal.temperature_, axis=1), rtol=1e-10
+    )
+
+
+@given(st.integers(0, 1000), st.integers(2, 5), st.booleans())
+def test_no_other_temperature_is_likelier(seed, n_classes, weighted):
+    P, y = noisy(60, n_classes, seed)
+    weights = np.random.default_rng(seed).random(60) + 0.1 if weighted else None
+
+    def loss(log_t):
+        q = log_softmax(np.log(P) * np.exp(log_t), axis=1)
+        return -np.average(q[np.arange(60), y], weights=weights)
+
+    cal = TemperatureCalibrator(**PLAIN).fit(P, y, sample_weight=weights)
+    best = minimize_scalar(loss, bounds=(-8, 8), method="bounded")
+    assert loss(-np.log(cal.temperature_)) <= best.fun + 1e-9
+
+
+def test_perfect_and_perverse_forecasts_have_a_finite_temperature():
+    scores = np.array([-2.0, -1.0, 1.0, 2.0])
+    sure = TemperatureCalibrator().fit(scores, [0, 0, 1, 1])
+    assert 0 < sure.temperature_ < 0.2
+    assert sure.predict_proba([2.0])[0, 1] == pytest.approx(0.9, abs=1e-3)  # (4 + 1 / 2) / (4 + 1)
+    perverse = TemperatureCalibrator().fit(scores, [1, 1, 0, 0])
+    np.testing.assert_allclose(perverse.predict_proba(scores), 0.5, atol=1e-4)
+
+
+def test_the_floor_is_the_likeliest():
+    rng = np.random.default_rng(0)
+    p = rng.integers(0, 11, 2000) / 10  # ten neighbours: 0 and 1 are said too often
+    y = rng.random(2000) < 0.05 + 0.9 * p
+    auto = TemperatureCalibrator().fit(p, y)
+    losses = {
+        floor: log_loss(y, TemperatureCalibrator(floor=floor).fit(p, y).predict_proba(p))
+        for floor in temperature.FLOORS
+    }
+    assert auto.floor_ == min(losses, key=losses.get) > 1e-3
+    assert losses[auto.floor_] < losses[1e-300] - 0.05
+    assert losses[auto.floor_] == pytest.approx(log_loss(y, auto.predict_proba(p)))
+
+
+def test_forecasts_above_the_floors_are_left_alone():
+    P, y = noisy(500, 3, power=0.3)
+    assert TemperatureCalibrator().fit(P, y).floor_ in {1e-300, 0.1}
+    p = np.full(50, 0.4)
+    assert TemperatureCalibrator().fit(p, np.arange(50) % 2).floor_ == 1e-300
+
+
+def test_many_rows_choose_their_floor_by_a_part(monkeypatch):
+    monkeypatch.setattr(temperature, "PART", 1000)
+    monkeypatch.setattr(temperature, "LEAST_ROWS", 50)
+    P, y = noisy(2000, 4)
+    cal = TemperatureCalibrator().fit(P, y)
+    part = temperature.part_of(temperature.Sample(P, y, None))
+    assert len(part.codes) == 250
+    again = TemperatureCalibrator(floor=cal.floor_).fit(P, y)
+    assert cal.temperature_ == pytest.approx(again.temperature_)
+
+
+@given(labelled_forecasts(max_rows=30), st.floats(0.1, 5))
+def test_smoothing_is_a_mixture_with_the_uniform_forecast(data, pseudocount):
+    P, y, weights = data
+    K = P.shape[1]
+    plain = TemperatureCalibrator(floor=0.01, pseudocount=0).fit(P, y, sample_weight=weights)
+    smooth = TemperatureCalibrator(floor=0.01, pseudocount=pseudocount)
+    smooth.fit(P, y, sample_weight=weights)
+    total = len(y) if weights is None else weights.sum()
+    expected = (total * plain.predict_proba(P) + pseudocount / K) / (total + pseudocount)
+    np.testing.assert_allclose(smooth.predict_proba(P), expected, rtol=1e-9)
+
+
+def test_log_odds_are_taken_as_such():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(scale=3, size=300)
+    y = rng.random(300) < expit(scores)
+    a = TemperatureCalibrator().fit(scores, y)
+    b = TemperatureCalibrator().fit(expit(scores), y)
+    assert a.temperature_ == pytest.approx(b.temperature_)
+    far = a.predict_proba([-1e300, 1e300])
+    np.testing.assert_allclose(far[:, 1], [0, 1], atol=0.01)
+    np.testing.assert_allclose(
+        IdentityCalibrator().fit(scores, y).predict_proba(scores)[:, 1], expit(scores)
+    )
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"floor": 0}, ValueError, "floor: .* >= 1e-300"),
+        ({"floor": 1.0}, ValueError, "floor: .* below 1"),
+        ({"floor": "low"}, TypeError, "floor"),
+        ({"pseudocount": -1}, ValueError, "pseudocount"),
+    ],
+)
+def test_bad_parameters(params, error, message):
+    with pytest.raises(error, match=message):
+        TemperatureCalibrator(**params).fit([0.1, 0.9], [0, 1])
