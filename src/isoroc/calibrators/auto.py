@@ -13,13 +13,14 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from isoroc.calibrators.bagging import BaggedIRPCalibrator
-from isoroc.calibrators.base import Calibrator, Sample, check_number
+from isoroc.calibrators.base import Calibrator, Sample
 from isoroc.calibrators.identity import IdentityCalibrator
 from isoroc.calibrators.isotonic import IsotonicCalibrator
 from isoroc.calibrators.matrix import MATRIX_CLASSES, MatrixCalibrator
 from isoroc.calibrators.spline import SplineCalibrator
 from isoroc.calibrators.temperature import TemperatureCalibrator
 from isoroc.calibrators.venn_abers import VennAbersCalibrator
+from isoroc.parameters import check_number
 from isoroc.progress import progress
 from isoroc.simplex import Floats, Ints
 from isoroc.table import Table

@@ -11,8 +11,9 @@ from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
 
 from isoroc.bins import BinTree
-from isoroc.calibrators.base import Calibrator, Sample, check_number
+from isoroc.calibrators.base import Calibrator, Sample
 from isoroc.calibrators.irp import FULL, IRPCalibrator, reduce_sample
+from isoroc.parameters import check_number
 from isoroc.ranks import TopReduction
 from isoroc.simplex import Floats, Ints, binary_scores
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import os
 from abc import abstractmethod
 from typing import Any, ClassVar, NamedTuple, Self
@@ -162,18 +161,3 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """Set or compare n_features_in_ and feature_names_in_."""
         named = P if getattr(P, "ndim", 0) == 2 else forecasts.reshape(len(forecasts), -1)
         validate_data(self, X=named, reset=reset, skip_check_array=True)
-
-
-def check_number(name: str, value: Any, kind: type[Any], *, minimum: float) -> None:
-    """Refuse what is not a number of a kind (numbers.Real, numbers.Integral) >= minimum."""
-    expected = "an integer" if kind is numbers.Integral else "a number"
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise TypeError(f"{name}: expected {expected} >= {minimum}, got {value!r}.")
-    if not minimum <= value < np.inf:
-        raise ValueError(f"{name}: expected {expected} >= {minimum}, got {value!r}.")
-
-
-def check_option(name: str, value: Any, options: tuple[Any, ...]) -> None:
-    """Refuse what is not one of the options."""
-    if not any(value is option or value == option for option in options):
-        raise ValueError(f"{name}: expected one of {options}, got {value!r}.")

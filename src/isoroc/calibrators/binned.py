@@ -12,8 +12,9 @@ from scipy.special import xlogy
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc.bins import BinTree
-from isoroc.calibrators.base import Calibrator, Sample, check_number
+from isoroc.calibrators.base import Calibrator, Sample
 from isoroc.intervals import wilson
+from isoroc.parameters import check_number
 from isoroc.simplex import Floats, Ints, check_forecasts, to_array
 from isoroc.table import Table
 

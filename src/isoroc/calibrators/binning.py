@@ -8,11 +8,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isoroc.calibrators.base import Sample, check_number, check_option
+from isoroc.calibrators.base import Sample
 from isoroc.calibrators.binned import BinCalibrator
 from isoroc.counts import Counts
 from isoroc.growth.best_first import Growth
 from isoroc.growth.grid import steps_for
+from isoroc.parameters import check_number, check_option
 from isoroc.simplex import Floats, lattice, regions
 
 

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc.bins import BinTree
-from isoroc.calibrators.base import Sample, check_number, check_option
+from isoroc.calibrators.base import Sample
 from isoroc.calibrators.binned import BinCalibrator
 from isoroc.counts import BinaryCounts, Counts
 from isoroc.growth.best_first import Growth, grow, regrow
@@ -20,6 +20,7 @@ from isoroc.growth.grid import Grid
 from isoroc.growth.pav import grow_isotonic
 from isoroc.growth.sweep import Sweep
 from isoroc.monotony import Certificate, certify
+from isoroc.parameters import check_number, check_option
 from isoroc.progress import progress
 from isoroc.ranks import TopReduction
 from isoroc.simplex import Floats, binary_scores

@@ -6,9 +6,10 @@ import numbers
 
 import numpy as np
 
-from isoroc.calibrators.base import Sample, check_number
+from isoroc.calibrators.base import Sample
 from isoroc.calibrators.one_vs_rest import OneVsRestCalibrator
 from isoroc.growth.steps import isotonic_steps
+from isoroc.parameters import check_number
 from isoroc.simplex import Floats
 
 

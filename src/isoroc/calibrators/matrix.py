@@ -7,10 +7,11 @@ from typing import Literal
 
 import numpy as np
 
-from isoroc.calibrators.base import Sample, check_number, check_option
+from isoroc.calibrators.base import Sample
 from isoroc.calibrators.regression import Regression, Terms, transform
 from isoroc.calibrators.scores import exponentials, log_softmax
 from isoroc.calibrators.temperature import TemperedCalibrator, part_of
+from isoroc.parameters import check_number, check_option
 from isoroc.simplex import Floats
 
 #: structure="auto" is "vector" for more classes than this: a matrix for 100 has 10,000 entries.

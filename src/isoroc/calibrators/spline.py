@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from isoroc.calibrators.base import Sample, check_number
+from isoroc.calibrators.base import Sample
 from isoroc.calibrators.matrix import MATRIX_CLASSES
 from isoroc.calibrators.scores import (
     ProbabilityCalibrator,
@@ -17,6 +17,7 @@ from isoroc.calibrators.scores import (
     log_softmax,
     of_own_class,
 )
+from isoroc.parameters import check_number
 from isoroc.simplex import Floats, Ints
 
 #: Forecasts below the smallest positive one of the calibration set are raised to it, within these.

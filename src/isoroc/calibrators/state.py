@@ -26,6 +26,8 @@ from isoroc.table import Table
 
 #: What probabilities may be off by when they are summed.
 ROUNDING = 1e-6
+#: No fit comes near; sums and products of numbers within cannot overflow.
+LARGEST_WEIGHT, LARGEST_COEFFICIENT = 1e300, 1e100
 
 
 @singledispatch
@@ -74,7 +76,7 @@ def _(calibrator: IRPCalibrator, n_classes: int) -> None:
 
 @check_state.register
 def _(calibrator: BaggedIRPCalibrator, n_classes: int) -> None:
-    _check_number(calibrator.pseudocount_, "pseudocount_")
+    _check_number(calibrator.pseudocount_, "pseudocount_", most=LARGEST_WEIGHT)
     n_turns = len(_check_list(calibrator.reductions_, "reductions_"))
     _check_list(calibrator.priors_, "priors_", n_turns)
     _check_list(calibrator.trees_, "trees_")
@@ -117,9 +119,9 @@ def _(calibrator: TemperedCalibrator, n_classes: int) -> None:  # noqa: ARG001
 def _(calibrator: MatrixCalibrator, n_classes: int) -> None:
     _check_tempered(calibrator)
     ndim = np.ndim(calibrator.coef_)
-    check_array(calibrator.coef_, "coef_", shape=(n_classes,) * (1 if ndim == 1 else 2))
+    _check_coefficients(calibrator, "coef_", (n_classes,) * (1 if ndim == 1 else 2))
     for name in ("quadratic_", "intercept_"):
-        check_array(getattr(calibrator, name), name, shape=(n_classes,))
+        _check_coefficients(calibrator, name, (n_classes,))
 
 
 @check_state.register
@@ -127,16 +129,16 @@ def _(calibrator: SplineCalibrator, n_classes: int) -> None:
     _check_bool(calibrator.log_odds_, "log_odds_")
     _check_number(calibrator.floor_, "floor_", above=0.0, most=1.0)
     _check_number(calibrator.smoothing_, "smoothing_", most=1.0)
-    n_knots = len(check_array(calibrator.knots_, "knots_", shape=(None,)))
-    check_array(calibrator.coef_, "coef_", shape=(n_classes, n_classes))
-    check_array(calibrator.slopes_, "slopes_", shape=(n_classes, n_knots))
-    check_array(calibrator.intercept_, "intercept_", shape=(n_classes,))
+    _check_coefficients(calibrator, "knots_", (None,))
+    _check_coefficients(calibrator, "coef_", (n_classes, n_classes))
+    _check_coefficients(calibrator, "slopes_", (n_classes, len(calibrator.knots_)))
+    _check_coefficients(calibrator, "intercept_", (n_classes,))
 
 
 def _check_bins(calibrator: BinCalibrator, n_classes: int) -> None:
     _check_tree(calibrator.tree_, "tree_", n_classes)
     _check_probabilities(calibrator.prior_, "prior_", n_classes)
-    _check_number(calibrator.pseudocount, "pseudocount")
+    _check_number(calibrator.pseudocount, "pseudocount", most=LARGEST_WEIGHT)
 
 
 def _check_tree(tree: Any, place: str, n_classes: int) -> None:
@@ -159,10 +161,16 @@ def _check_reduction(reduction: Any, place: str, n_classes: int) -> int:
     return reduction.top + 1
 
 
+def _check_coefficients(calibrator: Any, name: str, shape: tuple[int | None, ...]) -> None:
+    array = check_array(getattr(calibrator, name), name, shape=shape)
+    if (np.abs(array) > LARGEST_COEFFICIENT).any():
+        raise Fault(name, "expected smaller numbers")
+
+
 def _check_tempered(calibrator: TemperedCalibrator) -> None:
     _check_bool(calibrator.log_odds_, "log_odds_")
     _check_number(calibrator.floor_, "floor_", above=0.0, most=1.0)
-    _check_number(calibrator.temperature_, "temperature_", above=0.0)
+    _check_number(calibrator.temperature_, "temperature_", above=1e-100, most=1e100)
     _check_number(calibrator.smoothing_, "smoothing_", most=1.0)
 
 
@@ -177,13 +185,8 @@ def _check_bool(value: Any, place: str) -> None:
         raise Fault(place, "expected true or false")
 
 
-def _check_number(
-    value: Any, place: str, *, above: float = -math.inf, most: float = math.inf
-) -> None:
-    """Refuse what is not a finite number >= 0 in the given range."""
-    if (
-        not isinstance(value, int | float)
-        or isinstance(value, bool)
-        or not (0 <= value < math.inf and above < value <= most)
-    ):
+def _check_number(value: Any, place: str, *, most: float, above: float = -math.inf) -> None:
+    """Refuse what is not a number >= 0 in the given range."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not (0 <= value <= most and above < value):
         raise Fault(place, "expected a number in its range")

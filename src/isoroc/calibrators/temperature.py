@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from isoroc.calibrators.base import Sample, check_number
+from isoroc.calibrators.base import Sample
 from isoroc.calibrators.scores import (
     ProbabilityCalibrator,
     are_log_odds,
@@ -15,6 +15,7 @@ from isoroc.calibrators.scores import (
     log_softmax,
     of_own_class,
 )
+from isoroc.parameters import check_number
 from isoroc.simplex import Floats
 
 #: What floor="auto" chooses from. The first leaves every forecast that is not 0 as it is.
