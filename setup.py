@@ -21,13 +21,16 @@ else:
 
 setup(
     ext_modules=cythonize(
-        Extension(
-            "isoroc._kernels",
-            ["src/isoroc/_kernels.pyx"],
-            extra_compile_args=compile_args,
-            extra_link_args=link_args,
-            define_macros=[("ISOROC_CHECKED", "1" if CHECKED else "0")],
-        ),
+        [
+            Extension(
+                name,
+                [f"src/{name.replace('.', '/')}.pyx"],
+                extra_compile_args=compile_args,
+                extra_link_args=link_args,
+                define_macros=[("ISOROC_CHECKED", "1" if CHECKED else "0")],
+            )
+            for name in ("isoroc._kernels", "isoroc.metrics._surface")
+        ],
         build_dir="build/checked-c" if CHECKED else "build/c",
         compiler_directives={
             "language_level": 3,

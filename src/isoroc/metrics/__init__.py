@@ -1,5 +1,38 @@
 """Measures of forecasts: ``metric(y_true, y_prob, *, sample_weight=None, labels=None)``."""
 
+from isoroc.metrics.calibration import calibration_error
+from isoroc.metrics.decomposition import Decomposition, decompose
+from isoroc.metrics.resampling import BootstrapResult, bootstrap
 from isoroc.metrics.roc import RocCurve, auc, hull_auc, roc_convex_hull, symmetric_roc_curve
+from isoroc.metrics.scorers import ProbabilityScorer, scorers
+from isoroc.metrics.scores import brier_score, cross_entropy
+from isoroc.metrics.separability import Separability, pairwise_separability
+from isoroc.metrics.significance import CalibrationTest, calibration_test
+from isoroc.metrics.smooth import smooth_calibration_error
+from isoroc.metrics.surface import RocSurface, Volume, roc_surface, volume_under_surface
 
-__all__ = ["RocCurve", "auc", "hull_auc", "roc_convex_hull", "symmetric_roc_curve"]
+__all__ = [
+    "BootstrapResult",
+    "CalibrationTest",
+    "Decomposition",
+    "ProbabilityScorer",
+    "RocCurve",
+    "RocSurface",
+    "Separability",
+    "Volume",
+    "auc",
+    "bootstrap",
+    "brier_score",
+    "calibration_error",
+    "calibration_test",
+    "cross_entropy",
+    "decompose",
+    "hull_auc",
+    "pairwise_separability",
+    "roc_convex_hull",
+    "roc_surface",
+    "scorers",
+    "smooth_calibration_error",
+    "symmetric_roc_curve",
+    "volume_under_surface",
+]

@@ -33,6 +33,17 @@ class Judged(NamedTuple):
         """K."""
         return count_classes(self.forecasts)
 
+    def take(self, rows: NDArray[Any]) -> Judged:
+        """The same of some of the rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        return Judged(self.forecasts[rows], self.codes[rows], weights, self.classes)
+
+    def positive(self) -> Judged:
+        """The same without the rows of weight 0."""
+        if self.weights is None or self.weights.all():
+            return self
+        return self.take(np.flatnonzero(self.weights))
+
 
 def check_judged(y_true: Any, y_prob: Any, sample_weight: Any = None, labels: Any = None) -> Judged:
     """Labels and forecasts, which for two classes may be any real scores.
@@ -60,9 +71,16 @@ def check_judged(y_true: Any, y_prob: Any, sample_weight: Any = None, labels: An
 
 
 def check_probable(
-    y_true: Any, y_prob: Any, sample_weight: Any = None, labels: Any = None
+    y_true: Any,
+    y_prob: Any,
+    sample_weight: Any = None,
+    labels: Any = None,
+    *,
+    keep_zeros: bool = False,
 ) -> Judged:
     """The same for metrics of probabilities: a 1-D `y_prob` is that of the second class.
+
+    Forecasts come out as a matrix, and rows of weight 0 only with `keep_zeros`.
 
     Examples
     --------
@@ -75,6 +93,8 @@ def check_probable(
     ValueError: y_prob: row 1 is 1.5; probabilities lie between 0 and 1. Calibrate scores first.
     """
     judged = check_judged(y_true, y_prob, sample_weight, labels)
+    if not keep_zeros:
+        judged = judged.positive()
     scores = judged.forecasts
     if scores.ndim == 2:
         return judged

@@ -1,0 +1,116 @@
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isoroc.counts import Counts
+from isoroc.metrics import roc_surface, surface, volume_under_surface
+from isoroc.metrics.ascents import LineSearch, support
+from isoroc.metrics.bodies import Hull
+from isoroc.metrics.points import Cases
+from isoroc.simplex import regions
+from strategies import labelled_forecasts
+
+
+def sharp(n, K, seed=0):
+    """Forecasts sharper than the truth."""
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet(np.full(K, 0.5), n)
+    y = np.array([rng.choice(K, p=p) for p in truth])
+    y[:K] = np.arange(K)
+    P = truth**1.5
+    return P / P.sum(axis=1, keepdims=True), y.astype(np.uint8)
+
+
+def every_class(case):
+    P, y, _ = case
+    return len(np.unique(y)) == P.shape[1]
+
+
+@settings(max_examples=60)
+@given(labelled_forecasts(min_classes=3).filter(every_class), st.integers(0, 2**32))
+def test_a_line_search_finds_the_best_threshold_of_its_line(case, seed):
+    P, y, weights = case
+    K = P.shape[1]
+    search = LineSearch(Cases.of(Counts.from_arrays(P, y, weights)))
+    rng = np.random.default_rng([seed, 1])
+    gamma, u, k = rng.dirichlet(np.ones(K)), rng.dirichlet(np.ones(K)), int(rng.integers(K))
+    value = u[search.cases.codes] * search.cases.shares
+    move, lift = search.best(gamma, k, value)
+    axis = np.eye(K)[k]
+    assert search.cases.reach(gamma[None] + move * axis) @ u == pytest.approx(u[k] + lift)
+    others = gamma + np.linspace(-2, 2, 1001)[:, None] * axis
+    assert (search.cases.reach(others) @ u).max() <= u[k] + lift + 1e-9
+    corners = search.corners(gamma, k, 1e-12)
+    assert (corners @ u).max() == pytest.approx(u[k] + lift)
+
+
+@settings(max_examples=30)
+@given(labelled_forecasts(min_classes=3).filter(every_class), st.integers(0, 2**32))
+def test_an_ascent_ends_where_no_axis_improves(case, seed):
+    P, y, weights = case
+    K = P.shape[1]
+    search = LineSearch(Cases.of(Counts.from_arrays(P, y, weights)))
+    rng = np.random.default_rng([seed, 1])
+    u = rng.dirichlet(np.ones(K)) * (np.arange(K) != rng.integers(K + 1))
+    gamma, reached = search.ascend(u, rng.dirichlet(np.ones(K)))
+    point = search.cases.reach(gamma[None])[0]
+    assert point @ u == pytest.approx(reached)
+    assert not point[u == 0].any()
+    value = u[search.cases.codes] * search.cases.shares
+    for k in np.flatnonzero(u):
+        assert u[k] + search.best(gamma, k, value)[1] <= reached + 1e-9
+
+
+def test_support_comes_close_to_the_exact_hull_of_three_classes():
+    P, y = sharp(500, 3)
+    exact = float(volume_under_surface(y, P))
+    rows = support(Cases.of(Counts.from_arrays(P, y)), 1000)
+    found = Hull(rows[:, :3]).volume
+    assert found <= exact + 1e-12
+    assert found == pytest.approx(exact, abs=1e-3)
+
+
+@pytest.mark.parametrize("K", [4, 5])
+def test_more_classes_come_from_below(K):
+    P, y = sharp(300, K)
+    for volume in ("hull", "boxes"):
+        values = [
+            float(volume_under_surface(y, P, volume=volume, resolution=r)) for r in (20, 80, 320)
+        ]
+        assert values == sorted(values)
+    surface_ = roc_surface(y, P, resolution=80)
+    for point, gamma in zip(surface_.points, surface_.thresholds, strict=True):
+        right = regions(P, gamma) == y
+        assert point == pytest.approx([right[y == k].mean() for k in range(K)])
+    assert gamma.sum() == pytest.approx(1)
+
+
+def test_four_classes_against_every_threshold_of_a_lattice():
+    """No threshold of a fine lattice is outside the hull that was found, or hardly."""
+    P, y = sharp(60, 4)
+    cases = Cases.of(Counts.from_arrays(P, y))
+    rows = support(cases, 2000)
+    found = Hull(rows[:, :4]).volume
+    grid = np.array(list(product(np.linspace(-1, 1, 17), repeat=3)))
+    lattice = cases.reach(np.column_stack([np.zeros(len(grid)), grid]))
+    assert Hull(np.vstack([rows[:, :4], lattice])).volume <= found * 1.005
+    assert Hull(lattice).volume < found
+
+
+def test_boxes_of_four_classes_are_below_the_hull_and_close():
+    P, y = sharp(300, 4)
+    hull = float(volume_under_surface(y, P))
+    boxes = float(volume_under_surface(y, P, volume="boxes"))
+    assert 0.85 * hull < boxes < hull
+
+
+def test_many_rows_are_searched_in_cells(monkeypatch):
+    P, y = sharp(3000, 4)
+    expected = float(volume_under_surface(y, P, resolution=200))
+    monkeypatch.setattr(surface, "MAX_CELLS", 1000)
+    found = float(volume_under_surface(y, P, resolution=200))
+    assert found != expected
+    assert found == pytest.approx(expected, rel=0.03)

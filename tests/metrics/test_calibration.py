@@ -1,0 +1,241 @@
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isoroc import IRPCalibrator
+from isoroc.metrics import calibration_error
+from strategies import labelled_forecasts
+from truths import distorted
+
+NORMS = ("l1", "l2", "max")
+KINDS = ("canonical", "classwise", "top")
+
+
+def distance(P, truth, norm):
+    if norm == "l1":
+        return np.abs(P - truth).sum(axis=1).mean() / 2
+    return np.sqrt(((P - truth) ** 2).sum(axis=1).mean() / 2)
+
+
+def error_in_cells(forecasts, outcomes, weights, cells, norm):
+    """One number a cell, from the definition; forecasts and outcomes of shape (n, C)."""
+    sizes, errors = [], []
+    for cell in sorted(set(cells)):
+        rows = [i for i, c in enumerate(cells) if c == cell]
+        w = weights[rows]
+        d = (w[:, None] * (outcomes[rows] - forecasts[rows])).sum(axis=0) / w.sum()
+        if norm == "l2":
+            errors.append((d**2).sum() / 2)
+        else:
+            errors.append(np.abs(d).sum() / 2)
+        sizes.append(w.sum())
+    return max(errors) if norm == "max" else np.average(errors, weights=sizes)
+
+
+def two_columns(p):
+    return np.column_stack([1 - p, p])
+
+
+def oracle(y, P, weights, *, norm, kind, n_bins):
+    K = P.shape[1]
+    w = np.ones(len(y)) if weights is None else weights
+    edges = np.linspace(0, 1, n_bins + 1)
+
+    def interval(p):
+        return next((b for b in range(n_bins) if p <= edges[b + 1]), n_bins - 1)
+
+    def scalar(p, hit):
+        cells = [p_i if n_bins == 0 else interval(p_i) for p_i in p]
+        return error_in_cells(two_columns(p), two_columns(hit), w, cells, norm)
+
+    if kind == "top":
+        best = P.argmax(axis=1)
+        errors = [scalar(P.max(axis=1), (best == y).astype(float))]
+    elif K == 2:
+        errors = [scalar(P[:, 1], (y == 1).astype(float))]
+    elif kind == "classwise":
+        errors = [scalar(P[:, k], (y == k).astype(float)) for k in range(K)]
+    else:
+        cells = [tuple(row) if n_bins == 0 else tuple(map(interval, row)) for row in P]
+        errors = [error_in_cells(P, np.eye(K)[y], w, cells, norm)]
+    if norm == "max":
+        return max(errors)
+    return np.mean(errors) if norm == "l1" else np.sqrt(np.mean(errors))
+
+
+@given(
+    labelled_forecasts(max_rows=30),
+    st.sampled_from(NORMS),
+    st.sampled_from(KINDS),
+    st.integers(0, 12),
+)
+def test_it_is_its_definition(data, norm, kind, n_bins):
+    P, y, weights = data
+    value = calibration_error(
+        y, P, norm=norm, kind=kind, bins=n_bins or "exact", sample_weight=weights
+    )
+    expected = oracle(y, P, weights, norm=norm, kind=kind, n_bins=n_bins)
+    assert value == pytest.approx(expected, abs=1e-9)
+    assert -1e-12 <= value <= 1 + 1e-12
+
+
+@settings(max_examples=50)
+@given(labelled_forecasts())
+def test_irp_is_calibrated_on_its_own_rows(data):
+    P, y, weights = data
+    top = {"top": None} if P.shape[1] > 2 else {}
+    cal = IRPCalibrator(pseudocount=0, min_bin_weight=0, min_lift=0, random_state=0, **top)
+    Q = cal.fit(P, y, sample_weight=weights).predict_proba(P)
+    for norm in NORMS:
+        options = {"norm": norm, "bins": "exact", "sample_weight": weights}
+        assert calibration_error(y, Q, **options) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("bins", [None, 10, "quantile", "exact"])
+def test_certain_and_always_wrong_is_one(n_classes, norm, kind, bins):
+    y = np.arange(60) % n_classes
+    P = np.eye(n_classes)[(y + 1) % n_classes]
+    expected = 1
+    if kind == "classwise" and n_classes > 2:  # each class is named wrongly and missed as often
+        expected = {"l1": 2 / n_classes, "l2": (n_classes - 1) ** -0.5, "max": 1}[norm]
+    assert calibration_error(y, P, norm=norm, kind=kind, bins=bins) == pytest.approx(expected)
+    assert calibration_error(y, np.eye(n_classes)[y], norm=norm, kind=kind, bins=bins) == 0
+
+
+@settings(max_examples=50)
+@given(labelled_forecasts(max_rows=30), st.sampled_from(NORMS), st.sampled_from(KINDS))
+def test_rows_have_no_order_weights_no_scale_and_weight_two_is_the_row_twice(data, norm, kind):
+    P, y, weights = data
+    weights = np.ones(len(y)) if weights is None else weights
+    options = {"norm": norm, "kind": kind, "bins": "exact", "labels": np.arange(P.shape[1])}
+    value = calibration_error(y, P, sample_weight=weights, **options)
+    backwards = calibration_error(y[::-1], P[::-1], sample_weight=weights[::-1] / 64, **options)
+    assert backwards == pytest.approx(value, abs=1e-12)
+    rows = np.repeat(np.arange(len(y)), (8 * weights).astype(int))
+    assert calibration_error(y[rows], P[rows], **options) == pytest.approx(value, abs=1e-12)
+
+
+def test_classes_have_no_order():
+    P, _, y = distorted(400, 3, 2.0, seed=0)
+    order = [2, 0, 1]
+    for norm, bins in product(NORMS, ["quantile", 7]):
+        value = calibration_error(y, P, norm=norm, bins=bins)
+        turned = calibration_error(y, P[:, order], norm=norm, bins=bins, labels=order)
+        assert turned == pytest.approx(value)
+
+
+def test_two_classes_have_one_error_however_they_are_passed():
+    P, _, y = distorted(300, 2, 2.0, seed=0)
+    for bins in (None, 15, "quantile", "irp"):
+        value = calibration_error(y, P, bins=bins)
+        assert calibration_error(y, P[:, 1], bins=bins) == value
+        assert calibration_error(y, P, bins=bins, kind="classwise") == value
+
+
+def test_none_is_exact_for_few_values_and_irp_otherwise():
+    P, _, y = distorted(400, 3, 2.0, seed=0)
+    rough = np.round(P * 3) + 0.01
+    rough /= rough.sum(axis=1, keepdims=True)
+    for norm in ("l1", "l2"):
+        assert calibration_error(y, P, norm=norm) == calibration_error(y, P, norm=norm, bins="irp")
+        exact = calibration_error(y, rough, norm=norm, bins="exact")
+        assert calibration_error(y, rough, norm=norm) == exact
+    for options in ({"norm": "max"}, {"norm": "l2", "debias": True}):
+        quantile = calibration_error(y, P, bins="quantile", **options)
+        assert calibration_error(y, P, **options) == quantile
+        exact = calibration_error(y, rough, bins="exact", **options)
+        assert calibration_error(y, rough, **options) == exact
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_debiased_square_is_the_mean_of_products_of_different_rows(n_classes, weighted):
+    P, _, y = distorted(120, n_classes, 2.0, seed=1)
+    rng = np.random.default_rng(0)
+    w = rng.random(120) if weighted else np.ones(120)
+    z = np.eye(n_classes)[y] - P
+    cells = [tuple(np.ceil(row * 3)) for row in P]
+    total = share = 0.0
+    for cell in set(cells):
+        rows = [i for i, c in enumerate(cells) if c == cell]
+        pairs = [(i, j) for i in rows for j in rows if i != j]
+        if not pairs:
+            continue
+        products = [w[i] * w[j] * (z[i] @ z[j]) / 2 for i, j in pairs]
+        total += w[rows].sum() * sum(products) / sum(w[i] * w[j] for i, j in pairs)
+        share += w[rows].sum()
+    value = calibration_error(
+        y, P, norm="l2", bins=3, debias=True, sample_weight=w if weighted else None
+    )
+    assert value**2 == pytest.approx(max(total / share, 0))
+
+
+@pytest.mark.parametrize(("n_classes", "power"), [(2, 0.5), (2, 2.0), (3, 2.0), (6, 2.0)])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_irp_finds_the_truth(n_classes, power, norm):
+    P, truth, y = distorted(5000, n_classes, power, seed=0)
+    expected = distance(P, truth, norm)
+    assert expected > 0.09
+    assert calibration_error(y, P, norm=norm) == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_chance_is_not_mistaken_for_error(n_classes):
+    plain, irp = [], []
+    for seed in range(15):
+        P, _, y = distorted(300, n_classes, 1.0, seed)
+        plain.append(calibration_error(y, P, bins="quantile"))
+        irp.append(calibration_error(y, P))
+    assert np.mean(plain) > 0.05
+    assert np.mean(irp) < 0.02
+
+
+def test_irp_takes_weights():
+    P, truth, y = distorted(3000, 3, 2.0, seed=0)
+    weights = 1.0 * (P[:, 0] > 0.5) + 0.01
+    half = P[:, 0] > 0.5
+    for norm in ("l1", "l2"):
+        value = calibration_error(y, P, norm=norm, sample_weight=weights)
+        assert value == calibration_error(y, P, norm=norm, sample_weight=weights * 1024)
+        assert value == pytest.approx(distance(P[half], truth[half], norm), abs=0.03)
+        alone = calibration_error(y, P, norm=norm, sample_weight=1.0 * half)
+        assert alone == calibration_error(y[half], P[half], norm=norm, sample_weight=1.0)
+
+
+@pytest.mark.parametrize(
+    ("error", "options", "message"),
+    [
+        (ValueError, {"norm": "l3"}, "norm: expected one of .*'l1', 'l2', 'max'.* got 'l3'"),
+        (ValueError, {"kind": "best"}, "kind: expected one of"),
+        (ValueError, {"bins": "many"}, "bins: expected one of"),
+        (ValueError, {"bins": 0}, "bins: expected an integer >= 1, got 0"),
+        (TypeError, {"bins": 2.5}, "bins: expected an integer >= 1, got 2.5"),
+        (TypeError, {"n_bins": None}, "n_bins: expected an integer >= 1"),
+        (ValueError, {"debias": True}, "debias: only squares .* norm=\"l2\", got 'l1'"),
+        (ValueError, {"bins": "irp", "norm": "max"}, 'norm="max": not defined for bins="irp"'),
+        (
+            ValueError,
+            {"bins": "irp", "norm": "l2", "debias": True},
+            'debias: not defined for bins="irp"',
+        ),
+        (
+            ValueError,
+            {"bins": "exact", "norm": "l2", "debias": True},
+            "debias: no bin has two rows",
+        ),
+        (
+            ValueError,
+            {"bins": "irp", "sample_weight": [1, 0, 0]},
+            "y_prob: one row only; holding rows out takes two or more",
+        ),
+    ],
+)
+def test_bad_input(error, options, message):
+    with pytest.raises(error, match=message):
+        calibration_error([0, 1, 1], [0.2, 0.7, 0.6], **options)

@@ -1,0 +1,168 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isoroc import IRPCalibrator
+from isoroc.metrics import bootstrap, brier_score, calibration_error, cross_entropy, decompose
+from isoroc.metrics.decomposition import _secant
+from strategies import labelled_forecasts
+from truths import distorted
+
+LOSSES = {"log": cross_entropy, "brier": brier_score}
+
+
+def entropy(g, loss):
+    g = g[g > 0]
+    return -(g * np.log(g)).sum() if loss == "log" else 1 - (g**2).sum()
+
+
+def divergence(g, p, loss):
+    if loss == "brier":
+        return ((g - p) ** 2).sum()
+    with np.errstate(divide="ignore"):
+        return sum(a * (np.log(a) - np.log(b)) for a, b in zip(g, p, strict=True) if a > 0)
+
+
+@given(labelled_forecasts(), st.sampled_from(["log", "brier"]))
+def test_of_equal_forecasts_it_is_its_definition(data, loss):
+    P, y, weights = data
+    K = P.shape[1]
+    w = np.ones(len(y)) if weights is None else weights
+    parts = decompose(y, P, loss=loss, bins="exact", sample_weight=weights)
+    calibration = refinement = 0.0
+    keys = [tuple(row[1:] if K == 2 else row) for row in P]
+    for key in set(keys):
+        rows = np.array([k == key for k in keys])
+        g = np.bincount(y[rows], w[rows], K) / w[rows].sum()
+        share = w[rows].sum() / w.sum()
+        calibration += share * divergence(g, P[rows][0], loss)
+        refinement += share * entropy(g, loss)
+    shares = np.bincount(y, w, K) / w.sum()
+    assert parts.loss == pytest.approx(LOSSES[loss](y, P, sample_weight=weights))
+    assert parts.calibration == pytest.approx(calibration, abs=1e-9)
+    assert parts.refinement == pytest.approx(refinement, abs=1e-9)
+    assert parts.uncertainty == pytest.approx(entropy(shares, loss), abs=1e-9)
+
+
+@settings(max_examples=50)
+@given(labelled_forecasts(), st.sampled_from(["log", "brier"]), st.sampled_from(["exact", "irp"]))
+def test_parts_add_up(data, loss, bins):
+    P, y, weights = data
+    parts = decompose(y, P, loss=loss, bins=bins, sample_weight=weights)
+    assert (parts.of, parts.bins) == (loss, bins)
+    assert parts.calibration + parts.refinement == pytest.approx(parts.loss, abs=1e-12)
+    assert parts.uncertainty - parts.resolution == pytest.approx(parts.refinement, abs=1e-12)
+    assert np.isfinite(parts.refinement)
+    assert (parts.calibration == np.inf) == (parts.loss == np.inf)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("loss", ["log", "brier"])
+def test_the_loss_of_calibrated_forecasts_is_refinement(n_classes, loss):
+    P, _, y = distorted(1000, n_classes, 2.0, seed=0)
+    Q = IRPCalibrator(pseudocount=0, random_state=0).fit(P, y).predict_proba(P)
+    parts = decompose(y, Q, loss=loss)
+    assert parts.bins == "exact"
+    assert parts.calibration == pytest.approx(0, abs=1e-12)
+    assert parts.resolution > 0.05
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+@pytest.mark.parametrize("loss", ["log", "brier"])
+def test_continuous_forecasts(n_classes, loss):
+    P, truth, y = distorted(4000, n_classes, 2.0, seed=0)
+    parts = decompose(y, P, loss=loss)
+    assert parts.bins == "irp"
+    expected = np.mean([divergence(g, p, loss) for g, p in zip(truth, P, strict=True)])
+    rest = np.mean([entropy(g, loss) for g in truth])
+    _, calibration_se, refinement_se, _, _ = parts.standard_errors
+    assert abs(parts.calibration - expected) < 3 * calibration_se
+    assert abs(parts.refinement - rest) < 3 * refinement_se
+    assert calibration_se < 0.2 * expected
+
+
+def test_the_brier_score_and_the_l2_error_tell_the_same():
+    P, _, y = distorted(800, 3, 2.0, seed=0)
+    error = calibration_error(y, P, norm="l2")
+    assert decompose(y, P, loss="brier").calibration == pytest.approx(2 * error**2)
+    rough = P.round(1)
+    rough /= rough.sum(axis=1, keepdims=True)
+    error = calibration_error(y, rough, norm="l2", bins="exact")
+    exact = decompose(y, rough, loss="brier", bins="exact")
+    assert exact.calibration == pytest.approx(2 * error**2)
+
+
+def test_an_infinite_loss_is_all_calibration():
+    y, p = np.arange(40) % 2, np.linspace(0, 0.9, 40)
+    assert np.isfinite(decompose(y, p).loss)
+    y[0] = 1
+    infinite = decompose(y, p)
+    assert infinite.loss == infinite.calibration == np.inf
+    near = decompose(y, np.append(1e-200, p[1:]))
+    assert infinite.refinement == pytest.approx(near.refinement)
+    assert np.isnan(infinite.standard_errors[:2]).all()
+    assert np.isnan(infinite.frame()["low"][0])
+
+
+def test_standard_errors_are_those_of_resampling():
+    P, _, y = distorted(500, 2, 2.0, seed=1)
+    rough = P.round(1)
+    weights = np.linspace(0.5, 1.5, 500)
+    parts = decompose(y, rough, sample_weight=weights, loss="brier")
+    assert parts.bins == "exact"
+    resampled = bootstrap(
+        lambda y, P, sample_weight=None: decompose(
+            y, P, sample_weight=sample_weight, loss="brier", bins="exact"
+        ),
+        y,
+        rough,
+        sample_weight=weights,
+        n_resamples=200,
+        random_state=0,
+    )
+    np.testing.assert_allclose(resampled.estimate, np.asarray(parts))
+    np.testing.assert_allclose(parts.standard_errors, resampled.standard_error, rtol=0.3)
+
+
+def test_result():
+    parts = decompose([0, 1, 1, 0], [0.2, 0.2, 0.8, 0.8], loss="brier")
+    assert np.asarray(parts, dtype=np.float32).dtype == np.float32
+    frame = parts.frame(confidence=0.5)
+    assert frame["term"].tolist() == [
+        "loss",
+        "calibration",
+        "refinement",
+        "uncertainty",
+        "resolution",
+    ]
+    np.testing.assert_allclose(frame["value"], [0.68, 0.18, 0.5, 0.5, 0], atol=1e-12)
+    np.testing.assert_allclose((frame["low"] + frame["high"]) / 2, frame["value"], atol=1e-12)
+    half = (frame["high"] - frame["low"])[0] / 2
+    assert half == pytest.approx(0.67449 * frame["standard_error"][0], rel=1e-4)
+    assert str(parts).startswith("brier loss 0.6800 = calibration 0.1800 + refinement 0.5000 (")
+
+
+@given(st.floats(1e-6, 1), st.floats(1e-6, 1))
+def test_secant_times_difference_is_the_divergence(g, p):
+    value = _secant(np.array([g]), np.array([p]))[0] * (g - p)
+    assert value == pytest.approx(g * np.log(g / p) - g + p, rel=1e-6, abs=1e-15)
+
+
+def test_secant_is_smooth_where_it_changes_form():
+    at = 1 + 1e-4 * np.array([-1.000001, -0.999999, 0.999999, 1.000001])
+    below, above, _, _ = value = _secant(at, np.ones(4))
+    np.testing.assert_allclose(value, (at - 1) / 2 - (at - 1) ** 2 / 6, rtol=1e-8)
+    assert below == pytest.approx(above, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "hinge"}, "loss: expected one of .*'log', 'brier'"),
+        ({"bins": 10}, "bins: expected one of .*'exact', 'irp'"),
+    ],
+)
+def test_bad_input(options, message):
+    with pytest.raises(ValueError, match=message):
+        decompose([0, 1], [0.2, 0.7], **options)

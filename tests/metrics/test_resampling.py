@@ -1,0 +1,172 @@
+from functools import partial
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+
+from isoroc.metrics import bootstrap, brier_score, calibration_error, cross_entropy, decompose
+from truths import distorted
+
+
+def count_labels(y, _):
+    """A metric that takes no weights."""
+    return np.bincount(y, minlength=3)
+
+
+def unweighted(metric):
+    return lambda y, P: metric(y, P, sample_weight=None)
+
+
+def data(n=200, n_classes=2):
+    P, _, y = distorted(n, n_classes, 2.0, seed=0)
+    return y, P
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_the_result_depends_on_the_seed_and_not_on_the_jobs(paired):
+    y, P = data()
+    other = {"paired": P**2 / (P**2).sum(axis=1, keepdims=True)} if paired else {}
+    one = bootstrap(brier_score, y, P, n_resamples=30, random_state=3, **other)
+    with parallel_config(backend="threading"):
+        two = bootstrap(brier_score, y, P, n_resamples=30, random_state=3, n_jobs=2, **other)
+    assert (one.estimate, one.low, one.high) == (two.estimate, two.low, two.high)
+    third = bootstrap(brier_score, y, P, n_resamples=30, random_state=4, **other)
+    assert third.estimate == one.estimate
+    assert third.low != one.low
+
+
+def test_a_mean_has_the_interval_of_a_mean():
+    y, P = data(400)
+    rows = ((np.eye(2)[y] - P) ** 2).sum(axis=1)
+    result = bootstrap(brier_score, y, P, n_resamples=600, random_state=0)
+    error = rows.std() / np.sqrt(400)
+    assert result.estimate == pytest.approx(rows.mean())
+    assert result.standard_error == pytest.approx(error, rel=0.1)
+    assert result.low == pytest.approx(rows.mean() - 1.96 * error, abs=0.3 * error)
+    assert result.high == pytest.approx(rows.mean() + 1.96 * error, abs=0.3 * error)
+    assert result.n_resamples == 600
+
+
+def test_weights_and_rows_are_two_ways_to_draw_the_same():
+    y, P = data()
+    weighed = bootstrap(brier_score, y, P, n_resamples=20, random_state=0)
+    drawn = bootstrap(unweighted(brier_score), y, P, n_resamples=20, random_state=0)
+    np.testing.assert_allclose(weighed.distribution, drawn.distribution)
+
+
+def test_weights_multiply():
+    y, P = data()
+    half = np.arange(200) < 100
+    some = bootstrap(brier_score, y, P, sample_weight=1.0 * half, n_resamples=300, random_state=0)
+    assert some.estimate == pytest.approx(brier_score(y[half], P[half]))
+    alone = bootstrap(brier_score, y[half], P[half], n_resamples=300, random_state=0)
+    assert some.standard_error == pytest.approx(alone.standard_error, rel=0.2)
+
+
+def test_a_row_that_was_drawn_twice_is_held_out_as_a_whole():
+    # Labels that have nothing to do with the forecasts: a cross-fitted map that has seen the row
+    # it is judged by would look refined.
+    rng = np.random.default_rng(0)
+    y, p = rng.integers(0, 2, 300), rng.random(300)
+    result = bootstrap(decompose, y, p, n_resamples=30, random_state=0)
+    assert result.distribution.shape == (30, 5)
+    resolution = result.distribution[:, 4].mean()
+    torn = bootstrap(unweighted(decompose), y, p, n_resamples=30, random_state=0)
+    assert resolution < 0
+    assert torn.distribution[:, 4].mean() > resolution + 0.01
+
+
+def test_resampling_does_not_change_how_a_metric_is_estimated():
+    y, P = data(400)
+    P = P.round(2)[:, 1] // 0.05 / 20
+    assert decompose(y, P).bins == "exact"
+    assert len(np.unique(P)) == 20
+
+    def metric(y, P, sample_weight=None):
+        return decompose(y, P, sample_weight=sample_weight).bins == "exact"
+
+    assert bootstrap(metric, y, P, n_resamples=20, random_state=0).distribution.all()
+    exact = partial(calibration_error, bins="exact")
+    ways = [bootstrap(m, y, P, n_resamples=9, random_state=0) for m in (calibration_error, exact)]
+    assert ways[0].distribution.tolist() == ways[1].distribution.tolist()
+
+
+def test_pairs_are_compared_on_the_same_rows():
+    y, P = data(400)
+    flat = np.sqrt(P) / np.sqrt(P).sum(axis=1, keepdims=True)
+    difference = bootstrap(brier_score, y, P, paired=flat, n_resamples=300, random_state=0)
+    assert difference.estimate == pytest.approx(brier_score(y, flat) - brier_score(y, P))
+    assert difference.high < 0  # the forecasts were a square of the truth
+    alone = bootstrap(brier_score, y, P, n_resamples=300, random_state=0)
+    assert difference.standard_error < alone.standard_error
+    same = bootstrap(brier_score, y, P, paired=P, n_resamples=10)
+    assert (same.estimate, same.low, same.high, same.standard_error) == (0, 0, 0, 0)
+
+
+def test_stratified_draws_keep_the_shares_of_the_classes():
+    y, P = data(n_classes=3)
+    fixed = bootstrap(count_labels, y, P, stratified=True, n_resamples=20, random_state=0)
+    assert (fixed.distribution == np.bincount(y)).all()
+    loose = bootstrap(count_labels, y, P, n_resamples=20, random_state=0)
+    assert (loose.distribution.sum(axis=1) == 200).all()
+    assert (loose.standard_error > 0).all()
+    assert loose.low.shape == loose.high.shape == (3,)
+
+
+def test_a_class_may_be_missing_from_a_resample():
+    y = np.array(["a"] + ["b"] * 9)
+    result = bootstrap(brier_score, y, np.full(10, 0.9), n_resamples=50, random_state=0)
+    assert result.low < result.high
+
+
+def test_infinite_losses():
+    p = np.append(0.0, np.full(19, 0.5))
+    result = bootstrap(cross_entropy, np.ones(20, dtype=int), p, n_resamples=99, random_state=0)
+    assert result.estimate == result.high == np.inf
+    assert result.low == pytest.approx(np.log(2))  # the row was not drawn
+    assert np.isnan(result.standard_error)
+
+
+def test_basic_is_percentile_in_a_mirror():
+    y, P = data()
+    metric = partial(calibration_error, bins=10)
+    options = {"n_resamples": 99, "random_state": 0, "confidence": 0.8}
+    percentile = bootstrap(metric, y, P, **options)
+    basic = bootstrap(metric, y, P, method="basic", **options)
+    assert basic.low == pytest.approx(2 * percentile.estimate - percentile.high)
+    assert basic.high == pytest.approx(2 * percentile.estimate - percentile.low)
+    inside = (percentile.distribution >= percentile.low) & (
+        percentile.distribution <= percentile.high
+    )
+    assert np.mean(inside) == pytest.approx(0.8, abs=0.02)
+
+
+def test_functions_without_a_signature():
+    result = bootstrap(min, np.array([1.0]), np.array([0.5]), n_resamples=2)
+    assert result.estimate.tolist() == [0.5]
+
+
+def test_text():
+    y, P = data()
+    text = str(bootstrap(brier_score, y, P, n_resamples=20, random_state=0, confidence=0.9))
+    assert text.startswith(f"{brier_score(y, P):.4f}, 90% interval 0.")
+
+
+@pytest.mark.parametrize(
+    ("error", "options", "message"),
+    [
+        (ValueError, {"n_resamples": 1}, "n_resamples: expected an integer >= 2, got 1"),
+        (ValueError, {"confidence": 95}, "confidence: expected a number between 0 and 1, got 95"),
+        (ValueError, {"method": "bca"}, "method: expected one of"),
+        (ValueError, {"paired": [0.5]}, "paired has 1 rows, y_prob has 2"),
+        (ValueError, {"y_true": [1, 0, 1]}, "y_true has 3 rows, y_prob has 2"),
+        (
+            TypeError,
+            {"metric": count_labels, "sample_weight": [1, 1]},
+            "sample_weight: the metric takes no sample_weight",
+        ),
+    ],
+)
+def test_bad_input(error, options, message):
+    with pytest.raises(error, match=message):
+        bootstrap(**{"metric": brier_score, "y_true": [1, 0], "y_prob": [0.5, 0.5]} | options)

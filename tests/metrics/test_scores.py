@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from sklearn.metrics import brier_score_loss, log_loss
+
+from isoroc.metrics import brier_score, cross_entropy
+from strategies import labelled_forecasts
+
+
+@settings(max_examples=50)
+@given(labelled_forecasts())
+def test_scores_are_those_of_scikit_learn(data):
+    P, y, weights = data
+    options = {"sample_weight": weights, "labels": np.arange(P.shape[1])}
+    brier = brier_score_loss(y, P, scale_by_half=False, **options)
+    assert brier_score(y, P, **options) == pytest.approx(brier, abs=1e-12)
+    clipped = cross_entropy(y, P, eps=np.finfo(float).eps, **options)
+    # scikit-learn also keeps probabilities below 1 - eps
+    assert clipped == pytest.approx(log_loss(y, P, **options), abs=1e-12)
+
+
+@given(labelled_forecasts())
+def test_weight_two_is_the_row_twice(data):
+    P, y, _ = data
+    times = np.arange(len(y)) % 3 + 1
+    rows = np.repeat(np.arange(len(y)), times)
+    for metric in (brier_score, cross_entropy):
+        expected = metric(y[rows], P[rows], labels=np.arange(P.shape[1]))
+        assert metric(y, P, sample_weight=times) == pytest.approx(expected)
+
+
+def test_a_forecast_of_zero_that_comes_true_costs_infinity_unless_clipped():
+    P = [[1.0, 0.0], [0.5, 0.5]]
+    assert cross_entropy([1, 0], P) == np.inf
+    assert cross_entropy([1, 0], P, sample_weight=[0, 1]) == pytest.approx(np.log(2))
+    assert cross_entropy([1, 0], P, eps=0.01) == pytest.approx((np.log(100) + np.log(2)) / 2)
+
+
+def test_range():
+    certain = np.eye(4)
+    assert cross_entropy(range(4), certain) == brier_score(range(4), certain) == 0
+    assert str(cross_entropy(range(4), certain)) == "0.0"
+    assert brier_score([1, 2, 3, 0], certain) == 2
+    assert cross_entropy(range(4), np.full((4, 4), 0.25)) == pytest.approx(np.log(4))
+
+
+def test_one_column_is_the_probability_of_the_second_class():
+    p = np.array([0.25, 0.5, 0.9])
+    for metric in (brier_score, cross_entropy):
+        both = metric(["a", "b", "b"], np.column_stack([1 - p, p]))
+        assert metric(["a", "b", "b"], p) == both
+        assert metric(["a", "b", "b"], 1 - p, labels=["b", "a"]) == pytest.approx(both)
+
+
+@pytest.mark.parametrize(
+    ("error", "options", "message"),
+    [
+        (ValueError, {"y_prob": [0.1, 1.5]}, "y_prob: row 1 is 1.5; probabilities lie between"),
+        (ValueError, {"y_true": [0, 1, 1]}, "y_true has 3 rows, y_prob has 2"),
+        (ValueError, {"sample_weight": [1, -1]}, "sample_weight: row 1 is -1"),
+        (ValueError, {"labels": ["a", "b"]}, "y_true: row 0 is .*0.* not among the labels"),
+        (ValueError, {"eps": -1}, "eps: expected a number >= 0, got -1"),
+        (TypeError, {"eps": "tiny"}, "eps: expected a number >= 0, got 'tiny'"),
+    ],
+)
+def test_bad_input(error, options, message):
+    with pytest.raises(error, match=message):
+        cross_entropy(**{"y_true": [0, 1], "y_prob": [0.2, 0.7]} | options)
