@@ -1,0 +1,42 @@
+import runpy
+from pathlib import Path
+
+import pytest
+from matplotlib.image import imread
+
+from isoroc import plots
+
+pytestmark = pytest.mark.project
+
+ROOT = Path(__file__).resolve().parents[2]
+GALLERY = runpy.run_path(str(ROOT / "examples" / "gallery.py"))
+
+
+@pytest.mark.parametrize("name", GALLERY["GALLERY"])
+def test_every_picture_is_drawn_from_the_code(name):
+    display = GALLERY["GALLERY"][name]()
+    drawn = len(display.figure_.axes)
+    assert drawn >= len(display.axes_)
+    assert all(ax.has_data() for ax in display.figure_.axes)
+    assert display.frame().n_rows > 10
+
+
+def test_every_display_is_in_the_gallery_and_in_the_document():
+    shown = (ROOT / "examples" / "gallery.py").read_text()
+    document = (ROOT / "docs" / "displays.md").read_text()
+    for name in plots.__all__:
+        assert f"{name}.from_" in shown
+        assert f"`{name}`" in document
+    for name in GALLERY["GALLERY"]:
+        assert f"gallery/{name}.png" in document
+        assert (ROOT / "docs" / "gallery" / f"{name}.png").stat().st_size < 300_000
+
+
+def test_the_command_writes_pictures(tmp_path, monkeypatch, capsys):
+    few = {name: GALLERY["GALLERY"][name] for name in ("roc-few-rows", "surface")}
+    monkeypatch.setitem(GALLERY["main"].__globals__, "GALLERY", few)
+    GALLERY["main"](["--out", str(tmp_path / "new"), "--style", "dark_background"])
+    written = sorted((tmp_path / "new").iterdir())
+    assert [path.stem for path in written] == sorted(few)
+    assert imread(written[0])[0, 0, :3].tolist() == [0, 0, 0]
+    assert len(capsys.readouterr().out.splitlines()) == 2

@@ -1,0 +1,128 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import log_loss, roc_auc_score
+
+from isoroc import IRPCalibrator, RecursiveBinningCalibrator
+from isoroc.metrics.surface import volume_under_surface
+from isoroc.plots import PathDisplay
+from isoroc.table import Table
+
+
+def values(display, panel, series):
+    (found,) = (x.data for x in display.of_panel(panel) if x.series == series)
+    return found
+
+
+def test_two_classes_two_calibrators(aside):
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    y = rng.random(400) < p**2
+    w = rng.integers(1, 4, 400).astype(float)
+    cut = slice(200), slice(200, None)
+    models = {
+        "IRP": IRPCalibrator().fit(p[cut[0]], y[cut[0]]),
+        "binning": RecursiveBinningCalibrator().fit(p[cut[0]], y[cut[0]]),
+    }
+    display = PathDisplay.from_estimator(
+        models,
+        p[cut[0]],
+        y[cut[0]],
+        test=(p[cut[1]], y[cut[1]], w[cut[1]]),
+        sample_weight=w[cut[0]],
+        ax=aside(),
+    )
+    assert len(display.axes_) == 4
+    for name, model in models.items():
+        for data, rows in zip(("calibration", "test"), cut, strict=True):
+            stages = [Q[:, 1] for Q in model.staged_predict_proba(p[rows])]
+            for measure, score in (("cross entropy", log_loss), ("AUC", roc_auc_score)):
+                shown = values(display, f"{data} {measure}", name)
+                assert shown["n_bins"].tolist() == model.path_["n_bins"].tolist()
+                expected = [score(y[rows], q, sample_weight=w[rows]) for q in stages]
+                np.testing.assert_allclose(shown["value"], expected)
+    line = values(display, "test cross entropy", "uncalibrated")["value"]
+    assert line == pytest.approx(log_loss(y[cut[1]], p[cut[1]], sample_weight=w[cut[1]]))
+    ax = display.axes_[1]
+    assert ax.get_ylabel() == "test cross entropy (nats)"
+    assert ax.get_xlabel() == "number of bins"
+    assert [x.get_label() for x in ax.lines] == ["IRP", "binning", "uncalibrated"]
+    texts = [text.get_text() for text in display.axes_[0].get_legend().get_texts()]
+    assert texts == ["IRP", "binning", "uncalibrated"]
+    assert display.axes_[0].get_ylim() == display.axes_[1].get_ylim()
+
+
+def test_three_classes_have_a_volume(three, aside):
+    P, y, model = three
+    display = PathDisplay.from_estimator(model, P, y, ax=aside())
+    assert display.panels == ["calibration cross entropy", "calibration VUS"]
+    shown = values(display, "calibration VUS", "IRP")["value"]
+    *_, last = model.staged_predict_proba(P)
+    assert shown[-1] == pytest.approx(float(volume_under_surface(y, last)))
+    assert shown[0] == pytest.approx(1 / 6)
+    assert display.axes_[1].get_ylabel() == "calibration VUS of the hull"
+
+
+def test_reduced_classes_keep_their_rows(classes, aside):
+    P, y = classes(300, 6)
+    model = IRPCalibrator(top=1, random_state=0).fit(P, y)
+    display = PathDisplay.from_estimator(model, P, y, ax=aside())
+    shown = values(display, "calibration cross entropy", "IRP")["value"]
+    expected = [log_loss(y, Q, labels=np.arange(6)) for Q in model.staged_predict_proba(P)]
+    np.testing.assert_allclose(shown, expected)
+
+
+def test_named_columns_stay_named(three, aside):
+    P, y, _ = three
+    frame = pd.DataFrame(P, columns=["p0", "p1", "p2"])
+    model = IRPCalibrator(random_state=0).fit(frame, y)
+    display = PathDisplay.from_estimator(model, frame, y, measures=["cross entropy"], ax=aside())
+    assert len(display.axes_) == 1
+
+
+def test_scores_have_no_cross_entropy(aside):
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=200)
+    y = scores + rng.normal(size=200) > 0
+    display = PathDisplay.from_estimator(IRPCalibrator().fit(scores, y), scores, y, ax=aside())
+    uncalibrated = [x.panel for x in display.layers if x.series == "uncalibrated"]
+    assert uncalibrated == ["calibration AUC"]
+
+
+def test_forecasts_made_elsewhere(three, aside):
+    P, y, model = three
+    pairs = zip(model.path_["n_bins"], model.staged_predict_proba(P), strict=True)
+    display = PathDisplay.from_predictions(
+        y, P, {"mine": pairs}, name="new", measures=["cross entropy"], ax=aside()
+    )
+    shown = values(display, "new cross entropy", "mine")["value"]
+    np.testing.assert_allclose(shown, model.path_["cross_entropy"])
+
+
+def test_numbers_of_ones_own(aside):
+    curves = Table(
+        data=np.repeat(["a"], 5),
+        measure=np.repeat(["loss"], 5),
+        method=np.array(["x", "x", "x", "x", "z"]),
+        n_bins=np.array([1, 2, 10, 30, 5]),
+        value=np.array([9.0, 2.0, 1.0, 1.5, np.inf]),
+    )
+    lines = {"data": ["a"], "measure": ["loss"], "value": [np.inf]}
+    display = PathDisplay(curves, lines).plot(aside())
+    (ax,) = display.axes_
+    assert ax.get_xscale() == "log"
+    assert ax.lines[-1].get_label() == "uncalibrated: inf"
+    assert ax.get_ylim() == pytest.approx((0.92, 2.08))  # the first stage is outside
+    ax.figure.draw_without_rendering()
+    shown = [t.get_text() for t in ax.get_xticklabels() if 1 <= t.get_position()[0] <= 30]
+    assert shown == ["1", "2", "5", "10", "20"]
+    without = PathDisplay(Table({k: v[-1:] for k, v in curves.items()})).plot(aside())
+    assert without.axes_[0].get_ylim() == (0, 1)
+    assert without.frame().n_rows == 1
+
+
+@pytest.mark.parametrize("measures", [(), ("brier",)])
+def test_unknown_measures(measures, three):
+    P, y, model = three
+    with pytest.raises(ValueError, match="measures: expected some of"):
+        PathDisplay.from_estimator(model, P, y, measures=measures)

@@ -1,0 +1,119 @@
+import numpy as np
+import pytest
+from matplotlib.collections import PolyCollection
+from sklearn.svm import LinearSVC
+
+from isoroc import IRPCalibrator
+from isoroc.plots import ReliabilityDisplay
+
+
+def kinds(display, panel=None):
+    return [(x.series, x.kind) for x in display.layers if panel in (None, x.panel)]
+
+
+def test_two_classes_before_and_after(aside):
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    y = np.where(rng.random(300) < p**2, "yes", "no")
+    calibrator = IRPCalibrator().fit(p, y)
+    display = ReliabilityDisplay.from_estimator(calibrator, p, y, ax=aside())
+    (ax,) = display.axes_
+    assert ax.figure is display.figure_
+    assert ax.get_ylabel() == "observed rate of class yes"
+    strip = display.figure_.axes[1]
+    assert (strip.get_xlabel(), strip.get_ylabel()) == (
+        "forecast probability of class yes",
+        "rows (%)",
+    )
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["before", "after"]
+    shown = {"rates", "curve", "histogram", "band"}
+    assert set(kinds(display)) == {(s, k) for s in ("before", "after") for k in shown}
+    for layer in display.layers:
+        if layer.kind == "curve":
+            lines = [line for line in ax.lines if line.get_label() == layer.series]
+            np.testing.assert_array_equal(lines[0].get_xdata(), layer.data["forecast"])
+            np.testing.assert_array_equal(lines[0].get_ydata(), layer.data["rate"])
+    bands = [c for c in ax.collections if isinstance(c, PolyCollection)]
+    assert len(bands) == 2
+    assert len(ax.containers) == 2
+    for layer, container in zip(
+        [x for x in display.layers if x.kind == "rates"], ax.containers, strict=True
+    ):
+        np.testing.assert_array_equal(container.lines[0].get_ydata(), layer.data["rate"])
+
+
+def test_scores_are_shown_only_after_they_are_calibrated(aside):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = X[:, 0] + rng.normal(size=200) > 0
+    scores = LinearSVC().fit(X, y).decision_function(X)
+    calibrator = IRPCalibrator().fit(scores, y)
+    display = ReliabilityDisplay.from_estimator(calibrator, scores, y, ax=aside())
+    assert {layer.series for layer in display.layers} == {"forecasts"}
+    assert display.axes_[0].get_legend() is None
+
+
+def test_one_panel_for_each_class(classes):
+    P, y = classes(200, 5)
+    display = ReliabilityDisplay.from_predictions(y, P, n_resamples=0)
+    assert len(display.axes_) == 5
+    assert "band" not in {layer.kind for layer in display.layers}
+    for k, ax in enumerate(display.axes_):
+        assert ax.get_ylabel() == f"observed rate of class {k}"
+        rates = next(x for x in display.of_panel(f"class {k}") if x.kind == "rates").data
+        assert rates["weight"] @ rates["rate"] == pytest.approx((y == k).sum())
+
+
+def test_top_label(classes, aside):
+    P, y = classes(200, 4)
+    display = ReliabilityDisplay.from_predictions(y, P, kind="top", ax=aside())
+    rates = next(x for x in display.layers if x.kind == "rates").data
+    assert rates["weight"] @ rates["rate"] == (P.argmax(axis=1) == y).sum()
+    assert display.axes_[0].get_ylabel() == "share that came true"
+
+
+def test_many_classes_are_shown_by_the_top_one(classes, aside):
+    P, y = classes(200, 13)
+    display = ReliabilityDisplay.from_predictions(
+        y, P, labels=np.arange(13), n_resamples=0, ax=aside()
+    )
+    assert len(display.axes_) == 1
+
+
+@pytest.mark.parametrize(("n", "groups"), [(10, 2), (1000, 10), (50_000, 15)])
+def test_groups_grow_with_the_rows(n, groups, aside):
+    rng = np.random.default_rng(0)
+    p = rng.random(n)
+    y = np.append([False, True], rng.random(n - 2) < p[2:])
+    display = ReliabilityDisplay.from_predictions(y, p, ax=aside())
+    assert next(x for x in display.layers if x.kind == "rates").data.n_rows == groups
+    assert sum(x.data.n_rows for x in display.layers) < 2000
+
+
+def test_weights_are_rows(aside):
+    rng = np.random.default_rng(0)
+    p, w = rng.random(80).round(1), rng.integers(0, 4, 80)
+    y = rng.random(80) < p
+    options = {"n_resamples": 0, "n_groups": 4, "labels": [False, True]}
+    weighted = ReliabilityDisplay.from_predictions(y, p, sample_weight=w, ax=aside(), **options)
+    repeated = ReliabilityDisplay.from_predictions(
+        np.repeat(y, w), np.repeat(p, w), ax=aside(), **options
+    )
+    for name, column in weighted.frame().items():
+        if column.dtype.kind == "f":
+            np.testing.assert_allclose(column, repeated.frame()[name])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind": "all"}, "kind: expected one of"),
+        ({"confidence": 95}, "confidence: expected a share between 0 and 1, got 95"),
+        ({"n_groups": 0}, "n_groups: expected an integer >= 1, got 0"),
+        ({"n_resamples": -1}, "n_resamples: expected an integer >= 0, got -1"),
+        ({"after": [0.1, 1.2]}, "after: row 1 is 1.2; probabilities lie between 0 and 1"),
+    ],
+)
+def test_bad_input(options, message):
+    with pytest.raises(ValueError, match=message):
+        ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.7], **options)
