@@ -54,7 +54,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         calibrator = _restore(document["model"], "model")
         _check(calibrator)
     except Fault as fault:
-        raise ModelFileError(path, fault) from fault
+        raise ModelFileError.of(path, fault) from fault
     calibrator.summary_ = document["summary"]
     return calibrator
 

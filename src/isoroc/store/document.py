@@ -9,7 +9,7 @@ import os
 from datetime import UTC, datetime
 from importlib.metadata import version as version_of
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -31,10 +31,15 @@ class ModelFileError(ValueError):
     The message names the file, the place in it and the mend.
     """
 
-    def __init__(self, path: str | os.PathLike[str], fault: Fault, mend: str = "") -> None:
-        mend = mend or "The file is damaged or was altered: restore it, or save the model again."
-        super().__init__(f"{os.fspath(path)}: {fault}. {mend}")
-        self.place = fault.place
+    @classmethod
+    def of(
+        cls,
+        path: str | os.PathLike[str],
+        fault: Fault,
+        mend: str = "The file is damaged or was altered: restore it, or save the model again.",
+    ) -> Self:
+        """The error for a fault in a file."""
+        return cls(f"{os.fspath(path)}: {fault}. {mend}")
 
 
 def write(
@@ -88,17 +93,17 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         document = _check_format(_parse(data))
     except Fault as fault:
         mend = "Pass a file that was written by a calibrator's save()."
-        raise ModelFileError(path, fault, mend) from fault
+        raise ModelFileError.of(path, fault, mend) from fault
     try:
         _check_version(document)
     except Fault as fault:
         mend = "Update isoroc, or save the model with this version."
-        raise ModelFileError(path, fault, mend) from fault
+        raise ModelFileError.of(path, fault, mend) from fault
     try:
         check(document, schema())
         _check_checksum(document)
     except Fault as fault:
-        raise ModelFileError(path, fault) from fault
+        raise ModelFileError.of(path, fault) from fault
     return document
 
 

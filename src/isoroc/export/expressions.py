@@ -1,0 +1,130 @@
+"""Pieces of SQL as trees of sqlglot: columns, exact numbers, arithmetic and choices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+try:
+    from sqlglot import expressions as nodes
+except ImportError as error:
+    raise ImportError("to_sql needs sqlglot: pip install 'isoroc[sql]'") from error
+
+#: Any piece of SQL; in quotes, as versions of sqlglot differ in what they call it.
+Node: TypeAlias = "nodes.Expr"
+
+__all__ = [
+    "Node",
+    "arithmetic",
+    "case",
+    "choose",
+    "column",
+    "decimal",
+    "double",
+    "fraction",
+    "integer",
+    "nodes",
+]
+
+#: Choices that a CASE makes one after the other; longer lists are halved first.
+_CHOICES = 16
+
+
+def column(name: str) -> Node:
+    """A column by its name, quoted."""
+    return nodes.column(name, quoted=True)
+
+
+def integer(value: int) -> Node:
+    """A literal integer."""
+    literal = nodes.Literal.number(abs(value))
+    return nodes.Neg(this=literal) if value < 0 else literal
+
+
+def double(value: Node) -> Node:
+    """Something as a double."""
+    return nodes.Cast(this=value, to=nodes.DataType.build("double"))
+
+
+def decimal(value: float) -> Node:
+    """A double by its decimals.
+
+    A literal like 0.1 is a decimal number in some dialects; a string that is cast is read as a
+    double, and the shortest decimals that Python writes are read back as the same one.
+
+    Examples
+    --------
+    >>> decimal(0.1).sql("duckdb")
+    "CAST('0.1' AS DOUBLE)"
+    """
+    return double(nodes.Literal.string(repr(float(value))))
+
+
+def fraction(value: float) -> Node:
+    """A double as an integer times or over powers of two, exact in any arithmetic.
+
+    SQLite reads some decimals one rounding step off.
+
+    Examples
+    --------
+    >>> fraction(0.1).sql("sqlite")
+    'CAST(3602879701896397 AS REAL) / 36028797018963968'
+    """
+    mantissa, exponent = math.frexp(value)
+    whole, exponent = int(mantissa * 2**53), exponent - 53
+    while whole % 2 == 0 and exponent < 0:
+        whole, exponent = whole // 2, exponent + 1
+    result = double(integer(whole))
+    while exponent:
+        step = max(-62, min(exponent, 62))
+        power = integer(2 ** abs(step))
+        result = arithmetic(nodes.Mul if step > 0 else nodes.Div, result, power)
+        exponent -= step
+    return result
+
+
+def arithmetic(operator: type[Any], a: Node, b: Node) -> Node:
+    """An operation on two doubles, with parentheses where the order of operations needs them."""
+    sums, products = (nodes.Add, nodes.Sub), (nodes.Mul, nodes.Div)
+    is_product = operator in products
+    left = nodes.Paren(this=a) if is_product and isinstance(a, sums) else a
+    right = nodes.Paren(this=b) if isinstance(b, (*sums, *(products if is_product else ()))) else b
+    options = {"typed": True} if operator is nodes.Div else {}  # no casts of sqlglot's own
+    result: Node = operator(this=left, expression=right, **options)
+    return result
+
+
+def case(ways: Sequence[tuple[Node, Node]], otherwise: Node, *, flat: bool = True) -> Node:
+    """CASE; one in its ELSE becomes part of it if it is to be flat.
+
+    Examples
+    --------
+    >>> one = case([(column("a"), integer(1))], integer(2))
+    >>> case([(column("b"), integer(3))], one).sql()
+    'CASE WHEN "b" THEN 3 WHEN "a" THEN 1 ELSE 2 END'
+    """
+    ifs = [nodes.If(this=condition, true=value) for condition, value in ways]
+    if flat and isinstance(otherwise, nodes.Case):
+        ifs += otherwise.args["ifs"]
+        otherwise = otherwise.args.get("default") or nodes.Null()
+    return nodes.Case(ifs=ifs, default=None if isinstance(otherwise, nodes.Null) else otherwise)
+
+
+def choose(values: list[Node], is_within: Callable[[int], Node], first: int = 0) -> Node:
+    """The value of the first place that passes, the last where none does.
+
+    Parameters
+    ----------
+    values : list
+        One for each place from `first` on.
+    is_within : callable
+        Condition that a place or one before it is the one.
+    """
+    n = len(values)
+    if n > _CHOICES:
+        low = choose(values[: n // 2], is_within, first)
+        high = choose(values[n // 2 :], is_within, first + n // 2)
+        return case([(is_within(first + n // 2 - 1), low)], high, flat=False)
+    ways = [(is_within(first + i), value) for i, value in enumerate(values[:-1])]
+    return case(ways, values[-1], flat=False) if ways else values[0]

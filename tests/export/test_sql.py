@@ -1,0 +1,181 @@
+import re
+import sqlite3
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+import sqlglot
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+
+from isoroc import IRPCalibrator
+from isoroc.export import sql as room
+from isoroc.export import to_sql
+from isoroc.export.expressions import decimal, fraction
+from zoo import CASES, EXACT, KINDS, fitted, fitted_calibrators, forecasts, on_thresholds
+
+ODD = ["p a", 'p"b', "p'c", "select", "p;d", "\u00e4", "p-g", "1", "p%s"]
+
+
+def run_duckdb(query, table, columns, P):
+    with duckdb.connect() as connection:
+        connection.execute("SET threads = 1")
+        data = {"id": np.arange(len(P))} | {n: P[:, k] for k, n in enumerate(columns)}
+        source = pa.table(data)  # noqa: F841  # DuckDB finds it by its name
+        quoted = table.replace('"', '""')
+        connection.execute(f'CREATE TABLE "{quoted}" AS FROM source')
+        return connection.execute(query).fetchall()
+
+
+def run_sqlite(query, table, columns, P):
+    connection = sqlite3.connect(":memory:")
+    names = ", ".join('"' + name.replace('"', '""') + '"' for name in ["id", *columns])
+    quoted = table.replace('"', '""')
+    connection.execute(f'CREATE TABLE "{quoted}" ({names})')
+    marks = ", ".join("?" * (len(columns) + 1))
+    rows = [(i, *map(float, row)) for i, row in enumerate(P)]
+    connection.executemany(f'INSERT INTO "{quoted}" VALUES ({marks})', rows)  # noqa: S608
+    result = connection.execute(query).fetchall()
+    connection.close()
+    return result
+
+
+ENGINES = {"duckdb": run_duckdb, "sqlite": run_sqlite}
+
+
+def calibrated(calibrator, P, dialect, table="a table", columns=None):
+    columns = columns or ODD[: P.shape[1]]
+    query = to_sql(calibrator, columns, dialect=dialect, table=(table,), keep=["id"])
+    rows = sorted(ENGINES[dialect](query, table, columns, P))
+    assert [row[0] for row in rows] == list(range(len(P)))
+    return np.array([row[1:] for row in rows], dtype=float)
+
+
+def assert_agrees(calibrator, P, Q):
+    expected = calibrator.predict_proba(P)
+    if type(calibrator).__name__ in EXACT:
+        np.testing.assert_array_equal(Q, expected)
+    else:
+        np.testing.assert_allclose(Q, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dialect", ENGINES)
+@pytest.mark.parametrize(("name", "shape"), CASES)
+def test_the_query_does_what_predict_proba_does(name, shape, dialect):
+    calibrator = fitted(name, shape)
+    P = np.vstack([forecasts(shape, 200), on_thresholds(calibrator)])
+    P[:20] = P[:20].astype(np.float32)
+    assert_agrees(calibrator, P, calibrated(calibrator, P, dialect))
+
+
+@pytest.mark.parametrize("name", KINDS)
+@settings(max_examples=3)
+@given(data=st.data())
+def test_so_it_does_for_any_data(name, data):
+    calibrator, P = data.draw(fitted_calibrators(name))
+    P = np.vstack([P, on_thresholds(calibrator)])
+    dialect = data.draw(st.sampled_from(sorted(ENGINES)))
+    assert_agrees(calibrator, P, calibrated(calibrator, P, dialect))
+
+
+@pytest.mark.parametrize("dialect", ENGINES)
+def test_deep_trees_are_walked_in_stages(dialect, monkeypatch):
+    monkeypatch.setattr(room, "_DEPTH", 1)
+    for shape in (3, 5):
+        calibrator = fitted("IRPCalibrator", shape, top=None, min_bin_weight=2, n=300)
+        P = np.vstack([forecasts(shape, 200), on_thresholds(calibrator)])
+        assert_agrees(calibrator, P, calibrated(calibrator, P, dialect))
+
+
+@pytest.mark.parametrize("dialect", ENGINES)
+@pytest.mark.parametrize("name", ["IRPCalibrator", "MatrixCalibrator"])
+def test_rows_that_are_refused_come_out_as_null(name, dialect):
+    calibrator = fitted(name, 3)
+    P = np.array(
+        [
+            [0.5, 0.6, 0.1],
+            [-0.1, 0.6, 0.5],
+            [np.nan, 0.5, 0.5],
+            [np.inf, 0, 0],
+            [0, 0, 0],
+            [0.2, 0.3, 0.5],
+        ]
+    )
+    Q = calibrated(calibrator, P, dialect)
+    assert np.isnan(Q[:-1]).all()
+    assert_agrees(calibrator, P[-1:], Q[-1:])
+
+
+@pytest.mark.parametrize("dialect", ENGINES)
+def test_null_in_null_out_and_whole_numbers(dialect):
+    calibrator = fitted("IRPCalibrator", 2)
+    query = to_sql(calibrator, ["a", "b"], dialect=dialect)
+    create = "CREATE TABLE forecasts (a INTEGER, b INTEGER)"
+    insert = "INSERT INTO forecasts VALUES (NULL, 1), (0, 1), (1, 0)"
+    connect = duckdb.connect if dialect == "duckdb" else lambda: sqlite3.connect(":memory:")
+    connection = connect()
+    connection.execute(create)
+    connection.execute(insert)
+    null, second, first = connection.execute(query).fetchall()
+    connection.close()
+    assert null == (None, 1, None, None)
+    assert_agrees(calibrator, np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([second[2:], first[2:]]))
+
+
+@pytest.mark.parametrize("dialect", room.DIALECTS)
+def test_every_dialect_writes_what_it_reads(dialect):
+    for name in ("IRPCalibrator", "AutoCalibrator"):
+        calibrator = fitted(name, "p")
+        query = to_sql(calibrator, 'a"`b', dialect=dialect, table="x.y.z", names=["n", "y"])
+        tree = sqlglot.parse_one(query, dialect=dialect)
+        assert tree.sql(dialect=dialect, pretty=True) == query
+        assert all(identifier.quoted for identifier in tree.find_all(sqlglot.exp.Identifier))
+        assert {table.sql() for table in tree.find_all(sqlglot.exp.Table) if table.db} == {
+            '"x"."y"."z"'
+        }
+        assert [column.alias_or_name for column in tree.selects] == ['a"`b', "n", "y"]
+
+
+def test_helpers_stay_clear_of_the_tables_names():
+    calibrator = fitted("IRPCalibrator", "p")
+    P = forecasts("p", 50)
+    for column, table in (("isoroc_0", "t"), ("ISOROC__1", "isoroc_stage_0")):
+        query = to_sql(calibrator, column, dialect="duckdb", table=table, keep="id")
+        rows = run_duckdb(query, table, [column], P)
+        assert_agrees(calibrator, P, np.array(sorted(rows), dtype=float)[:, 1:])
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_numbers_are_exact(value):
+    sqlite = sqlite3.connect(":memory:")
+    [[found]] = sqlite.execute(f"SELECT {fraction(value).sql('sqlite')}").fetchall()
+    sqlite.close()
+    assert found == value
+    [[found]] = duckdb.sql(f"SELECT {decimal(value).sql('duckdb')}").fetchall()
+    assert found == value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"columns": ["a", "b"]}, "columns: the calibrator has 3, got 2: a, b"),
+        ({"columns": "abc"}, "columns: the calibrator has 3, got 1: abc"),
+        ({"names": ["x"]}, "names: the calibrator has 3, got 1: x"),
+        ({"dialect": "access"}, "dialect: expected one of bigquery"),
+        ({"table": "a.b.c.d"}, r"table: expected \[\[catalog.\]schema.\]table"),
+        ({"table": "a..b"}, "table: expected"),
+        ({"names": ["a", "A", "b"], "keep": []}, "names: .*'a' and 'A'.* pass other names"),
+        ({"keep": ["calibrated_0"]}, "names: .*'calibrated_0'"),
+    ],
+)
+def test_bad_input(arguments, message):
+    arguments = {"columns": ["a", "b", "c"], "dialect": "duckdb"} | arguments
+    with pytest.raises(ValueError, match=re.compile(message)):
+        to_sql(fitted("IRPCalibrator", 3), **arguments)
+
+
+def test_unfitted():
+    with pytest.raises(NotFittedError):
+        to_sql(IRPCalibrator(), ["a", "b"], dialect="sqlite")
