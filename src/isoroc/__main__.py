@@ -1,0 +1,8 @@
+"""``python -m isoroc`` is the command ``isoroc``."""
+
+import sys
+
+from isoroc.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""The command in this process: words in; exit code, output and errors out."""
+
+import io
+import sys
+from typing import NamedTuple
+
+import pytest
+
+from cli_tables import make_forecasts
+from isoroc.cli import main
+
+
+class Ran(NamedTuple):
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def text(self):
+        return self.out.decode()
+
+
+@pytest.fixture
+def isoroc(folder, capsysbinary, monkeypatch):  # noqa: ARG001
+    """Run the command in the folder."""
+
+    def run(*words, stdin=b""):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        code = main([str(word) for word in words])
+        sys.stdout.flush()
+        out, err = capsysbinary.readouterr()
+        return Ran(code, out, err.decode())
+
+    return run
+
+
+@pytest.fixture
+def table():
+    return make_forecasts()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty current folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def model(folder, table, isoroc):
+    """A model fitted on ``data.csv``, both in the current folder."""
+    table.write_csv("data.csv")
+    assert isoroc("fit", "data.csv", "-o", "model.json", "-c", "irp").code == 0
+    return folder / "model.json"

@@ -1,0 +1,160 @@
+import importlib.util
+import re
+import runpy
+import shlex
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+import isoroc as package
+from isoroc.cli import app, main
+from isoroc.cli.streams import forget_output, mark_standard
+from isoroc.cli.terminal import progress_bar, say_table
+from isoroc.cli.texts import COMMANDS
+
+
+def test_version_and_help(isoroc):
+    assert isoroc("--version").text == f"{package.__version__}\n"
+    ran = isoroc("--help")
+    assert ran.code == 0
+    assert "Exit codes: 0 done" in ran.text
+    for name in COMMANDS:
+        assert f" {name} " in ran.text
+        shown = isoroc(name, "--help").text
+        assert f"Usage: isoroc {name}" in shown
+        assert f"isoroc {name}" in shown.partition("Usage")[2].partition("\n")[2]  # by example
+
+
+def test_examples_of_help_are_commands_that_parse():
+    blocks = re.findall(r"(?s)```\n(.*?)```", "".join(COMMANDS.values()))
+    lines = "".join(blocks).splitlines()
+    assert len(lines) >= 20
+    for line in lines:
+        words = mark_standard(shlex.split(line.partition("isoroc ")[2].partition(" | ")[0]))
+        command, bound, _ = app.build().parse_args(words)
+        assert command.__name__ == words[0]
+        assert bound.arguments or words[0] in ("calibrators", "demo")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["fot"], 'Unknown command "fot". Did you mean "fit"?'),
+        (["fit"], "requires an argument"),
+        (["evaluate", "x.csv", "--modle", "m"], "--modle"),
+        (["evaluate", "x.csv", "--resamples", "many"], "many"),
+        (["export", "m.json", "--input-type", "half"], "half"),
+    ],
+)
+def test_usage_errors_are_one_line(isoroc, words, message):
+    ran = isoroc(*words)
+    assert ran.code == 2
+    assert message in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_debug_shows_where(isoroc):
+    ran = isoroc("fit", "no.csv", "-o", "m.json", "--debug")
+    assert ran.code == 2
+    assert "Traceback" in ran.err
+    assert ran.err.endswith("isoroc: error: no.csv: no such file; check the name.\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (KeyError("x"), 3, "isoroc: internal error: KeyError: 'x'; see more with --debug\n"),
+        (KeyboardInterrupt(), 130, "isoroc: interrupted: nothing was written\n"),
+        (ImportError("onnx: pip install 'isoroc[onnx]'"), 2, "error: onnx: pip install"),
+        (PermissionError(13, "Permission denied", "m.json"), 2, "m.json: Permission denied"),
+        (TypeError(), 2, "isoroc: error: TypeError\n"),
+    ],
+)
+def test_exit_codes(isoroc, monkeypatch, error, code, message):
+    def fail():
+        raise error
+
+    monkeypatch.setattr("isoroc.cli.demo.demo", fail)
+    ran = isoroc("demo")
+    assert ran.code == code
+    assert message in ran.err
+
+
+def test_the_reader_has_gone(isoroc, monkeypatch):
+    def fail():
+        raise BrokenPipeError
+
+    monkeypatch.setattr("isoroc.cli.demo.demo", fail)
+    forgotten = []
+    monkeypatch.setattr(app, "forget_output", lambda: forgotten.append(True))
+    assert isoroc("demo").code == 141
+    assert forgotten == [True]
+
+
+def test_warnings_are_one_line(isoroc, monkeypatch):
+    def warn():
+        warnings.simplefilter("always")
+        warnings.warn("mind the gap", stacklevel=1)
+
+    monkeypatch.setattr("isoroc.cli.demo.demo", warn)
+    ran = isoroc("demo")
+    assert (ran.code, ran.err) == (0, "isoroc: warning: mind the gap\n")
+
+
+def test_a_missing_extra_is_named_with_its_mend(monkeypatch, capsys):
+    monkeypatch.setattr(
+        "isoroc.cli.find_spec",
+        lambda name: None if name == "polars" else importlib.util.find_spec(name),
+    )
+    assert main(["fit"]) == 2
+    message = "isoroc: the command line needs polars: pip install 'isoroc[cli]'\n"
+    assert capsys.readouterr().err == message
+
+
+def test_what_a_command_cannot_import_is_named(isoroc, monkeypatch):
+    monkeypatch.setitem(sys.modules, "isoroc.cli.export", None)
+    ran = isoroc("export", "m.json", "--sql", "duckdb")
+    assert (ran.code, "halted" in ran.err, ran.err.count("\n")) == (2, True, 1)
+
+
+def test_the_words_of_the_process_are_the_default(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["isoroc", "--version"])
+    assert main() == 0
+    assert capsys.readouterr().out == f"{package.__version__}\n"
+
+
+def test_python_m(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["isoroc", "--version"])
+    main_file = str(Path(package.__file__).with_name("__main__.py"))
+    with pytest.raises(SystemExit, match="0"):
+        runpy.run_path(main_file, run_name="__main__")
+    assert capsys.readouterr().out == f"{package.__version__}\n"
+
+
+def test_output_is_forgotten(tmp_path, monkeypatch):
+    with (tmp_path / "out").open("w") as out:
+        monkeypatch.setattr("sys.stdout", out)
+        forget_output()
+        out.write("to nobody")
+    assert (tmp_path / "out").read_text() == ""
+
+
+def test_a_terminal_sees_bars_and_narrow_tables(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "60")
+    for stream in (sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    with progress_bar("reading", 30) as advance:
+        advance(30)
+    say_table("title", ["name", "value"], [["a" * 200, "1"]])
+    out, err = (re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text) for text in capsys.readouterr())
+    assert "30/30 rows" in err
+    assert max(map(len, out.splitlines())) == 60
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_commands_and_options(shell):
+    script = app.build().generate_completion(shell=shell)
+    for word in ("evaluate", "fail-if", "probs", "output-format"):
+        assert word in script

@@ -1,0 +1,136 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isoroc.cli.columns import arrange, find_forecasts, find_label
+from isoroc.cli.errors import CommandError
+
+NAMES = st.lists(
+    st.text("abcdefgh_ABC123", min_size=1, max_size=6), min_size=2, max_size=6, unique_by=str.lower
+)
+
+
+@given(NAMES, st.sampled_from(["p_", "proba_", "probability of "]), st.randoms())
+def test_columns_named_after_classes_find_them_in_any_order(classes, prefix, random):
+    columns = [f"{prefix}{name}" for name in classes]
+    random.shuffle(columns)
+    order, found = arrange(columns, classes)
+    assert found == sorted(classes)
+    assert order == [f"{prefix}{name}" for name in sorted(classes)]
+
+
+@given(st.integers(2, 12), st.data())
+def test_integers_name_columns_even_where_some_never_come_true(n_classes, data):
+    labels = data.draw(st.sets(st.integers(0, n_classes - 1), min_size=1))
+    for prefix in ("p", "p_", "x"):
+        columns = [f"{prefix}{k}" for k in range(n_classes)]
+        assert arrange(columns, labels) == (columns, list(range(n_classes)))
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels", "expected"),
+    [
+        (["a", "b"], ["no", "yes"], (["a", "b"], ["no", "yes"])),
+        (["yes", "no"], ["no", "yes"], (["no", "yes"], ["no", "yes"])),
+        (["p_YES", "p_No"], ["no", "yes"], (["p_No", "p_YES"], ["no", "yes"])),
+        (["p_cat", "p_big_cat"], ["cat", "big_cat"], (["p_big_cat", "p_cat"], ["big_cat", "cat"])),
+        (["p_b_cal", "p_a_cal"], ["a", "b"], (["p_a_cal", "p_b_cal"], ["a", "b"])),
+        (["p_a", "p_b", "p_c"], ["a", "c"], (["p_a", "p_b", "p_c"], ["a", "b", "c"])),
+        (["p_True", "p_False"], [True, False], (["p_False", "p_True"], [False, True])),
+        (["u", "v", "w"], [0, 2], (["u", "v", "w"], [0, 1, 2])),
+        (["score"], [0, 1], (["score"], [0, 1])),
+        (["p_spam"], ["spam", "ham"], (["p_spam"], ["ham", "spam"])),
+        (["p_ham"], ["spam", "ham"], (["p_ham"], ["spam", "ham"])),
+    ],
+)
+def test_who_owns_which_column(columns, labels, expected):
+    assert arrange(columns, labels) == expected
+
+
+def test_the_user_may_say_so():
+    assert arrange(["u", "v"], ["a", "b"], classes=["b", "a"]) == (["v", "u"], ["a", "b"])
+    assert arrange(["u", "v", "w"], [5, 7], classes=["7", "6", "5"]) == (
+        ["w", "v", "u"],
+        [5, 6, 7],
+    )
+    assert arrange(["score"], [0, 1], classes=["0"]) == (["score"], [1, 0])
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels", "classes", "message"),
+    [
+        (["p_1", "p_2", "p_3"], [0, 1, 2], None, "only in part; say which is which with --classes"),
+        (["p_a", "p_b"], ["a", "b", "c"], None, "3 classes .a, b, c. but 2 columns"),
+        (["u", "v", "w"], ["a", "b"], None, "2 classes occur .a, b. but there are 3 columns"),
+        (["p_a", "q_b", "p_c"], ["a", "b"], None, "say which class each column is"),
+        (["p_1", "p_x"], [1], None, "the classes 1, x are not of the type of the labels 1"),
+        (["score"], ["a", "b", "c"], None, "is for two classes, the labels have 3"),
+        (["score"], ["a", "b"], ["x"], "--classes: name the class of score, one of a, b"),
+        (["u", "v"], ["a", "b"], ["a"], "expected 2 different classes"),
+        (["u", "v"], ["a", "b"], ["a", "x"], "the label 'b' is not among them"),
+        (["u", "v"], range(10), None, "0, 1, 2, 3, 4, 5, 6, 7, ..."),
+    ],
+)
+def test_what_cannot_be_told_is_refused(columns, labels, classes, message):
+    with pytest.raises(CommandError, match=message):
+        arrange(columns, labels, classes=classes)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (["y", "p_0", "p_1"], ["p_0", "p_1"]),
+        (["y", "p0", "p1", "p2"], ["p0", "p1", "p2"]),
+        (["Proba_x", "PROBA_y", "score"], ["Proba_x", "PROBA_y"]),
+        (["p_0", "p_1", "p_0_cal", "p_1_cal"], ["p_0", "p_1"]),
+        (["id", "Score", "y"], ["Score"]),
+        (["id", "p_yes", "y"], ["p_yes"]),
+        (["score", "score_cal"], ["score"]),
+    ],
+)
+def test_forecasts_are_found_by_name(columns, expected):
+    assert find_forecasts(None, columns) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["b,a"], ["b", "a"]),
+        (["b", "a"], ["b", "a"]),
+        (["x_*"], ["x_1", "x_2"]),
+        (["/^x/"], ["x_1", "x_2"]),
+        (["/[,]/"], ["c,d"]),
+        (["c,d"], ["c,d"]),
+    ],
+)
+def test_forecasts_may_be_named(given, expected):
+    assert find_forecasts(given, ["a", "b", "x_1", "x_2", "c,d"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "columns", "message"),
+    [
+        (["p"], ["a", "q"], "--probs: no column 'p'; there are a, q"),
+        (["lable"], ["label"], "did you mean 'label'"),
+        (["z*"], ["a"], "--probs z.: no column matches; there are a"),
+        (["/(/"], ["a"], "not a regular expression"),
+        (["a,a"], ["a"], "named twice"),
+        (None, ["a", "b"], "no column is named like a forecast"),
+        (None, ["p_0", "p_1", "proba_0", "proba_1"], "--probs proba_0,proba_1 or p_0,p_1"),
+        (None, ["score", "prob"], "--probs score or prob"),
+    ],
+)
+def test_forecasts_that_cannot_be_found(given, columns, message):
+    with pytest.raises(CommandError, match=message):
+        find_forecasts(given, columns)
+
+
+def test_labels_are_found_by_name():
+    assert find_label("x", ["x", "y"]) == "x"
+    assert find_label(None, ["x", "TARGET"]) == "TARGET"
+    with pytest.raises(CommandError, match=r"several columns .* --label: y, label"):
+        find_label(None, ["y", "label"])
+    with pytest.raises(CommandError, match=r"no column .* --label: a, b"):
+        find_label(None, ["a", "b"])
+    with pytest.raises(CommandError, match="--label: no column 'z'; there are a, b"):
+        find_label("z", ["a", "b"])

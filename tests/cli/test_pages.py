@@ -1,0 +1,61 @@
+"""The lines that the documents show are run."""
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from cli_tables import listing
+from isoroc.cli import app
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.project
+
+
+def lines_of(page):
+    blocks = re.findall(r"(?s)```sh\n(.*?)```", (ROOT / page).read_text())
+    lines = "\n".join(blocks).replace(" && ", "\n").splitlines()
+    return [shlex.split(line, comments=True) for line in lines]
+
+
+def play(isoroc, words):
+    """Run a line as a shell would, with input from cat."""
+    stdin = b""
+    if words[0] == "cat":
+        stdin, words = Path(words[1]).read_bytes(), words[3:]
+    assert words[0] == "isoroc"
+    ran = isoroc(*words[1:], stdin=stdin)
+    assert ran.code == 0, f"{shlex.join(words)}: {ran.err}"
+    return ran.text
+
+
+def test_lines_run_as_they_stand(isoroc, folder):
+    seen = {}
+    for page in ("docs/cli.md", "README.md"):
+        os.chdir(folder)
+        for words in lines_of(page):
+            line = shlex.join(words)
+            if words[:1] == ["cd"]:
+                os.chdir(words[1])
+            elif words and words[0] not in ("ls", "make", "pip") and line not in seen:
+                seen[line] = play(isoroc, words)
+    assert "Verdict: calibrate" in seen["isoroc demo --keep demo"]
+    os.chdir(folder / "demo")
+    assert {"calibrate.sql", "model.onnx", "calibrated.parquet"} <= set(listing())
+    assert pl.read_parquet("calibrated.parquet").height == pl.read_csv("may.csv").height
+
+
+def test_exit_codes_are_those_of_the_page():
+    text = (ROOT / "docs" / "cli.md").read_text()
+    codes = {int(code) for code in re.findall(r"(?m)^\| (\d+) \|", text)}
+    assert codes == {
+        app.OK,
+        app.CHECK_FAILED,
+        app.BAD_INPUT,
+        app.INTERNAL,
+        app.INTERRUPTED,
+        app.BROKEN_PIPE,
+    }
