@@ -1,0 +1,5 @@
+"""``python -m isoroc.paper``."""
+
+from isoroc.paper.command import main
+
+main()

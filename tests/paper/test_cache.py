@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+
+from isoroc.paper import cache as module
+from isoroc.paper.cache import Cache, replacing
+
+
+def counter():
+    calls = []
+
+    def compute():
+        calls.append(1)
+        return {"found": np.arange(3.0), "how often": np.array(len(calls))}
+
+    return compute, calls
+
+
+def test_what_was_computed_is_reused(tmp_path):
+    compute, calls = counter()
+    key = ("name", 3, np.eye(2))
+    first = Cache(tmp_path).get("tree", key, compute)
+    again = Cache(tmp_path)
+    second = again.get("tree", ("name", 3, np.eye(2)), compute)
+    assert len(calls) == 1
+    assert (again.n_computed, again.n_reused) == (0, 1)
+    assert first.keys() == second.keys()
+    for name in first:
+        np.testing.assert_array_equal(first[name], second[name])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("name", 4, np.eye(2)),
+        ("another", 3, np.eye(2)),
+        ("name", 3, 1 - np.eye(2)),
+        ("name", 3, np.eye(2).astype(np.float32)),
+        ("name", 3, np.eye(2).reshape(1, 4)),
+        ("name3", np.eye(2)),
+    ],
+)
+def test_another_key_is_another_result(tmp_path, other):
+    compute, calls = counter()
+    cache = Cache(tmp_path)
+    cache.get("tree", ("name", 3, np.eye(2)), compute)
+    cache.get("tree", other, compute)
+    assert len(calls) == 2
+    assert cache.n_computed == 2
+
+
+def test_no_result_outlives_the_code_that_made_it(tmp_path, monkeypatch):
+    compute, calls = counter()
+    Cache(tmp_path).get("tree", (1,), compute)
+    monkeypatch.setattr(module, "_code", lambda: b"changed")
+    Cache(tmp_path).get("tree", (1,), compute)
+    assert len(calls) == 2
+
+
+def test_the_code_is_that_of_the_package(tmp_path, monkeypatch):
+    source = tmp_path / "__init__.py"
+    source.write_text("x = 1")
+    monkeypatch.setattr(module.isoroc, "__file__", str(source))
+    digests = set()
+    for text in ("x = 1", "x = 2"):
+        source.write_text(text)
+        digests.add(module._code.__wrapped__())
+    (tmp_path / "fast.so").write_bytes(b"code")
+    digests.add(module._code.__wrapped__())
+    (tmp_path / "notes.txt").write_text("not code")
+    assert module._code.__wrapped__() in digests
+    assert len(digests) == 3
+
+
+def test_without_a_folder_nothing_is_kept():
+    compute, calls = counter()
+    cache = Cache(None)
+    for _ in range(2):
+        cache.get("tree", (1,), compute)
+    assert len(calls) == cache.n_computed == 2
+
+
+def test_nothing_is_half_written(tmp_path):
+    path = tmp_path / "new" / "file.txt"
+
+    def fail():
+        with replacing(path) as beside:
+            beside.write_text("half")
+            raise RuntimeError("interrupted")
+
+    with pytest.raises(RuntimeError, match="interrupted"):
+        fail()
+    assert list(path.parent.iterdir()) == []
+    with replacing(path) as beside:
+        beside.write_text("whole")
+    assert [p.name for p in path.parent.iterdir()] == ["file.txt"]
+    assert path.read_text() == "whole"

@@ -1,0 +1,87 @@
+import json
+import re
+
+import numpy as np
+import pytest
+
+from isoroc.paper.cache import Cache
+from isoroc.paper.experiment import claims, experiment
+from isoroc.paper.repetition import repeat
+from isoroc.paper.results import Heading, surplus, to_json, to_markdown
+from isoroc.paper.runs import PROCEDURES
+
+
+@pytest.fixture(scope="module")
+def written(small, forecasts, rows):  # noqa: ARG001
+    cache = Cache(None)
+    done = [experiment(forecasts(K), cache) for K in (2, 3)]
+    measured = [claims(each, cache) for each in done]
+    repetition = repeat(rows, (2, 4), (1, 2), cache=cache, classifiers=("naive Bayes",))
+    arguments = (Heading("generated", "not the paper's"), done, measured, repetition)
+    return done, repetition, to_json(*arguments), to_markdown(*arguments)
+
+
+def tables(page):
+    """Rows of all tables as lists of cells."""
+    lines = [line for line in page.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_json_holds_everything(written):
+    done, repetition, results, _ = written
+    again = json.loads(json.dumps(results))
+    assert again["data"] == "generated"
+    assert again["note"] == "not the paper's"
+    for each, found in zip(done, again["experiments"], strict=True):
+        assert found["classes"] == each.n_classes
+        assert [r["procedure"] for r in found["results"]] == ["before", *PROCEDURES]
+        for outcome, result in zip(each.outcomes(), found["results"], strict=True):
+            assert result["n_bins"] == outcome.n_bins
+            assert result["normalised"] == outcome.normalised._asdict()
+            assert (result["as_published"] is None) == (outcome.as_published is None)
+        for name, run in each.runs.items():
+            assert found["stages"][name]["n_bins"] == run.n_bins.tolist()
+    assert len(again["repetition"]) == len(repetition)
+    for entry in again["repetition"]:
+        measures = repetition[entry["classes"], entry["classifier"]]
+        for name, mean in entry["means"].items():
+            assert mean == pytest.approx(measures[name].mean())
+
+
+def test_markdown_shows_every_outcome_in_every_way(written):
+    done, _, _, page = written
+    assert "not the paper's" in page
+    shown = {tuple(row[:3]): row[3:] for row in tables(page) if len(row) == 9}
+    for each in done[-1:]:  # the same names for each number of classes: the last is left
+        for outcome in each.outcomes():
+            bins = "" if outcome.n_bins is None else str(outcome.n_bins)
+            for way, scores in (
+                ("as published", outcome.as_published),
+                ("normalised", outcome.normalised),
+            ):
+                if scores is None:
+                    assert (outcome.procedure, bins, way) not in shown
+                    continue
+                cells = shown[outcome.procedure, bins, way]
+                volumes = (outcome.cal_volume, outcome.test_volume)
+                assert cells == [f"{value:.4f}" for value in (*scores, *volumes)]
+
+
+def test_markdown_says_why_published_figures_are_too_low(written):
+    page = written[3].replace("\n", " ")
+    for K in (2, 3):
+        assert f"{surplus(K):.3f} for {K} classes" in page
+        assert surplus(K) == pytest.approx(np.log((1 + 0.05 * K) / 1.05))
+
+
+def test_all_rows_of_a_table_have_as_many_cells_as_its_head(written):
+    for block in re.findall(r"(?:^\|.*\n)+", written[3], re.MULTILINE):
+        assert len({len(row) for row in tables(block)}) == 1
+        assert len(tables(block)) > 2
+
+
+def test_without_a_repetition_there_is_no_section_on_it(written):
+    page = to_markdown(
+        Heading("generated"), written[0], [claims(d, Cache(None)) for d in written[0]], {}
+    )
+    assert "Repetition" not in page
