@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoroc.counts import BinaryCounts
-from isoroc.growth.pav import pool_smoothed, grow_isotonic
+from isoroc.growth.pav import grow_isotonic, pool_smoothed
 from strategies import binary_data, isotonic_oracle
 
 NONE = np.zeros(2)
