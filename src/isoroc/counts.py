@@ -12,6 +12,8 @@ from isoroc import _kernels
 from isoroc.simplex import Floats, Ints
 
 _UNIT: Floats = np.empty(0)
+#: Rows that are put into cells at a time.
+_SLICE = 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,14 +73,15 @@ class Counts:
         """
         forecasts = _two_columns(forecasts)
         if exact := max_cells is None or len(forecasts) <= max_cells:
-            _, first, cell = np.unique(forecasts, axis=0, return_index=True, return_inverse=True)
+            distinct, cell = np.unique(forecasts, axis=0, return_inverse=True)
+            m = len(distinct)
         else:
-            first, cell = _cells(forecasts, max_cells)
-        K, m = forecasts.shape[1], len(first)
+            m, cell = _cells(forecasts, max_cells)
+        K = forecasts.shape[1]
         place = cell.ravel() * K + codes
         class_weights = np.bincount(place, weights, m * K).reshape(m, K).astype(np.float64)
         if exact:
-            return cls(np.ascontiguousarray(forecasts[first]), class_weights)
+            return cls(distinct, class_weights)
         size = class_weights.sum(axis=1, keepdims=True)
         scaled = forecasts if weights is None else forecasts * weights[:, None]
         sums = np.column_stack([np.bincount(cell, column, m) for column in scaled.T])
@@ -90,22 +93,35 @@ def _two_columns(forecasts: Floats) -> Floats:
     return np.column_stack([1 - forecasts, forecasts]) if forecasts.ndim == 1 else forecasts
 
 
-def _cells(forecasts: Floats, max_cells: int) -> tuple[Ints, Ints]:
-    """First row of each cell, and the cell of each row, for the finest cells allowed."""
-    root = np.sqrt(forecasts)
+def _cells(forecasts: Floats, max_cells: int) -> tuple[int, Ints]:
+    """Number of cells, and the cell of each row, for the finest cells allowed.
+
+    Goes through the rows a slice at a time: nothing but the result is as long as they are.
+    """
+    n, K = forecasts.shape
     # A sum of coordinates times fixed odd 64-bit numbers, modulo 2**64, tells cells apart.
-    drawn = np.random.default_rng(0).integers(2**63, size=forecasts.shape[1], dtype=np.uint64)
+    drawn = np.random.default_rng(0).integers(2**63, size=K, dtype=np.uint64)
     mix = np.asarray(2 * drawn + 1)
-    resolution = 2.0 * max_cells ** (1 / (root.shape[1] - 1))
+    slices = [slice(start, start + _SLICE) for start in range(0, n, _SLICE)]
+
+    def keys(rows: slice) -> NDArray[np.uint64]:
+        place = (resolution * np.sqrt(forecasts[rows])).astype(np.uint64)
+        return np.asarray((place * mix).sum(axis=1))
+
+    resolution = 2.0 * max_cells ** (1 / (K - 1))
     while True:
-        key = np.zeros(len(root), dtype=np.uint64)
-        for k in range(root.shape[1]):
-            key += (resolution * root[:, k]).astype(np.uint64) * mix[k]
-        _, first, cell = np.unique(key, return_index=True, return_inverse=True)
-        if len(first) <= max_cells:
-            return first, cell
+        found: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
+        for rows in slices:
+            found = np.union1d(found, keys(rows))
+            if len(found) > 8 * max_cells:
+                break
+        if len(found) <= max_cells:
+            cell = np.empty(n, dtype=np.intp)
+            for rows in slices:
+                cell[rows] = np.searchsorted(found, keys(rows))
+            return len(found), cell
         # K - 1 dimensions, so that many cells fewer: a little more, to be done in few rounds
-        resolution *= 0.97 * (max_cells / len(first)) ** (1 / (root.shape[1] - 1))
+        resolution *= 0.97 * (max_cells / len(found)) ** (1 / (K - 1))
 
 
 @dataclass(frozen=True, eq=False)

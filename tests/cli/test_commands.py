@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import isoroc as package
-from isoroc.cli.models import calibrator_classes, default_calibrator, parse_value
+from isoroc.cli.models import DEFAULT, calibrator_classes, parse_value
 
 COLUMNS = ["p_bird", "p_cat", "p_dog"]
 
@@ -97,6 +97,7 @@ def test_export_needs_to_know_what_and_from_where(table, isoroc):
 def test_calibrators_are_those_of_the_package(isoroc):
     names = [name for name in package.__all__ if name.endswith("Calibrator")]
     assert sorted(kind.__name__ for kind in calibrator_classes().values()) == sorted(names)
+    assert DEFAULT in calibrator_classes()
     shown = isoroc("calibrators").text
     for name, kind in calibrator_classes().items():
         assert name in shown
@@ -117,16 +118,6 @@ def test_any_calibrator_can_be_fitted_applied_and_judged(folder, table, isoroc):
         found = pl.read_csv(f"{name}.csv")
         expected = package.load("m.json").predict_proba(found.select("p_bird", "p_cat").to_numpy())
         np.testing.assert_array_equal(found.select("^.*_cal$").to_numpy(), expected)
-
-
-@pytest.mark.parametrize("have", [True, False])
-def test_the_default_is_auto_where_there_is_one(monkeypatch, have):
-    names = [name for name in package.__all__ if name != "AutoCalibrator"]
-    if have:
-        names.append("AutoCalibrator")
-        monkeypatch.setattr(package, "AutoCalibrator", object, raising=False)
-    monkeypatch.setattr(package, "__all__", names)
-    assert default_calibrator() == ("auto" if have else "irp")
 
 
 def test_values_from_words():

@@ -157,7 +157,8 @@ def test_pages(isoroc):
     assert lines[2].startswith("| log loss | ")
     shown = isoroc(*words).text
     assert "log loss" in shown
-    assert "300 rows" in shown
+    assert shown.startswith("300 rows ")
+    assert isoroc(*words[:-1], "2").text.startswith("300 rows, ± of 95% intervals")
     assert "Verdict: calibrate" in shown
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoroc.counts import Counts
-from isoroc.metrics import roc_surface, surface, volume_under_surface
+from isoroc.metrics import ascents, roc_surface, surface, volume_under_surface
 from isoroc.metrics.ascents import LineSearch, support
 from isoroc.metrics.bodies import Hull
 from isoroc.metrics.points import Cases
@@ -114,3 +114,13 @@ def test_many_rows_are_searched_in_cells(monkeypatch):
     found = float(volume_under_surface(y, P, resolution=200))
     assert found != expected
     assert found == pytest.approx(expected, rel=0.03)
+
+
+def test_an_ascent_that_creeps_is_stopped(monkeypatch):
+    P, y = sharp(200, 4)
+    search = LineSearch(Cases.of(Counts.from_arrays(P, y)))
+    u, gamma = np.full(4, 0.25), np.full(4, 0.25)
+    _, far = search.ascend(u, gamma)
+    monkeypatch.setattr(ascents, "MAX_CYCLES", 1)
+    _, near = search.ascend(u, gamma)
+    assert near < far

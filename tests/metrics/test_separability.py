@@ -30,6 +30,7 @@ def within(found, expected):
     return abs(found.value - expected) <= 4.5 * found.standard_error + 1e-12
 
 
+@settings(max_examples=50)
 @given(binary_data())
 def test_two_classes_are_the_area_under_the_curve(data):
     scores, y, weights = data

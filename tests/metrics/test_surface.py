@@ -116,6 +116,7 @@ def test_thresholds_reach_their_points(case):
         assert point == pytest.approx(shares(P, y, weights, gamma))
 
 
+@settings(max_examples=50)
 @given(binary_data())
 def test_two_classes_are_the_curve(data):
     scores, y, weights = data
@@ -128,6 +129,7 @@ def test_two_classes_are_the_curve(data):
         assert point == pytest.approx([w[right & (y == k)].sum() / w[y == k].sum() for k in (0, 1)])
 
 
+@settings(max_examples=50)
 @given(binary_data())
 def test_two_classes_have_areas(data):
     scores, y, weights = data
@@ -144,6 +146,7 @@ def test_two_classes_have_areas(data):
         assert float(boxes) == pytest.approx(auc(y, scores, sample_weight=weights))
 
 
+@settings(max_examples=50)
 @given(binary_data())
 def test_monotone_maps_of_two_class_scores_change_nothing(data):
     scores, y, _ = data

@@ -7,7 +7,7 @@ from inspect import Parameter, getdoc
 from typing import Any
 
 from isoroc.cli.errors import CommandError, did_you_mean
-from isoroc.cli.models import calibrator_classes, default_calibrator, parameters_of
+from isoroc.cli.models import DEFAULT, calibrator_classes, parameters_of
 from isoroc.cli.terminal import say, say_table
 
 
@@ -21,8 +21,7 @@ def calibrators(name: str | None = None, /) -> None:
     """
     known = calibrator_classes()
     if name is None:
-        default = default_calibrator()
-        rows = [[key, _first(kind), "*" if key == default else ""] for key, kind in known.items()]
+        rows = [[key, _first(kind), "*" if key == DEFAULT else ""] for key, kind in known.items()]
         say_table("calibrators", ["name", "what it is", "default"], rows)
         return
     if name not in known:

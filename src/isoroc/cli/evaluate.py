@@ -150,7 +150,9 @@ def _show(
     if markdown:
         say(markdown_table(titles, [[row[0].strip(), *row[1:]] for row in rows]))
         return
-    say_table(f"{n_rows:,} rows, ± of {confidence:.0%} intervals", titles, rows)
+    known = any("±" in cell for row in rows for cell in row)
+    intervals = f", ± of {confidence:.0%} intervals" if known else ""
+    say_table(f"{n_rows:,} rows{intervals}", titles, rows)
     say(verdict(shown))
 
 

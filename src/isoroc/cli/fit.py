@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from isoroc.cli.errors import CommandError
 from isoroc.cli.files import BATCH, check_target, open_source
-from isoroc.cli.models import default_calibrator, make_calibrator, save_model
+from isoroc.cli.models import DEFAULT, make_calibrator, save_model
 from isoroc.cli.reading import Outcomes, Reading, read_outcomes
 from isoroc.cli.streams import STANDARD
 from isoroc.cli.terminal import note
@@ -24,7 +24,7 @@ def fit(
     *,
     output: Annotated[str, Parameter(alias="-o")],
     reading: Reading | None = None,
-    calibrator: Annotated[str | None, Parameter(alias="-c")] = None,
+    calibrator: Annotated[str, Parameter(alias="-c")] = DEFAULT,
     **parameters: str,
 ) -> None:
     """Learn a calibration map from forecasts and outcomes.
@@ -36,15 +36,13 @@ def fit(
     output
         The model file to write, or - for standard output.
     calibrator
-        What learns the map; isoroc calibrators lists all. By default auto, or irp in versions that
-        have no auto.
+        What learns the map; isoroc calibrators lists all.
     parameters
         Any parameter of the calibrator with its value, such as --max-bins 20 --pseudocount 0.5.
     """
     check_target(output)
     reading = reading or Reading()
-    name = calibrator or default_calibrator()
-    model = make_calibrator(name, parameters, _own_options())
+    model = make_calibrator(calibrator, parameters, _own_options())
     with open_source(forecasts, reading.format) as source:
         data = read_outcomes(source, reading)
         files = source.names
@@ -60,7 +58,7 @@ def fit(
         "log_loss": loss,
     }
     save_model(model, output, summary)
-    _tell(name, model, data, loss, "standard output" if output == STANDARD else output)
+    _tell(calibrator, model, data, loss, "standard output" if output == STANDARD else output)
 
 
 def fit_outcomes(model: Any, data: Outcomes) -> None:

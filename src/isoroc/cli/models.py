@@ -15,6 +15,9 @@ from isoroc.cli.errors import CommandError, did_you_mean
 from isoroc.cli.files import naming, output_path
 from isoroc.cli.streams import STANDARD
 
+#: The calibrator for those who do not want to choose.
+DEFAULT = "auto"
+
 
 def calibrator_classes() -> dict[str, type[Any]]:
     """Every calibrator of the package by its name on the command line.
@@ -31,12 +34,6 @@ def calibrator_classes() -> dict[str, type[Any]]:
 def _kebab(name: str) -> str:
     """Words of a name in capitals, joined by hyphens: BaggedIRP is bagged-irp."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name).lower()
-
-
-def default_calibrator() -> str:
-    """The calibrator for those who do not want to choose."""
-    known = calibrator_classes()
-    return "auto" if "auto" in known else "irp"
 
 
 def parameters_of(kind: type[Any]) -> dict[str, inspect.Parameter]:

@@ -31,9 +31,9 @@ class Reading:
     label: Annotated[str | None, Parameter(alias="-l")] = None
     """Column of the outcomes; found by itself if it is called y, label, target or outcome."""
     probs: Annotated[list[str] | None, Parameter(alias="-p", negative=())] = None
-    """Columns of the forecasts, joined by commas: names, globs (p_*), regular expressions between
-    slashes. Found by themselves if they are called p_*, proba_*, prob_*, p0, p1, ... or score. One
-    column is enough for two classes: any score that increases with the second one's chance."""
+    """Columns of the forecasts, joined by commas: names, globs `p_*`, regular expressions between
+    slashes. Found by themselves if they are called `p_*`, `proba_*`, `p0`, `p1`, ... or `score`.
+    One column is enough for two classes: any score that increases with the second one's chance."""
     classes: Annotated[list[str] | None, Parameter(negative=())] = None
     """Class of each of these columns, joined by commas, where their names do not say it."""
     weight: Annotated[str | None, Parameter(alias="-w")] = None
