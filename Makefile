@@ -2,12 +2,12 @@
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,$(shell \
   $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
 BIN := .venv/bin
-SOURCES := pyproject.toml setup.py src/isoroc/_kernels.pyx
+SOURCES := pyproject.toml setup.py src/isoroc/_kernels.pyx src/isoroc/metrics/_surface.pyx
 ASAN = $(shell $(CC) -print-file-name=libasan.so)
 
-.PHONY: demo test lint types tests sanitize bench dist clean
+.PHONY: demo test lint types tests sanitize bench fuzz dist clean
 
-demo: .venv/runs  ## forecasts in, calibrated forecasts and a verdict out
+demo: .venv/runs  ## forecasts in, calibrated forecasts, a verdict and a picture out
 	$(BIN)/python examples/demo.py
 
 test: lint types tests sanitize  ## everything that must hold before a commit lands
@@ -24,17 +24,21 @@ tests: .venv/develops
 
 sanitize: build/checked.stamp  ## the kernels with bounds checks, address and undefined sanitizers
 	LD_PRELOAD=$(ASAN) ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/checked-lib \
-	  $(BIN)/python -m pytest -q -p no:cacheprovider tests/test_kernels.py tests/growth
+	  $(BIN)/python -m pytest -q -p no:cacheprovider tests/test_kernels.py tests/growth \
+	  tests/metrics/test_surface.py
 
 bench: .venv/develops  ## speed against peers, as a table and as build/bench/speed.json
 	$(BIN)/pip install --quiet -r benchmarks/requirements.txt
 	$(BIN)/python benchmarks/speed.py
 
+fuzz: .venv/develops  ## a hundred thousand damaged model files
+	$(BIN)/python benchmarks/fuzz.py
+
 dist: .venv/develops  ## source distribution, and a wheel built from it
 	$(BIN)/python -m build
 
 clean:
-	rm -rf .venv build dist src/*.egg-info src/isoroc/*.so .coverage
+	rm -rf .venv build dist src/*.egg-info src/isoroc/*.so src/isoroc/*/*.so .coverage
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .venv/created:
@@ -43,7 +47,7 @@ clean:
 	touch $@
 
 .venv/runs: .venv/created $(SOURCES)
-	$(BIN)/pip install --quiet -e .
+	$(BIN)/pip install --quiet -e '.[plots]'
 	touch $@
 
 .venv/develops: .venv/created $(SOURCES)

@@ -29,6 +29,7 @@ import numpy as np
 import isoroc
 from isoroc import calibrators
 from isoroc.store import ModelFileError
+from isoroc.store.document import MAX_BYTES, MAX_VALUES
 
 HOSTILE: list[Any] = [
     *(0, 1, -1, 2, 3, 7, 2**31, 2**53 + 1, 2**63, -(2**63), 2**64, 10**400),
@@ -162,6 +163,22 @@ def verdict(path: Path, forecasts: np.ndarray) -> str:
     return "loaded"
 
 
+def at_the_limits() -> None:
+    """Load files that are as large as is allowed, and as hard on memory as can be."""
+    head = b'{"format": "isoroc-model", "version": 1, "summary": '
+    hard = {
+        "objects": b"[" + b'{"":0},' * (MAX_VALUES // 2 - 10) + b"0]",
+        "numbers": b"[" + b"0.12345678," * (MAX_VALUES - 10) + b"0]",
+        "letters": b'"' + "\U0001f600".encode() + b"a" * (MAX_BYTES - 200) + b'"',
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "mutant.json")
+        for value in hard.values():
+            path.write_bytes(head + value + b"}")
+            if verdict(path, np.empty((0, 0))) != "refused":
+                raise AssertionError("a hostile file was loaded")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100_000)
@@ -177,6 +194,9 @@ def main() -> None:
         print(f"{name:>26}: {number:>9,}")
     print(f"{arguments.count:,} files in {seconds:.0f} s")
     print(f"peak memory {before / 1024:.0f} MiB after 100 files, {after / 1024:.0f} MiB at the end")
+    at_the_limits()
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(f"peak memory {most / 1024:.0f} MiB after hostile files of the largest size allowed")
 
 
 if __name__ == "__main__":

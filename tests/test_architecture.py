@@ -28,6 +28,7 @@ ROOMS = {
     "ranks": {"simplex"},
     "store": {"bins", "monotony", "ranks", "simplex", "table"},
     "calibrators": {
+        "_kernels",
         "bins",
         "counts",
         "growth",

@@ -31,6 +31,13 @@ def test_the_demo_runs_and_ends_in_a_verdict(capsys):
     assert "Verdict: calibrate" in capsys.readouterr().out
 
 
+def test_the_deployed_models_agree(capsys):
+    runpy.run_path(str(ROOT / "examples" / "deploy.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "identical" in printed
+    assert "NOT IDENTICAL" not in printed
+
+
 def test_no_relative_link_is_broken():
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)", path.read_text()):

@@ -159,6 +159,15 @@ def test_scores_of_two_classes():
     assert np.abs(Q[:, 1] - 1 / (1 + np.exp(-scores / 4))).mean() < 0.03
 
 
+def test_one_score_tells_that_all_are_log_odds():
+    scores = np.append(np.linspace(0, 1, 30), 7.0)  # without the last they would be probabilities
+    y = np.arange(31) % 2
+    cal = AutoCalibrator(random_state=0).fit(scores, y)
+    assert cal.member_scores_["log_loss"][0] == pytest.approx(
+        np.log1p(np.exp(np.where(y == 1, -scores, scores))).mean()
+    )
+
+
 def test_a_class_of_one_row():
     P, y = data(60)
     y = np.where(y == 2, 1, y)

@@ -149,7 +149,7 @@ def test_functions_without_a_signature():
 def test_text():
     y, P = data()
     text = str(bootstrap(brier_score, y, P, n_resamples=20, random_state=0, confidence=0.9))
-    assert text.startswith(f"{brier_score(y, P):.4f}, 90% interval 0.")
+    assert text.startswith(f"{brier_score(y, P):.4f}, 90 % interval 0.")
 
 
 @pytest.mark.parametrize(

@@ -80,8 +80,11 @@ def test_all_rows_of_a_table_have_as_many_cells_as_its_head(written):
         assert len(tables(block)) > 2
 
 
-def test_without_a_repetition_there_is_no_section_on_it(written):
-    page = to_markdown(
-        Heading("generated"), written[0], [claims(d, Cache(None)) for d in written[0]], {}
-    )
-    assert "Repetition" not in page
+def test_sections_that_have_nothing_to_say_are_left_out(written):
+    done, repetition, _, page = written
+    measured = [claims(each, Cache(None)) for each in done]
+    assert "Repetition" not in to_markdown(Heading("generated"), done, measured, {})
+    four = {key: measures for key, measures in repetition.items() if key[0] == 4}
+    title = "Hull volume of the calibration rows"
+    assert title in page
+    assert title not in to_markdown(Heading("generated"), done, measured, four)

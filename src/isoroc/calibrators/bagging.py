@@ -10,6 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
 
+from isoroc import _kernels
 from isoroc.bins import BinTree
 from isoroc.calibrators.base import Calibrator, Sample
 from isoroc.calibrators.irp import FULL, IRPCalibrator, reduce_sample
@@ -105,7 +106,7 @@ class BaggedIRPCalibrator(Calibrator):
             raise TypeError(f"calibrator: expected an IRPCalibrator, got {irp!r}.")
         check_number("pseudocount", irp.pseudocount, numbers.Real, minimum=0)
         irp._check_parameters(sample.n_classes)  # noqa: SLF001
-        turns = _turns(irp.top, sample.n_classes)
+        turns = _turns(irp.top, sample.n_classes)[: self.n_trees]
         reductions = [None if top is None else TopReduction.fit(top, *sample) for top in turns]
         reduced = [sample if r is None else reduce_sample(sample, r) for r in reductions]
         priors = [irp._resolve_prior(turn.class_weights()) for turn in reduced]  # noqa: SLF001
@@ -145,8 +146,17 @@ class BaggedIRPCalibrator(Calibrator):
     def _calibrate(self, forecasts: Floats) -> Floats:
         if forecasts.ndim == 1 or forecasts.shape[1] == 2:
             cuts, values = self._steps()
-            return np.take(values, np.searchsorted(cuts, binary_scores(forecasts)), axis=0)
-        return np.asarray(sum(self._of_each_tree(forecasts)) / len(self.trees_))
+            return np.take(values, _kernels.locate(cuts, binary_scores(forecasts)), axis=0)
+        total: Any = 0.0
+        for turn, (reduction, prior) in enumerate(zip(self.reductions_, self.priors_, strict=True)):
+            points = forecasts if reduction is None else reduction.reduce(forecasts)
+            Q: Any = 0.0
+            for tree in self.trees_[turn :: len(self.reductions_)]:
+                values = tree.values(self.pseudocount_, prior)[tree.bins]
+                Q += np.take(values, tree.bin_of(points), axis=0)
+            # Forecasts of all classes depend linearly on those of the ranks: once is enough.
+            total += Q if reduction is None else reduction.expand(Q, forecasts)
+        return np.asarray(total / len(self.trees_))
 
     def predict_std(self, P: Any) -> Floats:
         """Standard deviation over the trees of each calibrated probability, shape (n, K)."""

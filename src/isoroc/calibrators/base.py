@@ -80,11 +80,16 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         Q = np.empty((len(fold), sample.n_classes))
         for held_out in range(fold.max() + 1):
             inside = fold == held_out
-            part: Self = clone(self)
+            part: Self = self._for_part_of(sample)
             part._fit(sample.take(~inside))
             Q[inside] = part._calibrate(sample.forecasts[inside])
         self._fit(sample)
         return Q
+
+    def _for_part_of(self, sample: Sample) -> Self:  # noqa: ARG002
+        """Calibrator with the same parameters that is to be fitted to some rows of a sample."""
+        part: Self = clone(self)
+        return part
 
     def fit(self, P: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the calibration map from forecasts and outcomes.

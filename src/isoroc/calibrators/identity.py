@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from isoroc.calibrators.base import Sample
-from isoroc.calibrators.scores import ProbabilityCalibrator, are_log_odds
+from isoroc.calibrators.scores import ProbabilityCalibrator
 from isoroc.simplex import Floats
 
 
@@ -31,7 +31,7 @@ class IdentityCalibrator(ProbabilityCalibrator):
     _fitted = ("log_odds_",)
 
     def _fit(self, sample: Sample) -> None:
-        self.log_odds_ = are_log_odds(sample.forecasts)
+        self._tell_scores(sample.forecasts)
 
     def _calibrate(self, forecasts: Floats) -> Floats:
         return self._probabilities(forecasts)

@@ -87,6 +87,7 @@ class MatrixCalibrator(TemperedCalibrator):
         "coef_",
         "quadratic_",
         "intercept_",
+        "penalty_",
     )
 
     def __init__(

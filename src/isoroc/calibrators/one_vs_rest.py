@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from isoroc import _kernels
 from isoroc.calibrators.base import Calibrator, Sample
 from isoroc.counts import BinaryCounts
 from isoroc.simplex import Floats, binary_scores
@@ -42,7 +43,7 @@ class OneVsRestCalibrator(Calibrator):
         else:
             columns = list(np.ascontiguousarray(forecasts.T))
         triples = zip(self.cuts_, values, columns, strict=True)
-        return np.column_stack([v[np.searchsorted(cuts, p)] for cuts, v, p in triples])
+        return np.column_stack([v[_kernels.locate(cuts, p)] for cuts, v, p in triples])
 
     def _calibrate(self, forecasts: Floats) -> Floats:
         Q = self._map(forecasts, self._step_values())

@@ -6,13 +6,13 @@ of long rows, several times faster than many sums of short ones.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 
-from isoroc.calibrators.base import Calibrator
+from isoroc.calibrators.base import Calibrator, Sample
 from isoroc.simplex import Floats
 
 
@@ -24,6 +24,18 @@ class ProbabilityCalibrator(Calibrator):
     """
 
     log_odds_: bool
+    #: Whether rows beyond those of the fit are known to hold log odds.
+    _known_log_odds = False
+
+    def _for_part_of(self, sample: Sample) -> Self:
+        # A single score may tell that all are log odds; a part without it must know.
+        part: Self = super()._for_part_of(sample)
+        part._known_log_odds = are_log_odds(sample.forecasts)
+        return part
+
+    def _tell_scores(self, forecasts: Floats) -> None:
+        """Set `log_odds_`."""
+        self.log_odds_ = self._known_log_odds or are_log_odds(forecasts)
 
     def _probabilities(self, forecasts: Floats) -> Floats:
         """Forecasts as probabilities, shape (n, K)."""

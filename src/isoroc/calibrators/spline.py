@@ -13,7 +13,6 @@ from isoroc.calibrators.base import Sample
 from isoroc.calibrators.matrix import MATRIX_CLASSES
 from isoroc.calibrators.scores import (
     ProbabilityCalibrator,
-    are_log_odds,
     log_softmax,
     of_own_class,
 )
@@ -122,7 +121,7 @@ class SplineCalibrator(ProbabilityCalibrator):
         check_number("n_knots", self.n_knots, numbers.Integral, minimum=0)
         check_number("penalty", self.penalty, numbers.Real, minimum=0)
         check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
-        self.log_odds_ = are_log_odds(sample.forecasts)
+        self._tell_scores(sample.forecasts)
         n, K = len(sample.codes), sample.n_classes
         every = -(-n * K * (1 + self.n_knots) // MOST_FEATURES)
         if every > 1:
@@ -154,8 +153,12 @@ class SplineCalibrator(ProbabilityCalibrator):
         logs = self._log_forecasts(forecasts, self.floor_)
         odds = log_odds(logs)
         z = self.coef_ @ logs + self.intercept_[:, None]
+        hinge = np.empty_like(odds)
         for knot, slopes in zip(self.knots_, self.slopes_.T, strict=True):
-            z += slopes[:, None] * np.maximum(odds - knot, 0.0)
+            np.subtract(odds, knot, out=hinge)
+            np.maximum(hinge, 0.0, out=hinge)
+            hinge *= slopes[:, None]
+            z += hinge
         return self._mixed(log_softmax(z))
 
     def _mixed(self, log_q: Floats) -> Floats:

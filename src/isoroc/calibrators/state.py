@@ -122,6 +122,7 @@ def _(calibrator: MatrixCalibrator, n_classes: int) -> None:
     _check_coefficients(calibrator, "coef_", (n_classes,) * (1 if ndim == 1 else 2))
     for name in ("quadratic_", "intercept_"):
         _check_coefficients(calibrator, name, (n_classes,))
+    _check_coefficients(calibrator, "penalty_", (4,))
 
 
 @check_state.register

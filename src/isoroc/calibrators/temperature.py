@@ -10,7 +10,6 @@ import numpy as np
 from isoroc.calibrators.base import Sample
 from isoroc.calibrators.scores import (
     ProbabilityCalibrator,
-    are_log_odds,
     exponentials,
     log_softmax,
     of_own_class,
@@ -48,7 +47,7 @@ class TemperedCalibrator(ProbabilityCalibrator):
             if self.floor >= 1:
                 raise ValueError(f"floor: expected a number below 1, got {self.floor!r}.")
         total = float(sample.class_weights().sum())
-        self.log_odds_ = are_log_odds(sample.forecasts)
+        self._tell_scores(sample.forecasts)
         self.smoothing_ = self.pseudocount / (total + self.pseudocount)
         inverse = 1.0
         if self.floor == "auto":

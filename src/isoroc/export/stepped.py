@@ -30,14 +30,17 @@ def _(calibrator: BaggedIRPCalibrator, w: Writer[C], columns: Sequence[C]) -> li
     if len(columns) < 3:
         cuts, values = calibrator._steps()  # noqa: SLF001
         return w.look_up(values, w.locate(cuts, columns[-1]))
-    turns = [_reduced(w, reduction, columns) for reduction in calibrator.reductions_]
-    of_trees = []
-    for t, tree in enumerate(calibrator.trees_):
-        points, expand = turns[t % len(turns)]
-        values = tree.values(calibrator.pseudocount_, calibrator.priors_[t % len(turns)])
-        of_trees.append(expand(_bin_values(w, tree, values[tree.bins], points)))
-    n_trees = w.number(len(of_trees))
-    return [w.divide(w.run(q), n_trees) for q in zip(*map(w.keep, of_trees), strict=True)]
+    of_turns = []
+    n_turns = len(calibrator.reductions_)
+    for turn, reduction in enumerate(calibrator.reductions_):
+        points, expand = _reduced(w, reduction, columns)
+        of_trees = []
+        for tree in calibrator.trees_[turn::n_turns]:
+            values = tree.values(calibrator.pseudocount_, calibrator.priors_[turn])
+            of_trees.append(w.keep(_bin_values(w, tree, values[tree.bins], points)))
+        of_turns.append(w.keep(expand([w.run(q) for q in zip(*of_trees, strict=True)])))
+    n_trees = w.number(len(calibrator.trees_))
+    return [w.divide(w.run(q), n_trees) for q in zip(*of_turns, strict=True)]
 
 
 @map_of.register

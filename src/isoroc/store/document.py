@@ -21,7 +21,7 @@ VERSION = 1
 
 #: Larger files are refused before they are parsed, and so are files of more values than this: a
 #: value takes some hundred bytes of memory at most, so reading a file never takes much.
-MAX_BYTES = 2**26
+MAX_BYTES = 2**25
 MAX_VALUES = 2_000_000
 
 
