@@ -336,7 +336,7 @@ def draw(results: Results, path: Path) -> None:
         for tick, own in zip(axes.get_yticklabels(), ours, strict=True):
             tick.set_fontweight("bold" if own else "normal")
         axes.set(title=f"{group}, {len(log.datasets)} sets", xlim=(0, 1))
-        axes.set_xlabel("share of comparisons won (log loss with 95 % interval)")
+        axes.set_xlabel("share of comparisons won, 95 % interval")
         axes.grid(axis="x", alpha=0.3)
         axes.legend(loc="lower right")
     figure.savefig(path, dpi=130)

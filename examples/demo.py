@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
-from isoroc import IRPCalibrator
+from isoroc import AutoCalibrator, IRPCalibrator
 from isoroc.metrics import brier_score, cross_entropy
 from isoroc.table import Table
 
@@ -32,23 +32,27 @@ def main() -> None:
     forest = RandomForestClassifier(200, random_state=0, n_jobs=-1).fit(X[train], y[train])
     P_cal, P_test = forest.predict_proba(X[cal]), forest.predict_proba(X[test])
 
-    calibrator = IRPCalibrator(random_state=0).fit(P_cal, y[cal])
-    Q_test = calibrator.predict_proba(P_test)
+    auto = AutoCalibrator(random_state=0).fit(P_cal, y[cal])
+    irp = IRPCalibrator(random_state=0).fit(P_cal, y[cal])
+    after = {"auto": auto.predict_proba(P_test), "IRP": irp.predict_proba(P_test)}
 
-    print("A random forest, judged on 3,000 rows that neither it nor the calibrator has seen:\n")
-    print("                 before   after")
+    print("A random forest, judged on 3,000 rows that neither it nor the calibrators have seen:\n")
+    print("                 before    auto     IRP")
     for name, score in [("log loss", log_loss), ("Brier score", brier_score)]:
-        print(f"  {name:<12}  {score(y[test], P_test):>7.4f} {score(y[test], Q_test):>7.4f}")
+        values = [score(y[test], Q) for Q in (P_test, *after.values())]
+        print(f"  {name:<12}  " + " ".join(f"{value:>7.4f}" for value in values))
 
-    print(f"\nThe {calibrator.n_bins_} bins of the calibration map, learned from 3,000 rows:\n")
-    shown = ("weight", "value_0", "value_1", "value_2")
-    print(Table({name: calibrator.bins_[name] for name in shown}))
-    print(f"\n{calibrator.certificate_}")
-    draw(calibrator, P_test, y[test])
+    print("\nThe automatic calibrator, each member scored on rows that it has not seen:\n")
+    print(auto.member_scores_)
 
-    gain = log_loss(y[test], P_test) - log_loss(y[test], Q_test)
-    verdict = "calibrate: it pays" if gain > 0 else "leave it: the forecasts were fine"
-    print(f"\nVerdict: {verdict} ({gain:+.4f} nats a row in log loss on new data).")
+    print(f"\nThe {irp.n_bins_} bins of IRP, learned from 3,000 rows:\n")
+    print(Table({name: irp.bins_[name] for name in ("weight", "value_0", "value_1", "value_2")}))
+    print(f"\n{irp.certificate_}")
+    draw(irp, P_test, y[test])
+
+    gain = log_loss(y[test], P_test) - log_loss(y[test], after["auto"])
+    print(f"\nVerdict: {auto.verdict_}.")
+    print(f"On the rows kept back it saved {gain:.4f} nats a row.")
 
 
 def log_loss(y: np.ndarray, P: np.ndarray) -> float:
