@@ -25,12 +25,22 @@ from time import perf_counter
 
 import numpy as np
 from scipy.optimize import isotonic_regression
+from scipy.spatial import ConvexHull
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.isotonic import IsotonicRegression
+from sklearn.metrics import roc_auc_score
 
 from isoroc import IRPCalibrator
+from isoroc.metrics import (
+    auc,
+    calibration_error,
+    pairwise_separability,
+    roc_surface,
+    volume_under_surface,
+)
 from isoroc.paper.reference import ReferenceIRP
+from isoroc.simplex import lattice, regions
 
 Row = dict[str, str | int | float]
 Job = Callable[[], object]
@@ -165,6 +175,102 @@ def predictions(n: int) -> Iterator[Row]:
     )
 
 
+def binary_metrics(sizes: list[int]) -> Iterator[Row]:
+    for n in sizes:
+        scores, y = binary_data(n)
+        yield row(
+            "AUC",
+            n,
+            lambda scores=scores, y=y: auc(y, scores),
+            numpy_sort=lambda scores=scores: np.sort(scores),
+            sklearn=lambda scores=scores, y=y: roc_auc_score(y, scores),
+        )
+        peers: dict[str, Job] = {}
+        if find_spec("netcal"):
+            from netcal.metrics import ECE  # noqa: PLC0415
+
+            peers["netcal"] = lambda scores=scores, y=y: ECE(15).measure(scores, y)
+        if find_spec("probmetrics"):
+            import torch  # noqa: PLC0415
+            from probmetrics.metrics import Metrics  # noqa: PLC0415
+
+            ece = Metrics.from_names(["ece-15"]).compute_all_from_labels_probs
+            labels, P = torch.as_tensor(y), torch.as_tensor(np.column_stack([1 - scores, scores]))
+            peers["probmetrics"] = lambda ece=ece, labels=labels, P=P: ece(labels, P)
+        yield row(
+            "calibration error, 15 bins",
+            n,
+            lambda scores=scores, y=y: calibration_error(y, scores, bins=15),
+            **peers,
+        )
+
+
+def volumes(cases: list[tuple[int, int]]) -> Iterator[Row]:
+    """Volumes under ROC surfaces and their values; a peer's is what it finds in its own way.
+
+    A lattice of thresholds and Qhull is what one would write down at first. moocore measures the
+    boxes of the points that isoroc found, so its time is for the last step alone.
+    """
+    for n, K in cases:
+        P, y = data(n, K)
+        for volume in ("hull", "boxes"):
+            peers: dict[str, Job] = {}
+            values: Row = {"value": float(volume_under_surface(y, P, volume=volume))}
+            if volume == "hull" and n <= 3000:
+                peers["lattice"] = lambda P=P, y=y: lattice_volume(P, y)
+                values["lattice value"] = lattice_volume(P, y)
+            if volume == "boxes" and K == 3 and n <= 3000 and find_spec("moocore"):
+                from moocore import hypervolume  # noqa: PLC0415
+
+                points = roc_surface(y, P).points
+                peers["moocore"] = lambda points=points: hypervolume(points, ref=0, maximise=True)
+                values["moocore value"] = peers["moocore"]()
+            found = row(
+                f"{volume}, K = {K}",
+                n,
+                lambda P=P, y=y, volume=volume: volume_under_surface(y, P, volume=volume),
+                **peers,
+            )
+            yield found | values
+        yield row(
+            f"separability, K = {K}",
+            n,
+            lambda P=P, y=y: pairwise_separability(y, P, random_state=0),
+        )
+
+
+def resolutions() -> Iterator[Row]:
+    """What a volume gains by a higher resolution, and what that costs."""
+    for n, K, resolutions in (
+        (10**4, 3, (50, 100, 200, 400, None)),
+        (3000, 4, (250, 500, 1000, 2000, 4000)),
+        (3000, 5, (250, 500, 1000, 2000, 4000)),
+    ):
+        P, y = data(n, K)
+        for volume in ("hull", "boxes"):
+            for resolution in resolutions:
+                start = perf_counter()
+                found = volume_under_surface(y, P, volume=volume, resolution=resolution or 10**9)
+                yield {
+                    "job": f"{volume}, K = {K}, " + (f"{resolution}" if resolution else "exact"),
+                    "n": n,
+                    "seconds": perf_counter() - start,
+                    "value": found.value,
+                    "points": found.n_points,
+                }
+
+
+def lattice_volume(P: np.ndarray, y: np.ndarray) -> float:
+    """Volume of the hull from some 5,000 thresholds of a lattice that is wider than the simplex."""
+    K = P.shape[1]
+    grid = lattice(K, {3: 100, 4: 29, 5: 16}[K])
+    points = [np.eye(K), np.zeros((1, K))]
+    for gamma in grid + (K - 1) * (grid - 1 / K):
+        right = y[regions(P, gamma) == y]
+        points.append(np.bincount(right, minlength=K)[None] / np.bincount(y))
+    return float(ConvexHull(np.vstack(points)).volume)
+
+
 def growth_of_cost(sizes: list[int]) -> Iterator[Row]:
     """Fit time and peak memory over n and K, and the exponents of n fitted to the times."""
     for K in (2, 3, 4, 10, 100):
@@ -241,7 +347,7 @@ print(time.perf_counter() - start)
 
 def show(found: Row) -> None:
     figures = "  ".join(
-        f"{name} {value:.3g}" for name, value in found.items() if name not in ("job", "n")
+        f"{name} {value:.4g}" for name, value in found.items() if name not in ("job", "n")
     )
     print(f"{found['job']:<40} n = {found['n']:>11,}  {figures}", flush=True)
 
@@ -273,6 +379,9 @@ def main() -> None:
         ],
         "fit": lambda: fits([*cases, (10**6, 3)]),
         "predict": lambda: predictions(most),
+        "metrics": lambda: binary_metrics([most]),
+        "volume": lambda: volumes([(500, 3), (3000, 3), (10**5, 3), (3000, 4), (3000, 5)]),
+        "resolution": resolutions,
         "start": start_up,
         "cost": lambda: growth_of_cost([10**3, 10**4, 10**5, 10**6]),
     }
@@ -288,6 +397,7 @@ def main() -> None:
                 show(found)
     packages = ["isoroc", "numpy", "scipy", "scikit-learn"]
     packages += ["probmetrics", "torch"] if find_spec("probmetrics") else []
+    packages += [name for name in ("netcal", "moocore") if find_spec(name)]
     versions = {"python": platform.python_version(), "machine": platform.machine()}
     versions |= {name: version(name) for name in packages}
     options.out.parent.mkdir(parents=True, exist_ok=True)

@@ -53,7 +53,8 @@ class Counts:
         """Counts with one entry for each row, duplicates and all."""
         forecasts = _two_columns(forecasts)
         class_weights = np.zeros(forecasts.shape)
-        class_weights[np.arange(len(codes)), codes] = 1.0 if weights is None else weights
+        for k, of_class in enumerate(class_weights.T):  # one index a row would take more memory
+            np.copyto(of_class, 1.0 if weights is None else weights, where=codes == k)
         return cls(forecasts, class_weights)
 
     @classmethod

@@ -54,11 +54,11 @@ cdef inline double reach(const double[:, ::1] table, double x, double y, bint co
 
 
 cdef struct Turn:
-    double c1
+    double c1        # weight of each class in its own region at a corner,
     double c2
     double c3
-    Py_ssize_t i
-    Py_ssize_t j
+    Py_ssize_t i     # and how many of the right
+    Py_ssize_t j     # and of the left list are behind
 
 TURN = np.dtype([("c1", "f8"), ("c2", "f8"), ("c3", "f8"), ("i", np.intp), ("j", np.intp)])
 
@@ -66,7 +66,7 @@ TURN = np.dtype([("c1", "f8"), ("c2", "f8"), ("c3", "f8"), ("i", np.intp), ("j",
 def corners(const double[:, ::1] right, const double[:, ::1] left, const double[:, ::1] lines,
             Py_ssize_t line, Py_ssize_t capacity, const double[::1] totals,
             const double[:, ::1] table, bint concave, double step, double tolerance):
-    """Corners of the ROC surface of three classes on vertical lines a = gamma_1 - gamma_2.
+    """Corners of the ROC surface of classes 1, 2 and 3 on vertical lines a = gamma_1 - gamma_2.
 
     With x = p_1 - p_2, z = p_1 - p_3 and w = p_2 - p_3, a point with x >= a is in region 1 up to
     b = gamma_1 - gamma_3 = z and in region 3 beyond; one with x < a is in region 2 up to

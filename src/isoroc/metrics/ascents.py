@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import ConvexHull
 
-from isoroc.metrics.points import MIN_GAP, OUT_OF_REACH, Cases, sum_to_one
+from isoroc.growth.sweep import MIN_GAP
+from isoroc.metrics.points import OUT_OF_REACH, Cases, sum_to_one
 from isoroc.simplex import Floats, Ints
 
 #: Rounds over all axes after which an ascent that still creeps is stopped.
@@ -150,7 +151,7 @@ def _untried(hull: ConvexHull, normals: Floats, tried: set[bytes], most: int) ->
     return chosen
 
 
-def corners_around(cases: Cases, rows: Floats, most: int, step: float) -> Floats:
+def corners_around(cases: Cases, rows: Floats, step: float) -> Floats:
     """Points of the surface near some rows: corners of the lines through their thresholds."""
     search = LineSearch(cases)
     K = cases.forecasts.shape[1]
@@ -159,5 +160,4 @@ def corners_around(cases: Cases, rows: Floats, most: int, step: float) -> Floats
     inner = thresholds[(points > 0).all(axis=1)]
     inner = inner[:: 1 + K * len(inner) * len(cases.codes) // MAX_WORK]
     found = [search.corners(gamma, k, step) for gamma in inner for k in range(K)]
-    points = np.unique(np.vstack([points, *found]), axis=0)
-    return points[:: 1 + len(points) // most]
+    return np.vstack([points, *found])

@@ -28,13 +28,16 @@ class Body(ABC):
     def heights(self, cells: int, order: Ints) -> Floats:
         """How far the body of three classes reaches on the last axis, shape (cells + 2,) * 2.
 
-        Entry [i, j] is for the line over (i / cells, j / cells) in the other two, -1 where the
-        line misses the body; `order` says which axes are meant.
+        Entry [i, j] is for the line over (i / cells, j / cells) in the other two, negative where
+        the line misses the body; `order` says which axes are meant.
         """
 
 
 class Boxes(Body):
     """Union of the boxes between the origin and each point: all that the points dominate.
+
+    Of more than three dimensions the union can take long to measure: with `most`, it is that of
+    at most so many of the undominated points, spread evenly.
 
     Examples
     --------
@@ -46,14 +49,17 @@ class Boxes(Body):
 
     concave = False
 
-    def __init__(self, points: Floats) -> None:
+    def __init__(self, points: Floats, most: int | None = None) -> None:
         order = np.lexsort(-points.T[::-1])
         points = np.ascontiguousarray(points[order])
         if points.shape[1] == 3:
-            kept, self.volume = _surface.undominated(points)
+            undominated, self.volume = _surface.undominated(points)
+            kept = np.flatnonzero(undominated)
         else:
             moocore = import_moocore()
-            kept = moocore.is_nondominated(points, maximise=True)
+            kept = np.flatnonzero(moocore.is_nondominated(points, maximise=True))
+            if most is not None and len(kept) > most:
+                kept = kept[np.linspace(0, len(kept) - 1, most).astype(np.intp)]
             self.volume = float(moocore.hypervolume(points[kept], ref=0.0, maximise=True))
         self.kept = order[kept]
         self._points = points[kept]

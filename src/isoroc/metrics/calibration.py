@@ -117,11 +117,14 @@ def calibration_error(
         what = "debias" if debias else 'norm="max"'
         raise ValueError(f'{what}: not defined for bins="irp"; pass "quantile" or a number.')
     judged = check_probable(y_true, y_prob, sample_weight, labels, keep_zeros=True)
-    # Rows of weight 0 have a say in how the rest is measured: resampling must not change that.
-    ways = [_choose_bins(view, bins, norm, debias=debias) for view in views(judged, kind)]
+    weighty = views(judged.positive(), kind)
+    ways = [bins] * len(weighty)
+    if bins is None:
+        # Rows of weight 0 have a say in how the rest is measured: resampling must not change it.
+        ways = [_choose_bins(view, norm, debias=debias) for view in views(judged, kind)]
     errors = [
         _error(view, norm, way, n_bins, debias=debias)
-        for view, way in zip(views(judged.positive(), kind), ways, strict=True)
+        for view, way in zip(weighty, ways, strict=True)
     ]
     if norm == "max":
         return max(errors)
@@ -146,9 +149,7 @@ def views(judged: Judged, kind: Kind) -> list[View]:
     ]
 
 
-def _choose_bins(view: View, bins: Bins, norm: Norm, *, debias: bool) -> Bins:
-    if bins is not None:
-        return bins
+def _choose_bins(view: View, norm: Norm, *, debias: bool) -> Bins:
     if is_discrete(view.forecasts):
         return "exact"
     return "quantile" if debias or norm == "max" else "irp"
@@ -166,7 +167,7 @@ def _error(view: View, norm: Norm, bins: Bins, n_bins: int, *, debias: bool) -> 
         group = group_uniform(view.forecasts, int(bins or n_bins))
     if debias:
         return _debiased(view, group)
-    weight = sum_rows(group, np.ones(len(group)), view.weights)
+    weight = np.bincount(group, view.weights).astype(np.float64)
     filled = weight > 0
     residual = sum_rows(group, view.residuals(), view.weights)[filled]
     weight = weight[filled]

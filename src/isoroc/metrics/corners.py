@@ -7,7 +7,7 @@ border around it. From there move a and b up by the same amount: the only border
 those of forecasts of class 0, vertical and horizontal ones. So each such cell touches a vertical
 line a = p_0 - p_1 or a horizontal line b = p_0 - p_2 through a forecast p of class 0. Along a line
 one sort counts everything, and a corner is where a gain is followed by a loss. Any class can play
-the part of class 0; the one with the fewest lines does.
+the part of class 0; the one with the fewest forecasts does.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from isoroc.counts import Counts
+from isoroc.growth.sweep import MIN_GAP
 from isoroc.metrics import _surface
 from isoroc.metrics.bodies import Body
-from isoroc.metrics.points import MIN_GAP, merge_ties, sum_to_one
+from isoroc.metrics.points import merge_ties, sum_to_one
 from isoroc.simplex import Floats, Ints
 
 #: Corners are reduced to those of use once this many wait; later, once twice as many do.
@@ -51,12 +52,10 @@ class Lines(NamedTuple):
 
 
 def all_lines(counts: Counts) -> list[Lines]:
-    """The lines that meet every undominated threshold, for the class that needs fewest."""
-    families = [
-        [_lines(counts, np.array([k, i, j])), _lines(counts, np.array([k, j, i]))]
-        for k, i, j in ((0, 1, 2), (1, 2, 0), (2, 0, 1))
-    ]
-    return min(families, key=lambda pair: pair[0].work + pair[1].work)
+    """The lines that meet every undominated threshold, vertical and horizontal ones."""
+    fewest = int(np.count_nonzero(counts.class_weights, axis=0).argmin())
+    i, j = (fewest + 1) % 3, (fewest + 2) % 3
+    return [_lines(counts, np.array([fewest, i, j])), _lines(counts, np.array([fewest, j, i]))]
 
 
 def _lines(counts: Counts, order: Ints) -> Lines:

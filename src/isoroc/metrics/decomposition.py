@@ -21,7 +21,7 @@ from isoroc.table import Table
 TERMS = ("loss", "calibration", "refinement", "uncertainty", "resolution")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Decomposition:
     """A loss and its parts: ``loss = calibration + uncertainty - resolution``.
 
@@ -56,7 +56,7 @@ class Decomposition:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: FBT001
         return np.array([getattr(self, term) for term in TERMS], dtype=dtype)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return (
             f"{self.of} loss {self.loss:.4f} = calibration {self.calibration:.4f} + refinement "
             f"{self.refinement:.4f} (uncertainty {self.uncertainty:.4f} - resolution "
@@ -123,7 +123,7 @@ def decompose(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(10_000)
     >>> parts = decompose(rng.random(10_000) < p**2, p, loss="brier")
-    >>> print(parts)
+    >>> parts
     brier loss 0.3442 = calibration 0.0723 + refinement 0.2719
     (uncertainty 0.4373 - resolution 0.1654), irp
     >>> parts.frame()

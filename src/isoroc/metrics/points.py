@@ -11,12 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from isoroc.counts import BinaryCounts, Counts
+from isoroc.growth.sweep import MIN_GAP
 from isoroc.metrics import _surface
 from isoroc.simplex import Floats, Ints, midpoint
 
-#: Differences of forecasts closer than this are ties: a threshold between them would be decided
-#: by the rounding of p - gamma.
-MIN_GAP = 1e-12
 #: A threshold higher than another by this much is out of the reach of every forecast.
 OUT_OF_REACH = 3.0
 

@@ -19,7 +19,7 @@ from isoroc.simplex import Floats, check_length, check_weights, to_array
 Metric = Callable[..., Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class BootstrapResult:
     """A metric's value with its interval; arrays where the metric returns several figures."""
 
@@ -40,13 +40,10 @@ class BootstrapResult:
         """Number of resamples."""
         return len(self.distribution)
 
-    def __str__(self) -> str:
-        def show(value: Any) -> str:
-            return np.array2string(np.asarray(value), precision=4)
-
-        return f"{show(self.estimate)}, {self.confidence:.0%} interval {show(self.low)} to " + show(
-            self.high
-        )
+    def __repr__(self) -> str:
+        figures = (self.estimate, self.low, self.high)
+        value, low, high = (np.array2string(np.asarray(x), precision=4) for x in figures)
+        return f"{value}, {100 * self.confidence:g} % interval {low} to {high}"
 
 
 def bootstrap(
@@ -112,10 +109,10 @@ def bootstrap(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
     >>> y = rng.random(1000) < p**2
-    >>> print(bootstrap(brier_score, y, p, random_state=0))
-    0.3405, 95% interval 0.3186 to 0.3634
-    >>> print(bootstrap(brier_score, y, p, paired=p**2, random_state=0))
-    -0.0555, 95% interval -0.0757 to -0.036
+    >>> bootstrap(brier_score, y, p, random_state=0)
+    0.3405, 95 % interval 0.3186 to 0.3634
+    >>> bootstrap(brier_score, y, p, paired=p**2, random_state=0)
+    -0.0555, 95 % interval -0.0757 to -0.036
     """
     check_number("n_resamples", n_resamples, numbers.Integral, minimum=2)
     check_option("method", method, ("basic", "percentile"))

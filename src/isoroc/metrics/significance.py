@@ -22,7 +22,7 @@ from isoroc.simplex import Floats, Ints
 ROWS_IN_CELL, MOST_LEVELS = 32, 10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CalibrationTest:
     """Outcome of a test of calibration."""
 
@@ -34,7 +34,7 @@ class CalibrationTest:
     """Number of cells at the scale where the deviation is largest."""
     n_resamples: int
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return (
             f"p = {self.p_value:.3g}: {self.statistic:.1f} standard deviations from calibration, "
             f"seen in {self.n_cells} cells ({self.n_resamples} resamples)"

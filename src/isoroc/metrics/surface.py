@@ -18,12 +18,14 @@ from isoroc.simplex import Floats
 
 #: Three classes: steps of work up to which all lines of thresholds are scanned,
 EXACT_WORK = {"hull": 2 * 10**8, "boxes": 3 * 10**7}
-#: and how many lines, in each of two directions, are scanned beyond that.
-N_LINES = 200
+#: and how many lines, in each of two directions, are scanned beyond that: at least and at most,
+N_LINES = (50, 200)
+#: between them as many as make this when multiplied by the number of rows.
+LINE_WORK = 2 * 10**7
 #: More classes: ascents for the hull, by number of classes,
 N_ASCENTS = {4: 1000, 5: 1000, 6: 500, 7: 300}
-#: how many boxes their union is measured with,
-N_BOXES = {4: 20_000, 5: 8_000, 6: 1_000, 7: 300}
+#: for each of them so many boxes at most whose union is measured,
+N_BOXES = {4: 20, 5: 8, 6: 2, 7: 1}
 #: the distance of corners on a line, and the cells that ascents work on where rows are many.
 BOX_STEP = 0.1
 MAX_CELLS = 4096
@@ -118,8 +120,8 @@ def roc_surface(
         The classes in the order of the columns; sorted by default.
     resolution : int, default=None
         For three classes, how many lines of thresholds to scan in each of two directions; by
-        default all of them up to some thousand rows, and 200 beyond. For more classes, in how many
-        directions to look for the hull. Two classes need none.
+        default all of them up to some thousand rows, and 50 to 200 beyond. For more classes, in
+        how many directions to look for the hull. Two classes need none.
 
     Examples
     --------
@@ -129,8 +131,8 @@ def roc_surface(
     >>> surface
     RocSurface(6 points, 3 classes, exact)
     >>> surface.points[-2:]
-    array([[1. , 0. , 0.5],
-           [1. , 1. , 0. ]])
+    array([[1. , 1. , 0. ],
+           [1. , 1. , 0.5]])
     """
     judged = _check(y_true, y_prob, sample_weight, labels, resolution)
     K = judged.n_classes
@@ -179,9 +181,9 @@ def volume_under_surface(
         Which volume is meant.
     resolution : int, default=None
         For three classes, how many lines of thresholds to scan in each of two directions; by
-        default all of them up to some thousand rows, and 200 beyond. For more classes, in how many
-        directions to look for the hull. Volumes that are not exact are lower bounds, the closer
-        the higher the resolution. Two classes need none.
+        default all of them up to some thousand rows, and 50 to 200 beyond. For more classes, in
+        how many directions to look for the hull. Volumes that are not exact are lower bounds, the
+        closer the higher the resolution. Two classes need none.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     labels : array-like of shape (K,), default=None
@@ -216,7 +218,8 @@ def volume_under_surface(
     if volume == "hull":
         body = Hull(rows[:, :K])
     else:
-        body = Boxes(corners_around(Cases.of(counts), rows, N_BOXES[K], BOX_STEP))
+        corners = corners_around(Cases.of(counts), rows, BOX_STEP)
+        body = Boxes(corners, most=N_BOXES[K] * searched)
     return Volume(body.volume, volume, exact=False, resolution=searched, n_points=len(body.kept))
 
 
@@ -225,7 +228,7 @@ def _check(
 ) -> Judged:
     """Rows that weigh something, of all classes, and no more classes than can be computed."""
     judged = check_judged(y_true, y_prob, sample_weight, labels)
-    if resolution is not None and resolution < 1:
+    if resolution is not None and (resolution < 1 or resolution % 1):
         raise ValueError(f"resolution: expected a positive integer or None, got {resolution!r}.")
     K = judged.n_classes
     if max(N_ASCENTS) < K:
@@ -233,11 +236,7 @@ def _check(
             f"y_prob: {K} classes; the faces of a ROC surface grow beyond count after "
             f"{max(N_ASCENTS)}. pairwise_separability takes any number."
         )
-    if judged.weights is not None:
-        some = judged.weights > 0
-        judged = Judged(
-            judged.forecasts[some], judged.codes[some], judged.weights[some], judged.classes
-        )
+    judged = judged.positive()
     missing = np.bincount(judged.codes, minlength=K) == 0
     if missing.any():
         name = judged.classes[missing.argmax()]
@@ -251,7 +250,7 @@ def _scan(
     """Rows that span a volume of three classes, the body, and the lines scanned if not all."""
     families = all_lines(counts)
     if resolution is None and sum(lines.work for lines in families) > EXACT_WORK[volume]:
-        resolution = N_LINES
+        resolution = int(np.clip(LINE_WORK // len(counts.forecasts), *N_LINES))
     searched = None
     if resolution is not None and any(len(lines.values) > resolution for lines in families):
         searched = resolution
