@@ -25,7 +25,7 @@ tests: .venv/develops
 sanitize: build/checked.stamp  ## the kernels with bounds checks, address and undefined sanitizers
 	LD_PRELOAD=$(ASAN) ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/checked-lib \
 	  $(BIN)/python -m pytest -q -p no:cacheprovider tests/test_kernels.py tests/growth \
-	  tests/metrics/test_surface.py
+	  tests/metrics/test_surface.py tests/metrics/test_bodies.py tests/metrics/test_ascents.py
 
 bench: .venv/develops  ## speed against peers, as a table and as build/bench/speed.json
 	$(BIN)/pip install --quiet -r benchmarks/requirements.txt

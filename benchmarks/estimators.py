@@ -1,0 +1,225 @@
+"""Whether metrics tell the truth where it is known: bias and coverage, level and power.
+
+Truths are drawn from a Dirichlet distribution, labels from the truths, and forecasts are a power
+of the truths, normalised: so E[Y | forecast] is the truth and calibration errors and
+decompositions of the population are known. A power of 1 is calibrated, above 1 is overconfident.
+Prints the tables of docs/metrics.md.
+
+    python benchmarks/estimators.py [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count, islice, product
+from time import process_time
+
+import numpy as np
+
+from isoroc.metrics import (
+    bootstrap,
+    calibration_error,
+    calibration_test,
+    decompose,
+    smooth_calibration_error,
+)
+
+Array = np.ndarray
+
+
+def draw(
+    n: int, n_classes: int, power: float, seed: int, spread: float = 1.0
+) -> tuple[Array, Array, Array]:
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet(np.full(n_classes, spread), n).clip(min=1e-300)
+    P = truth**power
+    P /= P.sum(axis=1, keepdims=True)
+    return P, truth, labels_of(truth, rng)
+
+
+def labels_of(P: Array, rng: np.random.Generator) -> Array:
+    return (rng.random((len(P), 1)) > P.cumsum(axis=1)[:, :-1]).sum(axis=1)
+
+
+def population(n_classes: int, power: float) -> dict[str, float]:
+    P, g, _ = draw(1_000_000, n_classes, power, seed=2**20)
+    log_g, log_p = np.log(g), np.log(P.clip(min=1e-300))
+    square = ((g - P) ** 2).sum(axis=1).mean()
+    return {
+        "l1": np.abs(g - P).sum(axis=1).mean() / 2,
+        "l2": np.sqrt(square / 2),
+        "log calibration": abs((g * (log_g - log_p)).sum(axis=1).mean()),
+        "log refinement": -(g * log_g).sum(axis=1).mean(),
+        "brier calibration": square,
+        "brier refinement": 1 - (g**2).sum(axis=1).mean(),
+    }
+
+
+def table(head: list[str], rows: list[list[str]]) -> None:
+    print("| " + " | ".join(head) + " |")
+    print("| " + " | ".join("---" for _ in head) + " |")
+    for row in rows:
+        print("| " + " | ".join(row) + " |", flush=True)
+    print(flush=True)
+
+
+def settings(*, quick: bool) -> Iterator[tuple[int, int, float, int]]:
+    """Classes, rows, power, and how many data sets."""
+    for n_classes, n, times in ((2, 500, 300), (2, 3000, 150), (3, 500, 100), (3, 3000, 40)):
+        for power in (0.7, 1.0, 1.3, 2.0):
+            yield n_classes, n, power, 6 if quick else times
+
+
+def estimates(*, quick: bool) -> None:
+    """Means of the estimators of calibration error; bias and coverage of the decomposition."""
+    binned = {
+        "l1, 15 uniform bins": {"bins": 15},
+        "l1, 15 quantile bins": {"bins": "quantile"},
+        "l2, 15 quantile bins": {"bins": "quantile", "norm": "l2"},
+        "l2, debiased": {"bins": "quantile", "norm": "l2", "debias": True},
+    }
+    means, covers = [], []
+    seeds = count()
+    for n_classes, n, power, times in settings(quick=quick):
+        truth = population(n_classes, power)
+        found: dict[str, list[float]] = {}
+        values, errors = [], []
+        for seed in islice(seeds, times):
+            P, _, y = draw(n, n_classes, power, seed)
+            for name, options in binned.items():
+                found.setdefault(name, []).append(
+                    calibration_error(y, P, labels=range(n_classes), **options)
+                )
+            found.setdefault("l1, irp", []).append(calibration_error(y, P, bins="irp"))
+            parts = [decompose(y, P, loss=loss, bins="irp") for loss in ("log", "brier")]
+            square = max(parts[1].calibration, 0) / 2
+            found.setdefault("l2, irp", []).append(np.sqrt(square))
+            found.setdefault("smooth", []).append(smooth_calibration_error(y, P))
+            values.append([part for p in parts for part in (p.calibration, p.refinement)])
+            errors.append(np.concatenate([p.standard_errors[1:3] for p in parts]))
+        case = [str(n_classes), f"{n:,}", f"{power:g}"]
+        order = ["l1, 15 uniform bins", "l1, 15 quantile bins", "l1, irp"]
+        l2 = ["l2, 15 quantile bins", "l2, debiased", "l2, irp"]
+        row = [f"{truth['l1']:.3f}", *(f"{np.mean(found[k]):.3f}" for k in order)]
+        row += [f"{truth['l2']:.3f}", *(f"{rms(found[k]):.3f}" for k in l2)]
+        means.append([*case, *row, f"{np.mean(found['smooth']):.3f}"])
+        names = [f"{loss} {part}" for loss in ("log", "brier") for part in PARTS]
+        targets = np.array([truth[name] for name in names])
+        bias = np.mean(values, axis=0) - targets
+        covered = np.mean(np.abs(values - targets) < 1.96 * np.array(errors), axis=0)
+        shown = [
+            [f"{truth[name]:.3f}", f"{b:+.3f}", f"{c:.2f}"] if "cal" in name else [f"{c:.2f}"]
+            for name, b, c in zip(names, bias, covered, strict=True)
+        ]
+        covers.append([*case, *(cell for cells in shown for cell in cells)])
+    print("### Calibration error: truth and mean estimate\n")
+    case = ["K", "n", "power"]
+    table(
+        [*case, "l1", "uniform", "quantile", "irp", "l2", "quantile", "debiased", "irp", "smooth"],
+        means,
+    )
+    print("### Decomposition: truth, bias and coverage of the 95 % interval\n")
+    head = ["calibration", "bias", "covered", "refinement covered"]
+    table([*case, *(f"{loss} {h}" for loss in ("log:", "Brier:") for h in head)], covers)
+
+
+PARTS = ("calibration", "refinement")
+
+
+def rms(values: list[float]) -> float:
+    """Root of the mean square: squares are what is estimated without bias."""
+    return float(np.sqrt(np.mean(np.square(values))))
+
+
+def intervals(*, quick: bool) -> None:
+    """Coverage of bootstrap intervals for two classes and 500 rows."""
+    metrics = {
+        'l1, `bins="irp"`': ("l1", {"bins": "irp"}),
+        'l2, `bins="irp"`': ("l2", {"bins": "irp", "norm": "l2"}),
+        "l2, debiased": ("l2", {"bins": "quantile", "norm": "l2", "debias": True}),
+        "l1, 15 quantile bins": ("l1", {"bins": "quantile"}),
+    }
+    rows = []
+    seeds = count()
+    for power in (0.7, 1.3, 2.0):
+        truth = population(2, power)
+        for name, (norm, options) in metrics.items():
+            metric = partial(calibration_error, **options)
+            covered = []
+            for seed in islice(seeds, 4 if quick else 40):
+                P, _, y = draw(500, 2, power, seed)
+                result = bootstrap(metric, y, P, n_resamples=99, random_state=seed)
+                mirrored = 2 * result.estimate - np.array([result.high, result.low])
+                covered.append(
+                    [
+                        low <= truth[norm] <= high
+                        for low, high in ((result.low, result.high), mirrored)
+                    ]
+                )
+            shares = [f"{share:.2f}" for share in np.mean(covered, axis=0)]
+            rows.append([f"{power:g}", name, *shares])
+    print("### Coverage of 95 % bootstrap intervals, two classes, 500 rows\n")
+    table(["power", "metric", "percentile", "basic"], rows)
+
+
+def p_value(statistic: Callable[[Array], Array], P: Array, y: Array, seed: int) -> float:
+    """The same resampling for other statistics; they take many sets of labels at a time."""
+    rng = np.random.default_rng(seed)
+    values = statistic(np.array([y, *(labels_of(P, rng) for _ in range(99))]))
+    return float(np.mean(values >= values[0]))
+
+
+def kernel_statistic(P: Array) -> Callable[[Array], Array]:
+    """SKCE of Widmann et al. 2019: Laplacian kernel, bandwidth the median distance."""
+    distance = np.sqrt(((P[:, None] - P) ** 2).sum(axis=2))
+    kernel = np.exp(-distance / np.median(distance))
+    np.fill_diagonal(kernel, 0)
+
+    def statistic(labels: Array) -> Array:
+        Z = np.eye(P.shape[1])[labels] - P  # (resample, row, class)
+        flat = Z.transpose(1, 0, 2).reshape(len(P), -1)
+        return np.asarray((flat * (kernel @ flat)).sum(axis=0).reshape(len(labels), -1).sum(axis=1))
+
+    return statistic
+
+
+def binned_statistic(P: Array) -> Callable[[Array], Array]:
+    metric = partial(calibration_error, bins="quantile", labels=range(P.shape[1]))
+    return lambda labels: np.array([metric(y, P) for y in labels])
+
+
+def level_and_power(*, quick: bool) -> None:
+    """Share of data sets of 500 rows in which calibration is rejected at 5 %."""
+    rows = []
+    seeds = count()
+    statistics = (kernel_statistic, binned_statistic)
+    for n_classes, spread, power in product((2, 3, 5), (1.0, 0.2), (1.0, 0.75, 1.25, 1.5)):
+        ours, theirs = [], []
+        for seed in islice(seeds, 5 if quick else 600 if power == 1 else 200):
+            P, _, y = draw(500, n_classes, power, seed, spread)
+            options = {"n_resamples": 99, "random_state": seed, "labels": range(n_classes)}
+            ours.append(calibration_test(y, P, **options).p_value)
+            if len(theirs) < 50:
+                theirs.append([p_value(statistic(P), P, y, seed) for statistic in statistics])
+        rejected = [np.mean(np.array(p) <= 0.05, axis=0) for p in (ours, theirs)]
+        shares = [f"{share:.2f}" for share in (rejected[0], *rejected[1])]
+        rows.append([str(n_classes), f"{spread:g}", f"{power:g}", *shares])
+    print("### Share of data sets of 500 rows in which calibration is rejected at 5 %\n")
+    head = ["K", "Dirichlet", "power", "`calibration_test`", "SKCE", "l1 in 15 bins"]
+    table(head, rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few data sets, to see that it runs")
+    quick = parser.parse_args().quick
+    for study in (estimates, intervals, level_and_power):
+        start = process_time()
+        study(quick=quick)
+        print(f"({process_time() - start:.0f} s)\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
