@@ -5,7 +5,7 @@ BIN := .venv/bin
 SOURCES := pyproject.toml setup.py src/isoroc/_kernels.pyx src/isoroc/metrics/_surface.pyx
 ASAN = $(shell $(CC) -print-file-name=libasan.so)
 
-.PHONY: demo test lint types tests sanitize bench fuzz dist clean
+.PHONY: demo test lint types tests coverage sanitize bench fuzz dist clean
 
 demo: .venv/runs  ## forecasts in, calibrated forecasts, a verdict and a picture out
 	$(BIN)/python examples/demo.py
@@ -20,6 +20,9 @@ types: .venv/develops
 	$(BIN)/mypy
 
 tests: .venv/develops
+	$(BIN)/python -m pytest -n 2
+
+coverage: .venv/develops  ## the tests once more, with the share of lines and branches that they reach
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
 
 sanitize: build/checked.stamp  ## the kernels with bounds checks, address and undefined sanitizers
