@@ -619,9 +619,9 @@ def sort_into_regions(const double[:, ::1] P, const double[:, ::1] Y, const Py_s
     """
     cdef Py_ssize_t i, k, row, best, K = P.shape[1]
     cdef double margin, largest
-    region = np.empty(rows.shape[0], dtype=np.intp)
+    region = np.empty(rows.shape[0], dtype=np.int32)  # of many millions of rows, half the memory
     weights = np.zeros((K, K))
-    cdef Py_ssize_t[::1] out = region
+    cdef int[::1] out = region
     cdef double[:, ::1] w = weights
     with nogil:
         for i in range(rows.shape[0]):
@@ -636,7 +636,7 @@ def sort_into_regions(const double[:, ::1] P, const double[:, ::1] Y, const Py_s
                     if margin > largest:
                         best = k
                         largest = margin
-            out[i] = best
+            out[i] = <int>best
             for k in range(K):
                 w[best, k] += Y[row, k]
     return region, weights
