@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -113,6 +114,38 @@ def forecasts_of(estimator: Any, X: Any) -> Forecasts:
     if hasattr(estimator, "predict_proba"):
         return Forecasts(estimator.predict_proba(X), None, estimator.classes_)
     return Forecasts(estimator.decision_function(X), None, estimator.classes_)
+
+
+class BeforeAfterDisplay(Display):
+    """Base of the displays that show forecasts, or those before and after calibration."""
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
+        """Draw the forecasts of a classifier, or those before and after a calibrator.
+
+        Parameters
+        ----------
+        estimator : calibrator or classifier
+            Fitted. A calibrator of isoroc or a `CalibratedClassifier` is drawn before and after.
+        X : array-like
+            What it takes: forecasts for a calibrator. Rows that it was not fitted on, to judge it.
+        y : array-like of shape (n,)
+            Labels.
+        **options
+            As in `from_predictions`.
+        """
+        before, after, classes = cls._forecasts_of(estimator, X)
+        options = {"after": after, "labels": classes, **options}
+        return cls.from_predictions(y, before, **options)
+
+    @classmethod
+    def _forecasts_of(cls, estimator: Any, X: Any) -> Forecasts:
+        return forecasts_of(estimator, X)
+
+    @classmethod
+    @abstractmethod
+    def from_predictions(cls, y_true: Any, y_prob: Any, *, after: Any = None) -> Self:
+        """Draw forecasts, perhaps with those after calibration."""
 
 
 def is_probable(forecasts: Any) -> bool:

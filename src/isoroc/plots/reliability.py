@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from isoroc.metrics.calibration import views
 from isoroc.metrics.inputs import Judged, check_probable
 from isoroc.parameters import check_number, check_option
-from isoroc.plots.display import Display, Layer, check_after, forecasts_of, is_probable
+from isoroc.plots.display import BeforeAfterDisplay, Forecasts, Layer, check_after, is_probable
 from isoroc.plots.rates import consistency_band, histogram, isotonic_curve, observed_rates
 from isoroc.plots.style import NEUTRAL, SERIES, axes_for, strip_below, tidy
 
@@ -21,7 +21,7 @@ _MANY = 12
 _TOP = "the top class"
 
 
-class ReliabilityDisplay(Display):
+class ReliabilityDisplay(BeforeAfterDisplay):
     """Observed rates against forecasts, before and after calibration.
 
     Each panel shows, for one class or for the most probable one,
@@ -55,25 +55,13 @@ class ReliabilityDisplay(Display):
         self.layers = layers
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
-        """Draw the forecasts of a classifier, or those before and after a calibrator.
-
-        Parameters
-        ----------
-        estimator : calibrator or classifier
-            Fitted. A calibrator of isoroc or a `CalibratedClassifier` is drawn before and after.
-        X : array-like
-            What it takes: forecasts for a calibrator. Rows that it was not fitted on, to judge it.
-        y : array-like of shape (n,)
-            Labels.
-        **options
-            As in `from_predictions`.
-        """
-        before, after, classes = forecasts_of(estimator, X)
+    def _forecasts_of(cls, estimator: Any, X: Any) -> Forecasts:
+        of_estimator = super()._forecasts_of(estimator, X)
+        before, after, classes = of_estimator
         if after is not None and not is_probable(before):
-            before, after = after, None  # scores forecast no rate that could be observed
-        options = {"after": after, "labels": classes, **options}
-        return cls.from_predictions(y, before, **options)
+            # Scores forecast no rate that could be observed.
+            return Forecasts(after, None, classes)
+        return of_estimator
 
     @classmethod
     def from_predictions(

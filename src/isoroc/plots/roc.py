@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from isoroc.metrics.inputs import check_judged
 from isoroc.metrics.roc import RocCurve, roc_convex_hull, symmetric_roc_curve
-from isoroc.plots.display import Display, Layer, check_after, forecasts_of
+from isoroc.plots.display import BeforeAfterDisplay, Layer, check_after
 from isoroc.plots.style import NEUTRAL, SERIES, axes_for, style_of, thin, tidy
 from isoroc.simplex import Floats
 from isoroc.table import Table
@@ -20,7 +20,7 @@ _PANELS = ("forecasts", "diagram", "roc")
 _POINTS = 400
 
 
-class RocDisplay(Display):
+class RocDisplay(BeforeAfterDisplay):
     """Symmetric ROC curve of two classes before and after calibration, with its convex hull.
 
     Panels, after Figure 1 of the paper:
@@ -54,25 +54,6 @@ class RocDisplay(Display):
         self.areas = areas
         #: The two classes.
         self.labels = labels
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
-        """Draw the curve of a classifier, or those before and after a calibrator.
-
-        Parameters
-        ----------
-        estimator : calibrator or classifier
-            Fitted. A calibrator of isoroc or a `CalibratedClassifier` is drawn before and after.
-        X : array-like
-            What it takes: forecasts for a calibrator.
-        y : array-like of shape (n,)
-            Labels.
-        **options
-            As in `from_predictions`.
-        """
-        before, after, classes = forecasts_of(estimator, X)
-        options = {"after": after, "labels": classes, **options}
-        return cls.from_predictions(y, before, **options)
 
     @classmethod
     def from_predictions(

@@ -12,7 +12,7 @@ from scipy.spatial import ConvexHull
 
 from isoroc.metrics.inputs import check_judged
 from isoroc.metrics.surface import roc_surface, volume_under_surface
-from isoroc.plots.display import Display, Layer, check_after, forecasts_of
+from isoroc.plots.display import BeforeAfterDisplay, Layer, check_after
 from isoroc.plots.style import SERIES, axes_for
 from isoroc.simplex import Floats
 from isoroc.table import Table
@@ -22,7 +22,7 @@ _AXES = ("p0", "p1", "p2")
 _STEP = 1 / 60
 
 
-class RocSurfaceDisplay(Display):
+class RocSurfaceDisplay(BeforeAfterDisplay):
     """ROC surface of three classes: how much of each class a threshold recognises.
 
     Points are thresholds. The shaded surface is the convex hull of those before calibration, the
@@ -48,25 +48,6 @@ class RocSurfaceDisplay(Display):
         self.volumes = volumes
         #: The classes.
         self.names = names
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
-        """Draw the surface of a classifier, or those before and after a calibrator.
-
-        Parameters
-        ----------
-        estimator : calibrator or classifier
-            Fitted. A calibrator of isoroc or a `CalibratedClassifier` is drawn before and after.
-        X : array-like
-            What it takes: forecasts for a calibrator.
-        y : array-like of shape (n,)
-            Labels.
-        **options
-            As in `from_predictions`.
-        """
-        before, after, classes = forecasts_of(estimator, X)
-        options = {"after": after, "labels": classes, **options}
-        return cls.from_predictions(y, before, **options)
 
     @classmethod
     def from_predictions(
