@@ -21,7 +21,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -31,7 +31,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
 
-from isoroc import IRPCalibrator
+from isoroc import AutoCalibrator, IRPCalibrator
 from isoroc.metrics import (
     auc,
     calibration_error,
@@ -160,6 +160,14 @@ def fit_row(job: str, P: np.ndarray, y: np.ndarray) -> Row:
 
 def fit(P: np.ndarray, y: np.ndarray) -> IRPCalibrator:
     return IRPCalibrator(random_state=0).fit(P, y)
+
+
+def automatic_fits(cases: list[tuple[int, int]]) -> Iterator[Row]:
+    for n, K in cases:
+        P, y = data(n, K)
+        start = process_time()
+        AutoCalibrator(random_state=0).fit(P, y)
+        yield {"job": f"automatic, K = {K}", "n": n, "processor seconds": process_time() - start}
 
 
 def predictions(n: int) -> Iterator[Row]:
@@ -378,6 +386,7 @@ def main() -> None:
             }
         ],
         "fit": lambda: fits([*cases, (10**6, 3)]),
+        "automatic": lambda: automatic_fits([(3000, 3), (3000, 1000), (10**6, 3)]),
         "predict": lambda: predictions(most),
         "metrics": lambda: binary_metrics([most]),
         "volume": lambda: volumes([(500, 3), (3000, 3), (10**5, 3), (3000, 4), (3000, 5)]),

@@ -132,10 +132,14 @@ class BaggedIRPCalibrator(Calibrator):
         points = [forecasts if r is None else r.reduce(forecasts) for r in self.reductions_]
         for t, tree in enumerate(self.trees_):
             turn = t % len(points)
-            values = tree.values(self.pseudocount_, self.priors_[turn])[tree.bins]
-            Q = np.take(values, tree.bin_of(points[turn]), axis=0)
+            Q = np.take(self._bin_values(t), tree.bin_of(points[turn]), axis=0)
             reduction = self.reductions_[turn]
             yield Q if reduction is None else reduction.expand(Q, forecasts)
+
+    def _bin_values(self, t: int) -> Floats:
+        """Values of the bins of tree t."""
+        tree, prior = self.trees_[t], self.priors_[t % len(self.priors_)]
+        return tree.values(self.pseudocount_, prior)[tree.bins]
 
     def _steps(self) -> tuple[Floats, Floats]:
         """For two classes the mean of all trees as one step function: cuts, and values (m, 2)."""
@@ -148,12 +152,11 @@ class BaggedIRPCalibrator(Calibrator):
             cuts, values = self._steps()
             return np.take(values, _kernels.locate(cuts, binary_scores(forecasts)), axis=0)
         total: Any = 0.0
-        for turn, (reduction, prior) in enumerate(zip(self.reductions_, self.priors_, strict=True)):
+        for turn, reduction in enumerate(self.reductions_):
             points = forecasts if reduction is None else reduction.reduce(forecasts)
             Q: Any = 0.0
-            for tree in self.trees_[turn :: len(self.reductions_)]:
-                values = tree.values(self.pseudocount_, prior)[tree.bins]
-                Q += np.take(values, tree.bin_of(points), axis=0)
+            for t in range(turn, len(self.trees_), len(self.reductions_)):
+                Q += np.take(self._bin_values(t), self.trees_[t].bin_of(points), axis=0)
             # Forecasts of all classes depend linearly on those of the ranks: once is enough.
             total += Q if reduction is None else reduction.expand(Q, forecasts)
         return np.asarray(total / len(self.trees_))

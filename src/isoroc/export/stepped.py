@@ -35,9 +35,9 @@ def _(calibrator: BaggedIRPCalibrator, w: Writer[C], columns: Sequence[C]) -> li
     for turn, reduction in enumerate(calibrator.reductions_):
         points, expand = _reduced(w, reduction, columns)
         of_trees = []
-        for tree in calibrator.trees_[turn::n_turns]:
-            values = tree.values(calibrator.pseudocount_, calibrator.priors_[turn])
-            of_trees.append(w.keep(_bin_values(w, tree, values[tree.bins], points)))
+        for t in range(turn, len(calibrator.trees_), n_turns):
+            values = calibrator._bin_values(t)  # noqa: SLF001
+            of_trees.append(w.keep(_bin_values(w, calibrator.trees_[t], values, points)))
         of_turns.append(w.keep(expand([w.run(q) for q in zip(*of_trees, strict=True)])))
     n_trees = w.number(len(calibrator.trees_))
     return [w.divide(w.run(q), n_trees) for q in zip(*of_turns, strict=True)]
