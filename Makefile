@@ -2,7 +2,7 @@
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,$(shell \
   $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
 BIN := .venv/bin
-SOURCES := pyproject.toml setup.py src/isoroc/_kernels.pyx src/isoroc/metrics/_surface.pyx
+SOURCES := pyproject.toml setup.py $(wildcard src/isoroc/_core/*.pyx src/isoroc/_core/*.pxd)
 ASAN = $(shell $(CC) -print-file-name=libasan.so)
 
 .PHONY: demo test lint types tests coverage sanitize bench fuzz dist clean
@@ -27,7 +27,7 @@ coverage: .venv/develops  ## the tests once more, with the share of lines and br
 
 sanitize: build/checked.stamp  ## the kernels with bounds checks, address and undefined sanitizers
 	LD_PRELOAD=$(ASAN) ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/checked-lib \
-	  $(BIN)/python -m pytest -q -p no:cacheprovider tests/test_kernels.py tests/growth \
+	  $(BIN)/python -m pytest -q -p no:cacheprovider tests/test_core.py tests/growth \
 	  tests/metrics/test_surface.py tests/metrics/test_bodies.py tests/metrics/test_ascents.py
 
 bench: .venv/develops  ## speed against peers, as a table and as build/bench/speed.json
@@ -41,7 +41,7 @@ dist: .venv/develops  ## source distribution, and a wheel built from it
 	$(BIN)/python -m build
 
 clean:
-	rm -rf .venv build dist src/*.egg-info src/isoroc/*.so src/isoroc/*/*.so .coverage
+	rm -rf .venv build dist src/*.egg-info src/isoroc/_core/*.so .coverage
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .venv/created:
@@ -57,7 +57,7 @@ clean:
 	$(BIN)/pip install --quiet -e '.[dev]'
 	touch $@ .venv/runs
 
-build/checked.stamp: .venv/develops $(SOURCES) $(wildcard src/isoroc/*.py src/isoroc/*/*.py)
+build/checked.stamp: .venv/develops $(SOURCES) $(shell find src -name '*.py' -o -name '*.pyi')
 	rm -rf build/checked-lib
 	ISOROC_CHECKED=1 $(BIN)/pip install --quiet --no-deps --no-build-isolation \
 	  --target build/checked-lib .

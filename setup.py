@@ -6,6 +6,8 @@ import sys
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
+SUBJECTS = ("growth", "order", "pav", "rows", "sorting", "surface")
+
 # ISOROC_CHECKED=1 builds the kernels with bounds checks and the compiler's sanitizers, in a
 # build folder of their own: `make sanitize` tests them once in that form.
 CHECKED = os.environ.get("ISOROC_CHECKED") == "1"
@@ -23,13 +25,13 @@ setup(
     ext_modules=cythonize(
         [
             Extension(
-                name,
-                [f"src/{name.replace('.', '/')}.pyx"],
+                f"isoroc._core.{name}",
+                [f"src/isoroc/_core/{name}.pyx"],
                 extra_compile_args=compile_args,
                 extra_link_args=link_args,
                 define_macros=[("ISOROC_CHECKED", "1" if CHECKED else "0")],
             )
-            for name in ("isoroc._kernels", "isoroc.metrics._surface")
+            for name in SUBJECTS
         ],
         build_dir="build/checked-c" if CHECKED else "build/c",
         compiler_directives={

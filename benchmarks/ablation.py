@@ -22,11 +22,10 @@ from scipy.special import log_softmax
 from sklearn.base import clone
 
 from isoroc import AutoCalibrator
-from isoroc.calibrators import auto
-from isoroc.calibrators.auto import default_members, mixture_weights
-from isoroc.calibrators.base import Sample
-from isoroc.progress import progress
-from isoroc.simplex import encode_labels
+from isoroc._calibrators import auto
+from isoroc._calibrators.auto import default_members, mixture_weights
+from isoroc._input import Sample, encode_labels
+from isoroc._progress import progress
 
 Losses = dict[str, dict[str, tuple[float, float]]]
 

@@ -1,4 +1,4 @@
-"""A large Parquet file fitted, applied and judged by the command: seconds and peak memory.
+"""A large Parquet file fitted, applied and sample by the command: seconds and peak memory.
 
 Each command runs in a process of its own, whose peak resident memory is what the operating system
 reports of it.

@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 
 import isoroc
-from isoroc import calibrators
-from isoroc.store import ModelFileError
-from isoroc.store.document import MAX_BYTES, MAX_VALUES
+from isoroc._calibrators.load import kinds
+from isoroc._persistence import ModelFileError
+from isoroc._persistence.document import MAX_BYTES, MAX_VALUES
 
 HOSTILE: list[Any] = [
     *(0, 1, -1, 2, 3, 7, 2**31, 2**53 + 1, 2**63, -(2**63), 2**64, 10**400),
@@ -52,10 +52,10 @@ def seeds(classes: Sequence[int]) -> list[tuple[bytes, np.ndarray]]:
             P = rng.dirichlet(np.ones(K), 100)
             y = (P.cumsum(axis=1) > rng.random((100, 1))).argmax(axis=1)
             for forecasts in [P, P[:, 1:]] if K == 2 else [P]:
-                for name in calibrators.__all__:
+                for name in kinds():
                     if name == "HistogramCalibrator" and K > 2:
                         continue
-                    calibrator = getattr(calibrators, name)()
+                    calibrator = kinds()[name]()
                     for few in {"cv": 2, "n_trees": 2}.items():
                         if few[0] in calibrator.get_params():
                             calibrator.set_params(**dict([few]))

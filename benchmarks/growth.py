@@ -22,10 +22,10 @@ import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
 from isoroc import IRPCalibrator
-from isoroc.growth import best_first, sweep
-from isoroc.growth.best_first import Growth, Split
-from isoroc.growth.sweep import Sweep
-from isoroc.ranks import TopReduction
+from isoroc._growth import best_first, sweep
+from isoroc._growth.best_first import Growth, Split
+from isoroc._growth.sweep import Sweep
+from isoroc._top import TopReduction
 
 Data = dict[str, np.ndarray]
 Changes = dict[tuple[Any, str], Any]
@@ -46,8 +46,8 @@ def nothing(*_: object) -> Iterator[Any]:
 
 VARIANTS: list[Variant] = [
     ("default", {}, {}),
-    ('monotony="global"', {"monotony": "global"}, {}),
-    ("monotony=None", {"monotony": None}, {}),
+    ('monotonicity="global"', {"monotonicity": "global"}, {}),
+    ("monotonicity=None", {"monotonicity": None}, {}),
     ("chosen by the gain M, as in Algorithm 2", {}, {(Growth, "score"): by_gain}),
     ("chosen by the whole lift", {}, {(Growth, "score"): by_lift}),
     ("full splits only", {}, {(Sweep, "_pairs"): nothing}),

@@ -1,4 +1,4 @@
-"""The arena: every calibrator on every set of real forecasts, judged on rows that none has seen.
+"""The arena: every calibrator on every set of real forecasts, sample on rows that none has seen.
 
     python benchmarks/quality.py ARENA [--only WORD] [--methods A,B] [--out FOLDER] [--fresh A,B]
 
@@ -25,8 +25,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # one thread for everybody, torch
 import numpy as np
 
 import isoroc
+from isoroc._progress import progress
 from isoroc.metrics import brier_score, calibration_error, cross_entropy
-from isoroc.progress import progress
 
 METRICS = ("log_loss", "brier", "ece_top", "ece_classwise", "fit_seconds", "predict_seconds")
 #: Forecasts are clipped here before their log loss is taken, so that one sure miss is no infinity.
@@ -34,7 +34,7 @@ CLIP = 1e-6
 
 
 class Set(NamedTuple):
-    """Forecasts of one model on one data set, to calibrate on and to be judged on."""
+    """Forecasts of one model on one data set, to calibrate on and to be sample on."""
 
     dataset: str
     model: str

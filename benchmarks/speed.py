@@ -32,6 +32,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
 
 from isoroc import AutoCalibrator, IRPCalibrator
+from isoroc._simplex import lattice, regions
 from isoroc.metrics import (
     auc,
     calibration_error,
@@ -39,8 +40,7 @@ from isoroc.metrics import (
     roc_surface,
     volume_under_surface,
 )
-from isoroc.paper.reference import ReferenceIRP
-from isoroc.simplex import lattice, regions
+from isoroc.paper._reference import ReferenceIRP
 
 Row = dict[str, str | int | float]
 Job = Callable[[], object]

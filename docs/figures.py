@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 
 from isoroc import IRPCalibrator
-from isoroc.simplex import regions
+from isoroc._simplex import regions
 
 COLOURS = np.array(["#0072b2", "#d55e00", "#009e73"])  # Okabe and Ito: safe for the colour-blind
 SHIFTS = [(-0.05, -0.05), (0.05, -0.05), (0, 0.05)]
@@ -48,7 +48,7 @@ def simplex(ax: Axes, gamma: np.ndarray, title: str) -> None:
     ax.set_axis_off()
 
 
-def monotony(path: Path) -> None:
+def monotonicity(path: Path) -> None:
     P, y = forecasts(1500, 0)
     P_new, y_new = forecasts(40_000, 1)
     cal = IRPCalibrator(random_state=0).fit(P, y)
@@ -65,8 +65,8 @@ def monotony(path: Path) -> None:
     )
 
     for name, params, colour in [
-        ("no condition", {"monotony": None, "min_lift": 0, "min_bin_weight": 5}, "#cc79a7"),
-        ("monotone, whole simplex", {"monotony": "global"}, "#e69f00"),
+        ("no condition", {"monotonicity": None, "min_lift": 0, "min_bin_weight": 5}, "#cc79a7"),
+        ("monotone, whole simplex", {"monotonicity": "global"}, "#e69f00"),
         ("monotone, along the tree (default)", {}, "#0072b2"),
     ]:
         model = IRPCalibrator(random_state=0, **params).fit(P, y)
@@ -88,4 +88,4 @@ def monotony(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    monotony(Path(__file__).parent / "monotony.png")
+    monotonicity(Path(__file__).parent / "monotonicity.png")

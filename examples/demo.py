@@ -11,8 +11,8 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
 from isoroc import AutoCalibrator, IRPCalibrator
+from isoroc._table import Table
 from isoroc.metrics import brier_score, cross_entropy
-from isoroc.table import Table
 
 PICTURE = Path("build/demo/simplex.png")
 

@@ -27,7 +27,7 @@ from isoroc.plots import (
     RocSurfaceDisplay,
     SimplexDisplay,
 )
-from isoroc.plots.display import Display
+from isoroc.plots._display import Display
 
 
 class Task(NamedTuple):

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from isoroc.bins import BinTree
-from isoroc.simplex import regions
+from isoroc._simplex import regions
+from isoroc._tree import BinTree
 
 #: Weights whose sums are exact in floating point, so that order cannot matter.
 WEIGHTS = st.integers(1, 40).map(lambda k: k / 8)

@@ -1,4 +1,4 @@
-"""The rules of the house: who may import whom, and what importing the package costs."""
+"""The structure of the package: what may import what, what is public, and what importing costs."""
 
 import ast
 import subprocess
@@ -13,61 +13,94 @@ pytestmark = pytest.mark.project
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "isoroc"
 
-# Each room and the rooms it may import. Data goes one way, so a room is listed after those.
-ROOMS = {
-    "_kernels": set(),
-    "parameters": set(),
-    "progress": set(),
-    "table": set(),
-    "simplex": {"_kernels"},
-    "intervals": {"simplex"},
-    "bins": {"_kernels", "simplex"},
-    "monotony": {"_kernels", "bins", "simplex", "table"},
-    "counts": {"_kernels", "simplex"},
-    "growth": {"_kernels", "bins", "counts", "monotony", "progress", "simplex"},
-    "ranks": {"simplex"},
-    "store": {"bins", "monotony", "ranks", "simplex", "table"},
-    "calibrators": {
-        "_kernels",
-        "bins",
-        "counts",
-        "growth",
-        "intervals",
-        "monotony",
-        "parameters",
-        "progress",
-        "ranks",
-        "simplex",
-        "store",
-        "table",
+# Each part of the package and the parts that it may import. Data goes one way, so a part is listed
+# after those that it rests on.
+PARTS = {
+    "_core": set(),
+    "_progress": set(),
+    "_table": set(),
+    "_simplex": set(),
+    "_files": set(),
+    "_folds": {"_simplex"},
+    "_input": {"_core", "_simplex"},
+    "_intervals": {"_simplex"},
+    "_tree": {"_core", "_simplex"},
+    "_monotonicity": {"_core", "_simplex", "_table", "_tree"},
+    "_counts": {"_core", "_input", "_simplex"},
+    "_top": {"_input", "_simplex"},
+    "_growth": {"_core", "_counts", "_input", "_monotonicity", "_progress", "_simplex", "_tree"},
+    "_persistence": {"_files", "_input", "_monotonicity", "_table", "_top", "_tree"},
+    "_calibrators": {
+        "_core",
+        "_counts",
+        "_folds",
+        "_growth",
+        "_input",
+        "_intervals",
+        "_monotonicity",
+        "_persistence",
+        "_progress",
+        "_simplex",
+        "_table",
+        "_top",
+        "_tree",
     },
-    "classifier": {"calibrators", "simplex"},
-    "metrics": {"_kernels", "bins", "counts", "growth", "parameters", "ranks", "simplex", "table"},
-    "export": {"bins", "calibrators", "ranks", "simplex"},
+    "_classifier": {"_calibrators", "_input", "_simplex"},
+    "metrics": {
+        "_core",
+        "_counts",
+        "_folds",
+        "_growth",
+        "_input",
+        "_simplex",
+        "_table",
+        "_top",
+        "_tree",
+    },
+    "export": {"_calibrators", "_input", "_simplex", "_top", "_tree"},
     "plots": {
-        "bins",
-        "calibrators",
-        "classifier",
-        "counts",
-        "intervals",
+        "_calibrators",
+        "_classifier",
+        "_counts",
+        "_input",
+        "_intervals",
+        "_simplex",
+        "_table",
+        "_tree",
         "metrics",
-        "parameters",
-        "simplex",
-        "table",
     },
-    "paper": {"calibrators", "metrics", "plots", "progress", "simplex", "table"},
-    "cli": {"export", "metrics", "paper", "simplex", "store", "table"},
-    "__main__": {"cli"},
+    "paper": {
+        "_calibrators",
+        "_files",
+        "_input",
+        "_progress",
+        "_simplex",
+        "_table",
+        "metrics",
+        "plots",
+    },
+    "_cli": {
+        "_files",
+        "_input",
+        "_persistence",
+        "_simplex",
+        "_table",
+        "export",
+        "metrics",
+        "paper",
+    },
+    "__main__": {"_cli"},
 }
+PUBLIC = {"export", "metrics", "paper", "plots"}
 
-# Optional dependencies and the room that may import each; rich draws progress and tables.
+# Optional dependencies and the part that may import each; rich draws progress and tables.
 OPTIONAL = {
     "matplotlib": {"plots"},
     "mpl_toolkits": {"plots"},
     "mpltern": {"plots"},
-    "polars": {"cli"},
-    "cyclopts": {"cli"},
-    "rich": {"progress", "cli"},
+    "polars": {"_cli"},
+    "cyclopts": {"_cli"},
+    "rich": {"_progress", "_cli"},
     "onnx": {"export"},
     "sqlglot": {"export"},
     "moocore": {"metrics"},
@@ -76,7 +109,7 @@ OPTIONAL = {
 }
 
 
-def room_of(path):
+def part_of(path):
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
@@ -94,28 +127,28 @@ FILES = [path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py"
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
 def test_imports_go_one_way(path):
-    room = room_of(path)
+    part = part_of(path)
     for name in imports_of(path):
         top, _, rest = name.partition(".")
         if top == "isoroc":
-            # `import isoroc` stands for its public names, which are above every room but the last.
+            # `import isoroc` stands for its public names, which are above every part but the last.
             target = rest.split(".")[0]
-            public = not target and room in {"cli", "paper"}
-            allowed = public or target == room or target in ROOMS[room]
-            assert allowed, f"{room} may not import {target}"
+            public = not target and part in {"_calibrators", "_cli", "paper"}
+            allowed = public or target == part or target in PARTS[part]
+            assert allowed, f"{part} may not import {target}"
         elif top in OPTIONAL:
-            assert room in OPTIONAL[top], f"{top} may only be imported in {OPTIONAL[top]}"
+            assert part in OPTIONAL[top], f"{top} may only be imported in {OPTIONAL[top]}"
         elif top == "sklearn":
             parts = rest.split(".")
             private = [p for p in parts if p.startswith("_") and p != "_safe_indexing"]
             assert not private, f"{name} is private to scikit-learn"
 
 
-def test_the_order_of_rooms_has_no_circle():
+def test_the_order_of_parts_has_no_cycle():
     seen = set()
-    for room, targets in ROOMS.items():
+    for part, targets in PARTS.items():
         assert targets <= seen
-        seen.add(room)
+        seen.add(part)
 
 
 def loaded_after(statement):

@@ -1,7 +1,7 @@
 import numpy as np
 from hypothesis import given
 
-from isoroc.counts import Counts
+from isoroc._counts import Counts
 from strategies import labelled_forecasts
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from isoroc.intervals import wilson
+from isoroc._intervals import wilson
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95])

@@ -3,8 +3,8 @@ from types import ModuleType
 
 import pytest
 
-from isoroc import progress as room
-from isoroc.progress import progress
+from isoroc import _progress as room
+from isoroc._progress import progress
 
 
 @pytest.mark.parametrize("terminal", [False, True])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.sparse import csr_array
 
-from isoroc import simplex
+from isoroc import _simplex as simplex
 from strategies import forecasts
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from isoroc.table import Table
+from isoroc._table import Table
 
 TABLE = Table(name=np.array(["a<b", "c"]), rate=np.array([0.123456789, 1e-9]))
 

@@ -5,12 +5,12 @@ from functools import cache
 import numpy as np
 from hypothesis import strategies as st
 
-import isoroc.calibrators
-from isoroc.calibrators import HistogramCalibrator, IRPCalibrator
+import isoroc._calibrators
+from isoroc import HistogramCalibrator, IRPCalibrator
 from strategies import binary_data, labelled_forecasts
 
 #: Every public calibrator, as few rows and little time as its kind allows.
-KINDS = {name: getattr(isoroc.calibrators, name) for name in isoroc.calibrators.__all__}
+KINDS = {name: getattr(isoroc._calibrators, name) for name in isoroc._calibrators.__all__}
 BAGGED = {"n_trees": 2, "random_state": 0}
 MEMBERS = [
     KINDS["IdentityCalibrator"](),
@@ -83,7 +83,7 @@ def fitted_calibrators(draw, name):
     parameters = {}
     if issubclass(KINDS[name], IRPCalibrator):
         parameters["pseudocount"] = draw(st.sampled_from([0.0, 0.1, 1.0]))
-        parameters["monotony"] = draw(st.sampled_from(["tree", "global", None]))
+        parameters["monotonicity"] = draw(st.sampled_from(["tree", "global", None]))
         parameters["min_bin_weight"] = draw(st.sampled_from([0, 2]))
     return make(name, **parameters).fit(P, y, sample_weight=weights), P
 

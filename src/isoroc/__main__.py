@@ -2,7 +2,7 @@
 
 import sys
 
-from isoroc.cli import main
+from isoroc._cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -11,8 +11,8 @@ from isoroc import (
     IsotonicCalibrator,
     TemperatureCalibrator,
 )
-from isoroc.calibrators import auto
-from isoroc.calibrators.auto import default_members, mixture_weights
+from isoroc._calibrators import auto
+from isoroc._calibrators.auto import default_members, mixture_weights
 
 
 def data(n=600, K=3, power=3.0, seed=0):

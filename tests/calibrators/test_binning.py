@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
 
 from isoroc import HistogramCalibrator, RecursiveBinningCalibrator
-from isoroc.simplex import lattice, regions
+from isoroc._simplex import lattice, regions
 from strategies import binary_data, labelled_forecasts
 
 

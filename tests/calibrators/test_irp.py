@@ -1,6 +1,7 @@
 """IRPCalibrator for three classes and more."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoroc import IRPCalibrator
-from isoroc.calibrators.base import Sample
-from isoroc.counts import Counts
-from isoroc.growth import best_first
+from isoroc._counts import Counts
+from isoroc._growth.best_first import regrow
+from isoroc._growth.growth import Growth
+from isoroc._input import Sample
 from strategies import labelled_forecasts
 
 
@@ -40,7 +42,7 @@ def test_calibrated_forecasts_are_probabilities_and_certificates_verify(
 ):
     P, y, weights = data
     cal = IRPCalibrator(
-        monotony=scope, pseudocount=pseudocount, top=top, min_bin_weight=0, min_lift=0,
+        monotonicity=scope, pseudocount=pseudocount, top=top, min_bin_weight=0, min_lift=0,
         random_state=0,
     ).fit(P, y, sample_weight=weights)  # fmt: skip
     K = P.shape[1]
@@ -94,22 +96,22 @@ def test_it_mends_overconfident_forecasts(n_classes):
     P_new, y_new = overconfident(4000, n_classes, seed=1)
     variants = [{}, {"search": "grid", "grid_size": 12}]
     if n_classes == 3:  # the global condition leaves too little freedom for four
-        variants.append({"monotony": "global"})
+        variants.append({"monotonicity": "global"})
     for params in variants:
         cal = IRPCalibrator(random_state=0, **params).fit(P, y)
         assert log_loss(y_new, cal.predict_proba(P_new)) < log_loss(y_new, P_new) - 0.02
 
 
-def test_without_monotony_growth_is_free_and_uncertified():
+def test_without_monotonicity_growth_is_free_and_uncertified():
     P, y = overconfident(600, 3)
-    free = IRPCalibrator(monotony=None, min_bin_weight=5, min_lift=0, random_state=0).fit(P, y)
+    free = IRPCalibrator(monotonicity=None, min_bin_weight=5, min_lift=0, random_state=0).fit(P, y)
     kept = IRPCalibrator(min_bin_weight=5, min_lift=0, random_state=0).fit(P, y)
     assert free.n_bins_ > 2 * kept.n_bins_
     assert free.certificate_ is None
     with pytest.raises(ValueError, match="nothing to verify"):
         free.verify(P)
     scores, labels = P[:, 0], (y == 0).astype(int)
-    assert IRPCalibrator(monotony=None).fit(scores, labels).n_bins_ > 1
+    assert IRPCalibrator(monotonicity=None).fit(scores, labels).n_bins_ > 1
 
 
 def test_seeds_and_threads():
@@ -135,8 +137,8 @@ def test_parameters_that_bound_growth():
 @pytest.mark.parametrize("scope", ["tree", "global"])
 def test_cells_keep_weights_and_guarantee_of_all_rows(scope):
     P, y = overconfident(5000, 3)
-    cal = IRPCalibrator(monotony=scope, max_cells=300, random_state=0).fit(P, y)
-    exact = IRPCalibrator(monotony=scope, random_state=0).fit(P, y)
+    cal = IRPCalibrator(monotonicity=scope, max_cells=300, random_state=0).fit(P, y)
+    exact = IRPCalibrator(monotonicity=scope, random_state=0).fit(P, y)
     bin_of = cal.apply(P)
     for b, node in enumerate(cal.tree_.bins):
         expected = np.bincount(y[bin_of == b], minlength=3)
@@ -163,7 +165,7 @@ def test_free_growth_on_many_scores_of_any_size():
     rng = np.random.default_rng(0)
     scores = rng.normal(size=400) * 50
     y = rng.random(400) < 1 / (1 + np.exp(-scores / 50))
-    cal = IRPCalibrator(monotony=None, max_cells=100, min_bin_weight=40).fit(scores, y)
+    cal = IRPCalibrator(monotonicity=None, max_cells=100, min_bin_weight=40).fit(scores, y)
     assert cal.n_bins_ > 1
     assert cal.bins_["weight"].min() >= 40
 
@@ -217,7 +219,7 @@ def test_dataframes_weights_and_pickles():
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [
-        ({"monotony": "loose"}, ValueError, "monotony: expected one of .*loose"),
+        ({"monotonicity": "loose"}, ValueError, "monotonicity: expected one of .*loose"),
         ({"search": "random"}, ValueError, "search: expected one of"),
         ({"n_starts": 0}, ValueError, "n_starts"),
         ({"grid_size": 0}, ValueError, "grid_size"),
@@ -297,7 +299,7 @@ def one_vs_rest_isotonic(P, y, P_new):
 def test_samples_know_their_class_weights():
     sample = Sample(np.array([0.1, 0.2, 0.3]), np.array([0, 1, 1], dtype=np.uint8), None)
     assert sample.class_weights().tolist() == [1, 2]
-    assert sample._replace(weights=np.array([0.5, 1, 2])).class_weights().tolist() == [0.5, 3]
+    assert replace(sample, weights=np.array([0.5, 1, 2])).class_weights().tolist() == [0.5, 3]
     assert sample.take(np.array([1, 2])).class_weights().tolist() == [0, 2]
 
 
@@ -306,6 +308,6 @@ def test_regrow_can_refuse(monkeypatch):
     P, y = overconfident(900, 3)
     tree = IRPCalibrator(random_state=0).fit(P, y).tree_
     counts = Counts.of_rows(P, y.astype(np.uint8), None)
-    growth = best_first.Growth(counts, smoothing=np.full(3, 1 / 3), monotony="tree")
+    growth = Growth(counts, smoothing=np.full(3, 1 / 3), monotonicity="tree")
     monkeypatch.setattr(growth, "attempt", lambda *_: None)
-    assert best_first.regrow(tree, growth).n_splits == 0
+    assert regrow(tree, growth).n_splits == 0

@@ -5,7 +5,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from isoroc import MatrixCalibrator, TemperatureCalibrator
-from isoroc.calibrators import matrix, temperature
+from isoroc._calibrators import matrix, temperature
 
 
 def confused(n, K, seed=0):

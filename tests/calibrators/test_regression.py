@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from isoroc.calibrators.base import Sample
-from isoroc.calibrators.regression import Regression, Terms, transform
+from isoroc._calibrators.regression import Regression, Terms, transform
+from isoroc._input import Sample
 
 ALL_TERMS = [
     Terms(K, full=full, quadratic=quadratic)
@@ -69,7 +69,7 @@ def test_the_hessian_is_summed_in_chunks(monkeypatch):
     regression = problem(ALL_TERMS[0])
     _, log_q = regression.loss(np.zeros(len(ALL_TERMS[0])), PENALTY)
     whole = regression.hessian(PENALTY, log_q)
-    monkeypatch.setattr("isoroc.calibrators.regression.CHUNK", 7)
+    monkeypatch.setattr("isoroc._calibrators.regression.CHUNK", 7)
     np.testing.assert_allclose(regression.hessian(PENALTY, log_q), whole)
 
 

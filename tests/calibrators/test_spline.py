@@ -5,8 +5,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
 
 from isoroc import SplineCalibrator, TemperatureCalibrator
-from isoroc.calibrators import spline
-from isoroc.calibrators.base import Sample
+from isoroc._calibrators import spline
+from isoroc._input import Sample
 from strategies import labelled_forecasts
 
 

@@ -7,7 +7,7 @@ from scipy.special import expit, log_softmax, softmax
 from sklearn.metrics import log_loss
 
 from isoroc import IdentityCalibrator, TemperatureCalibrator
-from isoroc.calibrators import temperature
+from isoroc._calibrators import temperature
 from strategies import labelled_forecasts
 
 PLAIN = {"floor": 1e-300, "pseudocount": 0}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from cli_tables import make_forecasts
-from isoroc.cli import main
+from isoroc._cli import main
 
 
 class Ran(NamedTuple):

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import isoroc as package
-from isoroc.cli import app, main
-from isoroc.cli.streams import forget_output, mark_standard
-from isoroc.cli.terminal import progress_bar, say_table
-from isoroc.cli.texts import COMMANDS
+from isoroc._cli import app, main
+from isoroc._cli.io.streams import forget_output, mark_standard
+from isoroc._cli.terminal import progress_bar, say_table
+from isoroc._cli.texts import COMMANDS
 
 
 def test_version_and_help(isoroc):
@@ -76,7 +76,7 @@ def test_exit_codes(isoroc, monkeypatch, error, code, message):
     def fail():
         raise error
 
-    monkeypatch.setattr("isoroc.cli.demo.demo", fail)
+    monkeypatch.setattr("isoroc._cli.commands.demo.demo", fail)
     ran = isoroc("demo")
     assert ran.code == code
     assert message in ran.err
@@ -86,7 +86,7 @@ def test_the_reader_has_gone(isoroc, monkeypatch):
     def fail():
         raise BrokenPipeError
 
-    monkeypatch.setattr("isoroc.cli.demo.demo", fail)
+    monkeypatch.setattr("isoroc._cli.commands.demo.demo", fail)
     forgotten = []
     monkeypatch.setattr(app, "forget_output", lambda: forgotten.append(True))
     assert isoroc("demo").code == 141
@@ -98,14 +98,14 @@ def test_warnings_are_one_line(isoroc, monkeypatch):
         warnings.simplefilter("always")
         warnings.warn("mind the gap", stacklevel=1)
 
-    monkeypatch.setattr("isoroc.cli.demo.demo", warn)
+    monkeypatch.setattr("isoroc._cli.commands.demo.demo", warn)
     ran = isoroc("demo")
     assert (ran.code, ran.err) == (0, "isoroc: warning: mind the gap\n")
 
 
 def test_a_missing_extra_is_named_with_its_mend(monkeypatch, capsys):
     monkeypatch.setattr(
-        "isoroc.cli.find_spec",
+        "isoroc._cli.find_spec",
         lambda name: None if name == "polars" else importlib.util.find_spec(name),
     )
     assert main(["fit"]) == 2
@@ -114,7 +114,7 @@ def test_a_missing_extra_is_named_with_its_mend(monkeypatch, capsys):
 
 
 def test_what_a_command_cannot_import_is_named(isoroc, monkeypatch):
-    monkeypatch.setitem(sys.modules, "isoroc.cli.export", None)
+    monkeypatch.setitem(sys.modules, "isoroc._cli.commands.export", None)
     ran = isoroc("export", "m.json", "--sql", "duckdb")
     assert (ran.code, "halted" in ran.err, ran.err.count("\n")) == (2, True, 1)
 

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoroc.cli.columns import arrange, find_forecasts, find_label
-from isoroc.cli.errors import CommandError
+from isoroc._cli.errors import CommandError
+from isoroc._cli.io.columns import arrange, find_forecasts, find_label
 
 NAMES = st.lists(
     st.text("abcdefgh_ABC123", min_size=1, max_size=6), min_size=2, max_size=6, unique_by=str.lower

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import isoroc as package
-from isoroc.cli.models import DEFAULT, calibrator_classes, parse_value
+from isoroc._cli.models import DEFAULT, calibrator_classes, parse_value
 
 COLUMNS = ["p_bird", "p_cat", "p_dog"]
 
@@ -31,7 +31,9 @@ def test_inspect_shows_bins_path_certificate_and_provenance(isoroc):
 
 def test_inspect_of_a_model_without_bins_or_guarantee(folder, table, isoroc):
     P, y = table.select(COLUMNS).to_numpy(), table["y"].to_numpy()
-    package.IRPCalibrator(monotony=None, max_bins=2, prior=[0.2, 0.3, 0.5]).fit(P, y).save("m.json")
+    package.IRPCalibrator(monotonicity=None, max_bins=2, prior=[0.2, 0.3, 0.5]).fit(P, y).save(
+        "m.json"
+    )
     assert "ROC monotone" not in isoroc("inspect", "m.json").text
     assert "certificate" not in json.loads(isoroc("inspect", "m.json", "--json").out)
     package.TemperatureCalibrator().fit(P, y).save("t.json")
@@ -129,7 +131,7 @@ def test_values_from_words():
 
 def test_demo_leaves_nothing_and_stops_at_the_first_error(isoroc, monkeypatch):
     seen = []
-    monkeypatch.setattr("isoroc.cli.demo.run", lambda words: seen.append(words) or 2)
+    monkeypatch.setattr("isoroc._cli.commands.demo.run", lambda words: seen.append(words) or 2)
     assert isoroc("demo").code == 2
     assert [words[0] for words in seen] == ["fit"]
     assert list(Path().iterdir()) == []

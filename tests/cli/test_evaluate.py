@@ -9,11 +9,11 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 import isoroc as package
 from cli_tables import make_forecasts
-from isoroc.cli.conditions import Condition
-from isoroc.cli.errors import CommandError
-from isoroc.cli.evaluate import verdict
-from isoroc.cli.judging import Figure, judge
-from isoroc.cli.reading import Outcomes
+from isoroc._cli.commands.evaluate import verdict
+from isoroc._cli.conditions import Condition
+from isoroc._cli.errors import CommandError
+from isoroc._cli.io.reading import Outcomes
+from isoroc._cli.judging import Figure, judge
 
 COLUMNS = ["p_bird", "p_cat", "p_dog"]
 

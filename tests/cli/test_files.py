@@ -7,15 +7,15 @@ import polars as pl
 import pytest
 
 from cli_tables import listing
-from isoroc.cli.errors import CommandError
-from isoroc.cli.files import (
+from isoroc._cli.errors import CommandError
+from isoroc._cli.io.files import (
     Source,
     naming,
     open_source,
     output_path,
     write_frame,
 )
-from isoroc.cli.formats import Format, target_format
+from isoroc._cli.io.formats import Format, target_format
 
 pytestmark = pytest.mark.usefixtures("folder")
 

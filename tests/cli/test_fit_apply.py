@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import isoroc as package
 from cli_tables import READERS, listing, make_forecasts
 from isoroc import IRPCalibrator
-from isoroc.cli import main
-from isoroc.cli.apply import Calibrate
-from isoroc.cli.files import ROW
-from isoroc.cli.reading import check_batch
+from isoroc._cli import main
+from isoroc._cli.commands.apply import Calibrate
+from isoroc._cli.io.files import ROW
+from isoroc._cli.io.reading import check_batch
 from strategies import labelled_forecasts
 
 
@@ -140,7 +140,7 @@ def test_text_becomes_typed_where_the_output_has_types(isoroc):
 
 
 def test_many_files_many_batches_one_order(isoroc, monkeypatch):
-    monkeypatch.setattr("isoroc.cli.reading.BATCH", 64)
+    monkeypatch.setattr("isoroc._cli.io.reading.BATCH", 64)
     table = make_forecasts(1000)
     Path("days").mkdir()
     for k, start in enumerate(range(0, 1000, 300)):
@@ -158,7 +158,7 @@ def test_a_sample_is_a_random_share_and_always_the_same(isoroc, monkeypatch):
     make_forecasts(2000).write_csv("x.csv")
     found = []
     for batch in (1 << 17, 37):
-        monkeypatch.setattr("isoroc.cli.reading.BATCH", batch)
+        monkeypatch.setattr("isoroc._cli.io.reading.BATCH", batch)
         ran = isoroc("fit", "x.csv", "--sample", "0.25", "-c", "irp", "-o", "m.json")
         assert ran.code == 0, ran.err
         found.append(json.loads(Path("m.json").read_text())["model"])
@@ -382,7 +382,7 @@ def test_categories_are_text(isoroc):
 
 
 def test_weights_may_be_zero_for_a_while(isoroc, monkeypatch):
-    monkeypatch.setattr("isoroc.cli.reading.BATCH", 2)
+    monkeypatch.setattr("isoroc._cli.io.reading.BATCH", 2)
     table = pl.DataFrame({"score": [0.1, 0.3, 0.2, 0.9], "y": [0, 1, 0, 1], "w": [0, 0, 1, 1]})
     table.write_csv("x.csv")
     assert isoroc("fit", "x.csv", "-w", "w", "-o", "m.json", "-c", "irp").code == 0

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from cli_tables import listing
-from isoroc.cli import app
+from isoroc._cli import app
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.project

@@ -27,10 +27,10 @@ def test_fit_evaluate_apply_export():
     fitted = run("fit", "march.csv", "--label", "y", "-c", "irp", "-o", "model.json")
     assert (fitted.returncode, fitted.stdout) == (0, b"")
     assert b"\x1b" not in fitted.stderr  # no progress bar where nobody looks
-    judged = run("evaluate", "april.parquet", "-m", "model.json", "--resamples", "0",
+    sample = run("evaluate", "april.parquet", "-m", "model.json", "--resamples", "0",
                  "--fail-if", "log_loss>0.1")  # fmt: skip
-    assert judged.returncode == 1
-    assert b"check failed: log_loss>0.1" in judged.stderr
+    assert sample.returncode == 1
+    assert b"check failed: log_loss>0.1" in sample.stderr
     data = Path("april.parquet").read_bytes()
     applied = run("apply", "model.json", "-", "-o", "-", "--output-format", "csv", input=data)
     assert applied.stdout.startswith(b"id,p_bird")
@@ -79,7 +79,7 @@ def test_a_reader_that_leaves_early_is_no_error(isoroc):
 
 def test_asking_for_help_loads_nothing_heavy():
     code = (
-        "import sys; from isoroc.cli import main; main(['--help']); main(['--version']); "
+        "import sys; from isoroc._cli import main; main(['--help']); main(['--version']); "
         "print(*sys.modules)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

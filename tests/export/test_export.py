@@ -3,7 +3,7 @@ import sys
 import pytest
 
 import isoroc.export
-from isoroc.export.writer import map_of
+from isoroc.export._writer import map_of
 
 
 def test_names():

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 from isoroc import IRPCalibrator
-from isoroc.export import sql as room
+from isoroc.export import _sql as room
 from isoroc.export import to_sql
-from isoroc.export.expressions import decimal, fraction
+from isoroc.export._expressions import decimal, fraction
 from zoo import CASES, EXACT, KINDS, fitted, fitted_calibrators, forecasts, on_thresholds
 
 ODD = ["p a", 'p"b', "p'c", "select", "p;d", "\u00e4", "p-g", "1", "p%s"]

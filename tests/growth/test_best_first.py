@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoroc import monotony
-from isoroc.counts import Counts
-from isoroc.growth.best_first import Growth, Split, grow, regrow
-from isoroc.growth.grid import Grid
-from isoroc.growth.sweep import Sweep
-from isoroc.simplex import lattice, regions
+from isoroc import _monotonicity as monotonicity
+from isoroc._counts import Counts
+from isoroc._growth.grid import Grid
+from isoroc._growth.growth import Growth, Split, grow, regrow
+from isoroc._growth.sweep import Sweep
+from isoroc._simplex import lattice, regions
 from strategies import isotonic_oracle, labelled_forecasts
 
 OPTIONS = st.fixed_dictionaries(
     {
-        "monotony": st.sampled_from(["tree", "global", None]),
+        "monotonicity": st.sampled_from(["tree", "global", None]),
         "min_bin_weight": st.sampled_from([0.0, 2.0, 5.0]),
         "min_lift": st.sampled_from([0.0, 1.0]),
     }
@@ -25,7 +25,7 @@ OPTIONS = st.fixed_dictionaries(
 
 
 def start(sample, pseudocount=1.0, **options):
-    counts = Counts.from_arrays(*sample)
+    counts = Counts.from_arrays(*sample.arrays)
     K = counts.class_weights.shape[1]
     return Growth(counts, smoothing=np.full(K, pseudocount / K), **options)
 
@@ -63,11 +63,11 @@ def test_every_tree_is_what_it_says(sample, options, how, pseudocount):
     values = tree.values(pseudocount)[tree.bins]
     everywhere = values[tree.bin_of(np.vstack([lattice(K, 3), np.eye(K)]))]
     np.testing.assert_allclose(everywhere.sum(axis=1), 1)
-    # ROC monotony of raw means and smoothed values, by the checker that knows no growth.
-    if options["monotony"] is not None:
+    # ROC monotonicity of raw means and smoothed values, by the checker that knows no growth.
+    if options["monotonicity"] is not None:
         for checked in (values, tree.values()[tree.bins]):
-            points = P if options["monotony"] == "global" else None
-            certificate = monotony.certify(tree, checked, points)
+            points = P if options["monotonicity"] == "global" else None
+            certificate = monotonicity.certify(tree, checked, points)
             assert certificate.verify(tree, checked, P)
             assert (certificate.slack >= -1e-12).all()
 
@@ -78,7 +78,7 @@ def test_two_classes_give_the_partition_of_isotonic_regression(sample, scope):
     # A grid of 2**-k keeps both columns exact, so that ties are ties in both.
     scores = np.round(P[:, 1] * 64) / 64
     P = np.column_stack([1 - scores, scores])
-    tree = grow(start((P, codes, weights), 0.0, monotony=scope), sweep())
+    tree = grow(start((P, codes, weights), 0.0, monotonicity=scope), sweep())
     expected = np.array(isotonic_oracle(scores, codes, weights), dtype=float)
     np.testing.assert_allclose(tree.values()[tree.bins[tree.bin_of(P)], 1], expected, atol=1e-12)
     assert len(tree.bins) == len(np.unique(np.round(expected, 12)))
@@ -90,7 +90,7 @@ def test_weight_two_is_the_row_twice(sample, data):
     repeats = np.array(data.draw(st.lists(st.integers(1, 3), min_size=len(P), max_size=len(P))))
     weighted = (P, codes, repeats.astype(float))
     repeated = (np.repeat(P, repeats, axis=0), np.repeat(codes, repeats), None)
-    one, two = (grow(start(s, monotony="tree"), sweep()) for s in (weighted, repeated))
+    one, two = (grow(start(s, monotonicity="tree"), sweep()) for s in (weighted, repeated))
     np.testing.assert_array_equal(one.thresholds, two.thresholds)
     np.testing.assert_array_equal(one.class_weights, two.class_weights)
 
@@ -101,13 +101,13 @@ def test_same_seed_same_tree_and_row_order_does_not_matter(sample, random):
     order = list(range(len(P)))
     random.shuffle(order)
     shuffled = (P[order], codes[order], None if weights is None else weights[order])
-    one, two = (grow(start(s, monotony="tree"), sweep(7)) for s in (sample, shuffled))
+    one, two = (grow(start(s, monotonicity="tree"), sweep(7)) for s in (sample, shuffled))
     np.testing.assert_array_equal(one.thresholds, two.thresholds)
 
 
 @given(labelled_forecasts(), st.sampled_from(["tree", "global"]))
 def test_searches_find_what_the_final_check_allows(sample, scope):
-    growth = start(sample, monotony=scope)
+    growth = start(sample, monotonicity=scope)
     for search in (sweep(), Grid(growth.n_classes, 4)):
         split = search(growth, 0)
         if split is not None:
@@ -137,7 +137,7 @@ def test_the_line_search_is_exact_along_an_axis(scope, seed):
     rng = np.random.default_rng(seed)
     P = rng.dirichlet(np.ones(3), 80)
     codes = np.array([rng.choice(3, p=p) for p in P]).astype(np.uint8)
-    growth = start((P, codes, None), monotony=scope)
+    growth = start((P, codes, None), monotonicity=scope)
     first = sweep()(growth, 0)
     assert growth.attempt(0, first.gamma) is not None
     for node in list(growth.members):
@@ -164,7 +164,7 @@ def test_the_grid_takes_the_best_lattice_point(scope):
     rng = np.random.default_rng(3)
     P = rng.dirichlet(np.ones(3), 60)
     codes = np.array([rng.choice(3, p=p) for p in P]).astype(np.uint8)
-    growth = start((P, codes, None), monotony=scope)
+    growth = start((P, codes, None), monotonicity=scope)
     search = Grid(3, 12)
     for _ in range(2):
         for node in list(growth.members):
@@ -183,7 +183,7 @@ def test_near_ties_do_not_trap_growth():
     P = np.tile([1 / 3, 1 / 3, 1 / 3], (200, 1)) + rng.normal(size=(200, 3)) * 1e-13
     P /= P.sum(axis=1, keepdims=True)
     codes = rng.integers(0, 3, 200).astype(np.uint8)
-    growth = start((P, codes, None), monotony="tree")
+    growth = start((P, codes, None), monotonicity="tree")
     tree = grow(growth, sweep())
     for b, node in enumerate(tree.bins):
         found = np.bincount(codes[tree.bin_of(P) == b], minlength=3)
@@ -195,7 +195,7 @@ def test_points_next_to_a_vertex_are_told_apart():
     tiny = np.array([1e-20, 1e-25] * 100)
     P = np.column_stack([np.ones(200), tiny, tiny[::-1]])
     codes = np.where(P[:, 1] > P[:, 2], 1, 2).astype(np.uint8)
-    tree = grow(start((P, codes, None), monotony="tree"), sweep())
+    tree = grow(start((P, codes, None), monotonicity="tree"), sweep())
     assert len(tree.bins) == 2
     assert (tree.values()[tree.bins][tree.bin_of(P)].argmax(axis=1) == codes).all()
 
@@ -205,7 +205,7 @@ def test_max_bins_is_never_exceeded():
     P = rng.dirichlet(np.ones(4), 400)
     codes = np.array([rng.choice(4, p=p) for p in P]).astype(np.uint8)
     for max_bins in range(1, 12):
-        tree = grow(start((P, codes, None), monotony="tree", max_bins=max_bins), sweep())
+        tree = grow(start((P, codes, None), monotonicity="tree", max_bins=max_bins), sweep())
         assert len(tree.bins) <= max_bins
     assert len(tree.bins) >= 10
 
@@ -215,7 +215,8 @@ def test_min_lift_leaves_pure_noise_alone():
     P = rng.dirichlet(np.ones(3), 1000)
     noise = rng.integers(0, 3, 1000).astype(np.uint8)
     free, held = (
-        grow(start((P, noise, None), monotony="tree", min_lift=lift), sweep()) for lift in (0, 8)
+        grow(start((P, noise, None), monotonicity="tree", min_lift=lift), sweep())
+        for lift in (0, 8)
     )
     assert len(held.bins) < len(free.bins)
 
@@ -231,8 +232,8 @@ def test_lift_is_the_rise_in_log_likelihood():
 
 @given(labelled_forecasts(max_rows=40), st.sampled_from(["tree", "global"]))
 def test_regrowing_on_the_same_points_changes_nothing(sample, scope):
-    tree = grow(start(sample, monotony=scope), sweep())
-    again = regrow(tree, start(sample, monotony=scope))
+    tree = grow(start(sample, monotonicity=scope), sweep())
+    again = regrow(tree, start(sample, monotonicity=scope))
     np.testing.assert_array_equal(tree.thresholds, again.thresholds)
     np.testing.assert_array_equal(tree.class_weights, again.class_weights)
 
@@ -240,11 +241,11 @@ def test_regrowing_on_the_same_points_changes_nothing(sample, scope):
 @given(labelled_forecasts(n_classes=3, max_rows=60))
 def test_regrowing_on_other_points_drops_what_they_forbid(sample):
     P, codes, weights = sample
-    tree = grow(start(sample, monotony="tree"), sweep())
+    tree = grow(start(sample, monotonicity="tree"), sweep())
     shuffled = (P, np.roll(codes, 1), weights)
-    again = regrow(tree, start(shuffled, monotony="tree"))
+    again = regrow(tree, start(shuffled, monotonicity="tree"))
     values = again.values(1.0)[again.bins]
-    assert monotony.certify(again, values).verify(again, values, P)
+    assert monotonicity.certify(again, values).verify(again, values, P)
     assert {g.tobytes() for g in again.thresholds} <= {g.tobytes() for g in tree.thresholds}
     for b, node in enumerate(again.bins):
         w = np.ones(len(P)) if weights is None else weights
@@ -257,7 +258,7 @@ def test_threads_do_not_change_the_tree():
     codes = np.array([rng.choice(3, p=p) for p in P]).astype(np.uint8)
     one, two = (
         grow(
-            start((P, codes, None), monotony="tree", min_bin_weight=20),
+            start((P, codes, None), monotonicity="tree", min_bin_weight=20),
             Sweep(4, np.random.RandomState(0), n_threads),
         )
         for n_threads in (1, 2)
@@ -277,9 +278,9 @@ def test_a_split_that_no_longer_fits_is_searched_again():
         calls.append(node)
         return search(growth, node)
 
-    tree = grow(start((P, codes, None), monotony="global"), counted)
+    tree = grow(start((P, codes, None), monotonicity="global"), counted)
     assert len(calls) > len(set(calls))
     values = tree.values(1.0)[tree.bins]
-    assert monotony.certify(tree, values, P).verify(tree, values, P)
+    assert monotonicity.certify(tree, values, P).verify(tree, values, P)
     broken = replace(tree, thresholds=tree.thresholds[:, [1, 2, 0]])
     assert regions(P, tree.thresholds[0]).tolist() != regions(P, broken.thresholds[0]).tolist()

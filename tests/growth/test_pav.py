@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoroc.counts import BinaryCounts
-from isoroc.growth.pav import grow_isotonic, pool_smoothed
+from isoroc._counts import BinaryCounts
+from isoroc._growth.pav import grow_isotonic, pool_smoothed
 from strategies import binary_data, isotonic_oracle
 
 NONE = np.zeros(2)

@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoroc.counts import BinaryCounts
-from isoroc.growth.steps import isotonic_steps, venn_abers_steps
+from isoroc._counts import BinaryCounts
+from isoroc._growth.steps import isotonic_steps, venn_abers_steps
 from strategies import binary_data, isotonic_oracle
 
 

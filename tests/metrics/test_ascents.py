@@ -5,12 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoroc.counts import Counts
-from isoroc.metrics import ascents, roc_surface, surface, volume_under_surface
-from isoroc.metrics.ascents import LineSearch, support
-from isoroc.metrics.bodies import Hull
-from isoroc.metrics.points import Cases
-from isoroc.simplex import regions
+from isoroc._counts import Counts
+from isoroc._simplex import regions
+from isoroc.metrics import roc_surface, volume_under_surface
+from isoroc.metrics._surface import ascents, surface
+from isoroc.metrics._surface.ascents import LineSearch, support
+from isoroc.metrics._surface.bodies import Hull
+from isoroc.metrics._surface.points import Cases
 from strategies import labelled_forecasts
 
 

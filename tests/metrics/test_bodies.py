@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.spatial import ConvexHull
 
-from isoroc.metrics import _surface, volume_under_surface
-from isoroc.metrics.bodies import Boxes, Hull
+from isoroc._core import surface as _surface
+from isoroc.metrics import volume_under_surface
+from isoroc.metrics._surface.bodies import Boxes, Hull
 
 POINTS = hnp.arrays(
     np.float64, st.tuples(st.integers(1, 40), st.just(3)), elements=st.integers(0, 8)
@@ -85,6 +86,6 @@ def test_the_lower_envelope_is_the_minimum():
 
 
 def test_the_kernels_of_the_checked_build_are_checked():
-    from isoroc import _kernels  # noqa: PLC0415
+    from isoroc._core import rows  # noqa: PLC0415
 
-    assert _surface.CHECKED == _kernels.CHECKED
+    assert _surface.CHECKED == rows.CHECKED

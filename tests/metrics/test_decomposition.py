@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from isoroc import IRPCalibrator
 from isoroc.metrics import bootstrap, brier_score, calibration_error, cross_entropy, decompose
-from isoroc.metrics.decomposition import _secant
+from isoroc.metrics._decomposition import _secant
 from strategies import labelled_forecasts
 from truths import distorted
 

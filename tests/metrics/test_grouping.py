@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoroc.metrics import grouping
-from isoroc.metrics.grouping import (
+from isoroc.metrics import _grouping as grouping
+from isoroc.metrics._grouping import (
     group_equal,
     group_quantile,
     group_uniform,

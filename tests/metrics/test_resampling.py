@@ -65,7 +65,7 @@ def test_weights_multiply():
 
 def test_a_row_that_was_drawn_twice_is_held_out_as_a_whole():
     # Labels that have nothing to do with the forecasts: a cross-fitted map that has seen the row
-    # it is judged by would look refined.
+    # it is sample by would look refined.
     rng = np.random.default_rng(0)
     y, p = rng.integers(0, 2, 300), rng.random(300)
     result = bootstrap(decompose, y, p, n_resamples=30, random_state=0)

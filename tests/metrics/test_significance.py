@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from isoroc.metrics import calibration_test
-from isoroc.metrics.significance import _standardise
+from isoroc.metrics._significance import _standardise
 from truths import distorted
 
 

@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
-from isoroc.metrics import auc, hull_auc, roc_surface, surface, symmetric_roc_curve
+from isoroc._simplex import regions
+from isoroc.metrics import auc, hull_auc, roc_surface, symmetric_roc_curve
 from isoroc.metrics import volume_under_surface as vus
-from isoroc.simplex import regions
+from isoroc.metrics._surface import surface
 from strategies import WEIGHTS, binary_data
 
 VOLUMES = ["hull", "boxes"]

@@ -3,11 +3,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from isoroc.paper import data
-from isoroc.paper.data import Forecasts, Rows
-from isoroc.paper.procedure import GRID_SIZES
-from isoroc.paper.reference import ReferenceBinning
-from isoroc.paper.runs import PROCEDURES, _published
+from isoroc.paper import _data as data
+from isoroc.paper._data import Forecasts, Rows
+from isoroc.paper._procedure import GRID_SIZES
+from isoroc.paper._reference import ReferenceBinning
+from isoroc.paper._runs import PROCEDURES, _published
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from isoroc.paper import cache as module
-from isoroc.paper.cache import Cache, replacing
+from isoroc.paper import _cache as module
+from isoroc.paper._cache import Cache, replacing
 
 
 def counter():

@@ -8,8 +8,11 @@ from joblib import parallel_config
 from matplotlib import pyplot as plt
 
 import isoroc.paper
-from isoroc.paper import Reproduction, command, data, figures, reproduce
-from isoroc.paper.command import main
+from isoroc.paper import Reproduction, reproduce
+from isoroc.paper import _command as command
+from isoroc.paper import _data as data
+from isoroc.paper import _figures as figures
+from isoroc.paper._command import main
 
 pytestmark = pytest.mark.usefixtures("small")
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from conftest import SHARED
-from isoroc.paper import data
-from isoroc.paper.data import CLASSIFIERS, Rows, load
+from isoroc.paper import _data as data
+from isoroc.paper._data import CLASSIFIERS, Rows, load
 
 
 def generated(n, n_classes, seed=0):

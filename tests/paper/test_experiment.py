@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from isoroc.metrics import roc_convex_hull, symmetric_roc_curve
-from isoroc.paper.cache import Cache
-from isoroc.paper.experiment import claims, experiment, split_volume
-from isoroc.paper.runs import LAM, PROCEDURES, PUBLISHED, normalise, score, volume
+from isoroc.paper._cache import Cache
+from isoroc.paper._experiment import claims, experiment, split_volume
+from isoroc.paper._runs import LAM, PROCEDURES, PUBLISHED, normalise, score, volume
 
 pytestmark = pytest.mark.usefixtures("small")
 

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
+from isoroc._simplex import regions
 from isoroc.metrics import hull_auc, symmetric_roc_curve
-from isoroc.paper import figures
-from isoroc.paper.cache import Cache
-from isoroc.paper.experiment import experiment
-from isoroc.paper.figures import ILLUSTRATION, comparison_curves, fit_synthetic, synthetic_data
-from isoroc.paper.repetition import COMPARISONS, compare, repeat
-from isoroc.paper.runs import PUBLISHED
-from isoroc.simplex import regions
+from isoroc.paper import _figures as figures
+from isoroc.paper._cache import Cache
+from isoroc.paper._experiment import experiment
+from isoroc.paper._figures import ILLUSTRATION, comparison_curves, fit_synthetic, synthetic_data
+from isoroc.paper._repetition import COMPARISONS, compare, repeat
+from isoroc.paper._runs import PUBLISHED
 
 
 @pytest.fixture(autouse=True)

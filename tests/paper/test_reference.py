@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoroc.paper import reference
-from isoroc.paper.procedure import GRID_SIZES, brier_score, cross_entropy
-from isoroc.paper.reference import ReferenceBinning, ReferenceIRP
+from isoroc.paper import _reference as reference
+from isoroc.paper._procedure import GRID_SIZES, brier_score, cross_entropy
+from isoroc.paper._reference import ReferenceBinning, ReferenceIRP
 from strategies import isotonic_oracle
 
 # Figures of the experiments: bins and regularised calibration cross entropy after each split.

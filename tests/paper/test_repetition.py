@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 
 from isoroc.metrics import cross_entropy
-from isoroc.paper.cache import Cache
-from isoroc.paper.repetition import COMPARISONS, compare, judge, paired, repeat, summary
-from isoroc.paper.runs import PROCEDURES, normalise
+from isoroc.paper._cache import Cache
+from isoroc.paper._repetition import COMPARISONS, compare, judge, paired, repeat, summary
+from isoroc.paper._runs import PROCEDURES, normalise
 
 values = st.lists(st.floats(-1, 1), min_size=3, max_size=20)
 

@@ -4,11 +4,11 @@ import re
 import numpy as np
 import pytest
 
-from isoroc.paper.cache import Cache
-from isoroc.paper.experiment import claims, experiment
-from isoroc.paper.repetition import repeat
-from isoroc.paper.results import Heading, surplus, to_json, to_markdown
-from isoroc.paper.runs import PROCEDURES
+from isoroc.paper._cache import Cache
+from isoroc.paper._experiment import claims, experiment
+from isoroc.paper._repetition import repeat
+from isoroc.paper._results import Heading, surplus, to_json, to_markdown
+from isoroc.paper._runs import PROCEDURES
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ from sklearn.metrics import log_loss
 
 from isoroc import IRPCalibrator
 from isoroc.metrics import hull_auc
-from isoroc.paper.reference import ReferenceIRP
-from isoroc.paper.runs import (
+from isoroc.paper._reference import ReferenceIRP
+from isoroc.paper._runs import (
     PROCEDURES,
     PUBLISHED,
     grid_size_of,

@@ -7,9 +7,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
 from isoroc import CalibratedClassifier, IRPCalibrator
+from isoroc._table import Table
 from isoroc.plots import ReliabilityDisplay, RocDisplay
-from isoroc.plots.display import Display, Layer, forecasts_of, is_probable
-from isoroc.table import Table
+from isoroc.plots._display import Display, Layer, forecasts_of, is_probable
 
 X, Y = make_classification(n_samples=300, n_informative=4, n_classes=3, random_state=0)
 NAMES = np.array(["a", "b", "c"])[Y]

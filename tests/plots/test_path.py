@@ -4,9 +4,9 @@ import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
 from isoroc import IRPCalibrator, RecursiveBinningCalibrator
-from isoroc.metrics.surface import volume_under_surface
+from isoroc._table import Table
+from isoroc.metrics._surface.surface import volume_under_surface
 from isoroc.plots import PathDisplay
-from isoroc.table import Table
 
 
 def values(display, panel, series):

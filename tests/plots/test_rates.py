@@ -3,15 +3,15 @@ import pytest
 from hypothesis import given
 from scipy.stats import binomtest
 
-from isoroc.metrics.crossfit import View
-from isoroc.plots.rates import consistency_band, histogram, isotonic_curve, observed_rates
+from isoroc._input import Sample
+from isoroc.plots._rates import consistency_band, histogram, isotonic_curve, observed_rates
 from strategies import binary_data, isotonic_oracle
 
 
 def as_view(scores, y, weights):
     """A view of scores squeezed into [0, 1], their order and ties kept."""
     _, rank = np.unique(scores, return_inverse=True)
-    return View(rank / (rank.max() + 1), y.astype(np.uint8), weights)
+    return Sample(rank / (rank.max() + 1), y.astype(np.uint8), weights)
 
 
 @given(binary_data())
@@ -43,7 +43,7 @@ def test_groups_share_out_the_rows(data):
 
 def test_intervals_are_wilsons():
     rng = np.random.default_rng(0)
-    view = View(np.repeat([0.2, 0.6], 30), (rng.random(60) < 0.4).astype(np.uint8), None)
+    view = Sample(np.repeat([0.2, 0.6], 30), (rng.random(60) < 0.4).astype(np.uint8), None)
     rates = observed_rates(view, n_groups=2, confidence=0.8)
     for group in range(2):
         hits = int(view.codes[30 * group : 30 * (group + 1)].sum())
@@ -58,7 +58,7 @@ def test_band_holds_calibrated_curves_as_often_as_it_says(weighted):
     for seed in range(60):
         p = np.round(rng.beta(0.7, 0.7, 300), 2)
         y = (rng.random(300) < p).astype(np.uint8)
-        view = View(p, y, rng.integers(1, 4, 300).astype(float) if weighted else None)
+        view = Sample(p, y, rng.integers(1, 4, 300).astype(float) if weighted else None)
         band = consistency_band(view, confidence=0.9, n_resamples=120, seed=seed)
         curve = isotonic_curve(view)
         rate = np.interp(band["forecast"], curve["forecast"], curve["rate"])
@@ -69,7 +69,7 @@ def test_band_holds_calibrated_curves_as_often_as_it_says(weighted):
 def test_band_shows_what_is_not_calibrated():
     rng = np.random.default_rng(0)
     p = rng.random(2000)
-    view = View(p, (rng.random(2000) < p**3).astype(np.uint8), None)
+    view = Sample(p, (rng.random(2000) < p**3).astype(np.uint8), None)
     band = consistency_band(view, confidence=0.99, n_resamples=200, seed=0)
     curve = isotonic_curve(view)
     rate = np.interp(band["forecast"], curve["forecast"], curve["rate"])
@@ -79,7 +79,7 @@ def test_band_shows_what_is_not_calibrated():
 def test_many_forecasts_are_joined_without_changing_the_band():
     rng = np.random.default_rng(0)
     p = rng.random(40_000)
-    view = View(p, np.zeros(40_000, dtype=np.uint8), None)
+    view = Sample(p, np.zeros(40_000, dtype=np.uint8), None)
     band = consistency_band(view, confidence=0.9, n_resamples=60, seed=0)
     assert band.n_rows == 200
     assert (band["low"] < band["forecast"]).mean() > 0.95

@@ -5,7 +5,7 @@ from hypothesis import given
 from isoroc import IRPCalibrator
 from isoroc.metrics import roc_convex_hull, symmetric_roc_curve
 from isoroc.plots import RocDisplay
-from isoroc.plots.roc import _sums
+from isoroc.plots._roc import _sums
 from strategies import binary_data
 
 

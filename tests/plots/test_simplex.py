@@ -7,9 +7,9 @@ from matplotlib.quiver import Quiver
 
 from isoroc import IRPCalibrator
 from isoroc.plots import SimplexDisplay
-from isoroc.plots.canvas import Tetrahedron, Triangle
-from isoroc.plots.geometry import TETRAHEDRON
-from isoroc.plots.style import COLOURS, mix
+from isoroc.plots._canvas import Tetrahedron, Triangle
+from isoroc.plots._geometry import TETRAHEDRON
+from isoroc.plots._style import COLOURS, mix
 
 
 def columns(table, prefix):
@@ -93,7 +93,7 @@ def test_weights_are_rows(classes, aside):
 
 def test_many_bins_have_few_arrows(classes, aside):
     P, y = classes(3000, 3)
-    loose = {"monotony": None, "min_lift": 0, "min_bin_weight": 5, "random_state": 0}
+    loose = {"monotonicity": None, "min_lift": 0, "min_bin_weight": 5, "random_state": 0}
     model = IRPCalibrator(**loose).fit(P, y)
     assert model.n_bins_ > 100
     display = SimplexDisplay.from_estimator(model, P, y, panels=["bins", "map"], ax=aside())

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 import isoroc.plots
 from isoroc.plots import ReliabilityDisplay
-from isoroc.plots.style import (
+from isoroc.plots._style import (
     COLOURS,
     SERIES,
     axes_for,

@@ -4,9 +4,9 @@ from matplotlib.colors import to_rgb
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from scipy.spatial import ConvexHull
 
-from isoroc.metrics.surface import roc_surface, volume_under_surface
+from isoroc.metrics._surface.surface import roc_surface, volume_under_surface
 from isoroc.plots import RocSurfaceDisplay
-from isoroc.plots.style import SERIES
+from isoroc.plots._style import SERIES
 
 
 def points(display, series, kind):

@@ -7,12 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from isoroc.export.onnx import to_onnx as to_onnx
-    from isoroc.export.sql import to_sql as to_sql
+    from isoroc.export._onnx import to_onnx as to_onnx
+    from isoroc.export._sql import to_sql as to_sql
 
 __all__ = ["to_onnx", "to_sql"]
 
-_MODULES = {"to_onnx": "isoroc.export.onnx", "to_sql": "isoroc.export.sql"}
+_MODULES = {"to_onnx": "isoroc.export._onnx", "to_sql": "isoroc.export._sql"}
 
 
 def __getattr__(name: str) -> Any:

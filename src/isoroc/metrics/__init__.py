@@ -1,15 +1,15 @@
 """Measures of forecasts: ``metric(y_true, y_prob, *, sample_weight=None, labels=None)``."""
 
-from isoroc.metrics.calibration import calibration_error
-from isoroc.metrics.decomposition import Decomposition, decompose
-from isoroc.metrics.resampling import BootstrapResult, bootstrap
-from isoroc.metrics.roc import RocCurve, auc, hull_auc, roc_convex_hull, symmetric_roc_curve
-from isoroc.metrics.scorers import ProbabilityScorer, scorers
-from isoroc.metrics.scores import brier_score, cross_entropy
-from isoroc.metrics.separability import Separability, pairwise_separability
-from isoroc.metrics.significance import CalibrationTest, calibration_test
-from isoroc.metrics.smooth import smooth_calibration_error
-from isoroc.metrics.surface import RocSurface, Volume, roc_surface, volume_under_surface
+from isoroc.metrics._calibration import calibration_error
+from isoroc.metrics._decomposition import Decomposition, decompose
+from isoroc.metrics._resampling import BootstrapResult, bootstrap
+from isoroc.metrics._roc import RocCurve, auc, hull_auc, roc_convex_hull, symmetric_roc_curve
+from isoroc.metrics._scorers import ProbabilityScorer, scorers
+from isoroc.metrics._scores import brier_score, cross_entropy
+from isoroc.metrics._separability import Separability, pairwise_separability
+from isoroc.metrics._significance import CalibrationTest, calibration_test
+from isoroc.metrics._smooth import smooth_calibration_error
+from isoroc.metrics._surface.surface import RocSurface, Volume, roc_surface, volume_under_surface
 
 __all__ = [
     "BootstrapResult",

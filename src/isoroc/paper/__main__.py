@@ -1,5 +1,5 @@
 """``python -m isoroc.paper``."""
 
-from isoroc.paper.command import main
+from isoroc.paper._command import main
 
 main()

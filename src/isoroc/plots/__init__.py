@@ -11,11 +11,11 @@ except ImportError as error:
         "isoroc.plots needs matplotlib and mpltern: pip install 'isoroc[plots]'"
     ) from error
 
-from isoroc.plots.path import PathDisplay
-from isoroc.plots.reliability import ReliabilityDisplay
-from isoroc.plots.roc import RocDisplay
-from isoroc.plots.simplex import SimplexDisplay
-from isoroc.plots.surface import RocSurfaceDisplay
+from isoroc.plots._path import PathDisplay
+from isoroc.plots._reliability import ReliabilityDisplay
+from isoroc.plots._roc import RocDisplay
+from isoroc.plots._simplex import SimplexDisplay
+from isoroc.plots._surface import RocSurfaceDisplay
 
 __all__ = [
     "PathDisplay",

@@ -1,0 +1,38 @@
+from . import export, metrics, paper, plots
+from ._calibrators.auto import AutoCalibrator
+from ._calibrators.bagging import BaggedIRPCalibrator
+from ._calibrators.binning import HistogramCalibrator, RecursiveBinningCalibrator
+from ._calibrators.identity import IdentityCalibrator
+from ._calibrators.irp import IRPCalibrator
+from ._calibrators.isotonic import IsotonicCalibrator
+from ._calibrators.load import load
+from ._calibrators.matrix import MatrixCalibrator
+from ._calibrators.spline import SplineCalibrator
+from ._calibrators.temperature import TemperatureCalibrator
+from ._calibrators.venn_abers import VennAbersCalibrator
+from ._classifier import CalibratedClassifier
+from ._input import InputError
+from ._persistence import ModelFileError
+
+__all__ = [
+    "AutoCalibrator",
+    "BaggedIRPCalibrator",
+    "CalibratedClassifier",
+    "HistogramCalibrator",
+    "IRPCalibrator",
+    "IdentityCalibrator",
+    "InputError",
+    "IsotonicCalibrator",
+    "MatrixCalibrator",
+    "ModelFileError",
+    "RecursiveBinningCalibrator",
+    "SplineCalibrator",
+    "TemperatureCalibrator",
+    "VennAbersCalibrator",
+    "export",
+    "load",
+    "metrics",
+    "paper",
+    "plots",
+]
+__version__: str

@@ -1,0 +1,1 @@
+"""Calibrators: scikit-learn estimators that map forecasts to calibrated forecasts."""

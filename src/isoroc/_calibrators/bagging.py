@@ -1,0 +1,206 @@
+"""BaggedIRPCalibrator: the mean of trees grown on resampled rows."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.utils import check_random_state
+
+from isoroc._calibrators.base import Calibrator
+from isoroc._calibrators.irp import FULL, IRPCalibrator
+from isoroc._core.rows import locate
+from isoroc._growth import grow_tree
+from isoroc._input import Sample, check_number
+from isoroc._simplex import Floats, Ints, binary_scores
+from isoroc._top import TopReduction
+from isoroc._tree import BinTree
+
+#: What trees take turns with where top="auto": all classes jointly, which costs more the more
+#: there are, and the largest probabilities.
+TURNS_SOME = (1, None)
+TURNS_MANY = (1, 2, 3)
+SOME = 12
+
+
+class BaggedIRPCalibrator(Calibrator):
+    """The mean of isotonic recursive partitions of resampled rows.
+
+    A tree's forecasts jump at the borders of its bins, and the borders move with the rows. The mean
+    over trees that are grown on bootstrap samples is smoother and nearer the truth, and their
+    spread shows how far a calibrated forecast depends on the rows that happened to be seen. It has
+    no bins and no certificate: the mean of maps that each keep the ROC surface need not.
+
+    Parameters
+    ----------
+    calibrator : IRPCalibrator, default=None
+        How trees are grown, ``IRPCalibrator()`` by default; its `random_state`, `n_jobs` and
+        `verbose` are not used. With ``top="auto"`` trees of more than 4 classes take turns: the
+        largest probability, and all classes; of more than 12 classes the 1, 2 and 3 largest.
+    n_trees : int, default=10
+        Number of trees.
+    max_samples : int, default=100000
+        Draws for each tree, with replacement; of fewer rows, as many as there are.
+    random_state : int, RandomState or None, default=None
+        Draws the rows, and what the growth of a tree draws.
+    n_jobs : int, default=None
+        Trees to grow at a time.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The labels, in the order of the columns.
+    n_features_in_ : int
+        Columns of the forecasts; 1 for scores.
+    trees_ : list of BinTree
+        The partitions; tree t takes turn ``t % len(reductions_)``.
+    reductions_ : list of TopReduction or None
+        What the trees of each turn see: ranks and the rest, or all classes,
+    priors_ : list of ndarray
+        and the prior of their bins.
+    pseudocount_ : float
+        Weight of the prior in every bin.
+    oob_forecasts_ : ndarray of shape (n, K)
+        For each row of the calibration set that has weight, the mean of the trees that have not
+        seen it, or of all where every tree has. They tell what forecasts of new rows are worth.
+        A model file does not keep them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc import BaggedIRPCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> P = rng.dirichlet([0.5, 0.5, 0.5], size=2000)
+    >>> y = [rng.choice(["a", "b", "c"], p=0.6 * p + 0.4 / 3) for p in P]
+    >>> cal = BaggedIRPCalibrator(random_state=0).fit(P, y)
+    >>> cal.predict_proba([[0.9, 0.05, 0.05]]).round(2)       # the truth: 0.67, 0.16, 0.16
+    array([[0.68, 0.17, 0.14]])
+    >>> cal.predict_std([[0.9, 0.05, 0.05]]).round(2)
+    array([[0.05, 0.07, 0.03]])
+    """
+
+    _fitted = ("trees_", "reductions_", "priors_", "pseudocount_")
+
+    def __init__(
+        self,
+        calibrator: IRPCalibrator | None = None,
+        *,
+        n_trees: int = 10,
+        max_samples: int = 100_000,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.calibrator = calibrator
+        self.n_trees = n_trees
+        self.max_samples = max_samples
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _fit(self, sample: Sample) -> None:
+        check_number("n_trees", self.n_trees, numbers.Integral, minimum=1)
+        check_number("max_samples", self.max_samples, numbers.Integral, minimum=2)
+        irp = IRPCalibrator() if self.calibrator is None else self.calibrator
+        if not isinstance(irp, IRPCalibrator):
+            raise TypeError(f"calibrator: expected an IRPCalibrator, got {irp!r}.")
+        check_number("pseudocount", irp.pseudocount, numbers.Real, minimum=0)
+        irp.check_parameters(sample.n_classes)
+        turns = _turns(irp.top, sample.n_classes)[: self.n_trees]
+        reductions = [None if top is None else TopReduction.fit(top, sample) for top in turns]
+        reduced = [sample if r is None else r.reduce_sample(sample) for r in reductions]
+        priors = [irp.resolve_prior(turn.class_weights()) for turn in reduced]
+        n = len(sample.codes)
+        size = min(n, self.max_samples)
+        random_state = check_random_state(self.random_state)
+        seeds = random_state.randint(2**31 - 1, size=self.n_trees)
+        self.trees_: list[BinTree] = Parallel(n_jobs=self.n_jobs)(
+            delayed(_grow)(irp, reduced[t % len(turns)], priors[t % len(turns)], size, seed)
+            for t, seed in enumerate(seeds)
+        )
+        self.reductions_ = reductions
+        self.priors_ = priors
+        self.pseudocount_ = float(irp.pseudocount)
+        self.oob_forecasts_ = self._out_of_bag(sample, size, seeds)
+
+    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:  # noqa: ARG002
+        self._fit(sample)
+        return self.oob_forecasts_
+
+    def _of_each_tree(self, forecasts: Floats) -> Iterator[Floats]:
+        """Calibrated forecasts of one tree after the other, shape (n, K)."""
+        points = [forecasts if r is None else r.reduce(forecasts) for r in self.reductions_]
+        for t, tree in enumerate(self.trees_):
+            turn = t % len(points)
+            Q = np.take(self._bin_values(t), tree.bin_of(points[turn]), axis=0)
+            reduction = self.reductions_[turn]
+            yield Q if reduction is None else reduction.expand(Q, forecasts)
+
+    def _bin_values(self, t: int) -> Floats:
+        """Values of the bins of tree t."""
+        tree, prior = self.trees_[t], self.priors_[t % len(self.priors_)]
+        return tree.values(self.pseudocount_, prior)[tree.bins]
+
+    def _steps(self) -> tuple[Floats, Floats]:
+        """For two classes the mean of all trees as one step function: cuts, and values (m, 2)."""
+        cuts = np.unique(np.concatenate([tree.cuts for tree in self.trees_]))
+        ends = np.append(cuts, np.inf)  # the largest score of each step
+        return cuts, np.asarray(sum(self._of_each_tree(ends)) / len(self.trees_))
+
+    def _calibrate(self, forecasts: Floats) -> Floats:
+        if forecasts.ndim == 1 or forecasts.shape[1] == 2:
+            cuts, values = self._steps()
+            return np.take(values, locate(cuts, binary_scores(forecasts)), axis=0)
+        total: Any = 0.0
+        for turn, reduction in enumerate(self.reductions_):
+            points = forecasts if reduction is None else reduction.reduce(forecasts)
+            Q: Any = 0.0
+            for t in range(turn, len(self.trees_), len(self.reductions_)):
+                Q += np.take(self._bin_values(t), self.trees_[t].bin_of(points), axis=0)
+            # Forecasts of all classes depend linearly on those of the ranks: once is enough.
+            total += Q if reduction is None else reduction.expand(Q, forecasts)
+        return np.asarray(total / len(self.trees_))
+
+    def predict_std(self, P: Any) -> Floats:
+        """Standard deviation over the trees of each calibrated probability, shape (n, K)."""
+        return np.asarray(np.std(list(self._of_each_tree(self._check_new(P))), axis=0))
+
+    def _out_of_bag(self, sample: Sample, size: int, seeds: Ints) -> Floats:
+        n = len(sample.codes)
+        total = np.zeros((n, sample.n_classes))
+        unseen_total = np.zeros_like(total)
+        times = np.zeros((n, 1))
+        for Q, seed in zip(self._of_each_tree(sample.forecasts), seeds, strict=True):
+            unseen = (_draw(n, size, seed) == 0)[:, None]
+            total += Q
+            unseen_total += unseen * Q
+            times += unseen
+        mean = total / len(seeds)
+        return np.where(times > 0, unseen_total / np.maximum(times, 1), mean)
+
+
+def _turns(top: Any, n_classes: int) -> tuple[int | None, ...]:
+    if top != "auto":
+        return (top,)
+    if n_classes <= FULL:
+        return (None,)
+    return TURNS_SOME if n_classes <= SOME else TURNS_MANY
+
+
+def _draw(n: int, size: int, seed: int) -> Ints:
+    """How often each row is in a bootstrap sample."""
+    rows = np.random.default_rng(seed).integers(n, size=size)
+    return np.bincount(rows, minlength=n)
+
+
+def _grow(irp: IRPCalibrator, sample: Sample, prior: Floats, size: int, seed: int) -> BinTree:
+    times = _draw(len(sample.codes), size, seed)
+    drawn = sample.take(np.flatnonzero(times))
+    weights = times[times > 0].astype(np.float64)
+    if drawn.weights is not None:
+        weights *= drawn.weights
+    drawn = replace(drawn, weights=weights)
+    random_state = np.random.RandomState(seed)
+    return grow_tree(drawn, irp.growth_options(prior, random_state, lambda _: None))

@@ -1,0 +1,42 @@
+"""Calibrators as documents for the model file."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from isoroc._persistence import encode
+
+#: What every fitted calibrator remembers besides its `_fitted` attributes.
+COMMON = ("classes_", "n_features_in_", "feature_names_in_")
+#: So that no file can make loading slow.
+MAX_CLASSES = 10_000
+
+
+def to_document(calibrator: Any, place: str, *, fitted: bool = True) -> dict[str, Any]:
+    """The schema's ``calibrator`` for a calibrator and those inside it, with what they learned."""
+    kind = type(calibrator)
+    if not kind.__module__.startswith("isoroc._calibrators."):
+        raise TypeError(
+            f"{place}: {kind.__name__} does not go into a model file; calibrators of isoroc, "
+            "numbers, strings and arrays do. Use skops or pickle for others."
+        )
+    if len(getattr(calibrator, "classes_", ())) > MAX_CLASSES:
+        raise ValueError(f"{place}: a model file has room for {MAX_CLASSES} classes at most.")
+    state = {}
+    if fitted:
+        for name in (*COMMON, *calibrator._fitted):  # noqa: SLF001
+            if hasattr(calibrator, name):
+                value = getattr(calibrator, name)
+                state[name] = encode(value, f"{place}.state.{name}", to_document)
+    # A calibrator among the parameters is a pattern to copy: what it may have learned stays out.
+    parameters = {
+        name: encode(value, f"{place}.parameters.{name}", partial(to_document, fitted=False))
+        for name, value in calibrator.get_params(deep=False).items()
+    }
+    return {
+        "type": "calibrator",
+        "kind": kind.__name__,
+        "parameters": parameters,
+        "state": state,
+    }

@@ -1,0 +1,134 @@
+"""MatrixCalibrator: structured matrix scaling of log forecasts."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Literal
+
+import numpy as np
+
+from isoroc._calibrators.regression import Regression, Terms, transform
+from isoroc._calibrators.scores import exponentials, log_softmax
+from isoroc._calibrators.temperature import TemperedCalibrator, part_of
+from isoroc._input import Sample, check_number, check_option
+from isoroc._simplex import Floats
+
+#: structure="auto" is "vector" for more classes than this: a matrix for 100 has 10,000 entries.
+MATRIX_CLASSES = 100
+#: Up to this many terms the Hessian is formed and penalties are learned.
+NEWTON_TERMS = 400
+
+
+class MatrixCalibrator(TemperedCalibrator):
+    """Structured matrix scaling: softmax regression on the logarithms of the forecasts.
+
+    Forecasts first go through temperature scaling, as in `TemperatureCalibrator`. Their logarithms
+    z are then corrected for each class:
+
+        ``q = softmax(A z + a z**2 + b)``,
+
+    with a matrix A, vectors a and b, and z**2 entry by entry. Entries of A off the diagonal let a
+    forecast of one class speak for another. Ridge penalties draw all of it to A = 1, a = 0, b = 0,
+    that is to temperature scaling. Each of the four kinds of terms, b, the diagonal, a and the rest
+    of A, has a penalty of its own. For two classes and a = 0 this is beta calibration, of the
+    tempered forecasts.
+
+    Parameters
+    ----------
+    structure : {"auto", "matrix", "vector"}, default="auto"
+        Whether A is a full matrix or a diagonal; "auto" is a matrix up to 100 classes.
+    quadratic : bool, default=True
+        Whether there is a term a.
+    penalty : float or "auto", default="auto"
+        Strength of the penalties as a multiple of those of Berta et al.: precisions 2 K of b, a and
+        the diagonal, 2 K (K - 1) off it, when a row has weight 1. "auto" starts from these and
+        learns the strength of each kind of term by maximal evidence, where there are at most 400
+        terms: up to 19 classes for a matrix.
+    floor : float or "auto", default="auto"
+        As in `TemperatureCalibrator`.
+    pseudocount : float, default=1.0
+        As in `TemperatureCalibrator`; it acts before the correction.
+
+    Attributes
+    ----------
+    classes_, n_features_in_, log_odds_, floor_, temperature_, smoothing_
+        As in `TemperatureCalibrator`.
+    coef_ : ndarray of shape (K, K) or (K,)
+        A, or its diagonal.
+    quadratic_, intercept_ : ndarray of shape (K,)
+        a and b.
+    penalty_ : ndarray of shape (4,)
+        Multiples that were used: of b, the diagonal, a, and the entries off the diagonal.
+
+    References
+    ----------
+    Berta, Holzmüller, Jordan and Bach, Structured matrix scaling for multi-class calibration,
+    AISTATS 2026. Kull, Silva Filho and Flach, Beta calibration, AISTATS 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc import MatrixCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.dirichlet([1.0, 1.0, 1.0], size=2000)
+    >>> y = [rng.choice(3, p=p) for p in truth]
+    >>> P = truth @ [[0.8, 0.2, 0], [0, 1, 0], [0, 0, 1]]     # some of class 0 is taken for 1
+    >>> cal = MatrixCalibrator().fit(P, y)
+    >>> cal.predict_proba([[0.4, 0.4, 0.2]]).round(2)         # the truth: 0.5, 0.3, 0.2
+    array([[0.51, 0.31, 0.18]])
+    """
+
+    _fitted = (
+        "log_odds_",
+        "floor_",
+        "temperature_",
+        "smoothing_",
+        "coef_",
+        "quadratic_",
+        "intercept_",
+        "penalty_",
+    )
+
+    def __init__(
+        self,
+        *,
+        structure: Literal["auto", "matrix", "vector"] = "auto",
+        quadratic: bool = True,
+        penalty: float | Literal["auto"] = "auto",
+        floor: float | Literal["auto"] = "auto",
+        pseudocount: float = 1.0,
+    ) -> None:
+        self.structure = structure
+        self.quadratic = quadratic
+        self.penalty = penalty
+        self.floor = floor
+        self.pseudocount = pseudocount
+
+    def _fit(self, sample: Sample) -> None:
+        check_option("structure", self.structure, ("auto", "matrix", "vector"))
+        check_option("quadratic", self.quadratic, (True, False))
+        if self.penalty != "auto":
+            check_number("penalty", self.penalty, numbers.Real, minimum=1e-3)
+        self._fit_temperature(sample)
+        K = sample.n_classes
+        full = self.structure == "matrix" or (self.structure == "auto" and K <= MATRIX_CLASSES)
+        terms = Terms(K, full=full, quadratic=self.quadratic)
+        unit = 2.0 * K * np.array([1, 1, 1, K - 1])
+        penalty = unit if self.penalty == "auto" else unit * self.penalty
+        theta = np.zeros(len(terms))
+        some = part_of(sample)
+        for rows in (sample,) if some is sample else (some, sample):
+            regression = Regression(terms, self._tempered(rows.forecasts), rows)
+            if len(terms) > NEWTON_TERMS:
+                theta = regression.descend(theta, penalty)
+            else:
+                learn = self.penalty == "auto"
+                theta, penalty = regression.newton(theta, penalty, learn=learn)
+        self.coef_, self.quadratic_, self.intercept_ = terms.unpack(theta)
+        self.coef_ = self.coef_ + (np.eye(K) if full else 1.0)
+        self.penalty_ = penalty / unit
+
+    def _calibrate(self, forecasts: Floats) -> Floats:
+        z = self._tempered(forecasts)
+        z = transform(z, self.coef_, self.quadratic_, self.intercept_)
+        return exponentials(log_softmax(z))

@@ -1,0 +1,190 @@
+"""Softmax regression on log forecasts with a penalty for each kind of term."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize
+
+from isoroc._calibrators.scores import log_softmax, of_own_class
+from isoroc._input import Sample
+from isoroc._simplex import Floats, Ints
+
+#: Kinds of terms; the penalties stand in this order.
+BIAS, DIAGONAL, QUADRATIC, OFF_DIAGONAL = range(4)
+#: Rows for which the Hessian is formed at a time.
+CHUNK = 4096
+
+
+def transform(z: Floats, coef: Floats, quadratic: Floats, intercept: Floats) -> Floats:
+    """``coef z + quadratic z**2 + intercept`` for z of shape (K, n).
+
+    `coef` is a matrix, or a vector that stands for its diagonal; `quadratic` and `intercept` have
+    one entry for each class.
+    """
+    linear = coef @ z if coef.ndim == 2 else coef[:, None] * z
+    return np.asarray(linear + quadratic[:, None] * z**2 + intercept[:, None])
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Which terms the regression has, and where each stands in the parameter vector.
+
+    Attributes
+    ----------
+    n_classes : int
+        K.
+    full : bool
+        Whether log forecasts of one class speak for the others.
+    quadratic : bool
+        Whether squares of log forecasts speak for their own class.
+    """
+
+    n_classes: int
+    full: bool
+    quadratic: bool
+
+    def __len__(self) -> int:
+        return len(self.places()[0])
+
+    def places(self) -> tuple[Ints, Ints, Ints]:
+        """Kind of each term, the class that it speaks for, and its row in `features`."""
+        K = self.n_classes
+        each = np.arange(K)
+        to, of = np.indices((K, K)).reshape(2, -1) if self.full else (each, each)
+        kinds = [np.where(to == of, DIAGONAL, OFF_DIAGONAL), np.full(K, BIAS)]
+        classes = [to, each]
+        rows = [of, np.full(K, 2 * K)]
+        if self.quadratic:
+            kinds.insert(1, np.full(K, QUADRATIC))
+            classes.insert(1, each)
+            rows.insert(1, K + each)
+        return np.concatenate(kinds), np.concatenate(classes), np.concatenate(rows)
+
+    def unpack(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        """What `transform` takes."""
+        K = self.n_classes
+        coef = theta[: K * K].reshape(K, K) if self.full else theta[:K]
+        quadratic = theta[-2 * K : -K] / 4 if self.quadratic else np.zeros(K)
+        return coef, quadratic, theta[-K:]
+
+    def features(self, z: Floats) -> Floats:
+        """What the terms multiply, shape (2 K + 1, n): log forecasts, squares, one.
+
+        Squares are divided by 4, so that they are of the size of log forecasts where it counts
+        and one penalty suits both.
+        """
+        return np.concatenate([z, z**2 / 4, np.ones((1, z.shape[1]))])
+
+    def correlate(self, residual: Floats, z: Floats) -> Floats:
+        """Sum over the rows of each term's feature times the residual of its class."""
+        coef = residual @ z.T if self.full else (residual * z).sum(axis=1)
+        parts = [coef.ravel(), residual.sum(axis=1)]
+        if self.quadratic:
+            parts.insert(1, (residual * z**2).sum(axis=1) / 4)
+        return np.concatenate(parts)
+
+
+class Regression:
+    """Minimise the loss of ``softmax(z + transform(z))`` plus a ridge penalty on each kind of term.
+
+    The loss is ``-sum of weight * log likelihood + sum of penalty / 2 * theta**2``.
+
+    Parameters
+    ----------
+    terms : Terms
+    z : ndarray of shape (K, n)
+        Log forecasts.
+    sample : Sample
+        The same rows.
+    """
+
+    def __init__(self, terms: Terms, z: Floats, sample: Sample) -> None:
+        self.terms = terms
+        self.kind, self.class_of, self.row = terms.places()
+        self.z = z
+        self.codes = sample.codes
+        self.weights = np.ones(z.shape[1]) if sample.weights is None else sample.weights
+        self.total = float(self.weights.sum())
+
+    def loss(self, theta: Floats, penalty: Floats) -> tuple[float, Floats]:
+        """The loss, and the calibrated log forecasts, shape (K, n)."""
+        log_q = log_softmax(self.z + transform(self.z, *self.terms.unpack(theta)))
+        fit = self.weights @ of_own_class(log_q, self.codes)
+        return float(penalty[self.kind] @ theta**2 / 2 - fit), log_q
+
+    def gradient(self, theta: Floats, penalty: Floats, log_q: Floats) -> Floats:
+        """Gradient of the loss."""
+        residual = np.exp(log_q)
+        residual[self.codes, np.arange(len(self.codes))] -= 1
+        residual *= self.weights
+        return np.asarray(self.terms.correlate(residual, self.z) + penalty[self.kind] * theta)
+
+    def hessian(self, penalty: Floats, log_q: Floats) -> NDArray[np.float64]:
+        """Hessian of the loss: feature times feature, weighted by the covariance of the label."""
+        terms_of = [np.flatnonzero(self.class_of == k) for k in range(self.terms.n_classes)]
+        H = np.diag(penalty[self.kind])
+        for start in range(0, len(self.codes), CHUNK):
+            rows = slice(start, start + CHUNK)
+            X = self.terms.features(self.z[:, rows]) * np.sqrt(self.weights[rows])
+            X = X[self.row]
+            XQ = X * np.exp(log_q[:, rows])[self.class_of]
+            H -= XQ @ XQ.T
+            for own in terms_of:
+                H[np.ix_(own, own)] += XQ[own] @ X[own].T
+        # The softmax ignores a shift of all classes alike: only the penalty keeps H definite
+        # there, and rounding must not undo that.
+        H[np.diag_indices_from(H)] += 1e-13 * np.trace(H)
+        return np.asarray(H)
+
+    def newton(
+        self, theta: Floats, penalty: Floats, *, learn: bool, tolerance: float = 1e-8
+    ) -> tuple[Floats, Floats]:
+        """Minimum by Newton's method with step halving, and the penalties.
+
+        With `learn` these are learned on the way, as in MacKay's evidence framework: the penalty
+        of a kind of terms becomes the inverse of their mean square, where a term counts by how far
+        the data and not the penalty determine it. One term of the size that the given penalty
+        expects is added, so that few terms do not run off.
+        """
+        given = penalty
+        value, log_q = self.loss(theta, penalty)
+        for _ in range(100):
+            gradient = self.gradient(theta, penalty, log_q)
+            factor = cho_factor(self.hessian(penalty, log_q))
+            step = -cho_solve(factor, gradient)
+            decrement = float(-gradient @ step)
+            scale = 1.0
+            there, log_q = self.loss(theta + step, penalty)
+            while not there <= value - 1e-4 * scale * decrement + 1e-12 * abs(value):  # or NaN
+                scale /= 2
+                there, log_q = self.loss(theta + scale * step, penalty)
+            theta, value = theta + scale * step, there
+            if decrement <= tolerance * self.total and not learn:
+                break
+            if learn and decrement <= 1e-3 * self.total:
+                learned = self._evidence(theta, penalty, given, factor)
+                learn = bool(np.abs(np.log(learned / penalty)).max() > 0.05)
+                penalty = learned
+                value, log_q = self.loss(theta, penalty)
+        return theta, penalty
+
+    def _evidence(self, theta: Floats, penalty: Floats, given: Floats, factor: object) -> Floats:
+        variance = np.diag(cho_solve(factor, np.eye(len(theta))))
+        determined = np.bincount(self.kind, 1 - penalty[self.kind] * variance, len(given))
+        square = np.bincount(self.kind, theta**2, len(given))
+        return np.asarray((determined + 1) / (square + 1 / given))
+
+    def descend(self, theta: Floats, penalty: Floats) -> Floats:
+        """Minimum by L-BFGS, for many terms."""
+
+        def objective(theta: Floats) -> tuple[float, Floats]:
+            value, log_q = self.loss(theta, penalty)
+            gradient = self.gradient(theta, penalty, log_q)
+            return value / self.total, gradient / self.total
+
+        found = minimize(objective, theta, jac=True, method="L-BFGS-B", options={"maxiter": 500})
+        return np.asarray(found.x)

@@ -1,0 +1,1 @@
+"""Tables read from and written to files."""

@@ -1,0 +1,127 @@
+"""Calibrators by name, their parameters from words, and model files."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import isoroc
+from isoroc._cli.errors import CommandError, did_you_mean
+from isoroc._cli.io.files import naming, output_path
+from isoroc._cli.io.streams import STANDARD
+
+#: The calibrator for those who do not want to choose.
+DEFAULT = "auto"
+
+
+def calibrator_classes() -> dict[str, type[Any]]:
+    """Every calibrator of the package by its name on the command line.
+
+    Examples
+    --------
+    >>> calibrator_classes()["recursive-binning"].__name__
+    'RecursiveBinningCalibrator'
+    """
+    names = [name for name in isoroc.__all__ if name.endswith("Calibrator")]
+    return {_kebab(name.removesuffix("Calibrator")): getattr(isoroc, name) for name in names}
+
+
+def _kebab(name: str) -> str:
+    """Words of a name in capitals, joined by hyphens: BaggedIRP is bagged-irp."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name).lower()
+
+
+def parameters_of(kind: type[Any]) -> dict[str, inspect.Parameter]:
+    """Parameters of a calibrator by name."""
+    return dict(inspect.signature(kind).parameters)
+
+
+def make_calibrator(name: str, words: dict[str, str], options: list[str]) -> Any:
+    """Unfitted calibrator of a name with the parameters that the user gave as words.
+
+    Parameters
+    ----------
+    name : str
+        Its name on the command line.
+    words : dict
+        Names of parameters, with hyphens, and their values.
+    options : list of str
+        Options of the command itself, for a name that is neither.
+    """
+    known = calibrator_classes()
+    if name not in known:
+        raise CommandError(f"--calibrator {name}: not known; {did_you_mean(name, known)}")
+    parameters = parameters_of(known[name])
+    given = {word.replace("-", "_"): parse_value(text) for word, text in words.items()}
+    for word, key in zip(words, given, strict=True):
+        if key not in parameters:
+            spelled = [parameter.replace("_", "-") for parameter in parameters]
+            raise CommandError(
+                f"--{word}: neither an option of fit nor a parameter of {name}; "
+                f"{did_you_mean(word, [*options, *spelled])}"
+            )
+    # The same file gives the same model, and a terminal is told how far the work is.
+    defaults = {"random_state": 0, "verbose": int(sys.stderr.isatty())}
+    return known[name](**{k: v for k, v in defaults.items() if k in parameters} | given)
+
+
+def parse_value(text: str) -> Any:
+    """Value that a word stands for: JSON, None, numbers joined by commas, or the word itself.
+
+    Examples
+    --------
+    >>> [parse_value(text) for text in ("3", "0.5", "none", "tree", "0.2,0.8", "true")]
+    [3, 0.5, None, 'tree', [0.2, 0.8], True]
+    """
+    if text.lower() in ("none", "true", "false"):
+        return {"none": None, "true": True, "false": False}[text.lower()]
+    for attempt in (text, f"[{text}]"):
+        try:
+            return json.loads(attempt)
+        except json.JSONDecodeError:
+            continue
+    return text
+
+
+class Model(NamedTuple):
+    """A calibrator from a file, and the columns that it was fitted on if the file names them."""
+
+    calibrator: Any
+    columns: list[str] | None
+    label: str | None
+
+    @classmethod
+    def load(cls, path: str) -> Model:
+        """Model in a file."""
+        if path == STANDARD:
+            raise CommandError("a model is read from a file, not from standard input.")
+        calibrator = isoroc.load(path)
+        columns = calibrator.summary_.get("columns")
+        if hasattr(calibrator, "feature_names_in_"):
+            columns = columns or calibrator.feature_names_in_.tolist()
+            del calibrator.feature_names_in_  # scikit-learn warns of arrays without names
+        sound = isinstance(columns, list) and len(columns) == calibrator.n_features_in_
+        label = calibrator.summary_.get("label")
+        return cls(
+            calibrator,
+            [str(name) for name in columns] if sound else None,
+            label if isinstance(label, str) else None,
+        )
+
+
+def save_model(calibrator: Any, target: str, summary: dict[str, Any]) -> None:
+    """Write a model file, whole or not at all, or the same to standard output."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        calibrator.save(path, summary=summary)
+        data = path.read_bytes()
+    if target == STANDARD:
+        sys.stdout.buffer.write(data)
+        return
+    with naming(target), output_path(target) as new:
+        new.write_bytes(data)

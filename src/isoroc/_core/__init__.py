@@ -1,0 +1,1 @@
+"""Compiled loops by subject: arrays in, arrays out, no decisions and no GIL."""

@@ -1,0 +1,321 @@
+"""Finding thresholds: an exact line search along one coordinate at a time.
+
+Array arguments are C-contiguous.
+"""
+
+from libc.math cimport INFINITY, fabs
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+import numpy as np
+
+from isoroc._core.order cimport has_cycle_below
+from isoroc._core.sorting cimport Point, sort_points
+
+
+cdef inline Py_ssize_t best_other(const double[:, ::1] P, Py_ssize_t i, const double[::1] gamma,
+                                  Py_ssize_t axis, double* margin) noexcept nogil:
+    """Region of point i when it is not in the region of the axis, and its margin there."""
+    cdef Py_ssize_t k, best = 0 if axis else 1
+    margin[0] = P[i, best] - gamma[best]
+    for k in range(best + 1, P.shape[1]):
+        if k != axis and P[i, k] - gamma[k] > margin[0]:
+            best = k
+            margin[0] = P[i, k] - gamma[k]
+    return best
+
+
+cdef struct Side:
+    # One of the two kinds of values that must be in order: raw means, or smoothed values.
+    const double* smoothing  # (K,)
+    const double* bound      # (K, K): every child must have r[i] - r[j] >= bound[i, j]
+    const double* straddled  # (S, K, K): W of the straddled splits without this bin
+    const double* outside    # (B, K): values of the other bins
+    double* values           # (K, K): scratch, values of the children
+
+
+cdef class Ascent:
+    """Coordinate ascent of the gain over thresholds of one bin that keep the tree ROC monotone.
+
+    Each step moves one coordinate of gamma to its best feasible place, found exactly: with the
+    others fixed, a point is in the moving region iff gamma[axis] is below the point's t, and
+    otherwise in a region that does not depend on it. So one sort and one pass give the children's
+    class weights, hence gain and feasibility, for every place between two points.
+
+    Parameters
+    ----------
+    points, weights : ndarray of shape (n, K)
+        The bin's points and their class weights.
+    around : Surroundings
+        What the rest of the tree demands of the bin's children.
+    smoothing : ndarray of shape (2, K)
+        What is added to class weights for raw means and for smoothed values.
+    slack : float
+        Least mean weight of a cycle.
+    min_weight : float
+        Least weight of a child.
+    min_gap : float
+        Points closer than this along an axis are ties.
+    """
+
+    cdef const double[:, ::1] P, Y, P_out
+    cdef const int[:, ::1] region
+    cdef const int[::1] bin_out
+    cdef const double[:, ::1] smoothing
+    cdef const double[:, :, ::1] bound, outside
+    cdef const double[:, :, :, ::1] straddled
+    cdef double slack, min_weight, min_gap, total
+    cdef Py_ssize_t n, K, S, B
+    cdef Side[2] sides
+    cdef Point* sorted_points  # (n,) and as much again for sorting
+    cdef double* scratch
+    cdef double* weights       # (K, K) class weights of the children
+    cdef double* totals        # (K,) their weights
+    cdef double* share         # (K,) mean label of the bin
+    cdef double* parts         # (K,) the children's shares of the gain
+    cdef double* found         # (K, K) class weights at the best place
+    cdef double* W             # (K, K)
+    cdef double* latest        # (B,) another bin has points in the moving region iff this is > t,
+    cdef double* earliest      # (B, K) and in another region iff this is < t
+    cdef int* held             # (K, S, K) points of each child in each region of each split
+
+    def __cinit__(self, points, weights, around, *, const double[:, ::1] smoothing,
+                  double slack, double min_weight, double min_gap):
+        cdef Py_ssize_t s, K
+        self.P, self.Y = points, weights
+        self.smoothing, self.bound, self.straddled = smoothing, around.bound, around.straddled
+        self.region, self.outside = around.region, around.outside
+        self.P_out, self.bin_out = around.outside_points, around.outside_bins
+        self.slack, self.min_weight, self.min_gap = slack, min_weight, min_gap
+        self.n, self.K = self.P.shape[0], self.P.shape[1]
+        self.S, self.B = self.region.shape[1], self.outside.shape[1]
+        K = self.K
+        self.sorted_points = <Point*> malloc(2 * self.n * sizeof(Point))
+        self.scratch = <double*> malloc((5 * K * K + 3 * K + self.B * (K + 1)) * sizeof(double))
+        self.held = <int*> malloc((K * self.S * K + 1) * sizeof(int))
+        if self.sorted_points == NULL or self.scratch == NULL or self.held == NULL:
+            raise MemoryError
+        self.weights = self.scratch
+        self.totals = self.weights + K * K
+        self.share = self.totals + K
+        self.parts = self.share + K
+        self.found = self.parts + K
+        self.W = self.found + K * K
+        self.latest = self.W + 3 * K * K  # behind the values of the two sides
+        self.earliest = self.latest + self.B
+        for s in range(2):
+            self.sides[s].smoothing = &smoothing[s, 0]
+            self.sides[s].bound = &self.bound[s, 0, 0]
+            self.sides[s].straddled = &self.straddled[s, 0, 0, 0] if self.S else NULL
+            self.sides[s].outside = &self.outside[s, 0, 0] if self.B else NULL
+            self.sides[s].values = self.W + (1 + s) * K * K
+        self._average_labels()
+
+    def __dealloc__(self):
+        free(self.sorted_points)
+        free(self.scratch)
+        free(self.held)
+
+    def climb(self, double[::1] gamma, const int[::1] axes, int max_cycles):
+        """Move the coordinates `axes` of gamma in turn, until none gains.
+
+        gamma is changed in place to the middle of the gap found. Returns the gain, -1 if nothing
+        is feasible, and the class weights of the children there, shape (K, K).
+        """
+        cdef Py_ssize_t axis, unchanged = 0, sound = 0, step = 0, cells = self.K * self.K
+        cdef double best, climbed = -1.0
+        children = np.zeros((self.K, self.K))
+        cdef double[:, ::1] out = children
+        with nogil:
+            # An axis stays at its best place until another one moves, so an ascent ends when all
+            # others have been tried in vain.
+            while (unchanged < axes.shape[0] - 1 or step < axes.shape[0]) and (
+                step < max_cycles * axes.shape[0]
+            ):
+                axis = axes[step % axes.shape[0]]
+                step += 1
+                self._line_up(gamma, axis)
+                best = self._best_place(gamma, axis)
+                # A start on a point, or among near ties, sorts points by differences too small to
+                # trust. Such a state cannot be found again along some axis: it does not count.
+                sound = sound + 1 if best >= 0 else 0
+                unchanged = 0 if best > climbed + 1e-9 * fabs(climbed) else unchanged + 1
+                climbed = best
+                if best >= 0:
+                    memcpy(&out[0, 0], self.found, cells * sizeof(double))
+        return (climbed if sound >= axes.shape[0] else -1.0), children
+
+    cdef void _average_labels(self) noexcept nogil:
+        cdef Py_ssize_t i, k
+        self.total = 0.0
+        for k in range(self.K):
+            self.share[k] = 0.0
+            for i in range(self.n):
+                self.share[k] += self.Y[i, k]
+            self.total += self.share[k]
+        for k in range(self.K):
+            self.share[k] /= self.total
+
+    cdef void _line_up(self, double[::1] gamma, Py_ssize_t axis) noexcept nogil:
+        """Sort the points by where they change region; none is in the moving one yet."""
+        cdef Py_ssize_t i, j, k, s, b, K = self.K, S = self.S
+        cdef double t, margin
+        cdef Point* points = self.sorted_points
+        cdef double* weights = self.weights
+        cdef double* totals = self.totals
+        memset(totals, 0, K * sizeof(double))
+        memset(weights, 0, K * K * sizeof(double))
+        memset(self.held, 0, K * S * K * sizeof(int))
+        for i in range(self.n):
+            j = best_other(self.P, i, gamma, axis, &margin)
+            points[i].t = self.P[i, axis] - margin
+            points[i].row = <int> i
+            points[i].other = <int> j
+            for k in range(K):
+                weights[j * K + k] += self.Y[i, k]
+                totals[j] += self.Y[i, k]
+            for s in range(S):
+                self.held[(j * S + s) * K + self.region[i, s]] += 1
+        for b in range(self.B):
+            self.latest[b] = -INFINITY
+            for k in range(K):
+                self.earliest[b * K + k] = INFINITY
+        for i in range(self.P_out.shape[0]):
+            j = best_other(self.P_out, i, gamma, axis, &margin)
+            t = self.P_out[i, axis] - margin
+            b = self.bin_out[i]
+            self.latest[b] = max(self.latest[b], t)
+            self.earliest[b * K + j] = min(self.earliest[b * K + j], t)
+        sort_points(points, points + self.n, self.n)
+        for k in range(K):
+            self._measure(k)
+
+    cdef inline void _measure(self, Py_ssize_t child) noexcept nogil:
+        """Set a child's share of the gain."""
+        cdef Py_ssize_t k
+        cdef double part = 0.0
+        for k in range(self.K):
+            part += fabs(self.totals[child] * self.share[k] - self.weights[child * self.K + k])
+        self.parts[child] = part
+
+    cdef inline void _move(self, Point* point, Py_ssize_t axis) noexcept nogil:
+        """Bring a point into the moving region."""
+        cdef Py_ssize_t k, s, K = self.K, S = self.S, j = point.other, row = point.row
+        cdef double w
+        for k in range(K):
+            w = self.Y[row, k]
+            self.weights[axis * K + k] += w
+            self.totals[axis] += w
+            self.weights[j * K + k] -= w
+            self.totals[j] -= w
+        for s in range(S):
+            self.held[(axis * S + s) * K + self.region[row, s]] += 1
+            self.held[(j * S + s) * K + self.region[row, s]] -= 1
+        self._measure(axis)
+        self._measure(j)
+
+    cdef double _best_place(self, double[::1] gamma, Py_ssize_t axis) noexcept nogil:
+        """Gain at the best feasible place, -1 if there is none; moves gamma[axis] there."""
+        cdef Py_ssize_t i
+        cdef double gain, t, best = -1.0
+        cdef Point* points = self.sorted_points
+        # Place i lies between point i - 1 and point i; the first i points are in the region.
+        for i in range(self.n):
+            if i:
+                self._move(&points[i - 1], axis)
+                if points[i - 1].t - points[i].t <= self.min_gap:
+                    continue
+            gain = self._gain()
+            if gain <= best:
+                continue
+            t = points[i - 1].t / 2 + points[i].t / 2 if i else points[0].t + 0.5
+            if self.slack > -INFINITY and not (
+                self._keeps_order(&self.sides[0], t, axis)
+                and self._keeps_order(&self.sides[1], t, axis)
+            ):
+                continue
+            best = gain
+            gamma[axis] = t
+            memcpy(self.found, self.weights, self.K * self.K * sizeof(double))
+        return best
+
+    cdef double _gain(self) noexcept nogil:
+        """Gain of the children, -1 if fewer than two have points or one is too light."""
+        cdef Py_ssize_t c, kept = 0
+        cdef double gain = 0.0
+        cdef bint light = False
+        for c in range(self.K):
+            gain += self.parts[c]
+            if self.totals[c] > 1e-9 * self.total:
+                kept += 1
+                light = light or self.totals[c] < self.min_weight
+            else:
+                self.totals[c] = 0.0  # what is left is rounding
+        return -1.0 if kept < 2 or light else gain
+
+    cdef bint _keeps_order(self, Side* side, double t, Py_ssize_t axis) noexcept nogil:
+        """Whether the children, with gamma[axis] at t, leave every split ROC monotone."""
+        return (
+            self._keeps_bound(side)
+            and self._keeps_own_order(side, t, axis)
+            and self._keeps_straddled(side)
+        )
+
+    cdef bint _keeps_bound(self, Side* side) noexcept nogil:
+        """Set the values of the children; whether they satisfy the bound."""
+        cdef Py_ssize_t c, i, j, K = self.K
+        cdef double norm
+        cdef double* r
+        for c in range(K):
+            if self.totals[c] <= 0:
+                continue
+            r = side.values + c * K
+            norm = self.totals[c]
+            for i in range(K):
+                norm += side.smoothing[i]
+            for i in range(K):
+                r[i] = (self.weights[c * K + i] + side.smoothing[i]) / norm
+            for i in range(K):
+                for j in range(K):
+                    if i != j and r[i] - r[j] < side.bound[i * K + j]:
+                        return False
+        return True
+
+    cdef bint _keeps_own_order(self, Side* side, double t, Py_ssize_t axis) noexcept nogil:
+        """Whether the new split is ROC monotone."""
+        cdef Py_ssize_t b, i, j, K = self.K
+        cdef double difference
+        cdef double* W = self.W
+        for i in range(K):
+            for j in range(K):
+                W[i * K + j] = INFINITY
+                if i != j and self.totals[i] > 0:
+                    W[i * K + j] = side.values[i * K + i] - side.values[i * K + j]
+        for b in range(self.B):
+            for i in range(K):
+                if (self.latest[b] > t) if i == axis else (self.earliest[b * K + i] < t):
+                    for j in range(K):
+                        difference = side.outside[b * K + i] - side.outside[b * K + j]
+                        if i != j and difference < W[i * K + j]:
+                            W[i * K + j] = difference
+        return not has_cycle_below(W, K, self.slack)
+
+    cdef bint _keeps_straddled(self, Side* side) noexcept nogil:
+        """Whether the earlier splits on both sides of which the bin lies stay ROC monotone."""
+        cdef Py_ssize_t c, i, j, s, K = self.K, S = self.S
+        cdef double* W = self.W
+        cdef double* r
+        for s in range(S):
+            memcpy(W, side.straddled + s * K * K, K * K * sizeof(double))
+            for c in range(K):
+                if self.totals[c] <= 0:
+                    continue
+                r = side.values + c * K
+                for i in range(K):
+                    if self.held[(c * S + s) * K + i] > 0:
+                        for j in range(K):
+                            if i != j and r[i] - r[j] < W[i * K + j]:
+                                W[i * K + j] = r[i] - r[j]
+            if has_cycle_below(W, K, self.slack):
+                return False
+        return True

@@ -1,0 +1,221 @@
+"""Two classes: sorted scores merged, pooled and cut.
+
+Array arguments are C-contiguous. An empty weight array stands for unit weights.
+"""
+
+from libc.math cimport INFINITY
+from libc.stdlib cimport free, malloc, realloc
+
+import numpy as np
+
+
+def partition_scores(const double[::1] scores, const unsigned char[::1] positive):
+    """Scores with those of class 0 first, and how many those are; no order within a class."""
+    cdef Py_ssize_t i, n = scores.shape[0], low = 0, high = n - 1
+    cdef double[::1] out = np.empty(n)
+    with nogil:
+        # Both ends are written and only one of them advances: no branch to mispredict, and
+        # low <= high holds throughout, so the other write lands on a place still to be filled.
+        for i in range(n):
+            out[low] = scores[i]
+            out[high] = scores[i]
+            low += positive[i] == 0
+            high -= positive[i] != 0
+    return np.asarray(out), low
+
+
+cdef inline double weight_of_run(const double[::1] w, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef double total = 0.0
+    cdef Py_ssize_t i
+    if w.shape[0] == 0:
+        return <double> (stop - start)
+    for i in range(start, stop):
+        total += w[i]
+    return total
+
+
+def merge_classes(const double[::1] a, const double[::1] wa,
+                  const double[::1] b, const double[::1] wb):
+    """Distinct values of two sorted score arrays, and the weight of each class at each value.
+
+    Returns the values, shape (m,), ascending, and the class weights, shape (m, 2).
+    """
+    cdef Py_ssize_t i = 0, j = 0, i0, j0, m = 0, na = a.shape[0], nb = b.shape[0]
+    values = np.empty(na + nb)
+    weights = np.empty((na + nb, 2))
+    cdef double[::1] x = values
+    cdef double[:, ::1] w = weights
+    cdef double v
+    with nogil:
+        while i < na or j < nb:
+            v = a[i] if j == nb or (i < na and a[i] < b[j]) else b[j]
+            i0, j0 = i, j
+            while i < na and a[i] == v:
+                i += 1
+            while j < nb and b[j] == v:
+                j += 1
+            x[m] = v
+            w[m, 0] = weight_of_run(wa, i0, i)
+            w[m, 1] = weight_of_run(wb, j0, j)
+            m += 1
+    return values[:m], weights[:m]
+
+
+cdef struct Block:
+    double low    # smallest and
+    double high   # largest score in the block
+    double w0     # weight of class 0 and
+    double w1     # of class 1
+
+
+def pool_adjacent_violators(const double[::1] a, const double[::1] wa,
+                            const double[::1] b, const double[::1] wb):
+    """Blocks of the isotonic regression of the class on the score.
+
+    `a` and `b` are the sorted, finite scores of class 0 and of class 1. The paper's Algorithm 1
+    rescans the whole sequence until nothing is out of order; here a stack holds the blocks so
+    far, always strictly increasing in mean, so each is pushed and pooled once. Rows enter in
+    groups: a run of class 1, a tie and a run of class 0, in this order, pool in any case.
+
+    Returns the blocks' lowest and highest scores, shape (m,), and class weights, shape (m, 2).
+    """
+    cdef Py_ssize_t i = 0, j = 0, i0, j0, top = -1, capacity = 256
+    cdef Py_ssize_t na = a.shape[0], nb = b.shape[0]
+    cdef double v
+    cdef Block new
+    cdef Block* larger
+    cdef Block* stack = <Block*> malloc(capacity * sizeof(Block))
+    if stack == NULL:
+        raise MemoryError
+    try:
+        with nogil:
+            while i < na or j < nb:
+                i0, j0 = i, j
+                v = a[i] if i < na else INFINITY
+                while j < nb and b[j] < v:
+                    j += 1
+                if i < na and j < nb and b[j] == v:
+                    while i < na and a[i] == v:
+                        i += 1
+                    while j < nb and b[j] == v:
+                        j += 1
+                v = b[j] if j < nb else INFINITY
+                while i < na and a[i] < v:
+                    i += 1
+                new.low = b[j0] if j > j0 else a[i0]
+                new.high = a[i - 1] if i > i0 else b[j - 1]
+                new.w0 = weight_of_run(wa, i0, i)
+                new.w1 = weight_of_run(wb, j0, j)
+                # mean of the top >= mean of the new one, without a division
+                while top >= 0 and stack[top].w1 * new.w0 >= new.w1 * stack[top].w0:
+                    new.low = stack[top].low
+                    new.w0 += stack[top].w0
+                    new.w1 += stack[top].w1
+                    top -= 1
+                top += 1
+                if top == capacity:
+                    capacity *= 2
+                    larger = <Block*> realloc(stack, capacity * sizeof(Block))
+                    if larger == NULL:
+                        with gil:
+                            raise MemoryError
+                    stack = larger
+                stack[top] = new
+        low = np.empty(top + 1)
+        high = np.empty(top + 1)
+        weights = np.empty((top + 1, 2))
+        for i in range(top + 1):
+            low[i] = stack[i].low
+            high[i] = stack[i].high
+            weights[i, 0] = stack[i].w0
+            weights[i, 1] = stack[i].w1
+    finally:
+        free(stack)
+    return low, high, weights
+
+
+cdef inline double smoothed(const double[:, ::1] cumulative, Py_ssize_t start, Py_ssize_t stop,
+                            double a0, double a1) noexcept nogil:
+    cdef double w0 = cumulative[stop, 0] - cumulative[start, 0] + a0
+    cdef double w1 = cumulative[stop, 1] - cumulative[start, 1] + a1
+    return w1 / (w0 + w1)
+
+
+def best_cut(const double[:, ::1] cumulative, Py_ssize_t before, Py_ssize_t start, Py_ssize_t stop,
+             Py_ssize_t after, const double[::1] smoothing, double min_weight):
+    """Best place to cut the isotonic blocks [start, stop) in two: (cut, height), or (-1, 0.0).
+
+    Row b of `cumulative` holds the class weights of all blocks before b. The height is that of
+    the chord above the cumulative sum diagram at the cut. The two parts weigh at least
+    `min_weight`, and their smoothed values and those of the neighbours [before, start) and
+    [stop, after), -1 where there is none, increase strictly.
+    """
+    cdef Py_ssize_t cut, best = -1
+    cdef double height, highest = -1.0, left, right
+    cdef double l0, l1, a0 = smoothing[0], a1 = smoothing[1]
+    cdef double below = smoothed(cumulative, before, start, a0, a1) if before >= 0 else -INFINITY
+    cdef double above = smoothed(cumulative, stop, after, a0, a1) if after >= 0 else INFINITY
+    cdef double w0 = cumulative[stop, 0] - cumulative[start, 0]
+    cdef double w1 = cumulative[stop, 1] - cumulative[start, 1]
+    with nogil:
+        for cut in range(start + 1, stop):
+            l0 = cumulative[cut, 0] - cumulative[start, 0]
+            l1 = cumulative[cut, 1] - cumulative[start, 1]
+            height = (w1 * l0 - w0 * l1) / (w0 + w1)
+            if height <= highest:
+                continue
+            if l0 + l1 < min_weight or w0 + w1 - l0 - l1 < min_weight:
+                continue
+            left = smoothed(cumulative, start, cut, a0, a1)
+            right = smoothed(cumulative, cut, stop, a0, a1)
+            if below < left < right < above:
+                best = cut
+                highest = height
+    return best, highest if best >= 0 else 0.0
+
+
+cdef inline bint is_below(const double* c, const double* a, const double* b) noexcept nogil:
+    """Whether the point c lies strictly below the line from a to b, b to the right of a."""
+    return (b[0] - a[0]) * (c[1] - a[1]) < (b[1] - a[1]) * (c[0] - a[0])
+
+
+def with_one_more(const double[:, ::1] weights, double extra):
+    """Isotonic regression at each distinct score, had one more row of class 1 been seen there.
+
+    `weights` (m, 2) are the class weights at the scores, ascending, and `extra` is the weight of
+    the row. With P_i the points of the cumulative sum diagram, such a row moves P_i and all after
+    it by (extra, extra); here those before move back instead. The value is then the slope of the
+    bridge between what is left of i and what is not, and as i advances, each point enters and
+    leaves the stack of corners once (Vovk, Petej and Fedorova 2015).
+    """
+    cdef Py_ssize_t i, top = -1, m = weights.shape[0]
+    values = np.empty(m)
+    cdef double[::1] out = values
+    cdef double[:, ::1] points = np.empty((m, 2))
+    cdef double[:, ::1] stack = np.empty((m + 1, 2))  # corners, the leftmost on top
+    cdef double[2] p
+    cdef double x = 0.0, y = 0.0
+    with nogil:
+        for i in range(m):
+            x += weights[i, 0] + weights[i, 1]
+            y += weights[i, 1]
+            points[i, 0], points[i, 1] = x, y
+        for i in range(m, -1, -1):
+            if i > 0:
+                p[0], p[1] = points[i - 1, 0], points[i - 1, 1]
+            else:
+                p[0], p[1] = -extra, -extra
+            while top > 0 and not is_below(&stack[top, 0], p, &stack[top - 1, 0]):
+                top -= 1
+            top += 1
+            stack[top, 0], stack[top, 1] = p[0], p[1]
+        for i in range(m):
+            out[i] = (stack[top - 1, 1] - stack[top, 1]) / (stack[top - 1, 0] - stack[top, 0])
+            p[0], p[1] = points[i, 0] - extra, points[i, 1] - extra
+            if i + 1 < m and is_below(p, &stack[top, 0], &stack[top - 1, 0]):
+                top -= 1
+                while top > 0 and not is_below(&stack[top, 0], p, &stack[top - 1, 0]):
+                    top -= 1
+                top += 1
+                stack[top, 0], stack[top, 1] = p[0], p[1]
+    return values

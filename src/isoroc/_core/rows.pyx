@@ -1,0 +1,162 @@
+"""Loops over rows: checking forecasts, routing them through trees, counting what is where.
+
+Array arguments are C-contiguous.
+"""
+
+from libc.math cimport fabs, log
+
+import numpy as np
+
+cdef extern from *:
+    """
+    static const int isoroc_checked = ISOROC_CHECKED;
+    """
+    const int isoroc_checked
+
+#: Whether this build has bounds checks and sanitizers on (``make sanitize``).
+CHECKED = bool(isoroc_checked)
+
+
+def check_rows(const double[:, ::1] P, double tolerance, double exact):
+    """First row of P that is not a forecast, and whether any row needs normalising.
+
+    A row is a forecast when its entries are numbers >= 0 whose sum is within `tolerance` of 1;
+    it needs normalising when the sum is off by more than `exact`. Returns (row or -1, bool).
+    """
+    cdef Py_ssize_t i, k, bad = -1, n = P.shape[0], K = P.shape[1]
+    cdef double total, off
+    cdef bint ok, loose = False
+    with nogil:
+        for i in range(n):
+            total = 0.0
+            ok = True
+            for k in range(K):
+                ok = ok and P[i, k] >= 0.0  # false for NaN
+                total += P[i, k]
+            off = fabs(total - 1.0)
+            if not (ok and off <= tolerance):
+                bad = i
+                break
+            loose = loose or off > exact
+    return bad, loose
+
+
+def locate(const double[::1] cuts, const double[::1] scores):
+    """How many of the ascending cuts lie below each score: its bin, shape (n,)."""
+    cdef Py_ssize_t i, first, length, half, n = scores.shape[0], m = cuts.shape[0]
+    found = np.empty(n, dtype=np.intp)
+    cdef Py_ssize_t[::1] out = found
+    with nogil:
+        for i in range(n):
+            # Invariant: the answer lies in [first, first + length]. The step is arithmetic, not a
+            # branch, because its direction cannot be predicted.
+            first, length = 0, m
+            while length > 0:
+                half = (length + 1) // 2
+                first += half * (cuts[first + half - 1] < scores[i])
+                length -= half
+            out[i] = first
+    return found
+
+
+def route(const double[:, ::1] P, const double[:, ::1] thresholds,
+          const Py_ssize_t[:, ::1] children, const Py_ssize_t[::1] split_of_node):
+    """Leaf in which each forecast ends.
+
+    At split s a forecast goes to the child k with the largest p[k] - thresholds[s, k] among those
+    with children[s, k] >= 0, the lowest k on ties. `split_of_node` is -1 at leaves.
+    """
+    cdef Py_ssize_t i, k, s, best, n = P.shape[0], K = P.shape[1]
+    cdef double margin, largest
+    leaves = np.empty(n, dtype=np.intp)
+    cdef Py_ssize_t[::1] out = leaves
+    with nogil:
+        for i in range(n):
+            out[i] = 0
+            s = split_of_node[0]
+            while s >= 0:
+                best = -1
+                largest = 0.0
+                for k in range(K):
+                    if children[s, k] >= 0:
+                        margin = P[i, k] - thresholds[s, k]
+                        if best < 0 or margin > largest:
+                            best = k
+                            largest = margin
+                out[i] = children[s, best]
+                s = split_of_node[out[i]]
+    return leaves
+
+
+def count_children(const double[:, ::1] P, const double[:, ::1] Y, const double[:, ::1] thresholds):
+    """Class weights of the regions of the points P under each threshold, shape (C, K, K)."""
+    cdef Py_ssize_t c, i, k, best, n = P.shape[0], K = P.shape[1], C = thresholds.shape[0]
+    cdef double margin, largest
+    children = np.zeros((C, K, K))
+    cdef double[:, :, ::1] out = children
+    with nogil:
+        for c in range(C):
+            for i in range(n):
+                best = 0
+                largest = P[i, 0] - thresholds[c, 0]
+                for k in range(1, K):
+                    margin = P[i, k] - thresholds[c, k]
+                    if margin > largest:
+                        best = k
+                        largest = margin
+                for k in range(K):
+                    out[c, best, k] += Y[i, k]
+    return children
+
+
+def sort_into_regions(const double[:, ::1] P, const double[:, ::1] Y, const Py_ssize_t[::1] rows,
+                      const double[::1] gamma):
+    """Region under gamma of some rows of P, shape (n,), and class weights Y of each, (K, K).
+
+    The rule of simplex.regions: the lowest k with the largest p_k - gamma_k, and for K = 2
+    whether p_1 > gamma_1.
+    """
+    cdef Py_ssize_t i, k, row, best, K = P.shape[1]
+    cdef double margin, largest
+    region = np.empty(rows.shape[0], dtype=np.int32)  # of many millions of rows, half the memory
+    weights = np.zeros((K, K))
+    cdef int[::1] out = region
+    cdef double[:, ::1] w = weights
+    with nogil:
+        for i in range(rows.shape[0]):
+            row = rows[i]
+            best = 0
+            if K == 2:
+                best = P[row, 1] > gamma[1]
+            else:
+                largest = P[row, 0] - gamma[0]
+                for k in range(1, K):
+                    margin = P[row, k] - gamma[k]
+                    if margin > largest:
+                        best = k
+                        largest = margin
+            out[i] = <int>best
+            for k in range(K):
+                w[best, k] += Y[row, k]
+    return region, weights
+
+
+def lift(const double[:, ::1] children):
+    """Sum of w log(w / row total) over the children minus that of their column sums."""
+    cdef Py_ssize_t c, k, K = children.shape[1]
+    cdef double row, column, total = 0.0, rise = 0.0
+    for c in range(children.shape[0]):
+        row = 0.0
+        for k in range(K):
+            row += children[c, k]
+        total += row
+        for k in range(K):
+            if children[c, k] > 0:
+                rise += children[c, k] * log(children[c, k] / row)
+    for k in range(K):
+        column = 0.0
+        for c in range(children.shape[0]):
+            column += children[c, k]
+        if column > 0:
+            rise -= column * log(column / total)
+    return rise

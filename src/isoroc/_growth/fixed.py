@@ -1,0 +1,54 @@
+"""Partitions whose thresholds do not depend on the labels, for comparison with grown ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from isoroc._counts import Counts
+from isoroc._growth.growth import Growth
+from isoroc._input import Sample
+from isoroc._simplex import Floats, regions
+from isoroc._tree import BinTree
+
+
+def cut_at(sample: Sample, choose: Callable[[Floats, Floats], Floats]) -> BinTree:
+    """Two classes: bins between cuts, chosen from scores and weights; empty ones are joined.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sample = Sample(np.array([0.1, 0.4, 0.9]), np.array([0, 1, 1], dtype=np.uint8))
+    >>> cut_at(sample, lambda scores, weights: np.array([0.5, 0.95])).cuts
+    array([0.5])
+    """
+    growth = _start(sample)
+    last = 0
+    for cut in choose(growth.points[:, 1], growth.point_weights.sum(axis=1)):
+        children = growth.attempt(last, np.array([1 - cut, cut]))
+        last = last if children is None else int(children[1])
+    return growth.tree()
+
+
+def split_at_centroids(sample: Sample, points: Floats, depth: int) -> BinTree:
+    """Regions split breadth first, each at the mean of those of the given points that it holds."""
+    growth = _start(sample)
+    level = {0: points}
+    for _ in range(depth):
+        next_level: dict[int, Floats] = {}
+        for node, inside in level.items():
+            gamma = inside.mean(axis=0)
+            children = growth.attempt(node, gamma)
+            if children is not None:
+                region = regions(inside, gamma)
+                kept = [k for k in np.unique(region) if children[k] >= 0]
+                next_level |= {int(children[k]): inside[region == k] for k in kept}
+        level = next_level
+    return growth.tree()
+
+
+def _start(sample: Sample) -> Growth:
+    """Growth without conditions over all rows of a sample."""
+    no_smoothing = np.zeros(sample.n_classes)
+    return Growth(Counts.of_rows(sample), smoothing=no_smoothing, monotonicity=None)

@@ -1,0 +1,93 @@
+"""grow_tree: from a sample to the tree of its bins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from isoroc._counts import BinaryCounts, Counts
+from isoroc._growth.best_first import grow, regrow
+from isoroc._growth.grid import Grid
+from isoroc._growth.growth import Growth, Monotonicity
+from isoroc._growth.pav import grow_isotonic
+from isoroc._growth.sweep import Sweep
+from isoroc._input import Sample
+from isoroc._progress import Report
+from isoroc._simplex import Floats
+from isoroc._tree import BinTree
+
+
+@dataclass(frozen=True, eq=False)
+class GrowthOptions:
+    """How a tree is grown; the parameters of `IRPCalibrator` of the same names.
+
+    Attributes
+    ----------
+    smoothing : ndarray of shape (K,)
+        ``pseudocount * prior``, what is added to the class weights of a bin for its value.
+    min_bin_weight, min_lift : float or None
+        None stands for the default: no condition for two classes, 20 and 1 for more.
+    n_threads : int
+        Searches to run at a time.
+    report : callable
+        Is called with a line of text as growth goes on.
+    """
+
+    smoothing: Floats
+    monotonicity: Monotonicity = "tree"
+    search: Literal["sweep", "grid"] = "sweep"
+    grid_size: int | None = None
+    n_starts: int = 1
+    max_bins: int | None = None
+    min_bin_weight: float | None = None
+    min_lift: float | None = None
+    max_cells: int = 10_000
+    n_threads: int = 1
+    random_state: np.random.RandomState = field(default_factory=lambda: np.random.RandomState(0))
+    report: Report = lambda _: None
+
+
+def grow_tree(sample: Sample, options: GrowthOptions) -> BinTree:
+    """Tree of the isotonic recursive partition of a sample.
+
+    Two classes are pooled exactly, unless growth is to be free of any condition. Otherwise the
+    tree is grown best first on counts, and where these are cells, its splits are made again on the
+    rows themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sample = Sample(np.array([0.1, 0.2, 0.3, 0.4]), np.array([0, 0, 1, 1], dtype=np.uint8))
+    >>> tree = grow_tree(sample, GrowthOptions(smoothing=np.zeros(2)))
+    >>> tree.thresholds[:, 1], tree.class_weights[tree.bins]
+    (array([0.25]), array([[2., 0.], [0., 2.]]))
+    """
+    K = sample.n_classes
+    limits: dict[str, Any] = {
+        "smoothing": options.smoothing,
+        "max_bins": options.max_bins,
+        "min_bin_weight": _default(options.min_bin_weight, 0.0 if K == 2 else 20.0),
+        "min_lift": _default(options.min_lift, 0.0 if K == 2 else 1.0),
+    }
+    if K == 2 and options.monotonicity is not None:
+        return grow_isotonic(BinaryCounts.from_sample(sample), **limits)
+
+    def start(counts: Counts) -> Growth:
+        return Growth(counts, monotonicity=options.monotonicity, **limits)
+
+    # Scores of two classes may be any real numbers: they stay exact, no cells.
+    max_cells = None if K == 2 else options.max_cells
+    counts = Counts.from_arrays(*sample.arrays, max_cells=max_cells)
+    search = (
+        Grid(K, options.grid_size)
+        if options.search == "grid"
+        else Sweep(options.n_starts, options.random_state, options.n_threads)
+    )
+    tree = grow(start(counts), search, report=options.report)
+    return tree if counts.exact else regrow(tree, start(Counts.of_rows(sample)))
+
+
+def _default(value: float | None, default: float) -> float:
+    return default if value is None else value

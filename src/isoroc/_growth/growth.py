@@ -1,0 +1,311 @@
+"""Growth: a tree under growth, and what ROC monotonicity asks of its next split."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoroc._core.order import keep_order, required_differences, smallest_differences
+from isoroc._core.rows import lift, sort_into_regions
+from isoroc._counts import Counts
+from isoroc._monotonicity import largest_slack
+from isoroc._simplex import Floats, Ints, regions
+from isoroc._tree import BinTree
+
+Monotonicity = Literal["global", "tree"] | None
+
+#: Least slack of a split. In the tree scope ties must not occur; in the global scope a bin that
+#: straddles a boundary sits on it, so slack 0 is allowed, up to rounding.
+LEAST_SLACK = {"global": -1e-12, "tree": 1e-9, None: -np.inf}
+
+
+class Surroundings(NamedTuple):
+    """What the rest of the tree demands of the children of one bin.
+
+    Arrays with a leading axis of 2 hold raw means and smoothed values.
+    """
+
+    bound: Floats
+    """(2, K, K): every child must have r_i - r_j >= bound[i, j], because of splits that have the
+    whole bin in one region."""
+    straddled: Floats
+    """(2, S, K, K): W, without this bin, of the splits that have it in several regions."""
+    region: NDArray[np.int32]
+    """(n, S): region of each of the bin's points under those splits."""
+    outside: Floats
+    """(2, B, K): values of the other bins, where a new split answers for them,"""
+    outside_points: Floats
+    """(m, K): their points,"""
+    outside_bins: NDArray[np.int32]
+    """(m,): and the bin of each point."""
+
+
+class Split(NamedTuple):
+    """A threshold for one bin."""
+
+    gamma: Floats
+    gain: float
+    """M(gamma)."""
+    children: Floats
+    """Class weights of the children, shape (c, K)."""
+    lift: float
+    """By how much it raises the log likelihood of the bin's labels."""
+
+    @classmethod
+    def of(cls, gamma: Floats, gain: float, children: Floats) -> Split:
+        """Split with its lift."""
+        return cls(gamma, gain, children, lift(children))
+
+
+class _Wards(NamedTuple):
+    """Bins that a split answers for, and in which of its regions each has points."""
+
+    nodes: Ints
+    held: NDArray[np.uint8]  # (B, K)
+
+    def of(self, node: int) -> NDArray[np.uint8]:
+        return np.asarray(self.held[self.nodes == node][0])
+
+    def plus(self, nodes: Ints, held: NDArray[np.uint8], without: int = -1) -> _Wards:
+        kept = self.nodes != without
+        return _Wards(np.append(self.nodes[kept], nodes), np.vstack([self.held[kept], held]))
+
+
+def _bounds(values: Floats, wards: list[_Wards], without: int = -1) -> Floats:
+    """W of splits with these wards but for one, for values of all nodes, shape (2, S, K, K)."""
+    nodes = np.concatenate([w.nodes for w in wards])
+    held = np.concatenate([w.held for w in wards])
+    ends = np.cumsum([len(w.nodes) for w in wards])
+    return smallest_differences(values, nodes, held, ends, without)
+
+
+class _Plan(NamedTuple):
+    """A split that has been found possible, with all that it changes."""
+
+    gamma: Floats
+    kept: Ints  # the regions that hold points
+    parts: list[Ints]  # the points of each
+    weights: Floats  # and their class weights
+    held_before: dict[int, NDArray[np.uint8]]  # regions of earlier splits held by each part
+    wards: _Wards  # of the new split
+
+
+class Growth:
+    """A tree under growth: its bins, and what ROC monotonicity asks of the next split.
+
+    A split *answers for* the calibration points of all bins in the global scope, and of the bins
+    below it in the tree scope: it must sort their calibrated values as it sorts the points.
+
+    Parameters
+    ----------
+    counts : Counts
+    smoothing : ndarray of shape (K,)
+        ``pseudocount * prior``.
+    monotonicity : {"global", "tree"} or None
+    min_bin_weight : float
+        No split leaves a lighter bin.
+    min_lift : float
+        How many times the lift that chance alone would give a split must have: half for each
+        class beyond the first and bin beyond the first, the mean of the likelihood ratio
+        statistic where there is nothing to find.
+    max_bins : int, default=None
+        No split leaves more bins.
+    """
+
+    def __init__(
+        self,
+        counts: Counts,
+        *,
+        smoothing: Floats,
+        monotonicity: Monotonicity,
+        min_bin_weight: float = 0.0,
+        min_lift: float = 0.0,
+        max_bins: int | None = None,
+    ) -> None:
+        self.points = counts.forecasts
+        self.point_weights = counts.class_weights
+        self.n_classes = counts.class_weights.shape[1]
+        self.smoothing = np.stack([np.zeros(self.n_classes), smoothing])
+        self.monotonicity = monotonicity
+        self.least_slack = LEAST_SLACK[monotonicity]
+        self.min_bin_weight = min_bin_weight
+        self.min_lift = min_lift
+        self.max_bins = np.inf if max_bins is None else max_bins
+        self.members: dict[int, Ints] = {}  # points of each bin
+        self.answering: dict[int, list[int]] = {}  # splits that answer for each bin
+        self.class_weights: list[Floats] = []  # of each node,
+        self.node_values = np.empty((2, 64, self.n_classes))  # its raw mean and smoothed value
+        self.thresholds: list[Floats] = []
+        self.children: list[Ints] = []
+        self.split_nodes: list[int] = []
+        self.wards: list[_Wards] = []  # of each split
+        self._add_node(np.arange(len(self.points)), self.point_weights.sum(axis=0), [])
+
+    def _add_node(self, points: Ints, class_weights: Floats, answering: list[int]) -> int:
+        node = len(self.class_weights)
+        if node == self.node_values.shape[1]:
+            self.node_values = np.concatenate([self.node_values, self.node_values], axis=1)
+        self.members[node] = points
+        self.answering[node] = answering
+        self.class_weights.append(class_weights)
+        self.node_values[:, node] = self._values(class_weights[None])[:, 0]
+        return node
+
+    def _values(self, class_weights: Floats) -> Floats:
+        """Raw means and smoothed values for class weights (n, K), shape (2, n, K)."""
+        weights = class_weights + self.smoothing[:, None, :]
+        return np.asarray(weights / weights.sum(axis=2, keepdims=True))
+
+    def tree(self) -> BinTree:
+        """The tree so far."""
+        return BinTree(
+            thresholds=np.array(self.thresholds, dtype=np.float64).reshape(-1, self.n_classes),
+            children=np.array(self.children, dtype=np.intp).reshape(-1, self.n_classes),
+            split_nodes=np.array(self.split_nodes, dtype=np.intp),
+            class_weights=np.array(self.class_weights),
+        )
+
+    def score(self, split: Split) -> float:
+        """What splits compete by.
+
+        The first split should give as many classes as it can a region, so the number of children
+        counts, then M, which is at most twice the weight; later it is the lift for each bin added.
+        """
+        if self.thresholds:
+            return split.lift / (len(split.children) - 1)
+        return len(split.children) + split.gain / (4 * float(split.children.sum()))
+
+    def can_be_split(self, node: int) -> bool:
+        """Whether a bin is heavy enough for two and has labels of more than one class."""
+        weights = self.class_weights[node]
+        heavy = weights.sum() >= 2 * self.min_bin_weight
+        return bool(heavy and np.count_nonzero(weights) > 1 and len(self.members[node]) > 1)
+
+    def is_worth_it(self, split: Split) -> bool:
+        """Whether a split lifts the log likelihood by more than chance would."""
+        added = len(split.children) - 1
+        return bool(split.lift >= self.min_lift * 0.5 * (self.n_classes - 1) * added)
+
+    def _bounds_without(self, node: int) -> Floats:
+        """W, over all bins but one, of the splits that answer for it, shape (2, S, K, K)."""
+        if not self.answering[node]:
+            return np.empty((2, 0, self.n_classes, self.n_classes))
+        return _bounds(self.node_values, [self.wards[s] for s in self.answering[node]], node)
+
+    def _others(self, node: int) -> list[int]:
+        """Bins besides this one that a split of it would answer for."""
+        return [v for v in self.members if v != node] if self.monotonicity == "global" else []
+
+    def surroundings(self, node: int) -> Surroundings:
+        """What the rest of the tree demands of the children of a bin."""
+        K = self.n_classes
+        points = self.members[node]
+        splits = self.answering[node]
+        W = self._bounds_without(node)
+        held = np.array([self.wards[s].of(node) for s in splits]).reshape(-1, K)
+        single = held.sum(axis=1) == 1
+        region_of_bin = np.where(single, held.argmax(axis=1), -1)
+        bound = required_differences(W, region_of_bin, self.least_slack)
+        straddled = np.flatnonzero(~single)
+        region = np.empty((len(points), len(straddled)), dtype=np.int32)
+        for column, at in enumerate(straddled):
+            region[:, column] = regions(self.points[points], self.thresholds[splits[at]])
+
+        others = self._others(node)
+        rows = [self.members[v] for v in others]
+        return Surroundings(
+            bound=bound,
+            straddled=np.ascontiguousarray(W[:, straddled]),
+            region=region,
+            outside=np.ascontiguousarray(self.node_values[:, others]),
+            outside_points=self.points[np.concatenate(rows)] if rows else np.empty((0, K)),
+            outside_bins=np.repeat(np.arange(len(rows)), [len(r) for r in rows]).astype(np.int32),
+        )
+
+    def are_plausible(self, children: Floats, bound: Floats) -> NDArray[np.bool_]:
+        """Whether splits with these children, (C, K, K), keep the bound and their own order.
+
+        That is all there is to check in the tree scope; the global one has further conditions.
+        """
+        weight = children.sum(axis=2)
+        kept = weight > 0
+        smoothed = children + self.smoothing[:, None, None, :]
+        total = smoothed.sum(axis=3, keepdims=True)
+        values = smoothed / np.where(total > 0, total, 1.0)
+        difference = values[..., :, None] - values[..., None, :]  # (2, C, child, i, j)
+        inside = (difference >= bound[:, None, None]).all(axis=(3, 4)) | ~kept
+        own = np.arange(self.n_classes)
+        W = np.where(kept[:, :, None], difference[:, :, own, own], np.inf)
+        W[..., own, own] = np.inf
+        slack = np.minimum(*(largest_slack(side) for side in W))
+        return np.asarray(inside.all(axis=(0, 2)) & (slack >= self.least_slack))
+
+    def plan(self, node: int, gamma: Floats) -> _Plan | None:
+        """The split of a bin, if it separates its points and keeps the tree ROC monotone.
+
+        This is the check that counts: it re-applies gamma as predictions will, and looks at all
+        constraints anew, whatever the search believed.
+        """
+        points = self.members[node]
+        region, weights = sort_into_regions(self.points, self.point_weights, points, gamma)
+        kept = np.flatnonzero(weights.sum(axis=1))
+        weights = weights[kept]
+        if len(kept) < 2 or weights.sum(axis=1).min() < self.min_bin_weight:
+            return None
+        if len(self.members) + len(kept) - 1 > self.max_bins:
+            return None
+        parts = [points[region == k] for k in kept]
+        new = len(self.class_weights) + np.arange(len(kept))
+        own = _Wards(new, np.eye(self.n_classes, dtype=np.uint8)[kept])
+        if self.monotonicity is None:
+            return _Plan(gamma, kept, parts, weights, {}, own)
+
+        held_before = {}
+        for s in self.answering[node]:
+            held = self.wards[s].of(node)[None].repeat(len(parts), axis=0)
+            if held[0].sum() > 1:
+                held = self._regions_held(parts, self.thresholds[s])
+            held_before[s] = held
+        children = [_Wards(new - new[0], held) for held in (*held_before.values(), own.held)]
+        W = _bounds(self._values(weights), children)
+        W[:, :-1] = np.minimum(W[:, :-1], self._bounds_without(node))
+        if others := self._others(node):
+            held = self._regions_held([self.members[v] for v in others], gamma)
+            outside = _Wards(np.array(others), held)
+            W[:, -1:] = np.minimum(W[:, -1:], _bounds(self.node_values, [outside]))
+            own = own.plus(*outside)
+        if not keep_order(W.reshape(-1, *W.shape[2:]), self.least_slack):
+            return None
+        return _Plan(gamma, kept, parts, weights, held_before, own)
+
+    def _regions_held(self, parts: list[Ints], gamma: Floats) -> NDArray[np.uint8]:
+        """Whether each part of the points has one in each region of gamma, shape (n, K)."""
+        held = np.zeros((len(parts), self.n_classes), dtype=np.uint8)
+        for mask, part in zip(held, parts, strict=True):
+            mask[regions(self.points[part], gamma)] = 1
+        return held
+
+    def attempt(self, node: int, gamma: Floats) -> Ints | None:
+        """Split a bin if it can be; the nodes of its regions, -1 where there is none."""
+        plan = self.plan(node, gamma)
+        if plan is None:
+            return None
+        del self.members[node]
+        answering = [*self.answering.pop(node), len(self.thresholds)]
+        if self.monotonicity is None:
+            answering = []
+        pairs = zip(plan.parts, plan.weights, strict=True)
+        new = [self._add_node(part, weight, answering) for part, weight in pairs]
+        for s, held in plan.held_before.items():
+            self.wards[s] = self.wards[s].plus(np.array(new), held, without=node)
+        for v in plan.wards.nodes[len(new) :]:
+            self.answering[int(v)] = [*self.answering[int(v)], len(self.thresholds)]
+        self.wards.append(plan.wards)
+        row = np.full(self.n_classes, -1)
+        row[plan.kept] = new
+        self.thresholds.append(gamma)
+        self.children.append(row)
+        self.split_nodes.append(node)
+        return row

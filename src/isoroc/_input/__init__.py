@@ -1,0 +1,29 @@
+"""What users pass, validated in one place: forecasts, labels and weights become a `Sample`.
+
+Every refusal is an `InputError` that names the argument, the row and the fix.
+"""
+
+from isoroc._input.arrays import check_length, to_array
+from isoroc._input.error import InputError
+from isoroc._input.forecasts import SUM_EXACT, SUM_TOLERANCE, check_forecasts, first_improbable
+from isoroc._input.labels import check_two_classes, encode_labels
+from isoroc._input.parameters import check_number, check_option
+from isoroc._input.sample import Sample, check_sample
+from isoroc._input.weights import check_weights
+
+__all__ = [
+    "SUM_EXACT",
+    "SUM_TOLERANCE",
+    "InputError",
+    "Sample",
+    "check_forecasts",
+    "check_length",
+    "check_number",
+    "check_option",
+    "check_sample",
+    "check_two_classes",
+    "check_weights",
+    "encode_labels",
+    "first_improbable",
+    "to_array",
+]

@@ -1,0 +1,32 @@
+"""Arrays of anything array-like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from isoroc._input.error import InputError
+
+
+def to_array(values: Any, *, name: str) -> NDArray[Any]:
+    """NumPy array of anything array-like, or of any dataframe or series that narwhals reads."""
+    if issparse(values):
+        raise TypeError(
+            f"{name}: sparse input is not supported; forecasts are dense, pass {name}.toarray()."
+        )
+    native = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(native, nw.DataFrame | nw.Series):
+        return np.asarray(native.to_numpy())
+    return np.asarray(values)
+
+
+def check_length(values: NDArray[Any], n_rows: int, *, name: str, of: str = "P") -> None:
+    """Refuse values that do not have one entry for each of the n_rows rows of `of`."""
+    if len(values) != n_rows:
+        raise InputError(
+            name, None, f"{len(values)} rows, but {of} has {n_rows}", "they must agree"
+        )

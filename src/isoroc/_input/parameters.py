@@ -1,0 +1,34 @@
+"""Checks of parameters, with errors that name the parameter and what was expected."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from sklearn.utils import check_scalar
+
+from isoroc._input.error import InputError
+
+
+def check_number(name: str, value: Any, kind: type[Any], *, minimum: float) -> None:
+    """Refuse what is not a finite number of a kind (numbers.Real, numbers.Integral) >= minimum.
+
+    Examples
+    --------
+    >>> check_number("n_bins", 0, numbers.Integral, minimum=1)
+    Traceback (most recent call last):
+    ...
+    ValueError: n_bins == 0, must be >= 1.
+    """
+    if isinstance(value, bool):  # an Integral to Python, a slip of the pen to us
+        raise TypeError(f"{name} must be a number, not {value}.")
+    check_scalar(value, name, kind, min_val=minimum)
+    if not math.isfinite(value):
+        raise InputError(name, None, f"is {value}", f"expected a finite number >= {minimum}")
+
+
+def check_option(name: str, value: Any, options: tuple[Any, ...]) -> None:
+    """Refuse what is not one of the options."""
+    if not any(value is option or value == option for option in options):
+        allowed = ", ".join(repr(option) for option in options)
+        raise InputError(name, None, f"is {value!r}", f"expected one of {allowed}")

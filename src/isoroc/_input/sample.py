@@ -1,0 +1,117 @@
+"""Sample: forecasts, outcomes and weights, validated once and used everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoroc._input.arrays import check_length
+from isoroc._input.forecasts import check_forecasts
+from isoroc._input.labels import encode_labels
+from isoroc._input.weights import check_weights
+from isoroc._simplex import Codes, Floats, count_classes
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Validated forecasts and the outcomes that came with them.
+
+    Attributes
+    ----------
+    forecasts : forecast array
+        See `isoroc._simplex`.
+    codes : ndarray of shape (n,)
+        Column of each row's label.
+    weights : ndarray of shape (n,) or None
+        Weight of each row; None where every row has weight 1.
+    classes : ndarray of shape (K,)
+        The label of each column; None in samples of ranks or of one class against the rest.
+    """
+
+    forecasts: Floats
+    codes: Codes
+    weights: Floats | None = None
+    classes: Any = None
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return count_classes(self.forecasts)
+
+    @property
+    def arrays(self) -> tuple[Floats, Codes, Floats | None]:
+        """Forecasts, codes and weights, as `Counts` takes them."""
+        return self.forecasts, self.codes, self.weights
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def class_weights(self) -> Floats:
+        """Total weight of each class, shape (K,)."""
+        if self.weights is None and self.n_classes == 2:  # many millions of rows: no copy of them
+            ones = np.count_nonzero(self.codes)
+            return np.array([len(self.codes) - ones, ones], dtype=np.float64)
+        return np.bincount(self.codes, self.weights, self.n_classes).astype(np.float64)
+
+    def row_weights(self) -> Floats:
+        """Weight of each row, ones where none were given."""
+        return np.ones(len(self.codes)) if self.weights is None else self.weights
+
+    def residuals(self) -> Floats:
+        """Outcomes less forecasts, in the shape of the forecasts."""
+        if self.forecasts.ndim == 1:
+            return np.asarray(self.codes - self.forecasts)
+        residual = -self.forecasts
+        residual[np.arange(len(residual)), self.codes] += 1
+        return residual
+
+    def take(self, rows: NDArray[Any]) -> Sample:
+        """Sample of some of the rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        return Sample(self.forecasts[rows], self.codes[rows], weights, self.classes)
+
+    def positive(self) -> Sample:
+        """Sample without the rows of weight 0."""
+        if self.weights is None or self.weights.all():
+            return self
+        return self.take(np.flatnonzero(self.weights))
+
+
+def check_sample(
+    P: Any,
+    y: Any,
+    sample_weight: Any = None,
+    labels: Any = None,
+    *,
+    name: str = "P",
+    label_name: str = "y",
+) -> Sample:
+    """Sample of forecasts, labels and weights as users pass them.
+
+    Parameters
+    ----------
+    P : array-like, dataframe or series
+        Forecasts of shape (n, K), or real scores that increase with the probability of the second
+        of two classes.
+    y : array-like of shape (n,)
+        Labels.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns; sorted by default.
+    name, label_name : str
+        What error messages call P and y.
+
+    Examples
+    --------
+    >>> check_sample([0.2, 3.0], ["b", "a"]).codes
+    array([1, 0], dtype=uint8)
+    """
+    forecasts = check_forecasts(P, name=name)
+    weights = check_weights(sample_weight, len(forecasts))
+    classes, codes = encode_labels(y, count_classes(forecasts), labels=labels, name=label_name)
+    check_length(codes, len(forecasts), name=label_name, of=name)
+    return Sample(forecasts, codes, weights, classes)

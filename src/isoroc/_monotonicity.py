@@ -1,0 +1,246 @@
+"""ROC monotonicity as a system of difference constraints, and the certificates that it holds.
+
+A split with threshold gamma sorts the calibration points into regions. The calibrated forecasts r
+keep that order iff some threshold gamma' sorts them the same way: for every point in region i and
+every j, ``r_i - gamma'_i >= r_j - gamma'_j``. With ``W[i, j]`` the smallest ``r_i - r_j`` among the
+points of region i that reads
+
+    gamma'_i - gamma'_j <= W[i, j]    for all i != j,
+
+a system of differences: it has a solution iff the complete digraph with these weights has no
+negative cycle, and the largest slack that all constraints can have at once is the smallest mean
+weight of a cycle. The paper's experiments look at cycles of two regions only; for K = 2 there are
+no others, and the condition is isotony.
+
+Two scopes: "global" takes all calibration points into W, "tree" only those that reach the split.
+Nothing here knows how trees are grown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoroc._core import order
+from isoroc._simplex import Floats, midpoint, regions
+from isoroc._table import Table
+from isoroc._tree import BinTree
+
+Scope = Literal["global", "tree"]
+
+#: Slack above minus this counts as none missing: the rounding of differences of probabilities.
+TOLERANCE = 1e-12
+
+
+def smallest_differences(values: Floats, held: NDArray[np.bool_]) -> Floats:
+    """W of one split: the smallest r_i - r_j among the bins that have points in region i.
+
+    Parameters
+    ----------
+    values : ndarray of shape (B, K)
+        Values of the bins.
+    held : ndarray of shape (B, K)
+        Whether each bin has points in each region.
+
+    Returns
+    -------
+    ndarray of shape (K, K)
+        +inf on the diagonal and where no bin has points.
+    """
+    table = np.ascontiguousarray(values)[None]
+    nodes, ends = np.arange(len(values)), np.array([len(values)])
+    W = order.smallest_differences(table, nodes, held.view(np.uint8), ends, -1)
+    return np.asarray(W[0, 0])
+
+
+def bounds_everywhere(tree: BinTree, values: Floats, forecasts: Floats) -> Floats:
+    """W of every split over all calibration points, shape (S, K, K).
+
+    Parameters
+    ----------
+    tree : BinTree
+    values : ndarray of shape (B, K)
+        Calibrated forecast of each of ``tree.bins``.
+    forecasts : forecast array
+        The calibration points.
+    """
+    bin_of = tree.bin_of(forecasts)
+    W = np.full((tree.n_splits, tree.n_classes, tree.n_classes), np.inf)
+    for s, gamma in enumerate(tree.thresholds):
+        held = np.zeros(values.shape, dtype=bool)
+        held[bin_of, regions(forecasts, gamma)] = True
+        W[s] = smallest_differences(values, held)
+    return W
+
+
+def bounds_below(tree: BinTree, values: Floats) -> Floats:
+    """W of every split over the calibration points that reach it, shape (S, K, K)."""
+    W = np.full((tree.n_splits, tree.n_classes, tree.n_classes), np.inf)
+    below = {int(node): np.array([b]) for b, node in enumerate(tree.bins)}  # bins of each node
+    for s in reversed(range(tree.n_splits)):
+        kept = np.flatnonzero(tree.children[s] >= 0)
+        parts = [below[int(child)] for child in tree.children[s, kept]]
+        bins = below[int(tree.split_nodes[s])] = np.concatenate(parts)
+        region = np.repeat(kept, [len(part) for part in parts])
+        W[s] = smallest_differences(values[bins], np.eye(tree.n_classes, dtype=bool)[region])
+    return W
+
+
+def largest_slack(W: Floats, *, pairs: bool = False) -> Floats:
+    """Smallest mean weight of a cycle of each digraph, shape (S,): feasible iff not negative.
+
+    Parameters
+    ----------
+    W : ndarray of shape (S, K, K)
+    pairs : bool
+        Look at cycles of two regions only, as the paper's experiments do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> inf = np.inf
+    >>> W = np.array([[[inf, 0.2, -0.3], [0.2, inf, 0.2], [0.4, -0.3, inf]]])
+    >>> largest_slack(W, pairs=True)
+    array([-0.05])
+    >>> largest_slack(W).round(6)
+    array([-0.133333])
+    """
+    K = W.shape[-1]
+    if pairs:
+        return np.asarray((W + W.swapaxes(1, 2)).min(axis=(1, 2)) / 2)
+    # Karp's theorem: with D[k, v] the lightest walk of k edges that ends in v, the smallest mean
+    # is min over v of max over k < K of (D[K, v] - D[k, v]) / (K - k).
+    D = np.zeros((K + 1, len(W), K))
+    for k in range(K):
+        D[k + 1] = (D[k][:, None, :] + W).min(axis=2)
+    length = np.arange(K, 0, -1)[:, None, None]
+    with np.errstate(invalid="ignore"):
+        means = (D[K] - D[:K]) / length
+    means[np.isnan(means)] = -np.inf  # both infinite: no walk of k edges, so no bound from it
+    ends = np.where(np.isfinite(D[K]), means.max(axis=0), np.inf)
+    return np.asarray(ends.min(axis=1))
+
+
+def solve(W: Floats) -> tuple[Floats, Floats]:
+    """Thresholds gamma' of largest slack, shape (S, K), and that slack, shape (S,).
+
+    Where the slack is negative no threshold satisfies all constraints and gamma' is NaN.
+    """
+    slack = largest_slack(W)
+    tight = W - np.where(np.isfinite(slack), slack, 0.0)[:, None, None]
+    gamma = np.zeros(W.shape[:2])
+    for _ in range(W.shape[-1]):  # Bellman-Ford from a source at distance 0 to every region
+        gamma = np.minimum(gamma, (gamma[:, None, :] + tight).min(axis=2))
+    gamma += (1 - gamma.sum(axis=1, keepdims=True)) / W.shape[-1]
+    gamma[slack < -TOLERANCE] = np.nan
+    return gamma, slack
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Evidence that a calibration map is ROC monotone.
+
+    For every split it names a threshold on the calibrated side that sorts the calibration points
+    as the split's own threshold sorts the forecasts. `verify` checks that claim on data with
+    nothing but comparisons.
+
+    Attributes
+    ----------
+    scope : {"global", "tree"}
+        Whether a split answers for all calibration points or for those that reach it.
+    thresholds : ndarray of shape (S, K)
+        gamma of each split, on the forecasts.
+    calibrated_thresholds : ndarray of shape (S, K)
+        gamma' of each split, on the calibrated forecasts.
+    slack : ndarray of shape (S,)
+        By how much every constraint of the split can be tightened at once.
+    """
+
+    scope: Scope
+    thresholds: Floats
+    calibrated_thresholds: Floats
+    slack: Floats
+
+    def verify(self, tree: BinTree, values: Floats, forecasts: Floats) -> bool:
+        """Whether the claim holds for a tree, the values of its bins and calibration points.
+
+        In the tree scope the calibrated forecasts go through the same tree with the calibrated
+        thresholds, and each must end in the bin that it came from. In the global scope every
+        split must sort all points alike on both sides; there a point that ties between regions,
+        as a bin that straddles a boundary must, counts as either.
+        """
+        if self.scope == "tree":
+            calibrated_tree = replace(tree, thresholds=self.calibrated_thresholds)
+            return bool((calibrated_tree.bin_of(values) == np.arange(len(values))).all())
+        calibrated = values[tree.bin_of(forecasts)]
+        for gamma, calibrated_gamma in zip(
+            self.thresholds, self.calibrated_thresholds, strict=True
+        ):
+            margin = calibrated - calibrated_gamma
+            own = margin[np.arange(len(margin)), regions(forecasts, gamma)]
+            if not (own >= margin.max(axis=1) - TOLERANCE).all():
+                return False
+        return True
+
+    def table(self) -> Table:
+        """One row a split: gamma, gamma' and the slack; for K = 2 the second coordinates."""
+        K = self.thresholds.shape[1]
+        columns = Table(split=np.arange(len(self.slack)))
+        for k in range(K) if K > 2 else (1,):
+            suffix = f"_{k}" if K > 2 else ""
+            columns[f"threshold{suffix}"] = self.thresholds[:, k]
+            columns[f"calibrated{suffix}"] = self.calibrated_thresholds[:, k]
+        columns["slack"] = self.slack
+        return columns
+
+    def __str__(self) -> str:
+        if not len(self.slack):
+            return "ROC monotone: one bin, no split to keep."
+        kept = (
+            "sorts all calibration points into the same regions"
+            if self.scope == "global"
+            else "sends every calibration point that reaches it the same way"
+        )
+        return (
+            f"ROC monotone ({self.scope} scope): for each of {len(self.slack)} splits a threshold "
+            f"on the calibrated forecasts {kept}; smallest slack {self.slack.min():.3g}."
+        )
+
+
+def certify(tree: BinTree, values: Floats, forecasts: Floats | None = None) -> Certificate:
+    """Certificate of a ROC monotone map.
+
+    Parameters
+    ----------
+    tree : BinTree
+    values : ndarray of shape (B, K)
+        Calibrated forecast of each of ``tree.bins``.
+    forecasts : forecast array, default=None
+        The calibration points, for the global scope; the tree scope needs none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tree = BinTree(
+    ...     thresholds=np.array([[0.4, 0.6]]), children=np.array([[1, 2]]),
+    ...     split_nodes=np.array([0]), class_weights=np.array([[5.0, 5], [4, 1], [1, 4]]),
+    ... )
+    >>> certify(tree, tree.values()[tree.bins]).table()
+      split  threshold  calibrated  slack
+          0        0.6         0.5    0.6
+    """
+    if tree.n_classes == 2:
+        # The bins next to a threshold decide, and both lie below its split: the scopes agree.
+        # Taking the middle of their values directly keeps gaps of one rounding step open.
+        at = np.searchsorted(tree.cuts, tree.thresholds[:, 1])
+        low, high = values[at, 1], values[at + 1, 1]
+        middle, slack = midpoint(low, high), high - low
+        calibrated = np.column_stack([1 - middle, middle])
+        return Certificate("global", tree.thresholds, calibrated, slack)
+    if forecasts is None:
+        return Certificate("tree", tree.thresholds, *solve(bounds_below(tree, values)))
+    W = bounds_everywhere(tree, values, forecasts)
+    return Certificate("global", tree.thresholds, *solve(W))

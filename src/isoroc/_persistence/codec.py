@@ -1,0 +1,192 @@
+"""Values of parameters and fitted attributes as JSON, exactly, and back.
+
+JSON writes a double as the shortest decimal that reads back as the same double, so numbers survive
+bit for bit. What JSON has no word for becomes an object with a "type", see `schema.json`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoroc._input import to_array
+from isoroc._monotonicity import Certificate
+from isoroc._persistence.checks import check_certificate, check_reduction, check_tree
+from isoroc._persistence.schema import Fault
+from isoroc._table import Table
+from isoroc._top import TopReduction
+from isoroc._tree import BinTree
+
+#: Objects made of arrays and numbers: what the file calls them, and what must hold for them.
+_STRUCTURES: dict[str, tuple[Any, Callable[[Any, str], None]]] = {
+    "tree": (BinTree, check_tree),
+    "reduction": (TopReduction, check_reduction),
+    "certificate": (Certificate, check_certificate),
+}
+_TAGS = {kind: tag for tag, (kind, _) in _STRUCTURES.items()}
+
+_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+#: Characters that an array of strings may take, whether used or not.
+_MAX_CHARACTERS = 2**24
+
+
+def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:  # noqa: PLR0911
+    """JSON value of a parameter or a fitted attribute.
+
+    Parameters
+    ----------
+    value : object
+        None, a bool, number or string; an array or dataframe; a list, tuple or dict of such; a
+        table, tree, reduction or certificate. Of a random generator only its absence is kept: None.
+    place : str
+        What error messages call it.
+    other : callable
+        What to do with ``(value, place)`` of any other kind.
+
+    Examples
+    --------
+    >>> encode((0.1, np.float32(0.5)), "prior", other=None)
+    {'type': 'tuple', 'items': [0.1, 0.5]}
+    >>> encode(np.array([[0.25, np.inf]]), "x", other=None)
+    {'type': 'array', 'dtype': 'float64', 'shape': [1, 2], 'values': [0.25, 'Infinity']}
+    """
+    if value is None or isinstance(value, np.random.RandomState | np.random.Generator):
+        return None
+    if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"type": "float", "value": _word(value)}
+    if isinstance(value, list | tuple):
+        items = [encode(item, f"{place}[{i}]", other) for i, item in enumerate(value)]
+        return items if isinstance(value, list) else {"type": "tuple", "items": items}
+    if isinstance(value, Table):
+        arrays = value.items()
+        columns = {name: _encode_array(array, f"{place}.{name}") for name, array in arrays}
+        return {"type": "table", "columns": columns}
+    if type(value) is dict and all(isinstance(name, str) for name in value):
+        named = {name: encode(item, f"{place}.{name}", other) for name, item in value.items()}
+        return {"type": "dict", "items": named}
+    if type(value) in _TAGS:
+        inner = {
+            f.name: encode(getattr(value, f.name), f"{place}.{f.name}", other)
+            for f in fields(value)
+        }
+        return {"type": _TAGS[type(value)], **inner}
+    array = to_array(value, name=place)
+    return _encode_array(array, place) if array.ndim else other(value, place)
+
+
+def decode(  # noqa: PLR0911
+    document: Any, place: str, other: Callable[[dict[str, Any], str], Any]
+) -> Any:
+    """What `encode` was given, from a document that follows the schema.
+
+    Examples
+    --------
+    >>> decode({"type": "tuple", "items": [0.1, 0.5]}, "prior", other=None)
+    (0.1, 0.5)
+    """
+    if isinstance(document, list):
+        return [decode(item, f"{place}[{i}]", other) for i, item in enumerate(document)]
+    if not isinstance(document, dict):
+        return document
+    tag = document["type"]
+    if tag == "float":
+        return _WORDS[document["value"]]
+    if tag == "array":
+        return _decode_array(document, place)
+    if tag == "tuple":
+        return tuple(decode(document["items"], place, other))
+    if tag == "dict":
+        items = document["items"].items()
+        return {name: decode(item, f"{place}.{name}", other) for name, item in items}
+    if tag == "table":
+        return _decode_table(document, place)
+    if tag in _STRUCTURES:
+        kind, check = _STRUCTURES[tag]
+        inner = {
+            name: decode(item, f"{place}.{name}", other)
+            for name, item in document.items()
+            if name != "type"
+        }
+        structure = kind(**inner)
+        check(structure, place)
+        return structure
+    return other(document, place)
+
+
+def _word(value: float) -> str:
+    return next(word for word, number in _WORDS.items() if repr(number) == repr(value))
+
+
+def _encode_array(array: NDArray[Any], place: str) -> dict[str, Any]:
+    kind = array.dtype.kind
+    values = array.ravel().tolist()
+    head: dict[str, Any] = {"type": "array", "dtype": array.dtype.name}
+    if kind == "U":
+        head |= {"dtype": "str", "length": max(array.dtype.itemsize // 4, 1)}
+    elif kind == "f":
+        values = [v if math.isfinite(v) else _word(v) for v in values]
+    elif kind == "O":
+        values = [v.item() if isinstance(v, np.generic) else v for v in values]
+        if not all(isinstance(v, bool | int | str) or _is_finite(v) for v in values):
+            raise TypeError(f"{place}: only strings, numbers and booleans go into a model file.")
+    elif kind not in "biu":
+        raise TypeError(
+            f"{place}: a model file cannot hold {array.dtype}; use strings, numbers or booleans."
+        )
+    return head | {"shape": list(array.shape), "values": values}
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def _decode_array(document: dict[str, Any], place: str) -> NDArray[Any]:
+    values, shape, name = document["values"], document["shape"], document["dtype"]
+    if math.prod(shape) != len(values):
+        raise Fault(place, f"{len(values)} values do not fill the shape {tuple(shape)}")
+    if name == "str":
+        length = document.get("length", 1)
+        if length * len(values) > _MAX_CHARACTERS:
+            raise Fault(place, f"strings of {length} characters are too long")
+        array: NDArray[Any] = np.array(_of_types(values, {str}, place), dtype=f"<U{length}")
+    elif name == "object":
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+    else:
+        if name.startswith("float"):
+            values, types = [_WORDS.get(v, v) for v in values], {float, int}
+        else:
+            types = {bool} if name == "bool" else {int}
+        try:
+            with np.errstate(over="ignore"):
+                array = np.array(_of_types(values, types, place), dtype=name)
+        except OverflowError as error:
+            raise Fault(place, f"a value is out of range for dtype {name}") from error
+    # An integer too large for float64, a decimal too fine for float32, a string too long.
+    if any(a != b and b == b for a, b in zip(array.tolist(), values, strict=True)):  # noqa: PLR0124
+        raise Fault(place, f"a value does not fit into dtype {name}")
+    return array.reshape(shape)
+
+
+def _decode_table(document: dict[str, Any], place: str) -> Table:
+    columns = document["columns"].items()
+    table = Table({name: _decode_array(array, f"{place}.{name}") for name, array in columns})
+    if len({array.shape for array in table.values()} | {(table.n_rows,)}) > 1:
+        raise Fault(place, "the columns differ in length")
+    return table
+
+
+def _of_types(values: list[Any], types: set[type], place: str) -> list[Any]:
+    if found := {type(value) for value in values} - types:
+        raise Fault(place, f"{found.pop().__name__} among the values")
+    return values

@@ -1,0 +1,185 @@
+"""The model file: an envelope around a calibrator, read with suspicion and written whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from datetime import UTC, datetime
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from isoroc._files import replacing
+from isoroc._persistence.schema import Fault, check, schema
+
+FORMAT = "isoroc-model"
+VERSION = 1
+
+#: Larger files are refused before they are parsed, and so are files of more values than this: a
+#: value takes some hundred bytes of memory at most, so reading a file never takes much.
+MAX_BYTES = 2**25
+MAX_VALUES = 2_000_000
+
+
+class ModelFileError(ValueError):
+    """A model file that is damaged, was altered, or is not one.
+
+    The message names the file, the place in it and the mend.
+    """
+
+    @classmethod
+    def of(
+        cls,
+        path: str | os.PathLike[str],
+        fault: Fault,
+        mend: str = "The file is damaged or was altered: restore it, or save the model again.",
+    ) -> Self:
+        """The error for a fault in a file."""
+        return cls(f"{os.fspath(path)}: {fault}. {mend}")
+
+
+def write(
+    path: str | os.PathLike[str], model: dict[str, Any], summary: dict[str, Any] | None = None
+) -> None:
+    """Write the document of a calibrator to a model file, whole or not at all.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; one that exists is replaced.
+    model : dict
+        A calibrator as the schema's ``calibrator``.
+    summary : dict, default=None
+        What to tell of it besides: anything that JSON can say, arrays, and NaN as null.
+    """
+    body = {
+        "format": FORMAT,
+        "version": VERSION,
+        "library": version_of("isoroc"),
+        "saved": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "summary": plain(summary or {}, "summary"),
+        "model": model,
+    }
+    document = body | {"checksum": _checksum(body)}
+    lines = [f" {json.dumps(name)}: {json.dumps(entry)}" for name, entry in document.items()]
+    data = ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+    try:
+        _check_size(data)
+        check(document, schema())
+    except Fault as fault:
+        raise ValueError(f"{os.fspath(path)}: this model cannot be saved: {fault}.") from fault
+    with replacing(path) as new:
+        new.write_bytes(data)
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Document in a model file, checked against the schema and its own checksum.
+
+    Raises
+    ------
+    ModelFileError
+        For every file that is not a sound model file of this version.
+    OSError
+        Where there is no file, or none that may be read.
+    """
+    with Path(path).open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    try:
+        _check_size(data)
+        document = _check_format(_parse(data))
+    except Fault as fault:
+        mend = "Pass a file that was written by a calibrator's save()."
+        raise ModelFileError.of(path, fault, mend) from fault
+    try:
+        _check_version(document)
+    except Fault as fault:
+        mend = "Update isoroc, or save the model with this version."
+        raise ModelFileError.of(path, fault, mend) from fault
+    try:
+        check(document, schema())
+        _check_checksum(document)
+    except Fault as fault:
+        raise ModelFileError.of(path, fault) from fault
+    return document
+
+
+def _check_format(document: Any) -> dict[str, Any]:
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise Fault("format", f"an isoroc model file says {FORMAT!r} here, this one does not")
+    return document
+
+
+def _check_version(document: dict[str, Any]) -> None:
+    version = document.get("version")
+    if type(version) is int and version != VERSION:
+        shown = version if abs(version) < 10**6 else "unheard of"
+        raise Fault("version", f"format version {VERSION} is known, this one is {shown}")
+
+
+def _check_checksum(document: dict[str, Any]) -> None:
+    body = {name: entry for name, entry in document.items() if name != "checksum"}
+    if _checksum(body) != document["checksum"]:
+        raise Fault("checksum", "does not match the content")
+
+
+def plain(value: Any, place: str) -> Any:
+    """JSON value of a summary: NumPy numbers and arrays unpacked, NaN and infinities as null.
+
+    Examples
+    --------
+    >>> plain({"loss": np.float64(0.5), "weights": np.array([1.0, np.nan])}, "summary")
+    {'loss': 0.5, 'weights': [1.0, None]}
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(name): plain(entry, f"{place}.{name}") for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry, f"{place}[{i}]") for i, entry in enumerate(value)]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    raise TypeError(f"{place}: {type(value).__name__} is nothing that JSON can say.")
+
+
+def _check_size(data: bytes) -> None:
+    if len(data) > MAX_BYTES:
+        raise Fault("", f"larger than {MAX_BYTES // 2**20} MiB")
+    # Every value but the first comes after a comma or an opening bracket.
+    if data.count(b",") + data.count(b"[") + data.count(b"{") > MAX_VALUES:
+        raise Fault("", f"more than {MAX_VALUES} values")
+
+
+def _parse(data: bytes) -> Any:
+    try:
+        return json.loads(
+            data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant
+        )
+    except RecursionError as error:
+        raise Fault("", "nested too deep") from error
+    except ValueError as error:  # also: not UTF-8, integers of thousands of digits
+        raise Fault("", f"not JSON, or cut off ({str(error)[:200]})") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
+        raise Fault("", "an object has two entries of one name")
+    return entries
+
+
+def _no_constant(name: str) -> None:
+    raise Fault("", f"{name} is not a JSON number")
+
+
+def _checksum(body: dict[str, Any]) -> str:
+    try:
+        text = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except ValueError as error:
+        raise Fault("", "a number beyond the range of double precision") from error
+    return f"sha256:{hashlib.sha256(text.encode('ascii')).hexdigest()}"

@@ -1,0 +1,84 @@
+"""Forecasts, thresholds and regions.
+
+Inside the package a *forecast array* is either a C-contiguous float64 matrix of shape (n, K) whose
+rows lie on the simplex or, for K = 2, a float64 vector of n scores: the second column of such a
+matrix or any other real score that orders the rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+Codes = NDArray[np.unsignedinteger]
+"""Columns of labels."""
+
+
+def regions(forecasts: Floats, gamma: Floats) -> Ints:
+    """Region of each forecast under the threshold gamma: the k with the largest p_k - gamma_k.
+
+    The lowest k wins a tie. For K = 2 the rule reads ``p_1 > gamma_1``, the same thing in exact
+    arithmetic, and no rounding of ``1 - p_1`` can blur it however small the scores are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> P = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.2, 0.2, 0.6]])
+    >>> regions(P, np.array([0.5, 0.25, 0.25]))
+    array([0, 1, 2])
+    >>> regions(np.array([0.2, 0.7, 0.71]), np.array([0.3, 0.7]))
+    array([0, 0, 1])
+    """
+    if len(gamma) == 2:
+        return np.asarray(binary_scores(forecasts) > gamma[1], dtype=np.intp)
+    return np.asarray(np.argmax(forecasts - gamma, axis=1))
+
+
+def lattice(n_classes: int, steps: int) -> Floats:
+    """All points of the simplex whose coordinates are multiples of 1/steps, in ascending order.
+
+    Examples
+    --------
+    >>> lattice(2, 4)[:, 1]
+    array([1.  , 0.75, 0.5 , 0.25, 0.  ])
+    >>> lattice(3, 100).shape
+    (5151, 3)
+    """
+    # Compositions of `steps` into K parts, built one coordinate at a time: each row so far is
+    # repeated once for every value that its remainder still allows.
+    parts = np.zeros((1, 0), dtype=np.intp)
+    remainder = np.array([steps])
+    for _ in range(n_classes - 1):
+        repeats = remainder + 1
+        first = np.repeat(np.cumsum(repeats) - repeats, repeats)
+        value = np.arange(repeats.sum()) - first
+        parts = np.column_stack([np.repeat(parts, repeats, axis=0), value])
+        remainder = np.repeat(remainder, repeats) - value
+    return np.column_stack([parts, remainder]) / steps
+
+
+def midpoint(low: Floats, high: Floats) -> Floats:
+    """Middle of each gap, rounded so that ``low <= middle < high`` wherever ``low < high``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> midpoint(np.array([0.25, 1.0]), np.array([0.75, np.nextafter(1.0, 2.0)]))
+    array([0.5, 1. ])
+    """
+    with np.errstate(over="ignore"):
+        middle = low + (high - low) / 2
+    middle = np.where(np.isfinite(middle), middle, low / 2 + high / 2)
+    return np.where(middle < high, middle, low)
+
+
+def count_classes(forecasts: Floats) -> int:
+    """K, the number of classes that a forecast array speaks of."""
+    return 2 if forecasts.ndim == 1 else forecasts.shape[1]
+
+
+def binary_scores(forecasts: Floats) -> Floats:
+    """Scores of a forecast array with K = 2."""
+    return forecasts if forecasts.ndim == 1 else np.ascontiguousarray(forecasts[:, 1])

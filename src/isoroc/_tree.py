@@ -1,0 +1,157 @@
+"""BinTree: the fitted model as plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from isoroc._core.rows import locate, route
+from isoroc._simplex import Floats, Ints, binary_scores
+
+
+@dataclass(frozen=True, eq=False)
+class BinTree:
+    """Recursive partition of the simplex, in the order in which its splits were made.
+
+    Node 0 is the whole simplex. Split s divides the node ``split_nodes[s]`` at the threshold
+    ``thresholds[s]`` and appends one node for each region that holds a calibration point, in the
+    order of the regions; a region without one has child -1 and gets no bin. So the first m splits
+    are a tree of their own: a prefix of every array.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (S, K)
+        gamma of each split.
+    children : ndarray of shape (S, K)
+        Node of each region of each split, -1 where it holds no calibration point.
+    split_nodes : ndarray of shape (S,)
+        The node that each split divides.
+    class_weights : ndarray of shape (N, K)
+        Weight of each class among the calibration points of each node.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tree = BinTree(
+    ...     thresholds=np.array([[0.4, 0.6], [0.7, 0.3]]),
+    ...     children=np.array([[1, 2], [3, 4]]),
+    ...     split_nodes=np.array([0, 1]),
+    ...     class_weights=np.array([[5.0, 5], [4, 1], [1, 4], [3, 0], [1, 1]]),
+    ... )
+    >>> tree.bin_of(np.array([0.1, 0.3, 0.5, 0.9]))
+    array([0, 0, 1, 2])
+    >>> tree.truncate(1).bin_of(np.array([0.1, 0.3, 0.5, 0.9]))
+    array([0, 0, 0, 1])
+    >>> tree.values()[tree.bins]
+    array([[1. , 0. ],
+           [0.5, 0.5],
+           [0.2, 0.8]])
+    """
+
+    thresholds: Floats
+    children: Ints
+    split_nodes: Ints
+    class_weights: Floats
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return int(self.class_weights.shape[1])
+
+    @property
+    def n_splits(self) -> int:
+        """S."""
+        return len(self.split_nodes)
+
+    @cached_property
+    def split_of_node(self) -> Ints:
+        """The split that divides each node, -1 for bins."""
+        split = np.full(len(self.class_weights), -1, dtype=np.intp)
+        split[self.split_nodes] = np.arange(self.n_splits)
+        return split
+
+    @cached_property
+    def bins(self) -> Ints:
+        """Nodes that are not divided, depth first and by region: for K = 2 by ascending score."""
+        found, stack = [], [0]
+        while stack:
+            node = stack.pop()
+            split = self.split_of_node[node]
+            if split < 0:
+                found.append(node)
+            else:
+                stack.extend(child for child in self.children[split, ::-1] if child >= 0)
+        return np.array(found, dtype=np.intp)
+
+    @cached_property
+    def _bin_of_node(self) -> Ints:
+        place = np.full(len(self.class_weights), -1, dtype=np.intp)
+        place[self.bins] = np.arange(len(self.bins))
+        return place
+
+    @cached_property
+    def cuts(self) -> Floats:
+        """For K = 2, the scores that separate the bins, ascending: bin b is (cut b-1, cut b]."""
+        return np.sort(self.thresholds[:, 1])
+
+    def bin_of(self, forecasts: Floats) -> Ints:
+        """Place in `bins` of the bin in which each forecast of a forecast array lies."""
+        if self.n_classes == 2:
+            return locate(self.cuts, binary_scores(forecasts))
+        leaves = route(forecasts, self.thresholds, self.children, self.split_of_node)
+        return self._bin_of_node[leaves]
+
+    def truncate(self, n_splits: int) -> BinTree:
+        """Tree of the first n_splits splits."""
+        children = self.children[:n_splits]
+        return BinTree(
+            thresholds=self.thresholds[:n_splits],
+            children=children,
+            split_nodes=self.split_nodes[:n_splits],
+            class_weights=self.class_weights[: 1 + np.count_nonzero(children >= 0)],
+        )
+
+    def stages(self) -> Iterator[Ints]:
+        """For 0, 1, ..., S splits: the node that stands for each of the final `bins`."""
+        node_of_bin = np.zeros(len(self.bins), dtype=np.intp)
+        yield node_of_bin.copy()
+        # Bins are numbered depth first, so the bins below a node are one range.
+        start = np.zeros(len(self.class_weights), dtype=np.intp)
+        size = self._count_bins_below()
+        for node, below in zip(self.split_nodes, self.children, strict=True):
+            at = start[node]
+            for child in below[below >= 0]:
+                start[child] = at
+                node_of_bin[at : at + size[child]] = child
+                at += size[child]
+            yield node_of_bin.copy()
+
+    def _count_bins_below(self) -> Ints:
+        size = np.ones(len(self.class_weights), dtype=np.intp)
+        for split in reversed(range(self.n_splits)):
+            below = self.children[split]
+            size[self.split_nodes[split]] = size[below[below >= 0]].sum()
+        return size
+
+    def values(self, pseudocount: float = 0.0, prior: Floats | None = None) -> Floats:
+        """Calibrated forecast of each node: its mean label, shrunk to the prior, shape (N, K).
+
+        ``(class weights + pseudocount * prior) / (weight + pseudocount)``, the prior uniform by
+        default.
+        """
+        weights = self.class_weights
+        if pseudocount:
+            weights = weights + pseudocount * (1 / self.n_classes if prior is None else prior)
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    def gains(self) -> Floats:
+        """M(gamma) of each split: the weighted L1 distance of its children's means to its own."""
+        weight = self.class_weights.sum(axis=1)
+        mean = self.class_weights / weight[:, None]
+        distance = np.abs(mean[self.split_nodes][:, None, :] - mean[self.children]).sum(axis=2)
+        return np.asarray(
+            (np.where(self.children >= 0, weight[self.children], 0.0) * distance).sum(axis=1)
+        )

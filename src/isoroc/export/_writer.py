@@ -1,0 +1,134 @@
+"""What a calibrator's map is made of: few operations on columns, to be written in any language.
+
+A map is described once, in `maps.py`, as a program over a `Writer`; what it becomes, nodes of an
+ONNX graph or expressions of SQL, is the writer's affair. Operations are those of IEEE doubles in
+the order given, so that what is written decides and adds as NumPy and the compiled loops do.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from functools import singledispatch
+from typing import Any, Generic, TypeVar
+
+from isoroc._simplex import Floats
+from isoroc._tree import BinTree
+
+#: A column of numbers, of truth values or of places, one for each row.
+C = TypeVar("C")
+
+#: Columns that NumPy adds in one run, and accumulators that it has for it.
+_BLOCK, _LANES = 128, 8
+
+
+class Writer(ABC, Generic[C]):
+    """Writes operations on columns."""
+
+    @abstractmethod
+    def number(self, value: float) -> C:
+        """A column of one value; NaN is the mark of a missing one."""
+
+    @abstractmethod
+    def add(self, a: C, b: C) -> C:
+        """Sum."""
+
+    @abstractmethod
+    def subtract(self, a: C, b: C) -> C:
+        """Difference."""
+
+    @abstractmethod
+    def multiply(self, a: C, b: C) -> C:
+        """Product."""
+
+    @abstractmethod
+    def divide(self, a: C, b: C) -> C:
+        """Quotient."""
+
+    @abstractmethod
+    def absolute(self, a: C) -> C:
+        """Absolute value."""
+
+    @abstractmethod
+    def log(self, a: C) -> C:
+        """Natural logarithm of numbers > 0."""
+
+    @abstractmethod
+    def exp(self, a: C) -> C:
+        """Exponential; it may be 0 where that of doubles is below 1e-300."""
+
+    @abstractmethod
+    def at_most(self, a: C, b: C) -> C:
+        """Whether a <= b; untrue for NaN and what is missing."""
+
+    @abstractmethod
+    def both(self, a: C, b: C) -> C:
+        """Whether two things are true."""
+
+    @abstractmethod
+    def where(self, condition: C, a: C, b: C) -> C:
+        """The first where a condition is true, the second where it is untrue or unknown."""
+
+    @abstractmethod
+    def largest(self, columns: Sequence[C]) -> tuple[C, C]:
+        """Largest of some columns, and which it is: its place, the first on ties."""
+
+    @abstractmethod
+    def is_at(self, place: C, number: int) -> C:
+        """Whether a place is this one."""
+
+    @abstractmethod
+    def locate(self, cuts: Floats, score: C) -> C:
+        """Place among ascending cuts: how many lie below the score."""
+
+    @abstractmethod
+    def route(self, tree: BinTree, columns: Sequence[C]) -> C:
+        """Place among the bins of a tree of three classes or more."""
+
+    @abstractmethod
+    def look_up(self, table: Floats, place: C) -> list[C]:
+        """Columns of the table's rows at the places."""
+
+    @abstractmethod
+    def keep(self, columns: Iterable[C]) -> list[C]:
+        """The same columns, to be used more than once."""
+
+    def negative(self, a: C) -> C:
+        """Zero minus a number."""
+        return self.subtract(self.number(0.0), a)
+
+    def maximum(self, a: C, b: C) -> C:
+        """The larger of two."""
+        return self.where(self.at_most(a, b), b, a)
+
+    def total(self, columns: Sequence[C]) -> C:
+        """Sum of columns in the order in which NumPy adds the entries of a row."""
+        n = len(columns)
+        if n > _BLOCK:
+            half = n // 2 - n // 2 % _LANES
+            return self.add(self.total(columns[:half]), self.total(columns[half:]))
+        rest = columns
+        sum_so_far = None
+        if n >= _LANES:
+            full = n - n % _LANES
+            lanes = [self.run(columns[i:full:_LANES]) for i in range(_LANES)]
+            while len(lanes) > 1:
+                lanes = [self.add(a, b) for a, b in zip(lanes[::2], lanes[1::2], strict=True)]
+            sum_so_far, rest = lanes[0], columns[full:]
+        return self.run(rest if sum_so_far is None else [sum_so_far, *rest])
+
+    def run(self, columns: Sequence[C]) -> C:
+        """Sum from left to right."""
+        result = columns[0]
+        for column in columns[1:]:
+            result = self.add(result, column)
+        return result
+
+
+@singledispatch
+def map_of(calibrator: Any, w: Writer[C], columns: Sequence[C]) -> list[C]:  # noqa: ARG001
+    """Calibrated columns, one for each class, from columns of sound forecasts.
+
+    Every calibrator registers what its map is made of, in `stepped.py` or `smooth.py`.
+    """
+    raise TypeError(f"calibrator: {type(calibrator).__name__} cannot be exported.")

@@ -1,1 +1,0 @@
-"""Counts in, BinTree out."""

@@ -1,0 +1,214 @@
+"""Calibration error: how far E[Y | forecast] is from the forecast (Definition 1.2 of the paper)."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, Literal
+
+import numpy as np
+
+from isoroc._input import Sample, check_number, check_option
+from isoroc._simplex import Floats, Ints, binary_scores
+from isoroc.metrics._crossfit import calibrated, directions, reduce_classes
+from isoroc.metrics._grouping import (
+    group_equal,
+    group_quantile,
+    group_uniform,
+    is_discrete,
+    sum_rows,
+)
+from isoroc.metrics._inputs import check_probabilities
+from isoroc.metrics._scores import mean
+
+Norm = Literal["l1", "l2", "max"]
+Kind = Literal["canonical", "classwise", "top"]
+Bins = int | Literal["quantile", "exact", "irp"] | None
+
+
+def calibration_error(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    norm: Norm = "l1",
+    kind: Kind = "canonical",
+    bins: Bins = None,
+    n_bins: int = 15,
+    debias: bool = False,
+    sample_weight: Any = None,
+    labels: Any = None,
+) -> float:
+    """Calibration error: how far forecasts are from what comes true where they are made.
+
+    0 for calibrated forecasts, 1 for certain ones that never come true, for any number of classes.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
+    norm : {"l1", "l2", "max"}, default="l1"
+        The distance of ``E[Y | p]`` and ``p`` and its mean over rows: half the sum of absolute
+        differences and the mean ("l1", the expected calibration error), the root of half the sum
+        of squares and the root mean square ("l2"), or half the sum of absolute differences and
+        the maximum over bins ("max"). For two classes the distance is the difference of one
+        probability in each case.
+    kind : {"canonical", "classwise", "top"}, default="canonical"
+        What is asked to be calibrated: the whole forecast, each class's probability by itself
+        (mean over the classes, or the maximum for "max"), or the largest probability as that of
+        being right (confidence). The first two are the same for two classes.
+    bins : int, "quantile", "exact", "irp" or None, default=None
+        How ``E[Y | p]`` is estimated. A number: the mean label in that many bins of equal width
+        (cells of that width in every coordinate). "quantile": in `n_bins` bins of equal weight.
+        "exact": among rows with equal forecasts. "irp": isotonic recursive partitions grown on
+        other rows, which need no bins to be chosen and do not mistake chance for error. None is
+        "exact" where n rows have at most ``sqrt(n)`` distinct forecasts and otherwise "irp", but
+        "quantile" where that is not defined (``norm="max"``, `debias`).
+    n_bins : int, default=15
+        Number of bins of "quantile".
+    debias : bool, default=False
+        Take away what chance alone adds to the square of each bin's error, for ``norm="l2"``
+        (Ferro and Fricker 2012; Kumar, Liang and Ma 2019). Bins with a single row are left out.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns; sorted by default.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    With bins the plug-in estimate is too large by what chance adds, which grows with the number
+    of bins, and too small by what differs within a bin. The "irp" estimates rest on
+
+    - ``E|g - p| = E[sign(g - p) (Y - p)]`` and
+    - ``E(g - p)**2 = E[(g - p) (Y - p)]``, where ``g = E[Y | p]``,
+
+    summed over the classes, with the first factor learned from other rows than the second.
+    Whatever is learned, the mean of such products is 0 if forecasts are calibrated, and negative
+    estimates are returned as 0. For "l2" it is nearly without bias. For "l1" it is at most the
+    calibration error, and below it where signs are hard to learn. With more than four classes
+    the partitions are of the two largest probabilities and the rest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc.metrics import calibration_error
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(10_000)
+    >>> calibrated, distorted = rng.random(10_000) < p, rng.random(10_000) < p**2
+    >>> round(calibration_error(calibrated, p), 3), round(calibration_error(distorted, p), 3)
+    (0.0, 0.162)
+    >>> round(calibration_error(calibrated, p, bins=100), 3)  # chance
+    0.033
+    """
+    check_option("norm", norm, ("l1", "l2", "max"))
+    check_option("kind", kind, ("canonical", "classwise", "top"))
+    if isinstance(bins, str) or bins is None:
+        check_option("bins", bins, ("quantile", "exact", "irp", None))
+    else:
+        check_number("bins", bins, numbers.Integral, minimum=1)
+    check_number("n_bins", n_bins, numbers.Integral, minimum=1)
+    if debias and norm != "l2":
+        raise ValueError(f'debias: only squares can be debiased; pass norm="l2", got {norm!r}.')
+    if bins == "irp" and (debias or norm == "max"):
+        what = "debias" if debias else 'norm="max"'
+        raise ValueError(f'{what}: not defined for bins="irp"; pass "quantile" or a number.')
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
+    weighty = views(sample.positive(), kind)
+    ways = [bins] * len(weighty)
+    if bins is None:
+        # Rows of weight 0 have a say in how the rest is measured: resampling must not change it.
+        ways = [_choose_bins(view, norm, debias=debias) for view in views(sample, kind)]
+    errors = [
+        _error(view, norm, way, n_bins, debias=debias)
+        for view, way in zip(weighty, ways, strict=True)
+    ]
+    if norm == "max":
+        return max(errors)
+    error = max(float(np.mean(errors)), 0.0)
+    return error if norm == "l1" else float(np.sqrt(error))
+
+
+def views(sample: Sample, kind: Kind) -> list[Sample]:
+    """What has to be calibrated, as one question or as one for each class."""
+    P, codes, weights = sample.arrays
+    if kind == "top":
+        best = P.argmax(axis=1)
+        right = (best == codes).view(np.uint8)
+        return [Sample(P[np.arange(len(P)), best], right, weights)]
+    if P.shape[1] == 2:
+        return [Sample(binary_scores(P), codes, weights)]
+    if kind == "canonical":
+        return [Sample(P, codes, weights)]
+    return [
+        Sample(np.ascontiguousarray(P[:, k]), (codes == k).view(np.uint8), weights)
+        for k in range(P.shape[1])
+    ]
+
+
+def _choose_bins(view: Sample, norm: Norm, *, debias: bool) -> Bins:
+    if is_discrete(view.forecasts):
+        return "exact"
+    return "quantile" if debias or norm == "max" else "irp"
+
+
+def _error(view: Sample, norm: Norm, bins: Bins, n_bins: int, *, debias: bool) -> float:
+    """Error of one view; its square for the norm "l2"."""
+    if bins == "irp":
+        return _cross_fitted(view, norm)
+    if bins == "exact":
+        group = group_equal(view.forecasts)
+    elif bins == "quantile":
+        group = group_quantile(view.forecasts, view.weights, n_bins)
+    else:
+        group = group_uniform(view.forecasts, int(bins or n_bins))
+    if debias:
+        return _debiased(view, group)
+    weight = np.bincount(group, view.weights).astype(np.float64)
+    filled = weight > 0
+    residual = sum_rows(group, view.residuals(), view.weights)[filled]
+    weight = weight[filled]
+    distance = _distance((residual.T / weight).T, norm)
+    return float(distance.max()) if norm == "max" else mean(distance, weight)
+
+
+def _cross_fitted(view: Sample, norm: Norm) -> float:
+    """Mean product of residuals and of what other rows say about them."""
+    if norm == "l1":
+        view = reduce_classes(view)
+        return mean(_over_classes(directions(view) * view.residuals()), view.weights)
+    h = calibrated(view) - view.forecasts
+    product = mean(_over_classes(h * view.residuals()), view.weights)
+    # What recalibrating by h saves is less than the error on average. Still it is the better
+    # estimate where forecasts are so wrong that the noise of h matters little, its bias much.
+    return max(product, 2 * product - mean(_over_classes(h * h), view.weights))
+
+
+def _over_classes(terms: Floats) -> Floats:
+    return terms if terms.ndim == 1 else np.asarray(terms.sum(axis=1) / 2)
+
+
+def _distance(residual: Floats, norm: Norm) -> Floats:
+    """Distance of mean labels and forecasts from their difference; its square for "l2"."""
+    size = residual**2 if norm == "l2" else np.abs(residual)
+    return _over_classes(size)
+
+
+def _debiased(view: Sample, group: Ints) -> float:
+    """Mean square error over bins from products of different rows only, which have no bias."""
+    residual = view.residuals()
+    weights = np.ones(len(group)) if view.weights is None else view.weights
+    several = np.bincount(group) > 1
+    if not several.any():
+        raise ValueError(
+            "debias: no bin has two rows, so chance cannot be told from error; "
+            'pass fewer bins, or bins="quantile".'
+        )
+    weight = sum_rows(group, weights, None)
+    all_pairs = _distance(sum_rows(group, residual, weights), "l2")
+    own = sum_rows(group, _distance(residual, "l2"), weights**2)
+    pairs = weight**2 - sum_rows(group, weights, weights)
+    return mean(((all_pairs - own)[several] / pairs[several]), weight[several])

@@ -1,0 +1,212 @@
+"""Loss = calibration + refinement: what calibrating can mend, and what only a better model can."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from isoroc._input import Sample, check_option
+from isoroc._simplex import Floats
+from isoroc._table import Table
+from isoroc.metrics._calibration import views
+from isoroc.metrics._crossfit import calibrated
+from isoroc.metrics._grouping import group_equal, is_discrete, sum_classes
+from isoroc.metrics._inputs import check_probabilities
+from isoroc.metrics._scores import Loss, brier_losses, log_losses, mean
+
+TERMS = ("loss", "calibration", "refinement", "uncertainty", "resolution")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Decomposition:
+    """A loss and its parts: ``loss = calibration + uncertainty - resolution``.
+
+    As an array it is its five figures in the order below.
+    """
+
+    loss: float
+    """Mean loss of the forecasts."""
+    calibration: float
+    """What calibration would save: the mean divergence of ``E[Y | p]`` from ``p``."""
+    refinement: float
+    """What remains then, ``uncertainty - resolution``: the mean entropy of ``E[Y | p]``."""
+    uncertainty: float
+    """Entropy of the shares of the classes: the loss of the best forecast that is constant."""
+    resolution: float
+    """What the forecasts know beyond it, once calibrated."""
+    standard_errors: Floats
+    """Standard errors of the five."""
+    of: Loss
+    """The loss, "log" or "brier"."""
+    bins: Literal["exact", "irp"]
+    """How ``E[Y | p]`` was found."""
+
+    def frame(self, confidence: float = 0.95) -> Table:
+        """One row for each part: its value, standard error and normal interval."""
+        value, error = np.asarray(self), self.standard_errors
+        half = ndtri(0.5 + confidence / 2) * error
+        with np.errstate(invalid="ignore"):  # of an infinite loss
+            low, high = value - half, value + half
+        return Table(term=np.array(TERMS), value=value, standard_error=error, low=low, high=high)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: FBT001
+        return np.array([getattr(self, term) for term in TERMS], dtype=dtype)
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.of} loss {self.loss:.4f} = calibration {self.calibration:.4f} + refinement "
+            f"{self.refinement:.4f} (uncertainty {self.uncertainty:.4f} - resolution "
+            f"{self.resolution:.4f}), {self.bins}"
+        )
+
+
+def decompose(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    loss: Loss = "log",
+    bins: Literal["exact", "irp"] | None = None,
+    sample_weight: Any = None,
+    labels: Any = None,
+) -> Decomposition:
+    """Split cross entropy or Brier score into calibration and refinement (equation 1 of the paper).
+
+    ``E[loss(Y, p)] = E[D(g, p)] + E[H(g)]`` with ``g = E[Y | p]``, and D and H the divergence and
+    entropy of the loss (Bröcker 2009): Kullback-Leibler divergence and Shannon entropy for "log",
+    squared distance and ``1 - sum g**2`` for "brier". (The divergence is of g from p; equation 1
+    has its arguments the other way round.)
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
+    loss : {"log", "brier"}, default="log"
+        Cross entropy or Brier score.
+    bins : {"exact", "irp"} or None, default=None
+        How ``E[Y | p]`` is found: "exact" is the mean label of equal forecasts, for forecasts of
+        few values. "irp" is for continuous ones: isotonic recursive partitions grown on other
+        rows. None is "exact" where n rows have at most ``sqrt(n)`` distinct forecasts.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns; sorted by default.
+
+    Returns
+    -------
+    Decomposition
+        Its parts add up to the loss.
+
+    Notes
+    -----
+    With "exact" the calibration term is at least 0, and too large by what chance adds: for "log"
+    about ``(K - 1) / 2`` times the number of distinct forecasts over n.
+
+    With "irp" it is the mean of ``sum_k (y_k - p_k) d(g_k, p_k) / (g_k - p_k)``, where d is what
+    class k adds to D (for "brier" the fraction is ``g_k - p_k``) and g comes from other rows. For
+    the true g this has the right expectation. For any g it has expectation 0 if the forecasts are
+    calibrated, so noise in g does not pass for miscalibration, and the term may come out below 0.
+    The loss that recalibrating with g saves would be a simpler estimate, but too small by all
+    that g gets wrong; it is taken where it is the larger one.
+
+    Standard errors take g as given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc.metrics import decompose
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(10_000)
+    >>> parts = decompose(rng.random(10_000) < p**2, p, loss="brier")
+    >>> parts
+    brier loss 0.3442 = calibration 0.0723 + refinement 0.2719
+    (uncertainty 0.4373 - resolution 0.1654), irp
+    >>> parts.frame()
+             term     value  standard_error       low      high
+             loss   0.34419       0.0040638   0.33622   0.35215
+      calibration  0.072301       0.0031956  0.066037  0.078564
+       refinement   0.27189       0.0039665   0.26411   0.27966
+      uncertainty   0.43727       0.0033124   0.43078   0.44376
+       resolution   0.16539        0.004131   0.15729   0.17348
+    """
+    check_option("loss", loss, ("log", "brier"))
+    check_option("bins", bins, ("exact", "irp", None))
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
+    (view,) = views(sample, "canonical")
+    if bins is None:  # by all rows, those of weight 0 included: resampling must not change it
+        bins = "exact" if is_discrete(view.forecasts) else "irp"
+    sample = sample.positive()
+    (view,) = views(sample, "canonical")
+    g = _exact(sample, view) if bins == "exact" else _cross_fitted(view)
+    shares = np.bincount(sample.codes, sample.weights, sample.n_classes)
+    constant = np.broadcast_to(shares / shares.sum(), sample.forecasts.shape)
+
+    own, best, blind = (_losses(sample, q, loss) for q in (sample.forecasts, g, constant))
+    total, uncertainty = mean(own, sample.weights), mean(blind, sample.weights)
+    refinement = mean(best, sample.weights)
+    if bins == "irp":
+        refinement = min(refinement, mean(_refinement(sample, g, loss), sample.weights))
+    return Decomposition(
+        loss=total,
+        calibration=total - refinement,
+        refinement=refinement,
+        uncertainty=uncertainty,
+        resolution=uncertainty - refinement,
+        standard_errors=_standard_errors(
+            np.array([own, own - best, best, blind, blind - best]), sample.weights
+        ),
+        of=loss,
+        bins=bins,
+    )
+
+
+def _losses(sample: Sample, forecasts: Floats, loss: Loss) -> Floats:
+    of = log_losses if loss == "log" else brier_losses
+    return of(forecasts, sample.codes)
+
+
+def _exact(sample: Sample, view: Sample) -> Floats:
+    """Mean label of equal forecasts, for each row."""
+    group = group_equal(view.forecasts)
+    sums = sum_classes(group, sample.codes, sample.n_classes, sample.weights)
+    return np.asarray((sums / sums.sum(axis=1, keepdims=True))[group])
+
+
+def _cross_fitted(view: Sample) -> Floats:
+    """What other rows say of E[Y | p], for each row and class."""
+    g = calibrated(view)
+    return g if g.ndim == 2 else np.column_stack([1 - g, g])
+
+
+def _refinement(sample: Sample, g: Floats, loss: Loss) -> Floats:
+    """Loss of each row less what the row says about calibration."""
+    P, codes = sample.forecasts, sample.codes
+    residual = Sample(P, codes, None).residuals()
+    if loss == "brier":
+        return np.asarray(brier_losses(P, codes) - ((g - P) * residual).sum(axis=1))
+    # A forecast of 0 that came true costs infinity, all of which is calibration: near 0 this
+    # difference no longer depends on the forecast.
+    P = P.clip(min=1e-300)
+    return np.asarray(log_losses(P, codes) - (_secant(g, P) * residual).sum(axis=1))
+
+
+def _secant(g: Floats, p: Floats) -> Floats:
+    """``(g log(g / p) - g + p) / (g - p)``: the divergence of one class over the difference."""
+    x = g / p - 1
+    small = np.abs(x) < 1e-4
+    near, far = np.where(small, x, 0.0), np.where(small, 1.0, x)
+    series = near / 2 - near**2 / 6 + near**3 / 12
+    return np.where(small, series, (1 + 1 / far) * np.log1p(far) - 1)
+
+
+def _standard_errors(rows: Floats, weights: Floats | None) -> Floats:
+    """Standard errors of the means of some quantities over the rows, given as (m, n)."""
+    w = np.ones(rows.shape[1]) if weights is None else weights
+    with np.errstate(invalid="ignore"):  # of an infinite loss
+        centred = rows - (rows @ w / w.sum())[:, None]
+        return np.asarray(np.sqrt((centred**2) @ w**2) / w.sum())

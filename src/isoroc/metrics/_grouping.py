@@ -1,0 +1,197 @@
+"""Rows gathered in bins by their forecasts: equal ones, cells of equal size, cells of equal weight.
+
+Each function takes a forecast array and returns the bin of each row, numbered from 0; a bin may be
+empty.
+"""
+
+from __future__ import annotations
+
+import heapq
+from math import isqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoroc._core.rows import locate
+from isoroc._simplex import Floats, Ints
+
+
+def group_equal(forecasts: Floats) -> Ints:
+    """Equal forecasts share a bin.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> group_equal(np.array([0.5, 0.2, 0.5]))
+    array([1, 0, 1])
+    """
+    if forecasts.ndim == 1:
+        return np.asarray(np.unique(forecasts, return_inverse=True)[1])
+    key = _key((forecasts + 0.0).view(np.uint64))  # which makes -0.0 0.0
+    _, first, group = np.unique(key, return_index=True, return_inverse=True)
+    # Different rows share a 64-bit key about never; then sort whole rows.
+    if all(np.array_equal(column[first][group], column) for column in forecasts.T):
+        return group
+    return np.asarray(np.unique(forecasts, axis=0, return_inverse=True)[1]).ravel()
+
+
+def is_discrete(forecasts: Floats) -> bool:
+    """Whether n forecasts have at most sqrt(n) distinct values.
+
+    Then the plug-in estimates of what equal forecasts have in common are biased by less than
+    they fluctuate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_discrete(np.tile([0.1, 0.5], 8)), is_discrete(np.linspace(0, 1, 16))
+    (True, False)
+    """
+    allowed = isqrt(len(forecasts))
+    # A part of the rows has no more distinct values than all, and settles most cases.
+    few = forecasts[: 4 * allowed]
+    if group_equal(few).max() >= allowed:
+        return False
+    return bool(group_equal(forecasts).max() < allowed)
+
+
+def group_uniform(forecasts: Floats, n_bins: int) -> Ints:
+    """Cells of width 1 / n_bins: bin b of scores is (b / n_bins, (b + 1) / n_bins], 0 in the first.
+
+    For three classes or more, cells have every coordinate in one such interval: the n_bins**2
+    small triangles that parallels to the sides cut from a triangle, and so on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> group_uniform(np.array([0.0, 0.5, 0.51, 1.0]), 2)
+    array([0, 0, 1, 1])
+    >>> group_uniform(np.array([[0.6, 0.2, 0.2], [0.4, 0.3, 0.3], [0.9, 0.1, 0.0]]), 2)
+    array([1, 0, 1])
+    """
+    edges = np.linspace(0, 1, n_bins + 1)[1:-1]
+    if forecasts.ndim == 1:
+        return locate(edges, forecasts)
+    cells = np.column_stack([locate(edges, np.ascontiguousarray(column)) for column in forecasts.T])
+    return group_equal(cells.astype(np.float64))
+
+
+def group_quantile(forecasts: Floats, weights: Floats | None, n_bins: int) -> Ints:
+    """About n_bins bins of equal weight; equal forecasts stay together.
+
+    For three classes or more, the heaviest bin is halved at the median of the coordinate that
+    varies most in it, until there are n_bins (the data-dependent bins of Vaicenavicius et al.
+    2019, with medians for means).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> group_quantile(np.array([0.1, 0.2, 0.3, 0.4, 0.4, 0.9]), None, 3)
+    array([0, 0, 1, 1, 1, 2])
+    """
+    if forecasts.ndim == 1:
+        return _group_scores(forecasts, weights, n_bins)
+    group = np.zeros(len(forecasts), dtype=np.intp)
+    everything = np.arange(len(forecasts))
+    queue = [(-_total(weights, everything), 0, everything)]
+    found = 1
+    while queue and found < n_bins:
+        _, number, rows = heapq.heappop(queue)
+        upper = _upper_half(forecasts[rows], None if weights is None else weights[rows])
+        if upper is None:
+            continue
+        group[rows[upper]] = found
+        for name, part in ((number, rows[~upper]), (found, rows[upper])):
+            heapq.heappush(queue, (-_total(weights, part), name, part))
+        found += 1
+    return group
+
+
+def halve_repeatedly(forecasts: Floats, n_levels: int) -> Ints:
+    """Bins of n_levels nested halvings: after l of them a row is in bin ``b >> (n_levels - l)``.
+
+    Each bin is halved at the median of the coordinate that varies most in it. One whose forecasts
+    are all equal stays whole.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> halve_repeatedly(np.array([0.1, 0.9, 0.3, 0.7]), 2)
+    array([0, 3, 1, 2])
+    """
+    P = forecasts.reshape(len(forecasts), -1)
+    group = np.zeros(len(P), dtype=np.intp)
+    for _ in range(n_levels):
+        order = np.argsort(group, kind="stable")
+        parts = np.split(order, np.cumsum(np.bincount(group))[:-1])
+        group *= 2
+        for rows in parts:
+            upper = _upper_half(P[rows], None) if len(rows) else None
+            if upper is not None:
+                group[rows[upper]] += 1
+    return group
+
+
+def sum_classes(
+    group: Ints, codes: NDArray[np.integer[Any]], n_classes: int, weights: Floats | None
+) -> Floats:
+    """Weight of each class in each bin, shape (B, K)."""
+    n_bins = int(group.max()) + 1
+    sums = np.bincount(group * n_classes + codes, weights, n_bins * n_classes)
+    return sums.reshape(n_bins, n_classes).astype(np.float64)
+
+
+def sum_rows(group: Ints, values: Floats, weights: Floats | None, n_bins: int = 0) -> Floats:
+    """Weighted sum in each bin of values of the rows: (B,) for (n,), (B, C) for (n, C)."""
+    if values.ndim == 2:
+        return np.column_stack([sum_rows(group, column, weights, n_bins) for column in values.T])
+    scaled = values if weights is None else values * weights
+    return np.bincount(group, scaled, n_bins).astype(np.float64)
+
+
+def _key(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A 64-bit number for each row that differs where rows differ, but for accidents.
+
+    Bits of short fractions are zero but for the first few, so they are mixed (the finaliser of
+    SplitMix64) before each column is added.
+    """
+    key = np.zeros(len(bits), dtype=np.uint64)
+    for column in bits.T:
+        key += column
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            key ^= key >> np.uint64(shift)
+            key *= np.uint64(factor)
+        key ^= key >> np.uint64(31)
+    return key
+
+
+def _total(weights: Floats | None, rows: Ints) -> float:
+    return float(len(rows) if weights is None else weights[rows].sum())
+
+
+def _group_scores(scores: Floats, weights: Floats | None, n_bins: int) -> Ints:
+    if weights is None:
+        ordered = np.sort(scores)
+        at = (np.arange(1, n_bins) * len(scores)) // n_bins - 1
+        cuts = ordered[at[at >= 0]]
+    else:
+        order = np.argsort(scores)
+        cumulative = np.cumsum(weights[order])
+        share = np.arange(1, n_bins) / n_bins * cumulative[-1]
+        # rounding must not move a cut that weights meet exactly
+        cuts = scores[order[np.searchsorted(cumulative, share * (1 - 1e-12))]]
+    return locate(np.unique(cuts), scores)
+
+
+def _upper_half(P: Floats, weights: Floats | None) -> NDArray[np.bool_] | None:
+    """Rows above the median of the coordinate that varies most; None if all rows are equal."""
+    spread = np.argsort(-P.var(axis=0), kind="stable")
+    for k in spread:
+        column = np.ascontiguousarray(P[:, k])
+        upper = _group_scores(column, weights, 2) > 0
+        if not upper.any():  # more than half the weight is at the largest value
+            upper = column == column.max()
+        if not upper.all():
+            return np.asarray(upper)
+    return None

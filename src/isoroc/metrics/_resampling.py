@@ -1,0 +1,201 @@
+"""Intervals for any metric, and for the difference that a calibrator makes, by resampling rows."""
+
+from __future__ import annotations
+
+import inspect
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from isoroc._input import check_length, check_number, check_option, check_weights, to_array
+from isoroc._simplex import Floats
+
+Metric = Callable[..., Any]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BootstrapResult:
+    """A metric's value with its interval; arrays where the metric returns several figures."""
+
+    estimate: Any
+    """The metric on all rows, or the difference of two forecasts."""
+    low: Any
+    """Lower end of the interval."""
+    high: Any
+    """Upper end of the interval."""
+    confidence: float
+    standard_error: Any
+    """Standard deviation over the resamples."""
+    distribution: Floats
+    """The metric on each resample, one row a resample."""
+
+    @property
+    def n_resamples(self) -> int:
+        """Number of resamples."""
+        return len(self.distribution)
+
+    def __repr__(self) -> str:
+        figures = (self.estimate, self.low, self.high)
+        value, low, high = (np.array2string(np.asarray(x), precision=4) for x in figures)
+        return f"{value}, {100 * self.confidence:g} % interval {low} to {high}"
+
+
+def bootstrap(
+    metric: Metric,
+    y_true: Any,
+    y_prob: Any,
+    *,
+    paired: Any = None,
+    n_resamples: int = 999,
+    confidence: float = 0.95,
+    method: Literal["basic", "percentile"] = "percentile",
+    stratified: bool = False,
+    sample_weight: Any = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> BootstrapResult:
+    """Bootstrap interval of a metric, or of its difference between two forecasts of the same rows.
+
+    Rows are drawn with replacement. A metric that takes `sample_weight` is given all rows with
+    the number of times each was drawn as its weight, any other metric is given the drawn rows.
+    The former matters where a metric holds rows out, as the cross-fitted ones do: a row that was
+    drawn twice is then held out as a whole.
+
+    Parameters
+    ----------
+    metric : callable
+        ``metric(y_true, y_prob)`` or ``metric(y_true, y_prob, sample_weight=...)``, returning a
+        number or several.
+    y_true : array-like of shape (n,)
+        Labels.
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts.
+    paired : array-like of shape (n, K) or (n,), default=None
+        Other forecasts of the same rows: then the difference ``metric(y_true, paired) -
+        metric(y_true, y_prob)`` is estimated, both on the same resamples. Below 0 the other ones
+        have the lower loss.
+    n_resamples : int, default=999
+        How often rows are drawn.
+    confidence : float, default=0.95
+        Probability that the interval covers the truth.
+    method : {"basic", "percentile"}, default="percentile"
+        The quantiles of the resampled values, or those mirrored at the estimate, which undoes a
+        bias that resampling repeats. Binned calibration errors have such a bias, and neither is
+        an interval for them that can be relied on.
+    stratified : bool, default=False
+        Draw from each class as many rows as it has, where the shares of the classes were fixed
+        beforehand.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    random_state : int, RandomState or None, default=None
+        Draws the rows; the result does not depend on `n_jobs`.
+    n_jobs : int, default=None
+        How many resamples to work on at a time, as in joblib.
+
+    Returns
+    -------
+    BootstrapResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc.metrics import bootstrap, brier_score
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = rng.random(1000) < p**2
+    >>> bootstrap(brier_score, y, p, random_state=0)
+    0.3405, 95 % interval 0.3186 to 0.3634
+    >>> bootstrap(brier_score, y, p, paired=p**2, random_state=0)
+    -0.0555, 95 % interval -0.0757 to -0.036
+    """
+    check_number("n_resamples", n_resamples, numbers.Integral, minimum=2)
+    check_option("method", method, ("basic", "percentile"))
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence: expected a number between 0 and 1, got {confidence!r}.")
+    y = to_array(y_true, name="y_true")
+    forecasts = [to_array(y_prob, name="y_prob")]
+    check_length(y, len(forecasts[0]), name="y_true", of="y_prob")
+    if paired is not None:
+        forecasts.append(to_array(paired, name="paired"))
+        check_length(forecasts[1], len(y), name="paired", of="y_prob")
+    weights = check_weights(sample_weight, len(y))
+    weighs = _takes_weights(metric)
+    if weights is not None and not weighs:
+        raise TypeError("sample_weight: the metric takes no sample_weight.")
+    task = _Task(metric, y, forecasts, weights, weighs, _strata(y) if stratified else None)
+
+    root = np.random.SeedSequence(check_random_state(random_state).randint(2**31 - 1))
+    draws = Parallel(n_jobs=n_jobs)(delayed(task)(seed) for seed in root.spawn(n_resamples))
+    estimate = task.value(None)
+    distribution = np.array(draws)
+    return _summary(estimate, distribution, confidence, method)
+
+
+def _summary(
+    estimate: Floats, distribution: Floats, confidence: float, method: str
+) -> BootstrapResult:
+    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
+    # an observed value, not one between two: a loss may be infinite on some resamples
+    low, high = np.quantile(distribution, tails, axis=0, method="inverted_cdf")
+    if method == "basic":
+        low, high = 2 * estimate - high, 2 * estimate - low
+    with np.errstate(invalid="ignore"):
+        error = distribution.std(axis=0, ddof=1)
+    plain = float if estimate.ndim == 0 else np.asarray
+    return BootstrapResult(
+        plain(estimate), plain(low), plain(high), confidence, plain(error), distribution
+    )
+
+
+class _Task(NamedTuple):
+    """The metric on one resample; a plain tuple, so that it goes to other processes."""
+
+    metric: Metric
+    y: NDArray[Any]
+    forecasts: list[NDArray[Any]]
+    weights: Floats | None
+    weighs: bool
+    strata: list[NDArray[np.intp]] | None
+
+    def __call__(self, seed: np.random.SeedSequence) -> Floats:
+        rng = np.random.default_rng(seed)
+        n = len(self.y)
+        if self.strata is None:
+            rows = rng.integers(n, size=n)
+        else:
+            rows = np.concatenate([s[rng.integers(len(s), size=len(s))] for s in self.strata])
+        return self.value(rows)
+
+    def value(self, rows: NDArray[np.intp] | None) -> Floats:
+        """The metric, or the difference of two, on some rows or on all."""
+        y, forecasts, options = self.y, self.forecasts, {}
+        if self.weighs:
+            weights = self.weights
+            if rows is not None:
+                times = np.bincount(rows, minlength=len(y)).astype(np.float64)
+                weights = times if weights is None else times * weights
+            options["sample_weight"] = weights
+        elif rows is not None:
+            y, forecasts = y[rows], [P[rows] for P in forecasts]
+        values = [np.asarray(self.metric(y, P, **options), dtype=np.float64) for P in forecasts]
+        return values[0] if len(values) == 1 else np.asarray(values[1] - values[0])
+
+
+def _takes_weights(metric: Metric) -> bool:
+    try:
+        return "sample_weight" in inspect.signature(metric).parameters
+    except ValueError:  # some compiled functions have no signature
+        return False
+
+
+def _strata(y: NDArray[Any]) -> list[NDArray[np.intp]]:
+    """Rows of each class."""
+    _, codes = np.unique(y, return_inverse=True)
+    order = np.argsort(codes, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(codes))[:-1])

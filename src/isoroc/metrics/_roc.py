@@ -1,0 +1,128 @@
+"""The symmetric ROC curve of two classes, its convex hull and the areas under both."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from isoroc._counts import BinaryCounts
+from isoroc._input import InputError
+from isoroc._simplex import Floats
+from isoroc.metrics._inputs import check_outcomes
+
+
+class RocCurve(NamedTuple):
+    """Points of a symmetric ROC curve, from (0, 1) to (1, 0).
+
+    The curve has no preferred class: the usual false positive rate is ``1 - p0``.
+    """
+
+    p0: Floats
+    """Share of class 0 with a score at or below the threshold."""
+    p1: Floats
+    """Share of class 1 with a score above the threshold."""
+    thresholds: Floats
+    """The score of each point, -infinity for the first."""
+
+    def area(self) -> float:
+        """Area under the straight lines between the points."""
+        return float(np.trapezoid(self.p1, self.p0))
+
+
+def symmetric_roc_curve(
+    y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = None
+) -> RocCurve:
+    """Symmetric ROC curve: one point for each distinct score.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels of two classes.
+    y_prob : array-like of shape (n, 2) or (n,)
+        Forecasts, or real scores that increase with the probability of the second class.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (2,), default=None
+        The classes in the order of the columns; sorted by default.
+
+    Examples
+    --------
+    >>> from isoroc.metrics import symmetric_roc_curve
+    >>> curve = symmetric_roc_curve([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
+    >>> curve.p0, curve.p1
+    (array([0. , 0.5, 1. , 1. ]), array([1. , 1. , 0.5, 0. ]))
+    """
+    scores, class_weights = _counts(y_true, y_prob, sample_weight, labels).distinct()
+    return _curve(scores, class_weights)
+
+
+def roc_convex_hull(
+    y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = None
+) -> RocCurve:
+    """Vertices of the convex hull of the symmetric ROC curve.
+
+    Takes the arguments of `symmetric_roc_curve`. The hull's edges are the bins of isotonic
+    regression, which is how it is computed.
+
+    Examples
+    --------
+    >>> from isoroc.metrics import roc_convex_hull
+    >>> hull = roc_convex_hull([0, 1, 0, 1], [0.1, 0.3, 0.4, 0.8])
+    >>> hull.p0, hull.p1
+    (array([0. , 0.5, 1. , 1. ]), array([1. , 1. , 0.5, 0. ]))
+    """
+    _, highest, class_weights = _counts(y_true, y_prob, sample_weight, labels).isotonic_blocks()
+    return _curve(highest, class_weights)
+
+
+def auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = None) -> float:
+    """Area under the ROC curve: how often a row of class 1 scores above one of class 0.
+
+    Ties count one half. Takes the arguments of `symmetric_roc_curve`.
+
+    Examples
+    --------
+    >>> from isoroc.metrics import auc
+    >>> auc([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
+    0.875
+    """
+    return symmetric_roc_curve(y_true, y_prob, sample_weight=sample_weight, labels=labels).area()
+
+
+def hull_auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = None) -> float:
+    """Area under the convex hull of the ROC curve: the AUC after isotonic calibration.
+
+    Takes the arguments of `symmetric_roc_curve`.
+
+    Examples
+    --------
+    >>> from isoroc.metrics import hull_auc
+    >>> hull_auc([0, 1, 0, 1], [0.1, 0.3, 0.4, 0.8])
+    0.875
+    """
+    return roc_convex_hull(y_true, y_prob, sample_weight=sample_weight, labels=labels).area()
+
+
+def _counts(y_true: Any, y_prob: Any, sample_weight: Any, labels: Any) -> BinaryCounts:
+    sample = check_outcomes(y_true, y_prob, sample_weight, labels)
+    if sample.n_classes != 2:
+        raise InputError(
+            "y_prob", None, f"{sample.n_classes} columns", "a ROC curve is of two classes"
+        )
+    counts = BinaryCounts.from_sample(sample)
+    if not counts.class_weights.all():
+        missing = sample.classes[counts.class_weights.argmin()]
+        raise InputError("y_true", None, f"no row of class {missing!r}", "both classes are needed")
+    return counts
+
+
+def _curve(scores: Floats, class_weights: Floats) -> RocCurve:
+    """Curve through the ends of consecutive groups of rows, in ascending order of the score."""
+    share = np.cumsum(class_weights, axis=0)
+    share /= share[-1]
+    return RocCurve(
+        p0=np.append(0.0, share[:, 0]),
+        p1=np.append(1.0, 1 - share[:, 1]),
+        thresholds=np.append(-np.inf, scores),
+    )

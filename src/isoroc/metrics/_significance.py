@@ -1,0 +1,176 @@
+"""A test of calibration: whether the labels could have been drawn from the forecasts."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from isoroc._input import Sample, check_number, check_option
+from isoroc._simplex import Floats, Ints
+from isoroc.metrics._calibration import views
+from isoroc.metrics._grouping import halve_repeatedly, sum_classes, sum_rows
+from isoroc.metrics._inputs import check_probabilities
+
+#: The finest cells have about this many rows, and there are at most 2 ** MOST_LEVELS.
+ROWS_IN_CELL, MOST_LEVELS = 32, 10
+
+
+@dataclass(frozen=True, repr=False)
+class CalibrationTest:
+    """Outcome of a test of calibration."""
+
+    statistic: float
+    """Largest deviation from calibration over the scales, in standard deviations under it."""
+    p_value: float
+    """Probability of as large a statistic if the forecasts are calibrated."""
+    n_cells: int
+    """Number of cells at the scale where the deviation is largest."""
+    n_resamples: int
+
+    def __repr__(self) -> str:
+        return (
+            f"p = {self.p_value:.3g}: {self.statistic:.1f} standard deviations from calibration, "
+            f"seen in {self.n_cells} cells ({self.n_resamples} resamples)"
+        )
+
+
+def calibration_test(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    kind: Literal["canonical", "top"] = "canonical",
+    n_resamples: int = 999,
+    sample_weight: Any = None,
+    labels: Any = None,
+    random_state: Any = None,
+) -> CalibrationTest:
+    """Test whether forecasts are calibrated, for any number of classes.
+
+    If they are, labels drawn from them are as good as the real ones (consistency resampling,
+    Bröcker and Smith 2007, Vaicenavicius et al. 2019). So the statistic is compared with its values
+    for drawn labels, and for any statistic the test rejects calibrated forecasts with no more
+    than the probability asked for, whatever n, K and the forecasts are.
+
+    The statistic looks at many scales at once, as minimax optimal tests do (T-Cal, Lee et al.
+    2023). The forecasts are halved again and again into nested cells of equal size. At each scale
+    the squared sums of residuals of the cells, each over its variance under calibration, are
+    added up: a kernel calibration error (Widmann et al. 2019) whose kernel tells whether two
+    forecasts share a cell, in one pass over the rows. The scale that deviates most counts.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
+    kind : {"canonical", "top"}, default="canonical"
+        Whether the whole forecast is tested or the largest probability as that of being right.
+    n_resamples : int, default=999
+        How often labels are drawn; the smallest p-value possible is ``1 / (n_resamples + 1)``.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row's residual. A row is one outcome whatever it weighs, so the test
+        keeps its level; weight 2 is not the same as the row twice.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns; sorted by default.
+    random_state : int, RandomState or None, default=None
+        Draws the labels.
+
+    Returns
+    -------
+    CalibrationTest
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc.metrics import calibration_test
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> calibration_test(rng.random(1000) < p, p, random_state=0).p_value > 0.05
+    True
+    >>> calibration_test(rng.random(1000) < p**1.5, p, random_state=0).p_value
+    0.001
+    """
+    check_option("kind", kind, ("canonical", "top"))
+    check_number("n_resamples", n_resamples, numbers.Integral, minimum=1)
+    (view,) = views(check_probabilities(y_true, y_prob, sample_weight, labels), kind)
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    scales = _Scales(view)
+    drawn = (scales.draw(rng) for _ in range(n_resamples))
+    sizes = np.array([scales.measure(codes) for codes in (view.codes, *drawn)])
+    deviation = _standardise(sizes)
+    worst = deviation.max(axis=1)
+    as_large = int(np.count_nonzero(worst[1:] >= worst[0]))
+    return CalibrationTest(
+        statistic=float(worst[0]),
+        p_value=(1 + as_large) / (1 + n_resamples),
+        n_cells=scales.n_cells[int(deviation[0].argmax())],
+        n_resamples=n_resamples,
+    )
+
+
+class _Scales:
+    """Nested cells of the forecasts, and what labels deviate from them at each scale."""
+
+    def __init__(self, view: Sample) -> None:
+        P = view.forecasts
+        if P.ndim == 1:
+            P = np.column_stack([1 - P, P])
+        n, K = P.shape
+        n_levels = min(MOST_LEVELS, max(0, (n // ROWS_IN_CELL).bit_length() - 1))
+        cell = halve_repeatedly(view.forecasts, n_levels)
+        weights = np.ones(n) if view.weights is None else view.weights
+        self.weights = weights * (weights.sum() / (weights @ weights))
+        self.cumulative = np.cumsum(P[:, :-1], axis=1)
+        self.n_classes = K
+        self.cell = cell
+        self.expected = sum_rows(cell, P, self.weights)
+        variance = sum_rows(cell, P * (1 - P), self.weights**2)
+        self.variances = list(self._levels(variance))
+        self.n_cells = [len(v) for v in self.variances]
+
+    def _levels(self, sums: Floats) -> Iterator[Floats]:
+        """Sums in the cells of every scale, the finest first."""
+        yield sums
+        while len(sums) > 1:
+            if len(sums) % 2:  # the last cells are empty and were not counted
+                sums = np.vstack([sums, np.zeros(sums.shape[1])])
+            sums = sums[::2] + sums[1::2]
+            yield sums
+
+    def measure(self, codes: NDArray[np.integer[Any]]) -> list[float]:
+        """Squared sums of residuals over their variances, added up at each scale.
+
+        A cell whose variance is far below that of one outcome would count for nothing or for all;
+        one more keeps it in proportion.
+        """
+        hits = sum_classes(self.cell, codes, self.n_classes, self.weights)
+        sums = self._levels(hits - self.expected)
+        return [float((s**2 / (v + 1)).sum()) for s, v in zip(sums, self.variances, strict=True)]
+
+    def draw(self, rng: np.random.Generator) -> Ints:
+        """Labels drawn from the forecasts."""
+        chance = rng.random((len(self.cell), 1))
+        return np.asarray((chance > self.cumulative).sum(axis=1))
+
+
+def _standardise(sizes: Floats) -> Floats:
+    """Each entry less the mean of the others in its column, over their standard deviation.
+
+    That treats the real labels, the first row, and the drawn ones alike, which makes the test
+    exact.
+    """
+    centred = sizes - sizes.mean(axis=0)
+    others = len(sizes) - 1
+    mean = -centred / others
+    square = ((centred**2).sum(axis=0) - centred**2) / others
+    spread = np.sqrt(np.maximum(square - mean**2, 0))
+    # where the others are all alike, any difference is as large as can be
+    difference = centred - mean
+    tiny = 1e-9 * np.abs(sizes).max(axis=0)
+    return np.where(np.abs(difference) <= tiny, 0.0, difference / np.maximum(spread, tiny + 1e-300))

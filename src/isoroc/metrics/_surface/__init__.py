@@ -1,0 +1,1 @@
+"""ROC surfaces and the volumes under them."""

@@ -1,0 +1,163 @@
+"""Thresholds on the hull of the ROC surface of many classes, found direction by direction.
+
+The hull of a ROC surface is known by its support function: in a direction u >= 0 it reaches as far
+as the largest sum of u_k p_k(gamma) over all thresholds. Begin with the simplex that the unit
+vectors span, look beyond each of its faces in the direction of its normal, add the points found,
+and go on with the faces of the larger hull. A look is a coordinate ascent: on a line of thresholds
+one sort finds the best exactly, and lines alternate until no axis improves. What ends in a local
+maximum stays inside the hull, so volumes are lower bounds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial import ConvexHull
+
+from isoroc._growth.sweep import MIN_GAP
+from isoroc._simplex import Floats, Ints
+from isoroc.metrics._surface.points import OUT_OF_REACH, Cases, sum_to_one
+
+#: Rounds over all axes after which an ascent that still creeps is stopped.
+MAX_CYCLES = 10
+#: Lines times cases that a look around may take.
+MAX_WORK = 2 * 10**7
+#: Something that differences of forecasts are no multiples of.
+OFF_ROUND = 1.4142e-7
+#: Faces tried before the hull is made again: this many, later as many as were tried so far.
+FIRST_FACES = 32
+
+
+class LineSearch:
+    """Lines of thresholds: gamma moved along one axis.
+
+    A case is in region k iff gamma_k is moved by no more than its *place*, the lead of k over its
+    best other class, and beyond in the region of that other class, however far gamma_k moves. No
+    forecast may tie between two other classes; where a search has moved gamma, none does.
+    """
+
+    def __init__(self, cases: Cases) -> None:
+        self.cases = cases
+        self._columns = np.ascontiguousarray(cases.forecasts.T)
+        self._own = cases.codes * len(cases.codes) + np.arange(len(cases.codes))
+
+    def places(self, gamma: Floats, k: int) -> tuple[Ints, Floats]:
+        """Cases that gain or, if of class k, lose their own region on the line; their places."""
+        margins = self._columns - gamma[:, None]
+        own = margins.ravel()[self._own]
+        place = margins[k].copy()
+        margins[k] = -np.inf
+        best_other = margins.max(axis=0)
+        place -= best_other
+        cases = np.flatnonzero((self.cases.codes == k) | (own >= best_other))
+        return cases, place[cases]
+
+    def best(self, gamma: Floats, k: int, value: Floats) -> tuple[float, float]:
+        """How far to move gamma_k for the largest value of cases in their own region.
+
+        Returns the move, and by how much the value exceeds that of class k alone.
+        """
+        cases, place = self.places(gamma, k)
+        sort = np.argsort(place)
+        cases, place = cases[sort], place[sort]
+        gains = np.where(self.cases.codes[cases] == k, -value[cases], value[cases])
+        total = np.append(0.0, np.cumsum(gains))
+        total[1:-1][np.diff(place) <= MIN_GAP] = -np.inf
+        best = int(total.argmax())
+        below, above = place[max(best - 1, 0)], place[min(best, len(place) - 1)]
+        move = (below + above) / 2 + (best == len(place)) - (best == 0)
+        return float(move), float(total[best])
+
+    def ascend(self, u: Floats, gamma: Floats) -> tuple[Floats, float]:
+        """A threshold that no move along an axis improves in direction u, and what it reaches.
+
+        Classes that weigh nothing are put out of reach.
+        """
+        axes = np.flatnonzero(u)
+        gamma = np.where(u > 0, gamma, gamma[axes].max() + OUT_OF_REACH)
+        value = u[self.cases.codes] * self.cases.shares
+        reached, idle = -np.inf, 0
+        for k in np.tile(axes, MAX_CYCLES):
+            move, lift = self.best(gamma, k, value)
+            if u[k] + lift > reached + MIN_GAP:
+                gamma[k] += move
+                reached, idle = u[k] + lift, 0
+            idle += 1
+            if idle == len(axes):
+                break
+        return gamma, reached
+
+    def corners(self, gamma: Floats, k: int, step: float) -> Floats:
+        """Points of the line where a gain is followed by a loss, `step` apart or more."""
+        cases, place = self.places(gamma, k)
+        lost = self.cases.codes[cases] == k
+        sort = np.append(np.flatnonzero(lost), np.flatnonzero(~lost))  # of a tie the losses first
+        sort = sort[np.argsort(place[sort], kind="stable")]
+        cases, place = cases[sort], place[sort]
+        codes, shares = self.cases.codes[cases], self.cases.shares[cases]
+        changes = np.zeros((len(cases) + 1, len(gamma)))
+        changes[0, k] = 1.0
+        changes[np.arange(1, len(cases) + 1), codes] = np.where(codes == k, -shares, shares)
+        is_corner = np.append(True, codes != k) & np.append(codes == k, True)
+        is_corner[1:-1] &= np.diff(place) > MIN_GAP
+        points = np.cumsum(changes, axis=0)[is_corner].clip(0, 1)
+        way = np.append(0.0, np.cumsum(np.abs(np.diff(points, axis=0)).sum(axis=1)))
+        return np.asarray(points[np.diff(way // step, prepend=-1) > 0])
+
+
+def support(cases: Cases, n_ascents: int) -> Floats:
+    """Rows that span the hull of the ROC surface, as far as so many ascents find them."""
+    search = LineSearch(cases)
+    K = cases.forecasts.shape[1]
+    # Thresholds are a little off the round numbers that forecasts like to differ by.
+    points, thresholds = np.eye(K), OUT_OF_REACH * (1 - np.eye(K)) + OFF_ROUND * np.arange(K)
+    tried: set[bytes] = set()
+    while True:
+        hull = ConvexHull(np.vstack([points, np.zeros(K)]))
+        normals = hull.equations[:, :K].clip(min=0)
+        normals[normals < 1e-9] = 0.0
+        offsets = -hull.equations[:, K]
+        faces = _untried(
+            hull, normals, tried, min(max(FIRST_FACES, len(tried)), n_ascents - len(tried))
+        )
+        if not faces:
+            rows = np.hstack([points, sum_to_one(thresholds)])
+            return np.asarray(rows[hull.vertices[hull.vertices < len(points)]])
+        found = []
+        for f in faces:
+            # Of the face's corners start from the one with most of every class that counts.
+            corners = hull.simplices[f]
+            start = corners[points[corners][:, normals[f] > 0].min(axis=1).argmax()]
+            gamma, reached = search.ascend(normals[f], thresholds[start])
+            if reached > offsets[f] + 1e-9:
+                found.append(gamma)
+        if found:
+            thresholds = np.vstack([thresholds, found])
+            points = np.vstack([points, cases.reach(np.array(found))])
+
+
+def _untried(hull: ConvexHull, normals: Floats, tried: set[bytes], most: int) -> list[int]:
+    """The largest faces off the origin in whose direction nobody looked so far."""
+    offsets = -hull.equations[:, -1]
+    # |det| is the offset times the area, up to a constant.
+    areas = np.abs(np.linalg.det(hull.points[hull.simplices])) / offsets.clip(min=1e-9)
+    chosen: list[int] = []
+    for f in np.argsort(-areas):
+        if len(chosen) >= most:
+            break
+        key = normals[f].round(9).tobytes()
+        if offsets[f] > 1e-9 and key not in tried:
+            tried.add(key)
+            chosen.append(int(f))
+    return chosen
+
+
+def corners_around(cases: Cases, rows: Floats, step: float) -> Floats:
+    """Points of the surface near some rows: corners of the lines through their thresholds."""
+    search = LineSearch(cases)
+    K = cases.forecasts.shape[1]
+    points, thresholds = rows[:, :K], rows[:, K:]
+    # Lines where a class is out of reach have little to offer but that class.
+    inner = thresholds[(points > 0).all(axis=1)]
+    inner = inner[:: 1 + K * len(inner) * len(cases.codes) // MAX_WORK]
+    found = [search.corners(gamma, k, step) for gamma in inner for k in range(K)]
+    return np.vstack([points, *found])

@@ -1,0 +1,210 @@
+"""The data of the experiments: Covertype, a CSV, ready forecasts, or a stand-in."""
+
+from __future__ import annotations
+
+import gzip
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import fetch_covtype, load_digits
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+
+from isoroc._input import check_forecasts, check_length, encode_labels
+from isoroc._simplex import Floats, Ints
+from isoroc.paper._cache import Arrays
+
+#: The paper's data: so many rows of each class as far as they go, in the order of the file,
+ROWS_OF_A_CLASS = 4000
+#: of which, in random order, so many are for training, calibration and test.
+SIZES = (4500, 500, 1000)
+#: Seed of the paper's split.
+SEED = 1
+#: The paper's classifier first. It takes the features as they are, and its solver gives up after
+#: 100 steps; so does ours.
+CLASSIFIERS: dict[str, Callable[[int], Any]] = {
+    "logistic regression": lambda seed: LogisticRegression(random_state=seed),
+    "naive Bayes": lambda _: GaussianNB(),
+    "random forest": lambda seed: RandomForestClassifier(random_state=seed),
+    "boosting": lambda seed: HistGradientBoostingClassifier(max_iter=50, random_state=seed),
+}
+
+
+class Forecasts(NamedTuple):
+    """Forecasts of a classifier, and the column of what came true, for calibration and test."""
+
+    P_cal: Floats
+    y_cal: Ints
+    P_test: Floats
+    y_test: Ints
+    title: str
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return int(self.P_cal.shape[1])
+
+
+class Rows(NamedTuple):
+    """Features and labels, not yet restricted to K classes."""
+
+    X: Floats
+    y: NDArray[Any]
+    title: str
+    #: Whether K classes are made by joining neighbours; otherwise they are the first K.
+    joined: bool = False
+    #: What the reader has to know about the data.
+    note: str = ""
+
+    def of_classes(self, K: int) -> tuple[Floats, Ints]:
+        """Rows of K classes, class by class, and the column of each label.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rows = Rows(np.eye(4), np.array([3, 1, 2, 1]), "an example")
+        >>> rows.of_classes(2)[1]
+        array([0, 0, 1])
+        >>> rows._replace(joined=True).of_classes(2)[1]
+        array([1, 0, 0, 0])
+        """
+        classes, codes = np.unique(self.y, return_inverse=True)
+        if len(classes) < K:
+            raise ValueError(f"data: {self.title} has {len(classes)} classes, {K} are asked for.")
+        if self.joined:
+            return self.X, np.asarray(codes * K // len(classes))
+        kept = [np.flatnonzero(codes == k)[:ROWS_OF_A_CLASS] for k in range(K)]
+        rows = np.concatenate(kept)
+        return self.X[rows], codes[rows]
+
+    def forecasts(self, K: int, seed: int = SEED, classifier: str = "") -> Forecasts:
+        """Train a classifier of K classes on a random part, and let it forecast two others.
+
+        Parameters
+        ----------
+        K : int
+            Number of classes.
+        seed : int
+            Draws the split and the classifier's own randomness.
+        classifier : str
+            A name of `CLASSIFIERS`; the paper's, logistic regression, by default.
+        """
+        X, y = self.of_classes(K)
+        train, cal, test = _parts(len(y), seed)
+        if len(np.unique(y[train])) < K:
+            raise ValueError(
+                f"data: {self.title} has too few rows: one of {K} classes is missing among the "
+                f"{len(train)} that the classifier is trained on."
+            )
+        name = classifier or next(iter(CLASSIFIERS))
+        model = CLASSIFIERS[name](seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X[train], y[train])
+        P_cal, P_test = model.predict_proba(X[cal]), model.predict_proba(X[test])
+        return Forecasts(P_cal, y[cal], P_test, y[test], f"{self.title}, {name}")
+
+
+def _parts(n: int, seed: int) -> list[Ints]:
+    """Training, calibration and test rows: of the paper's sizes, or shares of what there is."""
+    sizes = np.array(SIZES)
+    if n < sizes.sum():
+        sizes = sizes * n // sizes.sum()
+    # The legacy generator is what draws the paper's own split with seed 1.
+    order = np.random.RandomState(seed).permutation(n)
+    return np.split(order[: sizes.sum()], np.cumsum(sizes)[:-1])
+
+
+def load(data: str | Path | None = None) -> Rows | Forecasts:
+    """Data to run the experiments on.
+
+    Parameters
+    ----------
+    data : str or Path, default=None
+        A CSV file with a column `Class`, maybe gzipped; ready forecasts, an ``.npz`` file with
+        `probas_cal`, `labels_cal`, `probas_test` and `labels_test`; or a data home of scikit-learn
+        that holds Covertype. By default Covertype is fetched, and where that fails scikit-learn's
+        digits stand in, which title and note say.
+
+    Examples
+    --------
+    >>> load("nothing.csv")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: data: nothing.csv does not exist.
+    """
+    if data is None:
+        return _fetch_or_stand_in()
+    path = Path(data)
+    if path.is_dir():
+        try:
+            X, y = fetch_covtype(data_home=path, download_if_missing=False, return_X_y=True)
+        except OSError as error:
+            raise FileNotFoundError(f"data: no Covertype in the data home {path}.") from error
+        return Rows(X, y, "Covertype")
+    if not path.exists():
+        raise FileNotFoundError(f"data: {path} does not exist.")
+    return read_forecasts(path) if path.suffix == ".npz" else read_csv(path)
+
+
+def _fetch_or_stand_in() -> Rows:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the failure the note tells
+            X, y = fetch_covtype(return_X_y=True, n_retries=1, delay=0.1)
+    except OSError as error:
+        digits = load_digits()
+        note = (
+            f"Covertype cannot be fetched ({str(error).strip('<>')}), so this is about other data: "
+            "the digits of scikit-learn, neighbouring ones joined into classes."
+        )
+        return Rows(digits.data, digits.target, "digits (not Covertype)", joined=True, note=note)
+    return Rows(X, y, "Covertype")
+
+
+def read_csv(path: Path) -> Rows:
+    """Rows of a CSV file: `Class` is the label, every other column with a name a feature.
+
+    A column without a name holds row numbers. Files are often ordered by class, so these would
+    tell the label.
+    """
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+        names = [name.strip('"') for name in file.readline().rstrip("\r\n").split(",")]
+        if "Class" not in names:
+            raise ValueError(f"data: {path} has no column Class among {', '.join(names[:5])}, ...")
+        label = names.index("Class")
+        used = [i for i, name in enumerate(names) if name and i != label]
+        try:
+            values = np.loadtxt(file, delimiter=",", ndmin=2, usecols=[*used, label])
+        except ValueError as error:
+            raise ValueError(f"data: {path} holds something other than numbers: {error}") from error
+    return Rows(values[:, :-1], values[:, -1], path.name.removesuffix(".gz"))
+
+
+def read_forecasts(path: Path) -> Forecasts:
+    """Ready forecasts from an ``.npz`` file."""
+    with np.load(path) as file:
+        arrays = dict(file)
+    P_cal, y_cal = _read_part(arrays, "cal", path)
+    P_test, y_test = _read_part(arrays, "test", path)
+    if P_cal.shape[1] != P_test.shape[1]:
+        raise ValueError(f"data: probas_cal and probas_test of {path} differ in columns.")
+    return Forecasts(P_cal, y_cal, P_test, y_test, path.stem)
+
+
+def _read_part(arrays: Arrays, part: str, path: Path) -> tuple[Floats, Ints]:
+    probas, labels = f"probas_{part}", f"labels_{part}"
+    if missing := {probas, labels} - set(arrays):
+        raise ValueError(f"data: {path} has no array {min(missing)}.")
+    P = check_forecasts(arrays[probas], name=probas)
+    if P.ndim == 1:
+        raise ValueError(f"data: {probas} of {path} needs a column for each class.")
+    _, codes = encode_labels(arrays[labels], P.shape[1], name=labels)
+    check_length(codes, len(P), name=labels, of=probas)
+    return P, codes.astype(np.intp)

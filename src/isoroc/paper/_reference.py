@@ -1,0 +1,266 @@
+"""The paper's procedures as its experiments run them: IRP on a grid, and recursive binning.
+
+These are yardsticks, not calibrators: they follow the experiments, warts included. Values do not
+sum to one, and a region without calibration points has none. A comment that begins with a
+quotation, here and in `procedure.py`, says what becomes of that line of Algorithm 2.
+
+Where the text leaves a rule open, it is that of the authors' program
+(github.com/eugeneberta/Calibration-ROC-IR): the grids, the first grid point wins among equal
+gains, all regions are searched again after every split and none is dropped, and how a new forecast
+finds its value. Only what floating point decides there by chance is decided exactly here: which
+grid points lie on a boundary, and which gains and differences of values are equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoroc._simplex import Floats, Ints
+from isoroc._simplex import regions as regions_of
+from isoroc.paper._procedure import GridProcedure, Region
+
+#: Gains and differences of values closer than this are equal. Unequal ones are further apart for
+#: any n that a grid search can bear: gains by about 1 / (21 n), differences by about 1 / n^2.
+TIE = 1e-9
+#: Number of thresholds that are weighed at once. It bounds memory and decides nothing.
+BLOCK = 4096
+
+Bools = NDArray[np.bool]
+
+
+class Split(NamedTuple):
+    """A gain, the place of the region to split, and the grid index of the threshold."""
+
+    gain: float
+    place: int
+    gamma: int
+
+
+@dataclass
+class ReferenceIRP(GridProcedure):
+    """Algorithm 2 as published, on the grid of step 1 / grid_size and with a pairwise check.
+
+    Parameters
+    ----------
+    grid_size : int
+        Coordinates of thresholds are multiples of 1 / grid_size, see `GRID_SIZES`.
+    lam : float, default=0.05
+        Strength of the smoothing (mean + lam) / (1 + lam).
+
+    Attributes
+    ----------
+    path : Table
+        One row for each split: `n_bins`, the number of regions that hold calibration points;
+        `cross_entropy`, regularised, on the calibration set; and `gain`.
+    thresholds : ndarray of shape (n_splits, K)
+        The threshold of each split.
+    stages : list of lists of Region
+        The regions before the first split and after each one.
+    grid : ndarray of shape (n_points, K)
+        The grid in whole steps, in ascending order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> P = np.array([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.4, 0.6], [0.1, 0.9]])
+    >>> irp = ReferenceIRP(grid_size=20).fit(P, [0, 0, 1, 0, 1])
+    >>> irp.path
+      n_bins  cross_entropy    gain
+           2        0.45688  3.0571
+           3        0.37585  1.2698
+    >>> irp.predict(np.array([[0.7, 0.3], [0.49, 0.51]])).round(3)
+    array([[1.   , 0.048],
+           [0.524, 0.524]])
+    """
+
+    def fit(self, P: Any, y: Any) -> Self:
+        """Split the simplex until no split leaves the function ROC monotone.
+
+        Parameters
+        ----------
+        P : array-like of shape (n, K)
+            Forecasts of the calibration set.
+        y : array-like of shape (n,)
+            Their labels, in the order of the columns of P.
+        """
+        forecasts, Y = self._start(P, y)
+        # side[i, g] = k: forecast i is in R_k of grid point g, the lowest k on a tie
+        by_grid = np.empty((len(self.grid), len(Y)), dtype=np.int8)
+        for of_rows, steps in zip(by_grid, self.grid, strict=True):
+            of_rows[:] = regions_of(forecasts, steps / self.grid_size)
+        side = np.ascontiguousarray(by_grid.T)
+        regions = list(self.stages[0])
+        choices = [self._candidates(regions[0], side, Y)]
+        gammas: list[int] = []
+        gains: list[float] = []
+        # "while #regions > 0": as printed, a region without a feasible split is dropped for good.
+        # But it may have one later, when the values of other regions have changed. So none is
+        # dropped, and all are searched again after every split.
+        while best := _best_split(regions, choices, side, gammas):
+            R = regions.pop(best.place)
+            choices.pop(best.place)
+            children = self._divide(R, self.grid[best.gamma], 1, forecasts, Y)
+            regions += children
+            choices += [self._candidates(child, side, Y) for child in children]
+            self.stages.append(list(regions))
+            gammas.append(best.gamma)
+            gains.append(best.gain)
+        self._finish(list(self.grid[gammas] / self.grid_size), Y)
+        self.path["gain"] = np.array(gains)
+        return self
+
+    def _candidates(self, R: Region, side: NDArray[np.int8], Y: Floats) -> _Candidates:
+        """Splits of a region that leave at least two children with calibration points."""
+        of_rows = side[R.rows]
+        found = []
+        # "for gamma in R": the grid points of R, so never a threshold outside the simplex.
+        for start in range(0, len(R.grid), BLOCK):
+            grid = R.grid[start : start + BLOCK]
+            child = of_rows[:, grid].T
+            counts = _joint_counts(child, Y[R.rows])
+            n = counts.sum(axis=2)
+            # "r_i = mean of y in S_k": smoothed, and not normalised.
+            r = self._smoothed_mean(counts, n[:, :, None])
+            # "M(gamma)": between smoothed values, with the 1-norm for |.|.
+            gain = (n * np.abs(R.value - r).sum(axis=2)).sum(axis=1)
+            some = (n > 0).sum(axis=1) >= 2
+            found.append((grid[some], child[some], n[some] > 0, r[some], gain[some]))
+        sides = [(of_rows == k).any(axis=0) for k in range(Y.shape[1])]
+        grid, child, holds, r, gain = map(np.concatenate, zip(*found, strict=True))
+        return _Candidates(grid, child, holds, r, gain, np.column_stack(sides))
+
+
+class _Candidates(NamedTuple):
+    """Candidate splits of a region, and where the region lies; c candidates, n_R points.
+
+    None of it changes while the region stands: only which candidates are ROC monotone does.
+    """
+
+    grid: Ints  #: grid index of gamma, (c,)
+    child: NDArray[np.int8]  #: child of each point of the region, (c, n_R)
+    holds: Bools  #: whether a child holds points, (c, K)
+    r: Floats  #: values of the children, (c, K, K)
+    gain: Floats  #: M, (c,)
+    sides: Bools  #: whether the region holds points in R_k of each grid point, (n_points, K)
+
+
+def _best_split(
+    regions: list[Region], choices: list[_Candidates], side: NDArray[np.int8], gammas: list[int]
+) -> Split | None:
+    """Split of largest gain, in any region, that leaves the function ROC monotone."""
+    best = None
+    K = len(regions[0].value)
+    for place, (R, choice) in enumerate(zip(regions, choices, strict=True)):
+        # "M(gamma) > M": on equal gains the first region wins, and in it the first grid point.
+        left = np.flatnonzero(choice.gain > (best.gain if best else 0) + TIE)
+        if not left.size:
+            continue
+        # "r ROC monotone": at the candidate itself, and at all thresholds so far with the new
+        # values in place; in each case over all calibration points.
+        W = _slopes_around(regions, choices, place, choice.grid[left])
+        own = np.eye(K, dtype=np.bool) & choice.holds[left][:, :, None]
+        left = left[_is_pairwise_monotone(W, own, choice.r[left])]
+        around = _slopes_around(regions, choices, place, np.array(gammas, dtype=np.intp))
+        for gamma, W in zip(gammas, around, strict=True):
+            there = np.eye(K)[side[R.rows, gamma]]
+            holds = _joint_counts(choice.child[left], there) > 0
+            left = left[_is_pairwise_monotone(W, holds, choice.r[left])]
+        if left.size:
+            gain = choice.gain[left]
+            c = left[np.argmax(gain > gain.max() - TIE)]
+            best = Split(float(choice.gain[c]), place, int(choice.grid[c]))
+    return best
+
+
+def _slopes_around(
+    regions: list[Region], choices: list[_Candidates], place: int, gammas: Ints
+) -> Floats:
+    """W of each threshold, of shape (len(gammas), K, K), over all regions but one."""
+    K = len(regions[0].value)
+    W = np.full((len(gammas), K, K), np.inf)
+    for other, region in enumerate(regions):
+        if other != place and region.rows.size:
+            slopes = region.value[:, None] - region.value
+            holds = choices[other].sides[gammas][:, :, None]
+            np.minimum(W, np.where(holds, slopes, np.inf), out=W)
+    return W
+
+
+def _is_pairwise_monotone(W: Floats, holds: Bools, r: Floats) -> Bools:
+    """Whether candidate splits are ROC monotone at a threshold, as far as pairs show.
+
+    Parameters
+    ----------
+    W : ndarray of shape (K, K) or (c, K, K)
+        Slopes of the regions around, for all candidates or for each.
+    holds : ndarray of shape (c, K, K)
+        Whether child k holds points in R_i of the threshold.
+    r : ndarray of shape (c, K, K)
+        Values of the children.
+    """
+    slopes = r[:, :, :, None] - r[:, :, None, :]
+    W = np.minimum(W, np.where(holds[:, :, :, None], slopes, np.inf).min(axis=1))
+    # A threshold on the values needs W without negative cycles. The experiments look at cycles of
+    # two classes only, which is enough for K = 2.
+    return np.asarray((W + W.swapaxes(1, 2) >= -TIE).all(axis=(1, 2)))
+
+
+@dataclass
+class ReferenceBinning(GridProcedure):
+    """Recursive binning as published: regions are split one after another, first come first served.
+
+    Every region is split at the mean of its grid points, whatever the labels say.
+
+    Parameters
+    ----------
+    grid_size : int
+        As in `ReferenceIRP`, like `lam` and the attributes; `path` has no gain.
+    lam : float, default=0.05
+        Strength of the smoothing.
+    n_splits : int, default=40
+        The experiments make 1 + 3 + 9 + 27 splits, for two and four classes too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> P = np.array([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.4, 0.6], [0.1, 0.9]])
+    >>> ReferenceBinning(grid_size=20, n_splits=3).fit(P, [0, 0, 1, 0, 1]).path
+      n_bins  cross_entropy
+           2        0.68051
+           3        0.37585
+           4        0.15223
+    """
+
+    n_splits: int = 40
+
+    def fit(self, P: Any, y: Any) -> Self:
+        """Split the simplex `n_splits` times; parameters as in `ReferenceIRP`."""
+        forecasts, Y = self._start(P, y)
+        regions = list(self.stages[0])
+        thresholds = []
+        for _ in range(self.n_splits):
+            place = next(i for i, region in enumerate(regions) if region.rows.size)
+            R = regions.pop(place)
+            total, count = self.grid[R.grid].sum(axis=0), len(R.grid)
+            regions += self._divide(R, total, count, forecasts, Y)
+            self.stages.append(list(regions))
+            thresholds.append(total / (count * self.grid_size))
+        self._finish(thresholds, Y)
+        return self
+
+
+def _joint_counts(child: NDArray[np.int8], columns: Floats) -> Floats:
+    """How many points are in child k and in column j, for each row of `child`: (c, K, K).
+
+    `child` has shape (c, n_R), and `columns`, with a single one in each row, (n_R, K).
+    """
+    c, n = child.shape
+    K = columns.shape[1]
+    inside = child[:, None, :] == np.arange(K, dtype=np.int8)[:, None]
+    # Whole numbers below 2^24 are exact in single precision, which is faster.
+    counts = inside.reshape(c * K, n).astype(np.float32) @ columns.astype(np.float32)
+    return np.asarray(counts.reshape(c, K, K), dtype=np.float64)

@@ -1,0 +1,144 @@
+"""Where points of the simplex are drawn: a triangle in ternary axes, a tetrahedron in 3-D ones."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any, ClassVar
+
+import numpy as np
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgb
+from matplotlib.transforms import ScaledTranslation
+
+from isoroc._simplex import Floats, Ints
+from isoroc.plots._geometry import TETRAHEDRON, triangles
+from isoroc.plots._style import NEUTRAL, figure_of, style_of
+
+#: More bins than this have thin edges.
+_MANY_BINS = 80
+
+
+class Triangle:
+    """Three classes: the first at the lower left, the second at the lower right, the third on top.
+
+    Parameters
+    ----------
+    ax : mpltern.TernaryAxes
+    names : sequence of str
+        The classes.
+    """
+
+    projection: ClassVar[str] = "ternary"
+
+    def __init__(self, ax: Any, names: list[str]) -> None:
+        self.ax = ax
+        ax.set_axisbelow(True)
+        ax.grid(visible=True, color=NEUTRAL, alpha=0.25, lw=0.6)
+        # Corners and points from there. mpltern's own search for places takes seconds a figure.
+        places = {"l": (0, 0, -24), "r": (1, 0, -24), "t": (0.5, 1, 22)}
+        inch = figure_of(ax).dpi_scale_trans
+        for k, (name, (side, (x, y, up))) in enumerate(zip(names, places.items(), strict=True)):
+            axis = getattr(ax, f"{side}axis")
+            axis.label.set(text=f"class {name}", color=style_of(k)[0], weight="bold", rotation=0)
+            axis.label.set(ha="center", va="center")
+            axis.set_label_coords(x, y, ax.transAxes + ScaledTranslation(0, up / 72, inch))
+        ax.tick_params(labelsize="x-small")
+
+    def title(self, text: str) -> None:
+        """Set the title."""
+        self.ax.set_title(text, y=1, pad=34)
+
+    def flat(self, P: Floats) -> Floats:
+        """Points in the plane of the axes, shape (..., 2)."""
+        top_left_right = P[..., [2, 0, 1]].reshape(-1, 3)
+        flat = self.ax.transProjection.transform(top_left_right)
+        return np.asarray(flat.reshape(*P.shape[:-1], 2))
+
+    def points(self, P: Floats, **style: Any) -> None:
+        """Mark points."""
+        self.ax.scatter(*P[:, [2, 0, 1]].T, **style)
+
+    def cells(self, cells: Ints, steps: int, colours: Floats, weight: Floats) -> None:
+        """Colour cells, the heavier the deeper."""
+        depth = 0.1 + 0.9 * (np.log1p(weight) / np.log1p(weight.max()))[:, None]
+        # Mixed with the background by hand: see-through neighbours would show where they overlap.
+        shades = depth * colours + (1 - depth) * to_rgb(self.ax.get_facecolor())
+        corners = self.flat(triangles(cells, steps))
+        self.ax.add_collection(
+            PolyCollection(list(corners), facecolors=shades, lw=0, antialiased=False)
+        )
+
+    def polygons(self, corners: list[Floats], colours: Floats) -> None:
+        """Colour polygons."""
+        flat = [self.flat(polygon) for polygon in corners]
+        edge = self.ax.get_facecolor()
+        width = 0.9 if len(flat) <= _MANY_BINS else 0.3
+        self.ax.add_collection(
+            PolyCollection(flat, facecolors=colours, edgecolors=[edge], lw=width)
+        )
+
+    def arrows(self, P: Floats, Q: Floats, colours: Floats) -> None:
+        """Arrows from points to points."""
+        tails, heads = self.flat(P), self.flat(Q)
+        self.ax.quiver(
+            *tails.T,
+            *(heads - tails).T,
+            transform=self.ax.transData,
+            angles="xy",
+            scale_units="xy",
+            scale=1,
+            color=colours,
+            width=0.006,
+            headwidth=4,
+            zorder=3,
+        )
+
+
+class Tetrahedron:
+    """Four classes: the first three at the base, the fourth on top.
+
+    Parameters
+    ----------
+    ax : mpl_toolkits.mplot3d.Axes3D
+    names : sequence of str
+        The classes.
+    """
+
+    projection: ClassVar[str] = "3d"
+
+    def __init__(self, ax: Any, names: list[str]) -> None:
+        self.ax = ax
+        ax.set_axis_off()
+        ax.set(xlim=(0, 1), ylim=(0, TETRAHEDRON[2, 1]), zlim=(0, TETRAHEDRON[3, 2]))
+        ax.set_box_aspect(TETRAHEDRON.max(axis=0), zoom=1.0)
+        ax.view_init(elev=18, azim=-78)
+        centre = TETRAHEDRON.mean(axis=0)
+        for a, b in combinations(TETRAHEDRON, 2):
+            ax.plot(*np.column_stack([a, b]), color=NEUTRAL, lw=0.9)
+        for k, (name, corner) in enumerate(zip(names, TETRAHEDRON, strict=True)):
+            place = centre + 1.18 * (corner - centre) + [0, 0, 0.05 * (k == 2)]
+            colour = style_of(k)[0]
+            text = ax.text(*place, f"class {name}", color=colour, weight="bold", zorder=100)
+            text.set(ha="center", va="center")
+            text.set_bbox({"facecolor": ax.get_facecolor(), "alpha": 0.6, "lw": 0, "pad": 1})
+
+    def title(self, text: str) -> None:
+        """Set the title."""
+        self.ax.set_title(text)
+
+    def points(self, P: Floats, **style: Any) -> None:
+        """Mark points."""
+        self.ax.scatter(*(P @ TETRAHEDRON).T, depthshade=False, **style)
+
+    def cells(self, cells: Ints, steps: int, colours: Floats, weight: Floats) -> None:
+        """Balls in the middle of cells, the heavier the larger."""
+        missing = steps - cells.sum(axis=1, keepdims=True)
+        middle = (cells + missing / 4) / steps
+        size = 4 + 120 * weight / weight.max()
+        self.points(middle, s=size, c=colours, alpha=0.8, lw=0)
+
+    def arrows(self, P: Floats, Q: Floats, colours: Floats) -> None:
+        """Arrows from points to points."""
+        tails, heads = P @ TETRAHEDRON, Q @ TETRAHEDRON
+        for tail, way, colour in zip(tails, heads - tails, colours, strict=True):
+            self.ax.quiver(*tail, *way, color=colour, lw=1.4, arrow_length_ratio=0.25)

@@ -1,0 +1,229 @@
+"""PathDisplay: what each further bin buys, on the rows it was learned from and on new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from isoroc._table import Table
+from isoroc.metrics._inputs import check_outcomes
+from isoroc.plots._display import Display, Layer
+from isoroc.plots._stages import Measured, staged
+from isoroc.plots._style import NEUTRAL, axes_for, style_of, tidy
+
+_UNITS = {"cross entropy": "cross entropy (nats)", "VUS": "VUS of the hull"}
+#: From so many bins on, their number is on a logarithmic scale.
+_LOGARITHMIC = 20
+
+
+class PathDisplay(Display):
+    """Cross entropy and AUC, or VUS, against the number of bins, as in the paper's Figures 2, 4, 5.
+
+    One panel for each measure and data set, one curve for each calibrator, and a line for the
+    forecasts as they came. Make it with `from_estimator` or `from_predictions`, or from numbers
+    of your own.
+
+    Parameters
+    ----------
+    curves : mapping of columns
+        Columns `data`, `measure` and `method`, which name a curve, and `n_bins` and `value`.
+    uncalibrated : mapping of columns, default=None
+        Columns `data`, `measure` and `value`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from isoroc import IRPCalibrator
+    >>> from isoroc.plots import PathDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(400)
+    >>> y = rng.random(400) < p**2
+    >>> calibrator = IRPCalibrator().fit(p[:200], y[:200])
+    >>> display = PathDisplay.from_estimator(
+    ...     calibrator, p[:200], y[:200], test=(p[200:], y[200:]), ax=Figure().subplots()
+    ... )
+    >>> display.panels
+    ['calibration cross entropy', 'test cross entropy', 'calibration AUC', 'test AUC']
+    """
+
+    def __init__(
+        self, curves: Mapping[str, Any], uncalibrated: Mapping[str, Any] | None = None
+    ) -> None:
+        names = [tuple(map(str, name)) for name in _rows(curves, "measure", "data", "method")]
+        measures = dict.fromkeys(measure for measure, _, _ in names)
+        data = dict.fromkeys(data for _, data, _ in names)
+        #: Panels, the data sets of one measure side by side.
+        self.panels = [f"{d} {m}" for m in measures for d in data]
+        self._n_columns = len(data)
+        self._label_of = {f"{d} {m}": f"{d} {_UNITS.get(m, m)}" for m in measures for d in data}
+        found = {name: np.array([n == name for n in names]) for name in dict.fromkeys(names)}
+        self.layers = [
+            Layer(
+                f"{data} {measure}",
+                method,
+                "path",
+                Table(
+                    n_bins=np.asarray(curves["n_bins"], dtype=np.float64)[rows],
+                    value=np.asarray(curves["value"], dtype=np.float64)[rows],
+                ),
+            )
+            for (measure, data, method), rows in found.items()
+        ]
+        for measure_, data_, value in _rows(uncalibrated or {}, "measure", "data", "value"):
+            line = Table(value=np.array([value], dtype=np.float64))
+            self.layers.append(Layer(f"{data_} {measure_}", "uncalibrated", "line", line))
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        test: tuple[Any, ...] | None = None,
+        measures: Sequence[str] | None = None,
+        sample_weight: Any = None,
+        ax: Axes | Sequence[Axes] | None = None,
+    ) -> Self:
+        """Draw the paths of calibrators.
+
+        Parameters
+        ----------
+        estimator : calibrator or mapping of names to calibrators
+            Fitted, with `staged_predict_proba` and `path_`.
+        X, y : array-like
+            Forecasts and labels that they were fitted to.
+        test : tuple, default=None
+            Forecasts and labels of new rows, and perhaps their weights.
+        measures : sequence of {"cross entropy", "AUC", "VUS"}, default=None
+            What to draw. By default cross entropy, and AUC for two classes or the volume under the
+            hull of the ROC surface for three and four.
+        sample_weight : array-like of shape (n,), default=None
+            Weight of each row of X.
+        ax : Axes or sequence of Axes, default=None
+            Where to draw: one axes, divided where there are several panels, or one for each.
+        """
+        if not isinstance(estimator, Mapping):
+            estimator = {type(estimator).__name__.removesuffix("Calibrator"): estimator}
+        sets = {"calibration": (X, y, sample_weight)}
+        if test is not None:
+            sets["test"] = (*test, None)[:3]
+        measured = Measured(measures)
+        for data, (P, labels, weights) in sets.items():
+            for i, (method, calibrator) in enumerate(estimator.items()):
+                sample = check_outcomes(labels, P, weights, calibrator.classes_)
+                if i == 0:
+                    measured.add_uncalibrated(data, sample)
+                n_bins = calibrator.path_["n_bins"]
+                stages = staged(calibrator, P, sample)
+                for n, stage in zip(n_bins, stages, strict=True):
+                    measured.add(data, method, int(n), stage)
+        return cls(*measured.tables()).plot(ax)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any,
+        stages: Mapping[str, Iterable[tuple[int, Any]]],
+        *,
+        name: str = "test",
+        measures: Sequence[str] | None = None,
+        sample_weight: Any = None,
+        labels: Any = None,
+        ax: Axes | Sequence[Axes] | None = None,
+    ) -> Self:
+        """Draw the paths of forecasts that were made elsewhere.
+
+        Parameters
+        ----------
+        y_true, y_prob : array-like
+            Labels, and forecasts before calibration.
+        stages : mapping of names to pairs
+            For each method the numbers of bins, each with the calibrated forecasts.
+        name : str, default="test"
+            What to call the rows.
+        measures, sample_weight, ax
+            As in `from_estimator`.
+        labels : array-like of shape (K,), default=None
+            The classes in the order of the columns; sorted by default.
+        """
+        measured = Measured(measures)
+        sample = check_outcomes(y_true, y_prob, sample_weight, labels)
+        measured.add_uncalibrated(name, sample)
+        for method, pairs in stages.items():
+            for n, Q in pairs:
+                stage = check_outcomes(y_true, Q, sample_weight, sample.classes)
+                measured.add(name, method, n, stage)
+        return cls(*measured.tables()).plot(ax)
+
+    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
+        """Draw into `ax`, see `from_estimator`."""
+        axes = axes_for(ax, len(self.panels), columns=self._n_columns, size=(4.4, 3.2))
+        paths = [layer for layer in self.layers if layer.kind == "path"]
+        place = {method: i for i, method in enumerate(dict.fromkeys(s.series for s in paths))}
+        most = max(layer.data["n_bins"].max() for layer in paths)
+        for axes_, panel in zip(axes, self.panels, strict=True):
+            for layer in self.of_panel(panel):
+                _draw(axes_, layer, place.get(layer.series, -1))
+            if most >= _LOGARITHMIC:
+                axes_.set_xscale("log")
+                axes_.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                axes_.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:g}"))
+                axes_.xaxis.set_minor_locator(NullLocator())
+            else:
+                axes_.xaxis.set_major_locator(MaxNLocator(integer=True))
+            tidy(axes_, xlabel="number of bins", ylabel=self._label_of[panel])
+            axes_.set_ylim(self._limits(panel))
+        axes[0].legend(frameon=False, fontsize="small")
+        self._drawn(axes)
+        return self
+
+    def _limits(self, panel: str) -> tuple[float, float]:
+        """Limits for all data sets of a measure, in which later stages fill the panel.
+
+        One bin for everybody is far off and would leave the rest a flat line; its curve comes in
+        from outside.
+        """
+        place = self.panels.index(panel) // self._n_columns * self._n_columns
+        group = self.panels[place : place + self._n_columns]
+        layers = [layer for layer in self.layers if layer.panel in group]
+        values = [layer.data["value"][int(layer.data.n_rows > 3) :] for layer in layers]
+        value = np.concatenate(values)
+        value = value[np.isfinite(value)]
+        if not len(value):
+            return 0.0, 1.0
+        margin = 0.08 * (np.ptp(value) or 1.0)
+        return float(value.min() - margin), float(value.max() + margin)
+
+
+def _rows(columns: Mapping[str, Any], *names: str) -> list[tuple[Any, ...]]:
+    return list(zip(*(columns[name] for name in names), strict=True)) if columns else []
+
+
+def _draw(ax: Axes, layer: Layer, place: int) -> None:
+    value = layer.data["value"]
+    if layer.kind == "line":
+        finite = np.isfinite(value[0])
+        label = layer.series if finite else f"{layer.series}: {value[0]}"
+        ax.axhline(value[0] if finite else np.nan, color=NEUTRAL, lw=1.2, ls=":", label=label)
+        return
+    colour, marker, dashes = style_of(place)
+    n_bins = layer.data["n_bins"]
+    ax.plot(
+        n_bins,
+        value,
+        color=colour,
+        ls=dashes,
+        lw=1.6,
+        marker=marker,
+        ms=7,
+        mec=ax.get_facecolor(),
+        markevery=[-1],
+        label=layer.series,
+    )

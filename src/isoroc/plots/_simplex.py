@@ -1,0 +1,224 @@
+"""SimplexDisplay: forecasts of three or four classes, the bins, and where they are moved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from isoroc._calibrators.binned import BinCalibrator
+from isoroc._input import Sample
+from isoroc._simplex import Floats
+from isoroc._table import Table
+from isoroc.metrics._inputs import check_outcomes
+from isoroc.plots._canvas import Tetrahedron, Triangle
+from isoroc.plots._display import Display, Layer, check_after, forecasts_of
+from isoroc.plots._simplex_layers import Bins, arrows, forecasts, partition, values
+from isoroc.plots._style import axes_for, mix, style_of
+
+_TITLES = {
+    "forecasts": "forecasts, by what came true",
+    "values": "forecasts, by their calibrated value",
+    "bins": "bins, by their calibrated value",
+    "map": "from forecasts to calibrated values",
+}
+
+
+class SimplexDisplay(Display):
+    """Forecasts of three classes in a triangle, or of four in a tetrahedron.
+
+    A class is a corner with a colour; a forecast of all classes has the mixture of their colours.
+    Panels:
+
+    - "forecasts": the forecasts, coloured by what came true; above 3,000 rows small cells with the
+      mixture of what came true in them, the deeper (or larger) the more rows;
+    - "bins": the bins of a calibrator of three classes, coloured by their calibrated value, and
+      the thresholds of its splits, the first ones the largest;
+    - "map": arrows from forecasts to calibrated values, one from the mean of each bin or, with more
+      than 60 bins or none, of each of a few dozen cells;
+    - "values": the forecasts, coloured by their calibrated value.
+
+    Make it with `from_estimator` or `from_predictions`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from isoroc import IRPCalibrator
+    >>> from isoroc.plots import SimplexDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> P = rng.dirichlet(np.ones(3), size=600)
+    >>> y = [rng.choice(3, p=p) for p in P]
+    >>> calibrator = IRPCalibrator(random_state=0).fit(P, y)
+    >>> display = SimplexDisplay.from_estimator(calibrator, P, y, ax=Figure().subplots())
+    >>> display.panels
+    ['forecasts', 'bins', 'map']
+    """
+
+    def __init__(self, layers: list[Layer], *, names: list[str]) -> None:
+        self.layers = layers
+        #: The classes.
+        self.names = names
+        #: What is drawn, in this order.
+        self.panels = list(dict.fromkeys(layer.panel for layer in layers))
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        panels: Sequence[str] | None = None,
+        sample_weight: Any = None,
+        ax: Axes | Sequence[Axes] | None = None,
+    ) -> Self:
+        """Draw the forecasts of a classifier, or a calibrator and what it does to forecasts.
+
+        Parameters
+        ----------
+        estimator : calibrator or classifier
+            Fitted.
+        X : array-like
+            What it takes: forecasts for a calibrator.
+        y : array-like of shape (n,)
+            Labels.
+        panels : sequence of {"forecasts", "bins", "map", "values"}, default=None
+            What to draw, in this order; by default forecasts, bins (or values where there are no
+            bins of three classes) and map.
+        sample_weight : array-like of shape (n,), default=None
+            Weight of each row.
+        ax : Axes or sequence of Axes, default=None
+            Where to draw: one axes, divided where there are several panels, or one for each, made
+            with ``projection="ternary"`` for three classes and ``"3d"`` for four.
+        """
+        before, after, classes = forecasts_of(estimator, X)
+        sample = check_outcomes(y, before, sample_weight, classes)
+        bins = None
+        if isinstance(estimator, BinCalibrator) and getattr(estimator, "top_", None) is None:
+            bins = Bins(estimator.tree_, estimator.bin_values_, estimator.apply(X))
+        return cls._make(sample, after, bins, panels, ax)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any,
+        *,
+        after: Any = None,
+        panels: Sequence[str] | None = None,
+        sample_weight: Any = None,
+        labels: Any = None,
+        ax: Axes | Sequence[Axes] | None = None,
+    ) -> Self:
+        """Draw forecasts, and where some other calibrator moves them.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            Labels.
+        y_prob : array-like of shape (n, 3) or (n, 4)
+            Forecasts.
+        after : array-like, default=None
+            Forecasts of the same rows after calibration.
+        panels : sequence of {"forecasts", "map", "values"}, default=None
+            What to draw, in this order; by default all that there is.
+        sample_weight : array-like of shape (n,), default=None
+            Weight of each row.
+        labels : array-like of shape (K,), default=None
+            The classes in the order of the columns; sorted by default.
+        ax : Axes or sequence of Axes, default=None
+            As in `from_estimator`.
+        """
+        sample = check_outcomes(y_true, y_prob, sample_weight, labels)
+        if after is not None:
+            after = check_after(check_outcomes, y_true, after, sample_weight, sample).forecasts
+        return cls._make(sample, after, None, panels, ax)
+
+    @classmethod
+    def _make(
+        cls,
+        sample: Sample,
+        after: Floats | None,
+        bins: Bins | None,
+        panels: Sequence[str] | None,
+        ax: Axes | Sequence[Axes] | None,
+    ) -> Self:
+        K = sample.n_classes
+        if K not in (3, 4):
+            raise ValueError(f"y_prob: a simplex is drawn for 3 or 4 classes, got {K}.")
+        if sample.weights is not None:
+            rows = np.flatnonzero(sample.weights)
+            sample = sample.take(rows)
+            after = None if after is None else after[rows]
+            bins = None if bins is None else bins._replace(bin_of=bins.bin_of[rows])
+        names = [str(label) for label in sample.classes]
+        drawn = {"forecasts": forecasts(sample, names)}
+        if bins is not None and K == 3:
+            drawn["bins"] = partition(bins, names)
+        if after is not None:
+            drawn["values"] = [values(sample, after, names)]
+            drawn["map"] = [arrows(sample, after, None if bins is None else bins.bin_of, names)]
+        if panels is None:
+            panels = [name for name in drawn if name != "values" or "bins" not in drawn]
+        if not panels or set(panels) - set(drawn):
+            raise ValueError(f"panels: expected some of {tuple(drawn)}, got {tuple(panels)!r}.")
+        return cls([layer for name in panels for layer in drawn[name]], names=names).plot(ax)
+
+    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
+        """Draw into `ax`, see `from_estimator`."""
+        canvas = Triangle if len(self.names) == 3 else Tetrahedron
+        axes = axes_for(
+            ax, len(self.panels), columns=3, size=(4.2, 4.2), projection=canvas.projection
+        )
+        for axes_, panel in zip(axes, self.panels, strict=True):
+            drawing = canvas(axes_, self.names)
+            layers = self.of_panel(panel)
+            size = float(np.clip(6000 / sum(x.data.n_rows for x in layers), 6, 36))
+            for layer in layers:
+                self._draw_layer(drawing, layer, size)
+            if axes_.get_legend_handles_labels()[0]:
+                scale = np.sqrt(36 / size)
+                axes_.legend(loc="upper left", frameon=False, fontsize="small", markerscale=scale)
+            drawing.title(_TITLES[panel])
+        self._drawn(axes)
+        return self
+
+    def _draw_layer(self, drawing: Any, layer: Layer, size: float) -> None:
+        data = layer.data
+        P = _matrix(data, "p", self.names)
+        if layer.kind == "points" and layer.panel == "forecasts":
+            colour, marker, _ = style_of(self.names.index(layer.series))
+            drawing.points(
+                P,
+                color=colour,
+                marker=marker,
+                s=size,
+                lw=0,
+                alpha=0.75,
+                label=f"class {layer.series}",
+            )
+        elif layer.kind == "thresholds":
+            inside = (P >= 0).all(axis=1)
+            area = 90 / np.sqrt(data["split"])
+            drawing.points(P[inside], s=area[inside], marker="+", color="black", lw=1.2, zorder=4)
+        else:
+            values = _matrix(data, "value", self.names)
+            colours = mix(values)
+            if layer.kind == "points":
+                drawing.points(P, c=colours, s=size, lw=0)
+            elif layer.kind == "cells":
+                steps = round(1 / data["width"][0])
+                drawing.cells(np.floor(P * steps).astype(np.intp), steps, colours, data["weight"])
+            elif layer.kind == "arrows":
+                drawing.arrows(P, values, colours)
+            else:
+                ends = np.flatnonzero(np.diff(data["bin"])) + 1
+                first = np.append(0, ends)
+                drawing.polygons(np.split(P, ends), colours[first])
+
+
+def _matrix(data: Table, prefix: str, names: list[str]) -> Floats:
+    return np.column_stack([data[f"{prefix}_{name}"] for name in names])

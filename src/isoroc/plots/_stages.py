@@ -1,0 +1,104 @@
+"""What a PathDisplay shows: the forecasts of every stage of a calibrator, measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from isoroc._calibrators.binned import BinCalibrator
+from isoroc._input import Sample
+from isoroc._simplex import Floats
+from isoroc._table import Table
+from isoroc.metrics._roc import auc
+from isoroc.metrics._scores import cross_entropy
+from isoroc.metrics._surface.surface import volume_under_surface
+from isoroc.plots._display import is_probable
+
+
+def _volume(*args: Any, **options: Any) -> float:
+    return float(volume_under_surface(*args, **options))
+
+
+MEASURES: dict[str, Callable[..., float]] = {
+    "cross entropy": cross_entropy,
+    "AUC": auc,
+    "VUS": _volume,
+}
+
+
+class Measured:
+    """Values as they are measured, turned into the tables of a display."""
+
+    def __init__(self, measures: Sequence[str] | None) -> None:
+        if measures is not None and (not measures or set(measures) - set(MEASURES)):
+            raise ValueError(
+                f"measures: expected some of {tuple(MEASURES)}, got {tuple(measures)!r}."
+            )
+        self.measures = measures
+        self.curves: list[tuple[str, str, str, int, float]] = []
+        self.lines: list[tuple[str, str, float]] = []
+
+    def add(self, data: str, method: str, n_bins: int, sample: Sample) -> None:
+        """Measure the forecasts of one stage."""
+        for measure in self._measures_of(sample):
+            self.curves.append((data, measure, method, n_bins, _measure(measure, sample)))
+
+    def add_uncalibrated(self, data: str, sample: Sample) -> None:
+        """Measure the forecasts as they came; scores have no cross entropy."""
+        for measure in self._measures_of(sample):
+            if is_probable(sample.forecasts) or measure != "cross entropy":
+                self.lines.append((data, measure, _measure(measure, sample)))
+
+    def _measures_of(self, sample: Sample) -> Sequence[str]:
+        if self.measures is not None:
+            return self.measures
+        further = {2: ("AUC",), 3: ("VUS",), 4: ("VUS",)}
+        return ("cross entropy", *further.get(sample.n_classes, ()))
+
+    def tables(self) -> tuple[Table, Table]:
+        """Curves and lines as columns, the curves by measure."""
+        # Stages come one after another and each is measured in all ways; a curve is one measure.
+        curves = sorted(self.curves, key=lambda row: list(MEASURES).index(row[1]))
+        return (
+            _columns(curves, "data", "measure", "method", "n_bins", "value"),
+            _columns(self.lines, "data", "measure", "value"),
+        )
+
+
+def _columns(rows: Sequence[tuple[Any, ...]], *names: str) -> Table:
+    columns: Iterator[tuple[Any, ...]] = zip(*rows, strict=True)
+    return Table({n: np.array(c) for n, c in zip(names, columns, strict=True)}) if rows else Table()
+
+
+def _measure(measure: str, sample: Sample) -> float:
+    return MEASURES[measure](
+        sample.codes,
+        sample.forecasts,
+        sample_weight=sample.weights,
+        labels=np.arange(sample.n_classes),
+    )
+
+
+def staged(calibrator: Any, P: Any, sample: Sample) -> Iterator[Sample]:
+    """Calibrated forecasts of each stage and what came true.
+
+    Rows of one bin have one forecast, so a row for each bin and class, as heavy as all of them,
+    tells the same. Where forecasts of many classes were reduced, what is shared among the rest
+    differs from row to row, and all rows are kept.
+    """
+    if not isinstance(calibrator, BinCalibrator) or getattr(calibrator, "top_", None) is not None:
+        for Q in calibrator.staged_predict_proba(P):
+            yield replace(sample, forecasts=Q)
+        return
+    K = sample.n_classes
+    _, first, bin_of = np.unique(calibrator.apply(P), return_index=True, return_inverse=True)
+    place: NDArray[Any] = bin_of * K + sample.codes
+    weights: Floats = np.bincount(place, sample.weights, len(first) * K).astype(np.float64)
+    codes = np.tile(np.arange(K, dtype=np.uint8), len(first))
+    for Q in calibrator.staged_predict_proba(_safe_indexing(P, first)):
+        yield Sample(np.repeat(Q, K, axis=0), codes, weights, sample.classes)

@@ -1,0 +1,156 @@
+"""RocSurfaceDisplay: the ROC surface of three classes before and after calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from matplotlib.axes import Axes
+from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+from scipy.spatial import ConvexHull
+
+from isoroc._simplex import Floats
+from isoroc._table import Table
+from isoroc.metrics._inputs import check_outcomes
+from isoroc.metrics._surface.surface import roc_surface, volume_under_surface
+from isoroc.plots._display import BeforeAfterDisplay, Layer, check_after
+from isoroc.plots._style import SERIES, axes_for
+
+_AXES = ("p0", "p1", "p2")
+#: Of points closer together than this one is drawn.
+_STEP = 1 / 60
+
+
+class RocSurfaceDisplay(BeforeAfterDisplay):
+    """ROC surface of three classes: how much of each class a threshold recognises.
+
+    Points are thresholds. The shaded surface is the convex hull of those before calibration, the
+    origin and the unit vectors; its volume is the VUS of the paper. Of points that lie closer than
+    1/60 together, one is drawn.
+
+    Make it with `from_estimator` or `from_predictions`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from isoroc.plots import RocSurfaceDisplay
+    >>> y, ax = [0, 1, 2, 2], Figure().add_subplot(projection="3d")
+    >>> display = RocSurfaceDisplay.from_predictions(y, np.eye(3)[y], ax=ax)
+    >>> display.volumes["forecasts"]
+    1.0
+    """
+
+    def __init__(self, layers: list[Layer], *, volumes: dict[str, float], names: list[str]) -> None:
+        self.layers = layers
+        #: Volume under the hull of each series.
+        self.volumes = volumes
+        #: The classes.
+        self.names = names
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any,
+        *,
+        after: Any = None,
+        resolution: int | None = None,
+        sample_weight: Any = None,
+        labels: Any = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw the surface of forecasts.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            Labels.
+        y_prob : array-like of shape (n, 3)
+            Forecasts.
+        after : array-like, default=None
+            Forecasts of the same rows after calibration.
+        resolution : int, default=None
+            As in `isoroc.metrics.roc_surface`.
+        sample_weight : array-like of shape (n,), default=None
+            Weight of each row.
+        labels : array-like of shape (3,), default=None
+            The classes in the order of the columns; sorted by default.
+        ax : Axes, default=None
+            Where to draw, made with ``projection="3d"``.
+        """
+        sample = check_outcomes(y_true, y_prob, sample_weight, labels)
+        if sample.n_classes != 3:
+            raise ValueError(
+                f"y_prob: a surface is drawn for 3 classes, got {sample.n_classes}; for two there "
+                "is RocDisplay."
+            )
+        series = {"forecasts": sample.forecasts}
+        if after is not None:
+            changed = check_after(check_outcomes, y_true, after, sample_weight, sample)
+            series = {"before": sample.forecasts, "after": changed.forecasts}
+        options = {"resolution": resolution, "sample_weight": sample_weight, "labels": labels}
+        volumes, layers = {}, []
+        for name, P in series.items():
+            points = roc_surface(y_true, P, **options).points
+            volumes[name] = float(volume_under_surface(y_true, P, **options))
+            layers.append(Layer("roc surface", name, "points", _table(_spread(points))))
+            if name != "after":
+                layers.append(Layer("roc surface", name, "hull", _table(_facets(points))))
+        names = [str(label) for label in sample.classes]
+        return cls(layers, volumes=volumes, names=names).plot(ax)
+
+    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
+        """Draw into `ax`, see `from_predictions`."""
+        axes = axes_for(ax, 1, columns=1, size=(5.6, 5.2), projection="3d")
+        for layer in self.layers:
+            points = np.column_stack([layer.data[name] for name in _AXES])
+            if layer.kind == "hull":
+                facets = list(points.reshape(-1, 3, 3))
+                hull = Poly3DCollection(facets, facecolors="0.7", shade=True, alpha=0.35, lw=0)
+                axes[0].add_collection3d(hull)
+                continue
+            colour, marker, _ = SERIES[layer.series]
+            axes[0].scatter(
+                *points.T,
+                color=colour,
+                marker=marker,
+                s=22 if layer.series == "after" else np.clip(2500 / len(points), 5, 22),
+                alpha=0.9 if layer.series == "after" else 0.6,
+                depthshade=False,
+                label=f"{layer.series}, VUS {self.volumes[layer.series]:.4f}",
+            )
+        _dress(axes[0], self.names)
+        self._drawn(axes)
+        return self
+
+
+def _dress(ax: Any, names: list[str]) -> None:
+    ax.set(xlim=(0, 1), ylim=(0, 1), zlim=(0, 1))
+    for axis, name in zip((ax.xaxis, ax.yaxis, ax.zaxis), names, strict=True):
+        axis.set_label_text(f"share of class {name}\nin its region")
+        axis.labelpad = 10
+        axis.set_pane_color((0.5, 0.5, 0.5, 0.06))
+    ax.grid(visible=False)
+    ax.view_init(elev=26, azim=40)
+    ax.set_box_aspect((1, 1, 1), zoom=0.88)
+    ax.legend(loc="upper left", frameon=False, fontsize="small")
+
+
+def _table(points: Floats) -> Table:
+    return Table(zip(_AXES, points.T, strict=True))
+
+
+def _spread(points: Floats) -> Floats:
+    """One of all points in each small box, the first."""
+    _, first = np.unique(np.rint(points / _STEP), axis=0, return_index=True)
+    return points[np.sort(first)]
+
+
+def _facets(points: Floats) -> Floats:
+    """Corners of the triangles of the hull that face away from the origin, three rows each."""
+    corners = np.vstack([points, np.zeros(3), np.eye(3)])
+    hull = ConvexHull(corners)
+    outer = (hull.equations[:, :3] > 1e-9).any(axis=1)
+    return np.asarray(corners[hull.simplices[outer].ravel()])

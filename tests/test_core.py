@@ -1,0 +1,108 @@
+"""The compiled loops against plain Python; `make sanitize` runs these with all checks on."""
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isoroc._core import pav, rows
+from isoroc._counts import BinaryCounts
+from strategies import binary_data, forecasts, isotonic_oracle
+
+
+def test_the_checked_build_is_the_one_under_test():
+    assert ("checked-lib" in os.environ.get("PYTHONPATH", "")) == rows.CHECKED
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ([0.5, 0.5, 0.0], (-1, False)),
+        ([0.5, 0.5, 1e-6], (-1, True)),
+        ([0.5, 0.6, 0.0], (1, False)),
+        ([1.5, -0.5, 0.0], (1, False)),
+        ([np.nan, 0.5, 0.5], (1, False)),
+        ([np.inf, 0.0, 0.0], (1, False)),
+    ],
+)
+def test_check_rows(row, expected):
+    P = np.array([[0.2, 0.3, 0.5], row])
+    assert rows.check_rows(P, 1e-3, 1e-12) == expected
+
+
+@given(binary_data(weighted=False))
+def test_partition_keeps_every_score_with_its_class(data):
+    scores, y, _ = data
+    parted, n_negative = pav.partition_scores(scores, y.astype(np.uint8))
+    assert sorted(parted[:n_negative]) == sorted(scores[y == 0])
+    assert sorted(parted[n_negative:]) == sorted(scores[y == 1])
+
+
+@given(binary_data())
+def test_merge_and_pool_agree_with_exact_arithmetic(data):
+    scores, y, weights = data
+    counts = BinaryCounts.from_arrays(scores, y.astype(np.uint8), weights)
+    w = np.ones(len(y)) if weights is None else weights
+
+    distinct, class_weights = counts.distinct()
+    assert distinct.tolist() == sorted(set(scores.tolist()))
+    for value, pair in zip(distinct, class_weights, strict=True):
+        assert pair.tolist() == [w[(scores == value) & (y == k)].sum() for k in (0, 1)]
+
+    low, high, block_weights = counts.isotonic_blocks()
+    assert (low <= high).all()
+    assert (high[:-1] < low[1:]).all()
+    block = np.searchsorted(high, scores)
+    value = (block_weights[:, 1] / block_weights.sum(axis=1))[block]
+    assert (np.diff(block_weights[:, 1] / block_weights.sum(axis=1)) > 0).all()
+    np.testing.assert_allclose(value, np.array(isotonic_oracle(scores, y, weights), float))
+
+
+def test_the_stack_of_blocks_grows_as_far_as_it_must():
+    m = 2000  # m groups of rising rate: nothing pools
+    scores = np.repeat(np.arange(m, dtype=float), 2)
+    y = np.tile([0, 1], m).astype(np.uint8)
+    weights = np.where(y == 1, scores + 1.0, 1.0)
+    low, high, block_weights = BinaryCounts.from_arrays(scores, y, weights).isotonic_blocks()
+    assert low.tolist() == high.tolist() == list(range(m))
+    assert block_weights[:, 1].tolist() == list(range(1, m + 1))
+
+
+@given(st.data(), st.integers(3, 6))
+def test_route_follows_the_largest_margin_among_children_that_exist(data, n_classes):
+    P = data.draw(forecasts(n_classes))
+    thresholds = data.draw(forecasts(n_classes, max_rows=2))
+    children = np.full((len(thresholds), n_classes), -1, dtype=np.intp)
+    next_node = 1
+    for s in range(len(thresholds)):
+        kept = data.draw(st.sets(st.integers(0, n_classes - 1), min_size=2))
+        for k in sorted(kept):
+            children[s, k] = next_node
+            next_node += 1
+    split_of_node = np.full(next_node, -1, dtype=np.intp)
+    split_of_node[0] = 0
+    if len(thresholds) > 1:
+        split_of_node[data.draw(st.sampled_from(children[0][children[0] >= 0].tolist()))] = 1
+
+    leaves = rows.route(P, thresholds, children, split_of_node)
+    for p, leaf in zip(P, leaves, strict=True):
+        node = 0
+        while (s := split_of_node[node]) >= 0:
+            alive = [k for k in range(n_classes) if children[s, k] >= 0]
+            node = children[s, max(alive, key=lambda k: (p[k] - thresholds[s, k], -k))]
+        assert node == leaf
+
+
+@given(binary_data(max_rows=12), st.sampled_from([0.25, 1.0, 5.0]))
+def test_with_one_more_is_the_isotonic_regression_with_that_row(data, extra):
+    scores, y, weights = data
+    weights = np.ones(len(y)) if weights is None else weights
+    distinct, class_weights = BinaryCounts.from_arrays(
+        scores, y.astype(np.uint8), weights
+    ).distinct()
+    values = pav.with_one_more(class_weights, extra)
+    for score, value in zip(distinct, values, strict=True):
+        grown = (np.append(scores, score), np.append(y, 1), np.append(weights, extra))
+        np.testing.assert_allclose(value, float(isotonic_oracle(*grown)[-1]), atol=1e-12)
