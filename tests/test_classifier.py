@@ -268,7 +268,7 @@ def test_parallel_folds_give_the_same_model():
     [
         ({"cv": "five"}, Y, "cv: expected a number, a splitter or .*five"),
         ({"response": "predict"}, Y, "response: expected .*predict'"),
-        ({}, np.full(600, "ham"), "y has one class only"),
+        ({}, np.full(600, "ham"), "y: one class only"),
         ({}, None, "y: requires y"),
         ({}, Y[:5], "inconsistent numbers of samples"),
     ],

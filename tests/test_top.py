@@ -2,6 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isoroc._input import Sample
 from isoroc._top import TopReduction
 from strategies import labelled_forecasts
 
@@ -9,7 +10,7 @@ from strategies import labelled_forecasts
 @given(labelled_forecasts(min_classes=4), st.integers(1, 2))
 def test_reduction_and_expansion(data, top):
     P, y, weights = data
-    reduction = TopReduction.fit(top, P, y, weights)
+    reduction = TopReduction.fit(top, Sample(P, y, weights))
     assert reduction.floor > 0
     R, labels = reduction.reduce(P), reduction.labels(P, y)
     np.testing.assert_allclose(R.sum(axis=1), 1)
@@ -40,7 +41,7 @@ def test_the_floor_is_the_likeliest():
     P = np.zeros((4000, 8))
     P[:, :3] = [0.6, 0.3, 0.1]
     y = rng.choice(8, 4000, p=[0.5, 0.1, 0.1, *[0.06] * 5])
-    floor = TopReduction.fit(1, P, y, None).floor
+    floor = TopReduction.fit(1, Sample(P, y)).floor
     shares = (np.array([0.3, 0.1, 0, 0, 0, 0, 0]) + floor) / (0.4 + 7 * floor)
     counts = np.bincount(y, minlength=8)[1:]
     for other in (floor * 0.9, floor * 1.1):
@@ -50,4 +51,4 @@ def test_the_floor_is_the_likeliest():
 
 def test_no_row_beyond_the_top():
     P = np.array([[0.7, 0.2, 0.1], [0.8, 0.1, 0.1]])
-    assert TopReduction.fit(1, P, np.array([0, 0]), None).floor > 0
+    assert TopReduction.fit(1, Sample(P, np.array([0, 0]))).floor > 0

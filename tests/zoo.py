@@ -5,12 +5,12 @@ from functools import cache
 import numpy as np
 from hypothesis import strategies as st
 
-import isoroc._calibrators
 from isoroc import HistogramCalibrator, IRPCalibrator
+from isoroc._calibrators.load import kinds
 from strategies import binary_data, labelled_forecasts
 
 #: Every public calibrator, as few rows and little time as its kind allows.
-KINDS = {name: getattr(isoroc._calibrators, name) for name in isoroc._calibrators.__all__}
+KINDS = kinds()
 BAGGED = {"n_trees": 2, "random_state": 0}
 MEMBERS = [
     KINDS["IdentityCalibrator"](),

@@ -142,15 +142,6 @@ def test_weights_come_from_a_sample_and_members_from_all_rows():
     assert found.temperature_ == everything.temperature_
 
 
-def test_folds_spread_every_class():
-    codes = np.repeat([0, 1, 2], [50, 7, 3]).astype(np.uint8)
-    fold = auto._folds(codes, 5, np.random.RandomState(0))
-    for k in range(3):
-        counts = np.bincount(fold[codes == k], minlength=5)
-        assert counts.max() - counts.min() <= 1
-    assert auto._folds(codes[:3], 5, np.random.RandomState(0)).max() == 2
-
-
 def test_scores_of_two_classes():
     rng = np.random.default_rng(0)
     scores = rng.normal(scale=4, size=800)

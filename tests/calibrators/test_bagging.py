@@ -124,8 +124,8 @@ def test_weights_count():
 @pytest.mark.parametrize(
     ("calibrator", "error", "message"),
     [
-        (BaggedIRPCalibrator(n_trees=0), ValueError, "n_trees: .* >= 1"),
-        (BaggedIRPCalibrator(max_samples=1), ValueError, "max_samples: .* >= 2"),
+        (BaggedIRPCalibrator(n_trees=0), ValueError, "n_trees == .*, must be >= 1"),
+        (BaggedIRPCalibrator(max_samples=1), ValueError, "max_samples == .*, must be >= 2"),
         (BaggedIRPCalibrator(IsotonicCalibrator()), TypeError, "calibrator: expected an IRP"),
         (BaggedIRPCalibrator(IRPCalibrator(pseudocount=-1)), ValueError, "pseudocount"),
         (BaggedIRPCalibrator(IRPCalibrator(top=9)), ValueError, "top"),

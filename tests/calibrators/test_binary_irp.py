@@ -221,7 +221,7 @@ SCORED = IRPCalibrator().fit([-3.0, 3.0], [0, 1])
         (
             lambda: IRPCalibrator(pseudocount=-1).fit([0.0, 1], [0, 1]),
             ValueError,
-            "pseudocount: .* >= 0",
+            "pseudocount == .*, must be >= 0",
         ),
         (lambda: IRPCalibrator(pseudocount="1").fit([0.0, 1], [0, 1]), TypeError, "pseudocount"),
         (
@@ -229,7 +229,11 @@ SCORED = IRPCalibrator().fit([-3.0, 3.0], [0, 1])
             ValueError,
             "pseudocount",
         ),
-        (lambda: IRPCalibrator(max_bins=0).fit([0.0, 1], [0, 1]), ValueError, "max_bins: .* >= 1"),
+        (
+            lambda: IRPCalibrator(max_bins=0).fit([0.0, 1], [0, 1]),
+            ValueError,
+            "max_bins == .*, must be >= 1",
+        ),
         (lambda: IRPCalibrator(max_bins=2.5).fit([0.0, 1], [0, 1]), TypeError, "max_bins"),
         (
             lambda: IRPCalibrator(min_bin_weight=-1).fit([0.0, 1], [0, 1]),
@@ -247,9 +251,9 @@ SCORED = IRPCalibrator().fit([-3.0, 3.0], [0, 1])
             ValueError,
             "prior: expected 2",
         ),
-        (lambda: IRPCalibrator().fit([0.0, 1], [0, 1, 1]), ValueError, "y has 3 rows, P has 2"),
+        (lambda: IRPCalibrator().fit([0.0, 1], [0, 1, 1]), ValueError, "y: 3 rows, but P has 2"),
         (lambda: IRPCalibrator().fit([0.0, 1], None), ValueError, "y: requires y"),
-        (lambda: IRPCalibrator().fit([0.0, 1], [0, 0]), ValueError, "y has one class only"),
+        (lambda: IRPCalibrator().fit([0.0, 1], [0, 0]), ValueError, "y: one class only"),
         (lambda: IRPCalibrator().fit([0.0, 1], [0, 1], [0, 1]), ValueError, "one class only, .*1"),
         (
             lambda: FITTED.predict_proba([0.1, 0.2]),

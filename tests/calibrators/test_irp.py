@@ -227,7 +227,7 @@ def test_dataframes_weights_and_pickles():
         ({"min_lift": -1}, ValueError, "min_lift"),
         ({"top": 3}, ValueError, "top: expected at most 2 for 4 classes"),
         ({"top": 0}, ValueError, "top"),
-        ({"top": "best"}, TypeError, "top: expected an integer"),
+        ({"top": "best"}, TypeError, "top must be an instance of int"),
         ({"top": 1, "prior": [0.25] * 4}, ValueError, "prior: .* say nothing about ranks"),
         ({"prior": [0.5, 0.5]}, ValueError, "prior: expected 4 probabilities"),
     ],
@@ -248,7 +248,7 @@ def test_a_failed_refit_leaves_the_model_as_it_was():
     P, y = overconfident(300, 4)
     cal = IRPCalibrator(random_state=0).fit(P, y)
     before = cal.predict_proba(P)
-    with pytest.raises(ValueError, match="4 classes, the forecasts have 2"):
+    with pytest.raises(ValueError, match="4 classes, but the forecasts have 2"):
         cal.fit(P[:, 0], y)
     np.testing.assert_array_equal(cal.predict_proba(P), before)
 
@@ -307,7 +307,7 @@ def test_regrow_can_refuse(monkeypatch):
     # Whatever the rows forbid is dropped with all that was built on it.
     P, y = overconfident(900, 3)
     tree = IRPCalibrator(random_state=0).fit(P, y).tree_
-    counts = Counts.of_rows(P, y.astype(np.uint8), None)
+    counts = Counts.of_rows(Sample(P, y.astype(np.uint8)))
     growth = Growth(counts, smoothing=np.full(3, 1 / 3), monotonicity="tree")
     monkeypatch.setattr(growth, "attempt", lambda *_: None)
     assert regrow(tree, growth).n_splits == 0

@@ -19,7 +19,7 @@ def test_names():
 def test_a_missing_extra_is_named(function, missing, extra, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)
     for name in ("onnx", "sql", "expressions"):
-        monkeypatch.delitem(sys.modules, f"isoroc.export.{name}", raising=False)
+        monkeypatch.delitem(sys.modules, f"isoroc.export._{name}", raising=False)
     with pytest.raises(ImportError) as error:
         getattr(isoroc.export, function)
     assert str(error.value) == f"{function} needs {missing}: pip install 'isoroc[{extra}]'"

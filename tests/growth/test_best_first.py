@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from isoroc import _monotonicity as monotonicity
 from isoroc._counts import Counts
+from isoroc._growth.best_first import grow, regrow
 from isoroc._growth.grid import Grid
-from isoroc._growth.growth import Growth, Split, grow, regrow
+from isoroc._growth.growth import Growth, Split
 from isoroc._growth.sweep import Sweep
 from isoroc._simplex import lattice, regions
 from strategies import isotonic_oracle, labelled_forecasts
@@ -25,7 +26,7 @@ OPTIONS = st.fixed_dictionaries(
 
 
 def start(sample, pseudocount=1.0, **options):
-    counts = Counts.from_arrays(*sample.arrays)
+    counts = Counts.from_arrays(*sample)
     K = counts.class_weights.shape[1]
     return Growth(counts, smoothing=np.full(K, pseudocount / K), **options)
 

@@ -155,11 +155,11 @@ def test_text():
 @pytest.mark.parametrize(
     ("error", "options", "message"),
     [
-        (ValueError, {"n_resamples": 1}, "n_resamples: expected an integer >= 2, got 1"),
+        (ValueError, {"n_resamples": 1}, "n_resamples == 1, must be >= 2"),
         (ValueError, {"confidence": 95}, "confidence: expected a number between 0 and 1, got 95"),
         (ValueError, {"method": "bca"}, "method: expected one of"),
-        (ValueError, {"paired": [0.5]}, "paired has 1 rows, y_prob has 2"),
-        (ValueError, {"y_true": [1, 0, 1]}, "y_true has 3 rows, y_prob has 2"),
+        (ValueError, {"paired": [0.5]}, "paired: 1 rows, but y_prob has 2"),
+        (ValueError, {"y_true": [1, 0, 1]}, "y_true: 3 rows, but y_prob has 2"),
         (
             TypeError,
             {"metric": count_labels, "sample_weight": [1, 1]},

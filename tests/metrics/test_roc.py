@@ -74,9 +74,9 @@ def test_the_papers_forecasts(cover2):
 @pytest.mark.parametrize(
     ("y", "p", "message"),
     [
-        ([0, 1], np.full((2, 3), 1 / 3), "y_prob: a ROC curve is of two classes, got 3 columns"),
+        ([0, 1], np.full((2, 3), 1 / 3), "y_prob: 3 columns; a ROC curve is of two classes"),
         ([0, 0], [0.1, 0.2], "y_true: no row of class .*1"),
-        ([0, 1, 1], [0.1, 0.2], "y_true has 3 rows, y_prob has 2"),
+        ([0, 1, 1], [0.1, 0.2], "y_true: 3 rows, but y_prob has 2"),
     ],
 )
 def test_bad_input(y, p, message):

@@ -56,11 +56,11 @@ def test_one_column_is_the_probability_of_the_second_class():
     ("error", "options", "message"),
     [
         (ValueError, {"y_prob": [0.1, 1.5]}, "y_prob: row 1 is 1.5; probabilities lie between"),
-        (ValueError, {"y_true": [0, 1, 1]}, "y_true has 3 rows, y_prob has 2"),
+        (ValueError, {"y_true": [0, 1, 1]}, "y_true: 3 rows, but y_prob has 2"),
         (ValueError, {"sample_weight": [1, -1]}, "sample_weight: row 1 is -1"),
         (ValueError, {"labels": ["a", "b"]}, "y_true: row 0 is .*0.* not among the labels"),
-        (ValueError, {"eps": -1}, "eps: expected a number >= 0, got -1"),
-        (TypeError, {"eps": "tiny"}, "eps: expected a number >= 0, got 'tiny'"),
+        (ValueError, {"eps": -1}, "eps == -1, must be >= 0"),
+        (TypeError, {"eps": "tiny"}, "eps must be an instance of float"),
     ],
 )
 def test_bad_input(error, options, message):

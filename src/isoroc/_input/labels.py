@@ -39,8 +39,6 @@ def encode_labels(
     >>> encode_labels([0, 2, 2], 3)
     (array([0, 1, 2]), array([0, 2, 2], dtype=uint8))
     """
-    if y is None:
-        raise InputError(name, None, "requires y to be passed, but the target y is None")
     values = column_or_1d(to_array(y, name=name), warn=True)
     _check_labels_are_classes(values, name)
     if labels is not None:

@@ -15,6 +15,7 @@ def check_number(name: str, value: Any, kind: type[Any], *, minimum: float) -> N
 
     Examples
     --------
+    >>> import numbers
     >>> check_number("n_bins", 0, numbers.Integral, minimum=1)
     Traceback (most recent call last):
     ...
@@ -31,4 +32,4 @@ def check_option(name: str, value: Any, options: tuple[Any, ...]) -> None:
     """Refuse what is not one of the options."""
     if not any(value is option or value == option for option in options):
         allowed = ", ".join(repr(option) for option in options)
-        raise InputError(name, None, f"is {value!r}", f"expected one of {allowed}")
+        raise InputError(name, None, f"expected one of {allowed}", f"got {value!r}")

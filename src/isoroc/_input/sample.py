@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._input.arrays import check_length
+from isoroc._input.error import InputError
 from isoroc._input.forecasts import check_forecasts
 from isoroc._input.labels import encode_labels
 from isoroc._input.weights import check_weights
@@ -110,6 +111,8 @@ def check_sample(
     >>> check_sample([0.2, 3.0], ["b", "a"]).codes
     array([1, 0], dtype=uint8)
     """
+    if y is None:
+        raise InputError(label_name, None, "requires y to be passed, but the target y is None")
     forecasts = check_forecasts(P, name=name)
     weights = check_weights(sample_weight, len(forecasts))
     classes, codes = encode_labels(y, count_classes(forecasts), labels=labels, name=label_name)

@@ -1,0 +1,167 @@
+"""What users pass: forecasts, labels and weights of every kind, and those that are refused."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy.sparse import csr_array
+
+from isoroc import _input
+
+PROBABILITIES = [[0.25, 0.75], [0.5, 0.5]]
+
+
+@pytest.mark.parametrize(
+    "P",
+    [
+        PROBABILITIES,
+        tuple(map(tuple, PROBABILITIES)),
+        np.array(PROBABILITIES),
+        np.array(PROBABILITIES, dtype=np.float32),
+        np.asfortranarray(PROBABILITIES),
+        pd.DataFrame(PROBABILITIES, columns=["no", "yes"]),
+        pl.DataFrame(PROBABILITIES, schema=["no", "yes"], orient="row"),
+        pa.table({"no": [0.25, 0.5], "yes": [0.75, 0.5]}),
+    ],
+)
+def test_matrices_of_every_kind(P):
+    values = _input.check_forecasts(P)
+    assert values.tolist() == PROBABILITIES
+    assert values.flags.c_contiguous
+    assert values.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        [-3, 0.5],
+        np.array([[-3], [0.5]]),
+        np.array(["-3", "0.5"], dtype=object),
+        pd.Series([-3, 0.5]),
+        pl.Series([-3.0, 0.5]),
+        pa.chunked_array([[-3.0], [0.5]]),
+    ],
+)
+def test_scores_of_every_kind(scores):
+    assert _input.check_forecasts(scores).tolist() == [-3, 0.5]
+
+
+def test_rows_nearly_on_the_simplex_are_normalised_and_exact_ones_left_alone():
+    exact = [0.1, 0.2, 0.7000000000000001]
+    values = _input.check_forecasts([[0.2, 0.3, 0.5005], exact])
+    np.testing.assert_allclose(values[0], np.array([0.2, 0.3, 0.5005]) / 1.0005, rtol=1e-15)
+    assert values[1].tolist() == exact
+
+
+def test_huge_scores_are_no_infinity():
+    assert _input.check_forecasts([1e308, 1e308, -1e308]).tolist() == [1e308, 1e308, -1e308]
+
+
+@pytest.mark.parametrize(
+    ("P", "message"),
+    [
+        ([[0.5, 0.5], [np.nan, 1]], "P: row 1 holds NaN"),
+        ([[0.5, 0.5], [np.inf, 0]], "P: row 1 holds infinity"),
+        ([[0.5, 0.5], [1.5, -0.5]], "P: row 1 holds -0.5; Negative"),
+        ([[0.5, 0.5], [0.5, 0.502]], "P: row 1 sums to 1.002, not to 1"),
+        ([0.1, np.nan], "P: row 1 is NaN"),
+        ([0.1, 3.0, -np.inf], "P: row 2 is infinity"),
+        ([], "P: no rows"),
+        (np.empty((0, 3)), "P: no rows"),
+        (np.empty((3, 0)), "P: 0 feature"),
+        (np.zeros((2, 2, 2)), "P: 3 dimensions; expected a 2-D array"),
+        (0.5, "P: 0 dimensions; expected a 2-D array"),
+        ([["a", "b"]], "P: forecasts must be numbers"),
+        ([[0.5 + 1j, 0.5]], "P: Complex data not supported"),
+    ],
+)
+def test_bad_forecasts(P, message):
+    with pytest.raises(ValueError, match=message):
+        _input.check_forecasts(P)
+
+
+def test_sparse_forecasts():
+    with pytest.raises(TypeError, match=r"P: sparse input .* P.toarray\(\)"):
+        _input.check_forecasts(csr_array([[0.5, 0.5]]))
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        ([0, 1, 0], [0, 1]),
+        ([-1, 1, -1], [-1, 1]),
+        ([2.0, 7.0, 2.0], [2, 7]),
+        ([False, True, False], [False, True]),
+        (["a", "b", "a"], ["a", "b"]),
+        (np.array(["a", "b", "a"], dtype=object), ["a", "b"]),
+        (pd.Series(["a", "b", "a"], dtype="category"), ["a", "b"]),
+        (pd.Series(["a", "b", "a"], dtype="string"), ["a", "b"]),
+        (pl.Series(["a", "b", "a"]), ["a", "b"]),
+        (pa.chunked_array([["a", "b", "a"]]), ["a", "b"]),
+        (np.array([3, 250, 3], dtype=np.uint8), [3, 250]),
+    ],
+)
+def test_labels_of_every_kind(y, classes):
+    found, codes = _input.encode_labels(y, 2)
+    assert found.tolist() == classes
+    assert codes.tolist() == [0, 1, 0]
+
+
+def test_many_labels_and_given_labels():
+    y = np.array([5, 3, 9, 3])
+    found, codes = _input.encode_labels(y, 3)
+    assert (found.tolist(), codes.tolist()) == ([3, 5, 9], [1, 0, 2, 0])
+    found, codes = _input.encode_labels(y, 3, labels=[9, 5, 3])
+    assert (found.tolist(), codes.tolist()) == ([9, 5, 3], [1, 2, 0, 2])
+    found, codes = _input.encode_labels(np.arange(1000) % 300, 300)
+    assert codes.tolist() == (np.arange(1000) % 300).tolist()
+
+
+def test_integer_labels_name_columns_where_a_class_is_missing():
+    found, codes = _input.encode_labels([3, 0, 3], 5)
+    assert (found.tolist(), codes.tolist()) == ([0, 1, 2, 3, 4], [3, 0, 3])
+
+
+@pytest.mark.parametrize(
+    ("y", "n_classes", "labels", "message"),
+    [
+        ([0, 1, 2], 2, None, "y: 3 classes, but the forecasts have 2"),
+        ([1, 3], 3, None, "y: 2 of the 3 classes .* pass integer labels 0 to 2"),
+        (["a", "a"], 2, None, "y: one class only, .*a"),
+        ([], 2, None, "y: no rows"),
+        ([0.0, np.nan], 2, None, "y: row 1 is NaN"),
+        (["a", None], 2, None, "y: row 1 is None"),
+        ([0.1, 0.25, 0.7], 3, None, "Unknown label type: continuous"),
+        ([0, 5], 2, [0, 1], "y: row 1 is .*5.*, which is not among the labels"),
+        ([0, 1], 2, [0, 1, 2], "labels: .*; expected 2 distinct classes"),
+        ([0, 1], 2, [1, 1], "labels: .*; expected 2 distinct classes"),
+        ([[0, 1], [1, 0]], 2, None, "1d array"),
+    ],
+)
+def test_bad_labels(y, n_classes, labels, message):
+    with pytest.raises(ValueError, match=message):
+        _input.encode_labels(y, n_classes, labels=labels)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1, 2], "sample_weight: 2 rows, but P has 3"),
+        ([1, np.nan, 1], "sample_weight: row 1 is nan"),
+        ([1, 1, np.inf], "sample_weight: row 2 is inf"),
+        ([-1, 1, 1], "sample_weight: row 0 is -1"),
+        ([1e-300, 1, 1], "sample_weight: row 0 is 1e-300"),
+        ([0, 0, 0], "sample_weight: all weights are zero"),
+        ([[1], [1], [1]], "sample_weight: .*; Sample weights must be 1D"),
+    ],
+)
+def test_bad_weights(weights, message):
+    with pytest.raises(ValueError, match=message):
+        _input.check_weights(weights, 3)
+
+
+def test_weights_of_every_kind():
+    assert _input.check_weights(None, 3) is None
+    assert _input.check_weights(2, 3).tolist() == [2, 2, 2]
+    assert _input.check_weights(pd.Series([0, 1, 2]), 3).tolist() == [0, 1, 2]
