@@ -50,8 +50,8 @@ def forecasts_of_members(data: Set) -> Members:
     for member in members:
         if "random_state" in member.get_params():
             member.set_params(random_state=0)
-        unseen.append(member._fit_out_of_fold(sample, fold))  # noqa: SLF001
-        test.append(member._calibrate(data.probas_test))  # noqa: SLF001
+        unseen.append(member.fit_out_of_fold(sample, fold))
+        test.append(member.calibrate(data.probas_test))
     return Members([type(member).__name__ for member in members], np.array(unseen), np.array(test))
 
 

@@ -14,13 +14,13 @@ import pytest
 import skops.io
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from isoroc._calibrators.state import check_state
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 import isoroc
 from isoroc import IRPCalibrator
 from isoroc._calibrators.document import COMMON, to_document
-from isoroc._calibrators.state import check_state
 from isoroc._files import replacing
 from isoroc._persistence import ModelFileError, decode, document, encode, schema
 from isoroc._persistence.schema import Fault, check
@@ -468,10 +468,10 @@ def test_values_of_step_functions_are_probabilities(tmp_path):
 
 def test_what_cannot_forecast_is_refused(tmp_path, monkeypatch):
     file = saved(fitted("IRPCalibrator", 3), tmp_path)
-    monkeypatch.setattr(IRPCalibrator, "_calibrate", lambda *_: 1 / 0)
+    monkeypatch.setattr(IRPCalibrator, "calibrate", lambda *_: 1 / 0)
     with pytest.raises(ModelFileError, match=r"model.state: no forecasts .*division by zero"):
         isoroc.load(file)
-    monkeypatch.setattr(IRPCalibrator, "_calibrate", lambda _, P: 2 * P)
+    monkeypatch.setattr(IRPCalibrator, "calibrate", lambda _, P: 2 * P)
     with pytest.raises(ModelFileError, match="are no probabilities"):
         isoroc.load(file)
 

@@ -1,12 +1,13 @@
 from . import export, metrics, paper, plots
 from ._calibrators.auto import AutoCalibrator
 from ._calibrators.bagging import BaggedIRPCalibrator
-from ._calibrators.binning import HistogramCalibrator, RecursiveBinningCalibrator
+from ._calibrators.histogram import HistogramCalibrator
 from ._calibrators.identity import IdentityCalibrator
 from ._calibrators.irp import IRPCalibrator
 from ._calibrators.isotonic import IsotonicCalibrator
 from ._calibrators.load import load
 from ._calibrators.matrix import MatrixCalibrator
+from ._calibrators.recursive_binning import RecursiveBinningCalibrator
 from ._calibrators.spline import SplineCalibrator
 from ._calibrators.temperature import TemperatureCalibrator
 from ._calibrators.venn_abers import VennAbersCalibrator

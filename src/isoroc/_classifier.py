@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.special import softmax
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    MetaEstimatorMixin,
+    clone,
+    is_regressor,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, get_tags, indexable
+from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isoroc._calibrators.irp import IRPCalibrator
-from isoroc._input import check_two_classes, check_weights, encode_labels
+from isoroc._input import (
+    InputError,
+    check_option,
+    check_two_classes,
+    check_weights,
+    encode_labels,
+)
 from isoroc._simplex import Floats, Ints
+
+#: Decision of a class that a fold's classifier has never seen.
+ABSENT = -1e3
 
 Response = Literal["auto", "predict_proba", "decision_function"]
 
@@ -30,6 +45,14 @@ class _Pair(NamedTuple):
     calibrator: Any
 
 
+class _Outcomes(NamedTuple):
+    """The labels as classes and numbers, and the weights of the rows."""
+
+    classes: NDArray[Any]
+    codes: Ints
+    weights: Floats | None
+
+
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier whose probabilities are calibrated on data that it was not trained on.
 
@@ -39,19 +62,21 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         The classifier to calibrate.
     calibrator : calibrator, default=None
         Anything with ``fit(P, y)`` and ``predict_proba(P)``, ``IRPCalibrator()`` by default. It
-        sees forecasts of shape (n, K), or (n, 1) for the decision function of two classes, and
-        the labels as integers 0 to K - 1.
+        sees forecasts of shape (n, K), or (n, 1) for the decision function of two classes. If its
+        ``fit`` takes ``labels``, as those of isoroc do, it sees the labels themselves, otherwise
+        integers 0 to K - 1.
     cv : int, splitter, iterable or "prefit", default=5
         How to split the data so that every forecast the calibrator learns from is of a row that
-        the classifier was not trained on. With "prefit", or where `estimator` is a
-        ``FrozenEstimator``, the classifier is used as it is and all the data calibrate it.
+        the classifier was not trained on. To calibrate a classifier that is already fitted, wrap
+        it in scikit-learn's ``FrozenEstimator``: it is used as it is and all the data calibrate it.
+        ``cv="prefit"`` is a synonym.
     ensemble : bool, default=False
         If false, one calibrator learns from the forecasts of all folds, and the classifier is
         trained once more on all the data. If true, each fold's classifier keeps a calibrator of
         its own, and their forecasts are averaged.
     response : {"auto", "predict_proba", "decision_function"}, default="auto"
-        What to calibrate; "auto" takes probabilities where the classifier has them. The decision
-        function of three or more classes is turned into probabilities by the softmax.
+        What to calibrate; "auto" takes probabilities where the classifier has them. Decision
+        functions are calibrated as logits.
     n_jobs : int, default=None
         How many folds to train at a time, as in joblib.
 
@@ -95,7 +120,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.response = response
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **fit_params: Any
+    ) -> Self:
         """Train and calibrate the classifier.
 
         Parameters
@@ -106,6 +133,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Labels.
         sample_weight : array-like of shape (n,), default=None
             Weight of each row, for the calibrator and, where it takes weights, the classifier.
+        groups : array-like of shape (n,), default=None
+            Groups of rows, for splitters that keep them together.
         **fit_params
             Passed on to the classifier's ``fit``, cut to the fold's rows where they are as long
             as the data. With metadata routing enabled, passed as was requested.
@@ -115,46 +144,22 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self
         """
         if y is None:
-            raise ValueError("y: requires y to be passed, but the target y is None.")
+            raise InputError("y", None, "requires y to be passed, but the target y is None")
+        prefit = self._check_parameters()
         X, y = indexable(X, y)
-        prefit = self._is_prefit()
-        labels = self.estimator.classes_ if prefit else None
-        n_classes = len(np.unique(y)) if labels is None else len(labels)
-        classes, columns = encode_labels(y, n_classes, labels=labels)
+        labels = self.estimator.classes_ if prefit else np.unique(column_or_1d(y))
+        classes, columns = encode_labels(y, len(labels), labels=labels)
         codes: Ints = columns.astype(np.intp)
         weights = check_weights(sample_weight, len(codes))
         check_two_classes(np.bincount(codes, weights).astype(np.float64), classes)
-        training, splitting = self._route(weights, fit_params)
-        everything = np.arange(len(codes))
-
+        outcomes = _Outcomes(np.asarray(classes), codes, weights)
         if prefit:
-            forecasts = self._forecast(self.estimator, X, classes)
-            pairs = [_Pair(self.estimator, self._calibrate(forecasts, codes, weights, everything))]
+            forecasts = self.forecast(self.estimator, X, classes)
+            everything = np.arange(len(codes))
+            pairs = [_Pair(self.estimator, self._calibrate(forecasts, outcomes, everything))]
         else:
-            folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **splitting))
-            trainings = [train for train, _ in folds]
-            if not self.ensemble:
-                trainings.append(everything)
-            trained = Parallel(n_jobs=self.n_jobs)(
-                delayed(_train)(clone(self.estimator), X, y, rows, training) for rows in trainings
-            )
-            held_out = [
-                self._forecast(estimator, _safe_indexing(X, rows), classes)
-                for estimator, (_, rows) in zip(trained, folds, strict=False)
-            ]
-            if self.ensemble:
-                pairs = [
-                    _Pair(estimator, self._calibrate(forecasts, codes, weights, rows))
-                    for estimator, forecasts, (_, rows) in zip(
-                        trained, held_out, folds, strict=True
-                    )
-                ]
-            else:
-                rows = np.concatenate([rows for _, rows in folds])
-                forecasts = np.concatenate(held_out)
-                pairs = [_Pair(trained[-1], self._calibrate(forecasts, codes, weights, rows))]
-
-        self.classes_: NDArray[Any] = classes
+            pairs = self._fit_folds(X, y, outcomes, groups, fit_params)
+        self.classes_: NDArray[Any] = outcomes.classes
         self.estimators_ = [pair.estimator for pair in pairs]
         self.calibrators_ = [pair.calibrator for pair in pairs]
         for attribute in ("n_features_in_", "feature_names_in_"):
@@ -162,14 +167,66 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 setattr(self, attribute, getattr(pairs[0].estimator, attribute))
         return self
 
+    def _fit_folds(
+        self, X: Any, y: Any, outcomes: _Outcomes, groups: Any, fit_params: dict[str, Any]
+    ) -> list[_Pair]:
+        """Pairs of classifiers and calibrators, trained and fitted on different rows."""
+        training, splitting = self._route(outcomes.weights, groups, fit_params)
+        folds = self._split(X, y, outcomes.codes, splitting)
+        trainings = [train for train, _ in folds]
+        if not self.ensemble:
+            trainings.append(np.arange(len(outcomes.codes)))
+        trained = Parallel(n_jobs=self.n_jobs)(
+            delayed(_train)(clone(self.estimator), X, y, rows, training) for rows in trainings
+        )
+        held_out = [
+            self.forecast(estimator, _safe_indexing(X, rows), outcomes.classes)
+            for estimator, (_, rows) in zip(trained, folds, strict=False)
+        ]
+        if self.ensemble:
+            return [
+                _Pair(estimator, self._calibrate(forecasts, outcomes, rows))
+                for estimator, forecasts, (_, rows) in zip(trained, held_out, folds, strict=True)
+            ]
+        rows = np.concatenate([rows for _, rows in folds])
+        forecasts = np.concatenate(held_out)
+        return [_Pair(trained[-1], self._calibrate(forecasts, outcomes, rows))]
+
+    def _split(
+        self, X: Any, y: Any, codes: Ints, splitting: dict[str, Any]
+    ) -> list[tuple[Ints, Ints]]:
+        """Rows to train on and rows held out, for each fold that can be used."""
+        try:
+            folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **splitting))
+        except ValueError as error:
+            raise InputError("cv", None, f"cannot split {len(codes)} rows ({error})") from error
+        for f, (train, _) in enumerate(folds):
+            if len(np.unique(codes[train])) < 2:
+                problem = f"fold {f} leaves rows of one class only to train on"
+                raise InputError("cv", None, problem, "use fewer folds, or stratified ones")
+        if not self.ensemble:
+            return folds
+        usable = [fold for fold in folds if len(np.unique(codes[fold[1]])) > 1]
+        if not usable:
+            problem = "every fold holds out rows of one class only, and calibrating takes two"
+            raise InputError("cv", None, problem, "use fewer folds, or ensemble=False")
+        if len(usable) < len(folds):
+            warnings.warn(
+                f"cv: {len(folds) - len(usable)} of {len(folds)} folds hold out rows of one class "
+                "only; their classifiers cannot be calibrated and are left out.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return usable
+
     def predict_proba(self, X: Any) -> Floats:
         """Calibrated probabilities, shape (n, K)."""
         check_is_fitted(self, "calibrators_")
         total = sum(
             _in_columns(
-                calibrator.predict_proba(self._forecast(estimator, X, self.classes_)),
-                getattr(calibrator, "classes_", None),
-                np.arange(len(self.classes_)),
+                calibrator.predict_proba(self.forecast(estimator, X, self.classes_)),
+                getattr(calibrator, "classes_", self.classes_),
+                self.classes_ if _knows_labels(calibrator) else np.arange(len(self.classes_)),
             )
             for estimator, calibrator in zip(self.estimators_, self.calibrators_, strict=True)
         )
@@ -180,53 +237,92 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         best = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
-    def _is_prefit(self) -> bool:
+    def _check_parameters(self) -> bool:
+        """Refuse parameters that make no sense; whether the classifier is used as it is."""
+        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
+            problem = f"expected a classifier, got {self.estimator!r}"
+            raise InputError("estimator", None, problem, "pass an instance of a classifier")
+        if is_regressor(self.estimator):
+            problem = f"{type(self.estimator).__name__} is a regressor"
+            raise InputError("estimator", None, problem, "pass a classifier")
+        calibrator = self.calibrator
+        if calibrator is not None and (
+            isinstance(calibrator, type) or not hasattr(calibrator, "predict_proba")
+        ):
+            problem = f"expected a calibrator, got {calibrator!r}"
+            raise InputError("calibrator", None, problem, "pass an instance, as IRPCalibrator()")
+        check_option("ensemble", self.ensemble, (True, False))
+        check_option("response", self.response, ("auto", "predict_proba", "decision_function"))
         if isinstance(self.cv, str) and self.cv != "prefit":
-            raise ValueError(f'cv: expected a number, a splitter or "prefit", got {self.cv!r}.')
+            problem = f'expected a number, a splitter or "prefit", got {self.cv!r}'
+            raise InputError("cv", None, problem)
         prefit = isinstance(self.cv, str) or isinstance(self.estimator, FrozenEstimator)
         if prefit:
             check_is_fitted(self.estimator)
         return prefit
 
     def _route(
-        self, weights: Floats | None, fit_params: dict[str, Any]
+        self, weights: Floats | None, groups: Any, fit_params: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Parameters of the classifier's fit and of the splitter's split."""
         if get_config()["enable_metadata_routing"]:
-            routed = process_routing(self, "fit", sample_weight=weights, **fit_params)
+            given = {} if groups is None else {"groups": groups}
+            routed = process_routing(self, "fit", sample_weight=weights, **given, **fit_params)
             return dict(routed.estimator.fit), dict(routed.splitter.split)
         training = dict(fit_params)
-        if weights is not None and has_fit_parameter(self.estimator, "sample_weight"):
-            training["sample_weight"] = weights
-        return training, {}
+        if weights is not None:
+            if has_fit_parameter(self.estimator, "sample_weight"):
+                training["sample_weight"] = weights
+            else:
+                warnings.warn(
+                    f"sample_weight: {type(self.estimator).__name__} takes no weights, so only the "
+                    "calibrator uses them.",
+                    UserWarning,
+                    stacklevel=4,
+                )
+        return training, {} if groups is None else {"groups": groups}
 
-    def _forecast(self, estimator: Any, X: Any, classes: NDArray[Any]) -> Floats:
+    def forecast(self, estimator: Any, X: Any, classes: NDArray[Any]) -> Floats:
         """Forecasts of a fitted classifier with one column for each of classes, or scores."""
-        method = self.response
-        if method == "auto":
-            method = "predict_proba" if hasattr(estimator, "predict_proba") else "decision_function"
-        if method not in ("predict_proba", "decision_function"):
-            raise ValueError(
-                'response: expected "auto", "predict_proba" or "decision_function", '
-                f"got {self.response!r}."
-            )
+        method = self._method(estimator)
         output = np.asarray(getattr(estimator, method)(X), dtype=np.float64)
-        if method == "predict_proba":
-            return _in_columns(output, estimator.classes_, classes)
         if output.ndim == 1:
-            return output.reshape(-1, 1)
-        return np.asarray(
-            softmax(_in_columns(output, estimator.classes_, classes, -np.inf), axis=1)
-        )
+            return (output if list(estimator.classes_) == list(classes) else -output).reshape(-1, 1)
+        missing = 0.0 if method == "predict_proba" else ABSENT
+        return _in_columns(output, estimator.classes_, classes, missing)
 
-    def _calibrate(self, forecasts: Floats, codes: Ints, weights: Floats | None, rows: Any) -> Any:
+    def _method(self, estimator: Any) -> str:
+        if self.response == "auto":
+            if hasattr(estimator, "predict_proba"):
+                return "predict_proba"
+            method = "decision_function"
+        else:
+            method = self.response
+        if not hasattr(estimator, method):
+            raise InputError(
+                "response",
+                None,
+                f"{type(estimator).__name__} has no {method}",
+                "calibrating needs predict_proba or decision_function",
+            )
+        return method
+
+    def _calibrate(self, forecasts: Floats, outcomes: _Outcomes, rows: Any) -> Any:
         """Calibrator fitted to forecasts of the given rows."""
         calibrator = (
             IRPCalibrator() if self.calibrator is None else clone(self.calibrator, safe=False)
         )
+        classes, codes, weights = outcomes
+        further: dict[str, Any] = {}
+        labels = codes[rows]
+        if _knows_labels(calibrator):
+            labels, further["labels"] = classes[labels], classes
+        if has_fit_parameter(calibrator, "scores"):
+            logits = self._method(self.estimator) == "decision_function"
+            further["scores"] = "logit" if logits else "probability"
         if weights is not None and has_fit_parameter(calibrator, "sample_weight"):
-            return calibrator.fit(forecasts, codes[rows], sample_weight=weights[rows])
-        return calibrator.fit(forecasts, codes[rows])
+            further["sample_weight"] = weights[rows]
+        return calibrator.fit(forecasts, labels, **further)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Who gets which metadata: the classifier's fit and the splitter's split."""
@@ -265,12 +361,16 @@ def _has_length(value: Any, n_rows: int) -> bool:
     return hasattr(value, "__len__") and not isinstance(value, str) and len(value) == n_rows
 
 
+def _knows_labels(calibrator: Any) -> bool:
+    """Whether a calibrator is fitted to the labels themselves, otherwise to their numbers."""
+    return bool(has_fit_parameter(calibrator, "labels"))
+
+
 def _in_columns(
-    output: NDArray[Any], have: NDArray[Any] | None, want: NDArray[Any], missing: float = 0.0
+    output: NDArray[Any], have: NDArray[Any], want: NDArray[Any], missing: float = 0.0
 ) -> Floats:
     """Columns of the classes `have` in the places of `want`; a fold may miss some class."""
-    if have is None or len(have) == len(want):
-        return np.asarray(output)
+    place = {label: k for k, label in enumerate(want.tolist())}
     full = np.full((len(output), len(want)), missing)
-    full[:, np.searchsorted(want, have)] = output
+    full[:, [place[label] for label in have.tolist()]] = output
     return full

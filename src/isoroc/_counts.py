@@ -89,8 +89,11 @@ class Counts:
 
 
 def _two_columns(forecasts: Floats) -> Floats:
-    """Scores as points of A_2, other forecasts as they are."""
-    return np.column_stack([1 - forecasts, forecasts]) if forecasts.ndim == 1 else forecasts
+    """Scores of two classes as points of A_2, forecasts of more as they are."""
+    if forecasts.ndim == 2 and forecasts.shape[1] > 2:
+        return forecasts
+    scores = binary_scores(forecasts)
+    return np.column_stack([1 - scores, scores])
 
 
 def _cells(forecasts: Floats, max_cells: int) -> tuple[int, Ints]:

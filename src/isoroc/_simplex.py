@@ -15,6 +15,11 @@ Ints = NDArray[np.intp]
 Codes = NDArray[np.unsignedinteger]
 """Columns of labels."""
 
+#: Second probabilities closer to 1 than this are told apart by the first probability.
+PRECISE = 2.0**-20
+#: Score of a forecast whose first probability is 0.
+CERTAIN = 1e300
+
 
 def regions(forecasts: Floats, gamma: Floats) -> Ints:
     """Region of each forecast under the threshold gamma: the k with the largest p_k - gamma_k.
@@ -80,5 +85,35 @@ def count_classes(forecasts: Floats) -> int:
 
 
 def binary_scores(forecasts: Floats) -> Floats:
-    """Scores of a forecast array with K = 2."""
-    return forecasts if forecasts.ndim == 1 else np.ascontiguousarray(forecasts[:, 1])
+    """Scores of a forecast array with K = 2: an increasing function of the second probability.
+
+    It is that probability itself, except next to 1. There it has no digits left to tell forecasts
+    apart, while the first probability has all of them; so below ``PRECISE`` the score goes on as
+    ``PRECISE / p_0``, from 1 to `CERTAIN`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> binary_scores(np.array([[0.75, 0.25], [1e-30, 1.0], [0.0, 1.0]]))
+    array([2.50000000e-001, 9.53674316e+023, 1.00000000e+300])
+    """
+    if forecasts.ndim == 1:
+        return forecasts
+    scores = np.ascontiguousarray(forecasts[:, 1])
+    if (next_to_one := np.flatnonzero(forecasts[:, 0] < PRECISE)).size:
+        scores[next_to_one] = PRECISE / np.maximum(forecasts[next_to_one, 0], PRECISE / CERTAIN)
+    return scores
+
+
+def probability_of_score(scores: Floats) -> Floats:
+    """The second probability from what `binary_scores` returns for a matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> probability_of_score(np.array([-np.inf, 0.25, 1e6, np.inf]))
+    array([      -inf, 0.25      , 1.        ,        inf])
+    """
+    with np.errstate(divide="ignore"):
+        high = 1 - PRECISE / np.maximum(scores, 1.0)
+    return np.where((scores <= 1) | np.isinf(scores), scores, high)

@@ -8,6 +8,7 @@ rank of its class, or "rest". After calibration the rest is shared among the oth
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -16,6 +17,7 @@ from scipy.optimize import minimize_scalar
 
 from isoroc._input import Sample
 from isoroc._simplex import Codes, Floats, Ints
+from isoroc._writer import C, Writer
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,38 @@ class TopReduction:
         """The sample as forecasts of ranks and the rest."""
         ranks = self.labels(sample.forecasts, sample.codes).astype(np.uint8)
         return Sample(self.reduce(sample.forecasts), ranks, sample.weights)
+
+    def write(
+        self, w: Writer[C], columns: Sequence[C]
+    ) -> tuple[list[C], Callable[[list[C]], list[C]]]:
+        """What `reduce` returns, as columns, and `expand` as a function of columns."""
+        zero, left = w.number(0.0), list(columns)
+        largest, places = [], []
+        for _ in range(self.top):
+            value, place = w.keep(w.largest(left))
+            largest.append(value)
+            places.append(place)
+            left = w.keep(w.where(w.is_at(place, k), w.number(-1.0), c) for k, c in enumerate(left))
+        rest = w.maximum(w.subtract(w.number(1.0), w.total(largest)), zero)
+        floor = w.number(self.floor)
+        shares = w.keep(
+            w.where(w.at_most(zero, c), w.add(p, floor), zero)
+            for c, p in zip(left, columns, strict=True)
+        )
+        [total] = w.keep([w.total(shares)])
+
+        def expand(Q: list[C]) -> list[C]:
+            *of_ranks, of_rest = w.keep(Q)
+            [ratio] = w.keep([w.divide(of_rest, total)])
+            expanded = []
+            for k, share in enumerate(shares):
+                value = w.multiply(share, ratio)
+                for place, q in zip(places, of_ranks, strict=True):
+                    value = w.where(w.is_at(place, k), q, value)
+                expanded.append(value)
+            return expanded
+
+        return w.keep([*largest, rest]), expand
 
     def expand(self, Q: Floats, P: Floats) -> Floats:
         """Forecasts of K classes from calibrated ones of m ranks and the rest."""

@@ -63,7 +63,7 @@ def test_equal_members_share():
 def test_the_mixture_is_the_weighted_mean_of_its_members():
     P, y = data()
     cal = AutoCalibrator(random_state=0).fit(P, y)
-    members = [m._calibrate(P) for m in cal.members_]
+    members = [m.calibrate(P) for m in cal.members_]
     np.testing.assert_allclose(
         cal.predict_proba(P), np.average(members, axis=0, weights=cal.weights_), atol=1e-15
     )

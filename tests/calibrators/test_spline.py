@@ -149,7 +149,7 @@ def test_of_many_rows_some_are_enough(monkeypatch):
     P, y, truth = overconfident(4000, 3)
     monkeypatch.setattr(spline, "MOST_FEATURES", 2000 * 3 * 9)
     thinned = SplineCalibrator()
-    Q = thinned._fit_out_of_fold(Sample(P, y.astype(np.uint8), None), np.arange(4000) % 2)
+    Q = thinned.fit_out_of_fold(Sample(P, y.astype(np.uint8), None), np.arange(4000) % 2)
     assert np.abs(Q - truth).mean() < 0.03
     assert thinned.smoothing_ == pytest.approx(1 / 4001)
     weighted = SplineCalibrator().fit(P, y, sample_weight=np.full(4000, 2.0))
@@ -160,11 +160,11 @@ def test_shared_features_give_the_forecasts_of_separate_fits():
     P, y, _ = overconfident(600, 3)
     sample, fold = Sample(P, y.astype(np.uint8), None), np.arange(600) % 5
     together = SplineCalibrator()
-    Q = together._fit_out_of_fold(sample, fold)
-    apart = super(SplineCalibrator, SplineCalibrator())._fit_out_of_fold(sample, fold)
+    Q = together.fit_out_of_fold(sample, fold)
+    apart = super(SplineCalibrator, SplineCalibrator()).fit_out_of_fold(sample, fold)
     assert np.abs(Q - apart).mean() < 0.005
     np.testing.assert_array_equal(
-        together._calibrate(P), SplineCalibrator().fit(P, y).predict_proba(P)
+        together.calibrate(P), SplineCalibrator().fit(P, y).predict_proba(P)
     )
 
 

@@ -1,11 +1,10 @@
 """AutoCalibrator: a mixture of calibrators, weighted by how well each forecasts unseen rows."""
-# ruff: noqa: SLF001  # what is private to calibrators is public in their room
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -22,9 +21,11 @@ from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._calibrators.venn_abers import VennAbersCalibrator
 from isoroc._folds import deal_folds
 from isoroc._input import Sample, check_number
+from isoroc._persistence import Fault, states
 from isoroc._progress import progress
 from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
+from isoroc._writer import C, Writer
 
 #: Steps of EM from equal weights. The likelihood is flat near its maximum, where it moves slowly:
 #: stopped here, members of equal merit still share their weight instead of the luckiest having all.
@@ -99,7 +100,14 @@ class AutoCalibrator(Calibrator):
     'leave it'
     """
 
-    _fitted = ("members_", "weights_", "member_scores_", "cv_results_", "verdict_")
+    fitted_state: ClassVar[dict[str, states.Check]] = {
+        "members_": states.list_of(states.anything, "M"),
+        "weights_": states.probabilities("M"),
+        "member_scores_": states.table,
+        "cv_results_": states.table,
+        "verdict_": states.sentence,
+    }
+    reads_logs: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -129,20 +137,20 @@ class AutoCalibrator(Calibrator):
             seen = sample.take(np.sort(random_state.permutation(n)[: self.max_rows]))
         fold = deal_folds(len(seen), self.cv, random_state, seen.codes)
         with progress("calibrating", shown=self.verbose > 0) as report:
-            forecasts = self._each(members, "_fit_out_of_fold", seen, fold, report=report)
+            forecasts = self._each(members, "fit_out_of_fold", seen, fold, report=report)
             rows = np.arange(len(fold))
             likelihood = np.stack([Q[rows, seen.codes] for Q in forecasts], axis=1)
-            row_weights = np.ones(len(fold)) if seen.weights is None else seen.weights
+            row_weights = seen.row_weights()
             weights = mixture_weights(likelihood.clip(min=TINY), row_weights)
             kept = np.flatnonzero(weights)
             self.members_ = [members[m] for m in kept]
             self.weights_ = weights[kept]
             if seen is not sample:
-                self._each(self.members_, "_fit", sample, report=report)
+                self._each(self.members_, "fit_sample", sample, report=report)
         names = [type(member).__name__ for member in members]
         identity = IdentityCalibrator()
-        identity._fit(sample)
-        before = identity._calibrate(seen.forecasts)[rows, seen.codes]
+        identity.fit_sample(sample)
+        before = identity.calibrate(seen.forecasts)[rows, seen.codes]
         losses = -np.log(np.column_stack([likelihood, likelihood @ weights, before]).clip(min=TINY))
         self.member_scores_ = _scores(
             [*names, "mixture"], np.append(weights, 1.0), losses, row_weights
@@ -181,9 +189,32 @@ class AutoCalibrator(Calibrator):
                 member.set_params(random_state=random_state.randint(2**31 - 1))
         return members
 
+    def takes_probabilities(self) -> bool:
+        """Whether scores of two classes outside [0, 1] are refused."""
+        return any(member.takes_probabilities() for member in self.members_)
+
+    def _check_fitted(self, n_classes: int) -> None:
+        """Check the fitted attributes, and those of the members."""
+        super()._check_fitted(n_classes)
+        for m, member in enumerate(self.members_):
+            place = f"members_[{m}]"
+            if not isinstance(member, Calibrator):
+                raise Fault(place, "expected a calibrator")
+            try:
+                member.check_state(n_classes)
+            except Fault as fault:
+                raise Fault(f"{place}.{fault.place}", fault.problem) from fault
+
+    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
+        parts = [
+            [w.multiply(w.number(weight), q) for q in w.keep(member.write(w, columns))]
+            for weight, member in zip(self.weights_, self.members_, strict=True)
+        ]
+        return [w.run(of_members) for of_members in zip(*parts, strict=True)]
+
     def _calibrate(self, forecasts: Floats) -> Floats:
         parts = zip(self.weights_, self.members_, strict=True)
-        return np.asarray(sum(weight * m._calibrate(forecasts) for weight, m in parts))
+        return np.asarray(sum(weight * m.calibrate(forecasts) for weight, m in parts))
 
 
 def default_members(n_classes: int) -> list[Calibrator]:

@@ -1,34 +1,54 @@
-"""What all calibrators have in common: validated data in, rows that sum to one out."""
+"""Calibrator: what all calibrators have in common."""
 
 from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from isoroc._calibrators import written
 from isoroc._calibrators.document import to_document
-from isoroc._input import Sample, check_forecasts, check_sample, check_two_classes
-from isoroc._persistence import write
+from isoroc._input import (
+    Sample,
+    Scores,
+    check_forecasts,
+    check_sample,
+    check_two_classes,
+    column_names,
+    warn_if_reversed,
+)
+from isoroc._persistence import Fault, write
+from isoroc._persistence.states import Check
 from isoroc._simplex import Floats, Ints
+from isoroc._writer import C, Writer
 
 
 class Calibrator(ClassifierMixin, BaseEstimator):
     """Base of all calibrators.
 
-    A subclass says how the map is learned from a `Sample` and how it is applied to a forecast
-    array, and names the attributes that the latter rests on.
+    A subclass says how the map is learned from a `Sample` (`_fit`), how it is applied to a forecast
+    array (`_calibrate`), how it is written in other languages (`_write`), and which fitted
+    attributes these rest on (`fitted_state`). That is all that model files, ONNX and SQL need.
     """
 
-    #: Fitted attributes, besides `classes_`, that predictions and tables rest on.
-    _fitted: ClassVar[tuple[str, ...]]
+    #: Fitted attributes, besides those of every calibrator, that predictions and tables rest on,
+    #: and what a model file must hold for each; see `isoroc._persistence.states`.
+    fitted_state: ClassVar[dict[str, Check]]
+    #: Whether the hooks take logits of several classes as logarithms of forecasts. Otherwise they
+    #: see probabilities.
+    reads_logs: ClassVar[bool] = False
 
     classes_: NDArray[Any]
-    #: What it was fitted on: rows, weight and class weights; of a loaded one all that was saved.
+    #: Whether forecasts are probabilities or logits.
+    scores_: Literal["probability", "logit"]
+    #: What it was fitted on: rows, weight and class weights. A loaded calibrator has all that was
+    #: saved.
     summary_: dict[str, Any]
 
     @abstractmethod
@@ -39,43 +59,107 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def _calibrate(self, forecasts: Floats) -> Floats:
         """Calibrated forecasts, shape (n, K), of a forecast array."""
 
-    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
+    @abstractmethod
+    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
+        """Columns of calibrated forecasts, one for each class, from columns of forecasts."""
+
+    def fit_sample(self, sample: Sample) -> None:
+        """Learn the map from a sample; `fit` is this with the checks around it."""
+        self.scores_ = sample.scores
+        self._fit(sample if self.reads_logs else sample.on_simplex())
+
+    def calibrate(self, forecasts: Floats) -> Floats:
+        """Calibrated forecasts, shape (n, K), of a forecast array."""
+        if self.scores_ == "logit" and forecasts.ndim == 2 and not self.reads_logs:
+            forecasts = np.exp(forecasts)
+        return self._calibrate(forecasts)
+
+    def write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
+        """Columns of calibrated forecasts, one for each class, from columns of a forecast array."""
+        if not self.reads_logs:
+            if len(columns) > 1 and self.scores_ == "logit":
+                columns = w.keep(w.exp(column) for column in columns)
+            if len(columns) == 2:
+                columns = [columns[0], *w.keep([written.binary_score(w, *columns)])]
+        return self._write(w, columns)
+
+    def takes_probabilities(self) -> bool:
+        """Whether scores of two classes outside [0, 1] are refused."""
+        return False
+
+    def check_state(self, n_classes: int) -> None:
+        """Raise a `Fault` where a fitted attribute cannot be that of a fit to K classes.
+
+        The compiled loops trust their arrays, so what comes from a file must be beyond doubt.
+        """
+        if self.scores_ not in ("probability", "logit"):
+            raise Fault("scores_", "expected probability or logit")
+        self._check_fitted(n_classes)
+
+    def _check_fitted(self, n_classes: int) -> None:
+        """Check the attributes of `fitted_state`."""
+        sizes = {"K": n_classes}
+        for name, check in self.fitted_state.items():
+            check(getattr(self, name), name, sizes)
+
+    def fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
         """Fit to a sample; return forecasts of its rows that did not see their own fold.
 
-        A subclass that knows a cheaper way to honest forecasts of its own calibration set takes it.
+        A subclass that has a cheaper way to honest forecasts of its own calibration set uses it.
         """
         Q = np.empty((len(fold), sample.n_classes))
         for held_out in range(fold.max() + 1):
             inside = fold == held_out
-            part: Self = self._for_part_of(sample)
-            part._fit(sample.take(~inside))
-            Q[inside] = part._calibrate(sample.forecasts[inside])
-        self._fit(sample)
+            part: Self = clone(self)
+            part.fit_sample(sample.take(~inside))
+            Q[inside] = part.calibrate(sample.forecasts[inside])
+        self.fit_sample(sample)
         return Q
 
-    def _for_part_of(self, sample: Sample) -> Self:  # noqa: ARG002
-        """Calibrator with the same parameters that is to be fitted to some rows of a sample."""
-        part: Self = clone(self)
-        return part
-
-    def fit(self, P: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        P: Any,
+        y: Any,
+        *,
+        labels: Any = None,
+        sample_weight: Any = None,
+        scores: Scores = "auto",
+    ) -> Self:
         """Learn the calibration map from forecasts and outcomes.
 
         Parameters
         ----------
         P : array-like, dataframe or series
-            Forecasts: probabilities of shape (n, K), or, for two classes, n real scores that
-            increase with the probability of the second class, such as logits.
+            Forecasts: one column of probabilities per class, shape (n, K), or, for two classes, n
+            scores that increase with the probability of the second class.
         y : array-like of shape (n,)
-            The label that came true for each row. Where some class never did, integers 0 to K - 1.
+            The label that came true for each row.
+        labels : array-like of shape (K,), default=None
+            The class of each column, or the two classes in the order in which scores increase. By
+            default columns are matched to labels by name where a dataframe has the labels as column
+            names; otherwise columns follow the sorted labels. Required if some class is absent
+            from `y`.
         sample_weight : array-like of shape (n,), default=None
-            Weight of each row; weight 2 is the same as the row twice.
+            Weight of each row. Weights are counts: weight 2 is the same as the row twice.
+        scores : {"auto", "probability", "logit"}, default="auto"
+            What the forecasts are. Logits of two classes are log odds, those of more classes are
+            turned into probabilities by the softmax. "auto" takes columns for probabilities, and
+            scores for probabilities if all of them lie in [0, 1]; it warns where that is in doubt.
 
         Returns
         -------
         self
         """
-        sample = check_sample(P, y, sample_weight)
+        sample = check_sample(
+            P,
+            y,
+            sample_weight,
+            labels,
+            scores=scores,
+            weights_are_counts=True,
+            warn=self.reads_logs,
+        )
+        warn_if_reversed(sample)
         class_weights = sample.class_weights()
         check_two_classes(class_weights, sample.classes)
         summary = {
@@ -83,15 +167,22 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             "weight": float(class_weights.sum()),
             "class_weights": class_weights.tolist(),
         }
-        self._fit(sample.positive())
+        self.fit_sample(sample.positive())
         self._remember_columns(P, sample.forecasts, reset=True)
         self.classes_ = sample.classes
         self.summary_ = summary
         return self
 
     def predict_proba(self, P: Any) -> Floats:
-        """Calibrated forecasts, shape (n, K); rows sum to one."""
-        return self._calibrate(self._check_new(P))
+        """Calibrated forecasts, shape (n, K), one column for each of `classes_`; rows sum to one.
+
+        Parameters
+        ----------
+        P : array-like, dataframe or series
+            Forecasts as in `fit`. Columns of a dataframe are matched by name where `fit` saw names,
+            otherwise they stand in the order of `fit`.
+        """
+        return self.calibrate(self._check_new(P))
 
     def predict(self, P: Any) -> NDArray[Any]:
         """Label with the largest calibrated probability, the first of `classes_` on ties."""
@@ -109,15 +200,23 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         path : path-like
             The file; one that exists is replaced.
         summary : dict, default=None
-            What to add to `summary_` in the file, such as metrics: anything that JSON can say.
+            What to add to `summary_` in the file, such as metrics: any JSON values.
         """
         check_is_fitted(self, "classes_")
-        told = getattr(self, "summary_", {}) | (summary or {})
-        write(path, to_document(self, "model"), told)
+        entries = getattr(self, "summary_", {}) | (summary or {})
+        write(path, to_document(self, "model"), entries)
 
     def _check_new(self, P: Any) -> Floats:
         check_is_fitted(self, "classes_")
-        forecasts = check_forecasts(P)
+        known = getattr(self, "feature_names_in_", None)
+        names = column_names(P)
+        order = None
+        if known is not None and names is not None and set(names) == set(known):
+            order = [names.index(name) for name in known]
+            P = P[list(known)] if order != sorted(order) else P
+        forecasts = check_forecasts(
+            P, scores=self.scores_, unit=self.takes_probabilities(), n_columns=self.n_features_in_
+        )
         self._remember_columns(P, forecasts, reset=False)
         return forecasts
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import numbers
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import xlogy
 from sklearn.utils.validation import check_is_fitted
 
+from isoroc._calibrators import written
 from isoroc._calibrators.base import Calibrator
 from isoroc._input import Sample, check_forecasts, check_number, to_array
 from isoroc._intervals import wilson
+from isoroc._persistence import states
 from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
 from isoroc._tree import BinTree
+from isoroc._writer import C, Writer
 
 
 class BinCalibrator(Calibrator):
@@ -30,7 +33,10 @@ class BinCalibrator(Calibrator):
     tree_: BinTree
     prior_: Floats
 
-    _fitted: ClassVar[tuple[str, ...]] = ("tree_", "prior_")
+    fitted_state: ClassVar[dict[str, states.Check]] = {
+        "tree_": states.tree("K"),
+        "prior_": states.probabilities("K"),
+    }
 
     def _fit(self, sample: Sample) -> None:
         check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
@@ -55,6 +61,14 @@ class BinCalibrator(Calibrator):
     def _calibrate(self, forecasts: Floats) -> Floats:
         bin_of = self.tree_.bin_of(self._to_bin_space(forecasts))
         return self._from_bin_space(np.take(self.bin_values_, bin_of, axis=0), forecasts)
+
+    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
+        return written.bin_values(w, self.tree_, self.bin_values_, columns)
+
+    def _check_fitted(self, n_classes: int) -> None:
+        """Check the fitted attributes, and the parameter that the bins' values rest on."""
+        super()._check_fitted(n_classes)
+        states.number(most=states.LARGEST_WEIGHT)(self.pseudocount, "pseudocount", {})
 
     def apply(self, P: Any) -> Ints:
         """Row of `bins_` in which each forecast lies, shape (n,)."""

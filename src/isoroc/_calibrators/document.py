@@ -5,18 +5,25 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import isoroc
 from isoroc._persistence import encode
 
-#: What every fitted calibrator remembers besides its `_fitted` attributes.
-COMMON = ("classes_", "n_features_in_", "feature_names_in_")
+#: What every fitted calibrator remembers besides the attributes of its `fitted_state`.
+COMMON = ("classes_", "n_features_in_", "feature_names_in_", "scores_")
 #: So that no file can make loading slow.
 MAX_CLASSES = 10_000
+
+
+def kinds() -> dict[str, type[Any]]:
+    """Calibrators that may be in a model file, by the name of their class: the public ones."""
+    names = [name for name in isoroc.__all__ if name.endswith("Calibrator")]
+    return {name: getattr(isoroc, name) for name in names}
 
 
 def to_document(calibrator: Any, place: str, *, fitted: bool = True) -> dict[str, Any]:
     """The schema's ``calibrator`` for a calibrator and those inside it, with what they learned."""
     kind = type(calibrator)
-    if not kind.__module__.startswith("isoroc._calibrators."):
+    if kinds().get(kind.__name__) is not kind:
         raise TypeError(
             f"{place}: {kind.__name__} does not go into a model file; calibrators of isoroc, "
             "numbers, strings and arrays do. Use skops or pickle for others."
@@ -25,7 +32,7 @@ def to_document(calibrator: Any, place: str, *, fitted: bool = True) -> dict[str
         raise ValueError(f"{place}: a model file has room for {MAX_CLASSES} classes at most.")
     state = {}
     if fitted:
-        for name in (*COMMON, *calibrator._fitted):  # noqa: SLF001
+        for name in (*COMMON, *calibrator.fitted_state):
             if hasattr(calibrator, name):
                 value = getattr(calibrator, name)
                 state[name] = encode(value, f"{place}.state.{name}", to_document)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import ClassVar
+
 from isoroc._calibrators.scores import ProbabilityCalibrator
 from isoroc._input import Sample
+from isoroc._persistence.states import Check
 from isoroc._simplex import Floats
+from isoroc._writer import C, Writer
 
 
 class IdentityCalibrator(ProbabilityCalibrator):
@@ -16,8 +21,8 @@ class IdentityCalibrator(ProbabilityCalibrator):
         The labels, in the order of the columns.
     n_features_in_ : int
         Columns of the forecasts; 1 for scores.
-    log_odds_ : bool
-        Whether the scores of two classes are log odds: so if one was outside [0, 1] in `fit`.
+    scores_ : {"probability", "logit"}
+        What the forecasts are.
 
     Examples
     --------
@@ -28,10 +33,24 @@ class IdentityCalibrator(ProbabilityCalibrator):
     array([[0.5, 0.5]])
     """
 
-    _fitted = ("log_odds_",)
+    fitted_state: ClassVar[dict[str, Check]] = {}
 
     def _fit(self, sample: Sample) -> None:
-        self._tell_scores(sample.forecasts)
+        """Learn nothing."""
 
     def _calibrate(self, forecasts: Floats) -> Floats:
-        return self._probabilities(forecasts)
+        return self.probabilities(forecasts)
+
+    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
+        if len(columns) > 1:
+            logits = self.scores_ == "logit"
+            return [w.exp(column) for column in columns] if logits else list(columns)
+        [score] = columns
+        one = w.number(1.0)
+        if self.scores_ == "probability":
+            return [w.subtract(one, score), score]
+        # exp of what is never positive cannot overflow, which is an error in some databases.
+        [small] = w.keep([w.exp(w.negative(w.absolute(score)))])
+        of_small, of_large = w.keep([w.divide(part, w.add(one, small)) for part in (small, one)])
+        negative = w.at_most(score, w.number(0.0))
+        return [w.where(negative, of_large, of_small), w.where(negative, of_small, of_large)]

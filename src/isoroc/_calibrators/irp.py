@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -16,9 +17,11 @@ from isoroc._folds import deal_folds
 from isoroc._growth import GrowthOptions, grow_tree
 from isoroc._input import Sample, check_number, check_option
 from isoroc._monotonicity import Certificate, certify
+from isoroc._persistence import Fault, states
 from isoroc._progress import progress
 from isoroc._simplex import Floats
 from isoroc._top import TopReduction
+from isoroc._writer import C, Writer
 
 #: Classes up to which top="auto" calibrates all of them jointly, and what it chooses from above.
 FULL = 4
@@ -138,7 +141,12 @@ class IRPCalibrator(BinCalibrator):
     True
     """
 
-    _fitted = ("tree_", "prior_", "reduction_", "certificate_")
+    fitted_state: ClassVar[dict[str, states.Check]] = {
+        "reduction_": states.reduction("R"),
+        "tree_": states.tree("R"),
+        "prior_": states.probabilities("R"),
+        "certificate_": states.certificate,
+    }
 
     def __init__(
         self,
@@ -189,6 +197,21 @@ class IRPCalibrator(BinCalibrator):
         if self.certificate_ is None:
             raise ValueError("monotonicity=None gives no guarantee, so there is nothing to verify.")
         return self.certificate_.verify(self.tree_, self.bin_values_, self._to_bin_space(forecasts))
+
+    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
+        if self.reduction_ is None:
+            return super()._write(w, columns)
+        points, expand = self.reduction_.write(w, columns)
+        return expand(super()._write(w, points))
+
+    def _check_fitted(self, n_classes: int) -> None:
+        """Check the fitted attributes, and that the certificate is of this tree."""
+        super()._check_fitted(n_classes)
+        certificate = self.certificate_
+        if certificate is not None and not np.array_equal(
+            certificate.thresholds, self.tree_.thresholds
+        ):
+            raise Fault("certificate_", "expected the certificate of this tree")
 
     def _fit_tree(self, sample: Sample) -> None:
         self.check_parameters(sample.n_classes)
@@ -243,7 +266,7 @@ class IRPCalibrator(BinCalibrator):
                 changed = {"top": top, "verbose": 0, "random_state": seed}
                 candidate = IRPCalibrator(**self.get_params() | changed)
                 candidate._fit_tree(train)
-                Q = candidate._calibrate(test.forecasts)
+                Q = candidate.calibrate(test.forecasts)
                 likelihood = Q[np.arange(len(Q)), test.codes].clip(min=1e-300)
                 weights = 1.0 if test.weights is None else test.weights
                 losses[top] -= float((weights * np.log(likelihood)).sum())

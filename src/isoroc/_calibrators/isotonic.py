@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numbers
+from typing import ClassVar
 
 import numpy as np
 
 from isoroc._calibrators.one_vs_rest import OneVsRestCalibrator
 from isoroc._growth import isotonic_steps
 from isoroc._input import Sample, check_number
+from isoroc._persistence import states
 from isoroc._simplex import Floats
 
 
@@ -49,7 +51,9 @@ class IsotonicCalibrator(OneVsRestCalibrator):
     array([[0.71, 0.14, 0.15]])
     """
 
-    _fitted = ("cuts_", "values_")
+    fitted_state: ClassVar[dict[str, states.Check]] = dict.fromkeys(
+        ("cuts_", "values_"), states.anything
+    )
 
     values_: list[Floats]
 
@@ -69,5 +73,6 @@ class IsotonicCalibrator(OneVsRestCalibrator):
         self.cuts_ = [cuts for cuts, _ in maps]
         self.values_ = [values for _, values in maps]
 
-    def _step_values(self) -> list[Floats]:
+    def step_values(self) -> list[Floats]:
+        """Values of each map."""
         return self.values_

@@ -1,5 +1,4 @@
 """Calibrators from model files: everything is checked, nothing is executed."""
-# ruff: noqa: SLF001  # what is private to calibrators is public in their room
 
 from __future__ import annotations
 
@@ -9,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-import isoroc
 from isoroc._calibrators.base import Calibrator
-from isoroc._calibrators.document import COMMON, MAX_CLASSES
-from isoroc._calibrators.state import ROUNDING, check_state
+from isoroc._calibrators.document import COMMON, MAX_CLASSES, kinds
 from isoroc._persistence import Fault, ModelFileError, decode, read
+from isoroc._persistence.states import ROUNDING
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -59,18 +57,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     return calibrator
 
 
-def kinds() -> dict[str, type[Calibrator]]:
-    """Calibrators that may be in a model file, by the name of their class."""
-    names = [name for name in isoroc.__all__ if name.endswith("Calibrator")]
-    return {name: getattr(isoroc, name) for name in names}
-
-
 def _restore(document: dict[str, Any], place: str, *, fitted: bool = True) -> Calibrator:
     """Calibrator with the parameters and the state of a document, which may not fit together."""
     kind = kinds().get(document["kind"])
     if kind is None:
         raise Fault(f"{place}.kind", f"{document['kind']!a} is no calibrator of this version")
-    calibrator = kind()
+    calibrator: Calibrator = kind()
     known = calibrator.get_params(deep=False)
     for name, value in document["parameters"].items():
         inner = f"{place}.parameters.{ascii(name)[1:-1]}"
@@ -78,13 +70,14 @@ def _restore(document: dict[str, Any], place: str, *, fitted: bool = True) -> Ca
             raise Fault(inner, "is unknown to this version")
         setattr(calibrator, name, decode(value, inner, partial(_restore, fitted=False)))
     state = document["state"]
-    allowed = {*COMMON, *kind._fitted} if fitted else set()
+    required = [*kind.fitted_state, "scores_"] if fitted else []
+    allowed = {*COMMON, *required} if fitted else set()
     for name, value in state.items():
         inner = f"{place}.state.{ascii(name)[1:-1]}"
         if name not in allowed:
             raise Fault(inner, "is unknown to this version")
         setattr(calibrator, name, decode(value, inner, _restore))
-    for name in kind._fitted if fitted else ():
+    for name in required:
         if name not in state:
             raise Fault(f"{place}.state.{name}", "is missing")
     return calibrator
@@ -95,7 +88,7 @@ def _check(calibrator: Calibrator) -> None:
     try:
         with np.errstate(all="ignore"):
             K = _check_common(calibrator)
-            check_state(calibrator, K)
+            calibrator.check_state(K)
             _check_forecasts(calibrator, K)
     except Fault as fault:
         raise Fault(f"model.state.{fault.place}", fault.problem) from fault
@@ -130,7 +123,7 @@ def _check_forecasts(calibrator: Calibrator, n_classes: int) -> None:
         forecasts = np.full((3, n_classes), 1 / n_classes)
         forecasts[:2] = 0.0
         forecasts[0, 0] = forecasts[1, -1] = 1.0
-    Q = calibrator._calibrate(forecasts)
+    Q = calibrator.calibrate(forecasts)
     if Q.shape != (len(forecasts), n_classes) or not (
         (Q >= 0).all() and (np.abs(Q.sum(axis=1) - 1) < ROUNDING).all()
     ):

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import numbers
-from typing import Literal
+from collections.abc import Sequence
+from typing import ClassVar, Literal
 
 import numpy as np
+from scipy.special import log_softmax
 
+from isoroc._calibrators import written
 from isoroc._calibrators.regression import Regression, Terms, transform
-from isoroc._calibrators.scores import exponentials, log_softmax
-from isoroc._calibrators.temperature import TemperedCalibrator, part_of
+from isoroc._calibrators.scores import exponentials
+from isoroc._calibrators.tempered import TemperedCalibrator, draw_part
 from isoroc._input import Sample, check_number, check_option
+from isoroc._persistence import states
 from isoroc._simplex import Floats
+from isoroc._writer import C, Writer
 
 #: structure="auto" is "vector" for more classes than this: a matrix for 100 has 10,000 entries.
 MATRIX_CLASSES = 100
@@ -51,7 +56,7 @@ class MatrixCalibrator(TemperedCalibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, log_odds_, floor_, temperature_, smoothing_
+    classes_, n_features_in_, scores_, floor_, temperature_, smoothing_
         As in `TemperatureCalibrator`.
     coef_ : ndarray of shape (K, K) or (K,)
         A, or its diagonal.
@@ -78,16 +83,12 @@ class MatrixCalibrator(TemperedCalibrator):
     array([[0.51, 0.31, 0.18]])
     """
 
-    _fitted = (
-        "log_odds_",
-        "floor_",
-        "temperature_",
-        "smoothing_",
-        "coef_",
-        "quadratic_",
-        "intercept_",
-        "penalty_",
-    )
+    fitted_state: ClassVar[dict[str, states.Check]] = TemperedCalibrator.fitted_state | {
+        "coef_": states.anything,
+        "quadratic_": states.coefficients("K"),
+        "intercept_": states.coefficients("K"),
+        "penalty_": states.coefficients(4),
+    }
 
     def __init__(
         self,
@@ -109,16 +110,16 @@ class MatrixCalibrator(TemperedCalibrator):
         check_option("quadratic", self.quadratic, (True, False))
         if self.penalty != "auto":
             check_number("penalty", self.penalty, numbers.Real, minimum=1e-3)
-        self._fit_temperature(sample)
+        self.fit_temperature(sample)
         K = sample.n_classes
         full = self.structure == "matrix" or (self.structure == "auto" and K <= MATRIX_CLASSES)
         terms = Terms(K, full=full, quadratic=self.quadratic)
         unit = 2.0 * K * np.array([1, 1, 1, K - 1])
         penalty = unit if self.penalty == "auto" else unit * self.penalty
         theta = np.zeros(len(terms))
-        some = part_of(sample)
+        some = draw_part(sample)
         for rows in (sample,) if some is sample else (some, sample):
-            regression = Regression(terms, self._tempered(rows.forecasts), rows)
+            regression = Regression(terms, self.tempered(rows.forecasts), rows)
             if len(terms) > NEWTON_TERMS:
                 theta = regression.descend(theta, penalty)
             else:
@@ -128,7 +129,22 @@ class MatrixCalibrator(TemperedCalibrator):
         self.coef_ = self.coef_ + (np.eye(K) if full else 1.0)
         self.penalty_ = penalty / unit
 
+    def _check_fitted(self, n_classes: int) -> None:
+        """Check the fitted attributes; A is a matrix or its diagonal."""
+        super()._check_fitted(n_classes)
+        shape = ("K",) if np.ndim(self.coef_) == 1 else ("K", "K")
+        states.coefficients(*shape)(self.coef_, "coef_", {"K": n_classes})
+
+    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
+        z = w.keep(self.write_tempered(w, columns))
+        logits = []
+        for k, own in enumerate(z):
+            linear = written.weighted(w, self.coef_[k], z if self.coef_.ndim == 2 else [own])
+            square = w.multiply(w.number(self.quadratic_[k]), w.multiply(own, own))
+            logits.append(w.run([linear, square, w.number(self.intercept_[k])]))
+        return [w.exp(z) for z in w.keep(written.log_softmax(w, logits))]
+
     def _calibrate(self, forecasts: Floats) -> Floats:
-        z = self._tempered(forecasts)
+        z = self.tempered(forecasts)
         z = transform(z, self.coef_, self.quadratic_, self.intercept_)
-        return exponentials(log_softmax(z))
+        return exponentials(log_softmax(z, axis=0))

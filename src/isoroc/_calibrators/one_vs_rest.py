@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -11,7 +11,9 @@ from isoroc._calibrators.base import Calibrator
 from isoroc._core.rows import locate
 from isoroc._counts import BinaryCounts
 from isoroc._input import Sample
+from isoroc._persistence import Fault, check_array, states
 from isoroc._simplex import Floats, binary_scores
+from isoroc._writer import C, Writer
 
 
 class OneVsRestCalibrator(Calibrator):
@@ -24,7 +26,7 @@ class OneVsRestCalibrator(Calibrator):
     cuts_: list[Floats]
 
     @abstractmethod
-    def _step_values(self) -> list[Floats]:
+    def step_values(self) -> list[Floats]:
         """Values of each map."""
 
     def _counts(self, sample: Sample) -> Iterator[BinaryCounts]:
@@ -45,8 +47,34 @@ class OneVsRestCalibrator(Calibrator):
         triples = zip(self.cuts_, values, columns, strict=True)
         return np.column_stack([v[locate(cuts, p)] for cuts, v, p in triples])
 
+    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
+        steps = list(zip(self.cuts_, self.step_values(), strict=True))
+        own = columns if len(steps) > 1 else columns[-1:]
+        Q = [
+            q
+            for (cuts, values), column in zip(steps, own, strict=True)
+            for q in w.look_up(values[:, None], w.locate(cuts, column))
+        ]
+        Q = w.keep(Q)
+        if len(Q) == 1:
+            return [w.subtract(w.number(1.0), *Q), *Q]
+        [total] = w.keep([w.total(Q)])
+        return [w.divide(q, total) for q in Q]
+
+    def _check_fitted(self, n_classes: int) -> None:
+        """Check the fitted attributes, the values of each map against its cuts."""
+        sizes = {"maps": 1 if n_classes == 2 else n_classes}
+        for name in self.fitted_state:
+            each = states.ascending if name == "cuts_" else states.anything
+            states.list_of(each, "maps")(getattr(self, name), name, sizes)
+        for name in self.fitted_state.keys() - {"cuts_"}:
+            for m, values in enumerate(getattr(self, name)):
+                check_array(values, f"{name}[{m}]", shape=(len(self.cuts_[m]) + 1,))
+                if not ((values >= 0) & (values <= 1)).all():
+                    raise Fault(f"{name}[{m}]", "expected numbers between 0 and 1")
+
     def _calibrate(self, forecasts: Floats) -> Floats:
-        Q = self._map(forecasts, self._step_values())
+        Q = self._map(forecasts, self.step_values())
         if Q.shape[1] == 1:
             return np.column_stack([1 - Q, Q])
         return np.asarray(Q / Q.sum(axis=1, keepdims=True))

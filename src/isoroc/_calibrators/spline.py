@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import numbers
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.special import log_softmax
 
+from isoroc._calibrators import written
 from isoroc._calibrators.matrix import MATRIX_CLASSES
-from isoroc._calibrators.scores import (
-    ProbabilityCalibrator,
-    log_softmax,
-    of_own_class,
-)
+from isoroc._calibrators.scores import ProbabilityCalibrator, of_own_class
 from isoroc._input import Sample, check_number
+from isoroc._persistence import states
 from isoroc._simplex import Codes, Floats, Ints
+from isoroc._writer import C, Writer
 
 #: Forecasts below the smallest positive one of the calibration set are raised to it, within these.
 FLOOR_RANGE = (1e-30, 1e-3)
-#: Numbers in the array of features up to which all rows are used; above, evenly spaced rows are.
+#: Numbers in the array of features up to which all rows are used; above, rows are drawn at random.
 MOST_FEATURES = 20_000_000
 #: Features of a larger standard deviation are shrunk to it, so that the penalty means the same.
 SPREAD = 2.0
@@ -52,8 +53,8 @@ class SplineCalibrator(ProbabilityCalibrator):
         The labels, in the order of the columns.
     n_features_in_ : int
         Columns of the forecasts; 1 for scores.
-    log_odds_ : bool
-        Whether the scores of two classes are log odds: so if one was outside [0, 1] in `fit`.
+    scores_ : {"probability", "logit"}
+        What the forecasts are.
     floor_ : float
         Forecasts below are raised to it.
     knots_ : ndarray of shape (m,)
@@ -80,7 +81,6 @@ class SplineCalibrator(ProbabilityCalibrator):
     array([[0.5, 0.3, 0.2]])
     """
 
-    log_odds_: bool
     floor_: float
     knots_: Floats
     coef_: Floats
@@ -88,7 +88,14 @@ class SplineCalibrator(ProbabilityCalibrator):
     intercept_: Floats
     smoothing_: float
 
-    _fitted = ("log_odds_", "floor_", "knots_", "coef_", "slopes_", "intercept_", "smoothing_")
+    fitted_state: ClassVar[dict[str, states.Check]] = {
+        "floor_": states.number(above=0.0, most=1.0),
+        "knots_": states.coefficients("m"),
+        "coef_": states.coefficients("K", "K"),
+        "slopes_": states.coefficients("K", "m"),
+        "intercept_": states.coefficients("K"),
+        "smoothing_": states.number(most=1.0),
+    }
 
     def __init__(self, *, n_knots: int = 8, penalty: float = 1.0, pseudocount: float = 1.0) -> None:
         self.n_knots = n_knots
@@ -99,12 +106,12 @@ class SplineCalibrator(ProbabilityCalibrator):
         problem = self._problem(sample)
         self._set(problem, problem.solve(problem.weights, problem.start()))
 
-    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
+    def fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
         # The features do not depend on the labels, so all folds share them: a row that is held
         # out has weight zero, and the solution for all rows is close to that for most of them.
         problem = self._problem(sample)
         if len(problem.codes) < len(fold):
-            return super()._fit_out_of_fold(sample, fold)
+            return super().fit_out_of_fold(sample, fold)
         theta = problem.solve(problem.weights, problem.start())
         self._set(problem, theta)
         log_q = np.empty((sample.n_classes, len(fold)))
@@ -119,26 +126,22 @@ class SplineCalibrator(ProbabilityCalibrator):
         check_number("n_knots", self.n_knots, numbers.Integral, minimum=0)
         check_number("penalty", self.penalty, numbers.Real, minimum=0)
         check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
-        self._tell_scores(sample.forecasts)
-        n, K = len(sample.codes), sample.n_classes
-        every = -(-n * K * (1 + self.n_knots) // MOST_FEATURES)
-        if every > 1:
-            total = n if sample.weights is None else sample.weights.sum()
-            sample = sample.take(np.arange(0, n, every))
+        K = sample.n_classes
+        total = float(sample.row_weights().sum())
+        sample = sample.draw(MOST_FEATURES // (K * (1 + self.n_knots)))
         self.floor_ = self._choose_floor(sample.forecasts)
-        logs = self._log_forecasts(sample.forecasts, self.floor_)
+        logs = self.log_forecasts(sample.forecasts, self.floor_)
         odds = log_odds(logs)
         inner = np.linspace(0, 1, self.n_knots + 2)[1:-1]
         self.knots_ = np.unique(np.quantile(np.unique(odds), inner))
-        weights = np.ones(len(sample.codes)) if sample.weights is None else sample.weights
-        if every > 1:
-            weights = weights * (total / weights.sum())
+        weights = sample.row_weights()
+        weights = weights * (total / weights.sum())
         return Problem.of(logs, odds, self.knots_, sample.codes, weights, penalty=self.penalty)
 
     def _choose_floor(self, forecasts: Floats) -> float:
-        if self.log_odds_:
+        if self.scores_ == "logit":
             return FLOOR_RANGE[0]
-        P = self._probabilities(forecasts)
+        P = self.probabilities(forecasts)
         positive = P[P > 0]
         return float(np.clip(positive.min(), *FLOOR_RANGE))
 
@@ -148,7 +151,7 @@ class SplineCalibrator(ProbabilityCalibrator):
         self.smoothing_ = float(self.pseudocount / (total + self.pseudocount))
 
     def _calibrate(self, forecasts: Floats) -> Floats:
-        logs = self._log_forecasts(forecasts, self.floor_)
+        logs = self.log_forecasts(forecasts, self.floor_)
         odds = log_odds(logs)
         z = self.coef_ @ logs + self.intercept_[:, None]
         hinge = np.empty_like(odds)
@@ -157,7 +160,22 @@ class SplineCalibrator(ProbabilityCalibrator):
             np.maximum(hinge, 0.0, out=hinge)
             hinge *= slopes[:, None]
             z += hinge
-        return self._mixed(log_softmax(z))
+        return self._mixed(log_softmax(z, axis=0))
+
+    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
+        logs = w.keep(self.write_log_forecasts(w, self.floor_, columns))
+        odds = w.keep(written.log_odds(w, logs))
+        zero = w.number(0.0)
+        logits = []
+        for k, own in enumerate(odds):
+            linear = written.weighted(w, self.coef_[k], logs)
+            above = [w.maximum(w.subtract(own, w.number(knot)), zero) for knot in self.knots_]
+            terms = [linear, w.number(self.intercept_[k])]
+            if above:
+                terms.append(written.weighted(w, self.slopes_[k], above))
+            logits.append(w.run(terms))
+        q = w.keep(w.exp(z) for z in w.keep(written.log_softmax(w, logits)))
+        return written.mixed(w, q, self.smoothing_)
 
     def _mixed(self, log_q: Floats) -> Floats:
         """Forecasts, shape (n, K), with the uniform one mixed in."""
@@ -259,7 +277,7 @@ class Problem(NamedTuple):
         z += intercept[:, None]
         if self.others is not None:
             z += matrix @ self.others
-        return log_softmax(z)
+        return np.asarray(log_softmax(z, axis=0))
 
     def solve(self, weights: Floats, start: Floats) -> Floats:
         """The theta of the lowest penalised loss under weights of the rows, by L-BFGS."""

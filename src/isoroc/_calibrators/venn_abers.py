@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from isoroc._calibrators.one_vs_rest import OneVsRestCalibrator
 from isoroc._growth import venn_abers_steps
 from isoroc._input import Sample
+from isoroc._persistence import states
 from isoroc._simplex import Floats
 
 
@@ -54,7 +55,9 @@ class VennAbersCalibrator(OneVsRestCalibrator):
     (array([0.333, 0.667]), array([0.667, 1.   ]))
     """
 
-    _fitted = ("cuts_", "lower_", "upper_")
+    fitted_state: ClassVar[dict[str, states.Check]] = dict.fromkeys(
+        ("cuts_", "lower_", "upper_"), states.anything
+    )
 
     lower_: list[Floats]
     upper_: list[Floats]
@@ -65,7 +68,8 @@ class VennAbersCalibrator(OneVsRestCalibrator):
         self.lower_ = [lower for _, lower, _ in maps]
         self.upper_ = [upper for _, _, upper in maps]
 
-    def _step_values(self) -> list[Floats]:
+    def step_values(self) -> list[Floats]:
+        """Values of each map."""
         pairs = zip(self.lower_, self.upper_, strict=True)
         return [p1 / (1 - p0 + p1) for p0, p1 in pairs]
 

@@ -17,7 +17,7 @@ def pool_adjacent_violators(
     wb: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
 def best_cut(
-    cumulative: NDArray[np.float64],
+    weights: NDArray[np.float64],
     before: int,
     start: int,
     stop: int,

@@ -134,40 +134,55 @@ def pool_adjacent_violators(const double[::1] a, const double[::1] wa,
     return low, high, weights
 
 
-cdef inline double smoothed(const double[:, ::1] cumulative, Py_ssize_t start, Py_ssize_t stop,
-                            double a0, double a1) noexcept nogil:
-    cdef double w0 = cumulative[stop, 0] - cumulative[start, 0] + a0
-    cdef double w1 = cumulative[stop, 1] - cumulative[start, 1] + a1
-    return w1 / (w0 + w1)
+cdef inline double smoothed(double w0, double w1, const double[::1] smoothing) noexcept nogil:
+    return (w1 + smoothing[1]) / (w0 + smoothing[0] + w1 + smoothing[1])
 
 
-def best_cut(const double[:, ::1] cumulative, Py_ssize_t before, Py_ssize_t start, Py_ssize_t stop,
+cdef double value_of(const double[:, ::1] weights, Py_ssize_t start, Py_ssize_t stop,
+                     const double[::1] smoothing) noexcept nogil:
+    """Smoothed value of the blocks [start, stop)."""
+    cdef Py_ssize_t b
+    cdef double w0 = 0.0, w1 = 0.0
+    for b in range(start, stop):
+        w0 += weights[b, 0]
+        w1 += weights[b, 1]
+    return smoothed(w0, w1, smoothing)
+
+
+def best_cut(const double[:, ::1] weights, Py_ssize_t before, Py_ssize_t start, Py_ssize_t stop,
              Py_ssize_t after, const double[::1] smoothing, double min_weight):
     """Best place to cut the isotonic blocks [start, stop) in two: (cut, height), or (-1, 0.0).
 
-    Row b of `cumulative` holds the class weights of all blocks before b. The height is that of
-    the chord above the cumulative sum diagram at the cut. The two parts weigh at least
-    `min_weight`, and their smoothed values and those of the neighbours [before, start) and
-    [stop, after), -1 where there is none, increase strictly.
+    `weights` (m, 2) are the class weights of the blocks. The height is that of the chord above the
+    cumulative sum diagram at the cut. The two parts weigh at least `min_weight`, and their smoothed
+    values and those of the neighbours [before, start) and [stop, after), -1 where there is none,
+    increase strictly. Sums run over the bin alone, from both of its ends: differences of sums over
+    all blocks would lose blocks that are lighter than the rounding of the total.
     """
-    cdef Py_ssize_t cut, best = -1
-    cdef double height, highest = -1.0, left, right
-    cdef double l0, l1, a0 = smoothing[0], a1 = smoothing[1]
-    cdef double below = smoothed(cumulative, before, start, a0, a1) if before >= 0 else -INFINITY
-    cdef double above = smoothed(cumulative, stop, after, a0, a1) if after >= 0 else INFINITY
-    cdef double w0 = cumulative[stop, 0] - cumulative[start, 0]
-    cdef double w1 = cumulative[stop, 1] - cumulative[start, 1]
+    cdef Py_ssize_t b, cut, best = -1, m = stop - start
+    cdef double height, highest = -1.0, left, right, l0 = 0.0, l1 = 0.0, r0, r1, w0, w1
+    cdef double below = -INFINITY, above = INFINITY
+    cdef double[:, ::1] rest = np.zeros((m + 1, 2))
     with nogil:
+        if before >= 0:
+            below = value_of(weights, before, start, smoothing)
+        if after >= 0:
+            above = value_of(weights, stop, after, smoothing)
+        for b in range(m - 1, -1, -1):
+            rest[b, 0] = rest[b + 1, 0] + weights[start + b, 0]
+            rest[b, 1] = rest[b + 1, 1] + weights[start + b, 1]
+        w0, w1 = rest[0, 0], rest[0, 1]
         for cut in range(start + 1, stop):
-            l0 = cumulative[cut, 0] - cumulative[start, 0]
-            l1 = cumulative[cut, 1] - cumulative[start, 1]
-            height = (w1 * l0 - w0 * l1) / (w0 + w1)
+            l0 += weights[cut - 1, 0]
+            l1 += weights[cut - 1, 1]
+            r0, r1 = rest[cut - start, 0], rest[cut - start, 1]
+            height = (r1 * l0 - r0 * l1) / (w0 + w1)
             if height <= highest:
                 continue
-            if l0 + l1 < min_weight or w0 + w1 - l0 - l1 < min_weight:
+            if l0 + l1 < min_weight or r0 + r1 < min_weight:
                 continue
-            left = smoothed(cumulative, start, cut, a0, a1)
-            right = smoothed(cumulative, cut, stop, a0, a1)
+            left = smoothed(l0, l1, smoothing)
+            right = smoothed(r0, r1, smoothing)
             if below < left < right < above:
                 best = cut
                 highest = height

@@ -5,7 +5,9 @@ from numpy.typing import NDArray
 
 CHECKED: Final[bool]
 
-def check_rows(P: NDArray[np.float64], tolerance: float, exact: float) -> tuple[int, bool]: ...
+def check_rows(
+    P: NDArray[np.float64], tolerance: float, exact: float, rounding: float
+) -> tuple[int, bool]: ...
 def locate(cuts: NDArray[np.float64], scores: NDArray[np.float64]) -> NDArray[np.intp]: ...
 def route(
     P: NDArray[np.float64],

@@ -17,27 +17,30 @@ cdef extern from *:
 CHECKED = bool(isoroc_checked)
 
 
-def check_rows(const double[:, ::1] P, double tolerance, double exact):
+def check_rows(const double[:, ::1] P, double tolerance, double exact, double rounding):
     """First row of P that is not a forecast, and whether any row needs normalising.
 
-    A row is a forecast when its entries are numbers >= 0 whose sum is within `tolerance` of 1;
-    it needs normalising when the sum is off by more than `exact`. Returns (row or -1, bool).
+    A row is a forecast when its entries are numbers >= -rounding whose sum is within `tolerance` of
+    1; it needs normalising when an entry is negative or the sum is off by more than `exact`.
+    Returns (row or -1, bool).
     """
     cdef Py_ssize_t i, k, bad = -1, n = P.shape[0], K = P.shape[1]
     cdef double total, off
-    cdef bint ok, loose = False
+    cdef bint ok, negative, loose = False
     with nogil:
         for i in range(n):
             total = 0.0
             ok = True
+            negative = False
             for k in range(K):
-                ok = ok and P[i, k] >= 0.0  # false for NaN
+                ok = ok and P[i, k] >= -rounding  # false for NaN
+                negative = negative or P[i, k] < 0.0
                 total += P[i, k]
             off = fabs(total - 1.0)
             if not (ok and off <= tolerance):
                 bad = i
                 break
-            loose = loose or off > exact
+            loose = loose or negative or off > exact
     return bad, loose
 
 

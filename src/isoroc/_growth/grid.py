@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from isoroc._core.rows import count_children
 from isoroc._growth.growth import Growth, Split, Surroundings
+from isoroc._input import InputError
 from isoroc._simplex import Floats, lattice
 
 #: Lattice steps by number of classes: the paper's for 2 and 3, of about that many points above.
 STEPS = {2: 1000, 3: 100, 4: 30, 5: 15}
+#: Points that a lattice has at most where its step is not given, and where it is.
+USUAL_POINTS, MAX_POINTS = 100_000, 2_000_000
 
 
 def steps_for(n_classes: int, steps: int | None = None) -> int:
-    """Lattice steps to use where none are given."""
-    return steps or STEPS.get(n_classes, 8)
+    """Lattice steps to use: those given, or as many as make a lattice of moderate size.
+
+    Examples
+    --------
+    >>> steps_for(3), steps_for(50)
+    (100, 3)
+    >>> steps_for(50, 8)
+    Traceback (most recent call last):
+    ...
+    isoroc._input.error.InputError: grid_size: a lattice of 50 classes with step 1/8 has 1.65e+09
+    points; at most 2e+06 fit into memory, so use a larger step, or another calibrator.
+    """
+
+    def n_points(steps: int) -> int:
+        return math.comb(steps + n_classes - 1, steps)
+
+    if steps is None:
+        steps = STEPS.get(n_classes, 8)
+        while steps > 1 and n_points(steps) > USUAL_POINTS:
+            steps -= 1
+        return steps
+    if n_points(steps) > MAX_POINTS:
+        raise InputError(
+            "grid_size",
+            None,
+            f"a lattice of {n_classes} classes with step 1/{steps} has "
+            f"{n_points(steps):.3g} points",
+            f"at most {MAX_POINTS:.0e} fit into memory, so use a larger step, or another "
+            "calibrator",
+        )
+    return steps
 
 
 class Grid:

@@ -101,7 +101,7 @@ class _Path:
     def __init__(
         self, weights: Floats, smoothing: Floats, min_bin_weight: float, min_lift: float
     ) -> None:
-        self.cumulative = np.vstack([np.zeros(2), np.cumsum(weights, axis=0)])
+        self.weights = np.ascontiguousarray(weights)
         self.smoothing = smoothing
         self.min_bin_weight = min_bin_weight
         self.min_lift = min_lift
@@ -138,8 +138,8 @@ class _Path:
         """By how much a cut raises the log likelihood of the bin's labels."""
         if not self.min_lift:
             return np.inf
-        ends = self.cumulative[[start, cut, stop]]
-        return lift(np.diff(ends, axis=0))
+        parts = self.weights[start:cut], self.weights[cut:stop]
+        return lift(np.array([part.sum(axis=0) for part in parts]))
 
     def _best_cut(self, start: int, stop: int) -> tuple[int, float]:
         """The cut with the largest gain that keeps the values in order, -1 if there is none.
@@ -147,7 +147,7 @@ class _Path:
         Its height over the chord is M(gamma) / 4.
         """
         return best_cut(
-            self.cumulative,
+            self.weights,
             self.start_of.get(start, -1),
             start,
             stop,

@@ -4,18 +4,29 @@ Every refusal is an `InputError` that names the argument, the row and the fix.
 """
 
 from isoroc._input.arrays import check_length, to_array
+from isoroc._input.columns import column_names
 from isoroc._input.error import InputError
-from isoroc._input.forecasts import SUM_EXACT, SUM_TOLERANCE, check_forecasts, first_improbable
+from isoroc._input.forecasts import (
+    RANGE_TOLERANCE,
+    SUM_EXACT,
+    SUM_TOLERANCE,
+    Scores,
+    check_forecasts,
+    first_improbable,
+)
 from isoroc._input.labels import check_two_classes, encode_labels
+from isoroc._input.orientation import warn_if_reversed
 from isoroc._input.parameters import check_number, check_option
 from isoroc._input.sample import Sample, check_sample
 from isoroc._input.weights import check_weights
 
 __all__ = [
+    "RANGE_TOLERANCE",
     "SUM_EXACT",
     "SUM_TOLERANCE",
     "InputError",
     "Sample",
+    "Scores",
     "check_forecasts",
     "check_length",
     "check_number",
@@ -23,7 +34,9 @@ __all__ = [
     "check_sample",
     "check_two_classes",
     "check_weights",
+    "column_names",
     "encode_labels",
     "first_improbable",
     "to_array",
+    "warn_if_reversed",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,12 @@ from isoroc._simplex import Codes, Floats
 
 
 def encode_labels(
-    y: Any, n_classes: int, *, labels: Any = None, name: str = "y"
+    y: Any,
+    n_classes: int,
+    *,
+    labels: Any = None,
+    names: Sequence[str] | None = None,
+    name: str = "y",
 ) -> tuple[NDArray[Any], Codes]:
     """Classes in the order of the forecasts' columns, and the column of each label.
 
@@ -27,8 +33,9 @@ def encode_labels(
     n_classes : int
         Number of columns of the forecasts.
     labels : array-like, default=None
-        The class of each column. By default the sorted distinct labels; where `y` misses some
-        class and holds integers below `n_classes`, those integers are the columns.
+        The class of each column; the sorted distinct labels by default.
+    names : sequence of str, default=None
+        Names of the columns, which may tell of classes that are absent from `y`.
     name : str
         What error messages call it.
 
@@ -36,7 +43,7 @@ def encode_labels(
     --------
     >>> encode_labels(["no", "yes", "no"], 2)
     (array(['no', 'yes'], dtype='<U3'), array([0, 1, 0], dtype=uint8))
-    >>> encode_labels([0, 2, 2], 3)
+    >>> encode_labels([0, 2, 2], 3, labels=[0, 1, 2])
     (array([0, 1, 2]), array([0, 2, 2], dtype=uint8))
     """
     values = column_or_1d(to_array(y, name=name), warn=True)
@@ -53,17 +60,33 @@ def encode_labels(
             f"{len(found)} classes, but the forecasts have {n_classes}",
             "pass one column of probabilities for each class",
         )
-    if values.dtype.kind in "iu" and found[0] >= 0 and found[-1] < n_classes:
-        return np.arange(n_classes), values.astype(codes.dtype)
     if len(found) == 1:
-        raise InputError(name, None, f"one class only, {found[0]!r}", "two or more are needed")
+        raise InputError(name, None, f"one class only, {shown(found[0])}", "two or more are needed")
+    if (named := _classes_of(names, found)) is not None and len(named) == n_classes:
+        return _encode_given(values, named, n_classes, name)
     raise InputError(
         name,
         None,
-        f"{len(found)} of the {n_classes} classes of the forecasts, so which column is which class "
-        "cannot be told",
-        f"pass integer labels 0 to {n_classes - 1}",
+        f"{len(found)} of the {n_classes} classes of the forecasts",
+        f"say which column is which class with labels=, {n_classes} labels in the order of the "
+        "columns",
     )
+
+
+def shown(label: Any) -> str:
+    """A label as messages show it, without its NumPy type."""
+    return repr(label.item() if isinstance(label, np.generic) else label)
+
+
+def _classes_of(names: Sequence[str] | None, found: NDArray[Any]) -> NDArray[Any] | None:
+    """Classes that columns are named after, if all labels found are among them."""
+    if names is None or not {str(label) for label in found.tolist()} <= set(names):
+        return None
+    if found.dtype.kind in "iu":
+        if not all(column.removeprefix("-").isdecimal() for column in names):
+            return None
+        return np.array([int(column) for column in names], dtype=found.dtype)
+    return np.array(list(names), dtype=found.dtype if found.dtype.kind == "O" else None)
 
 
 def _check_labels_are_classes(values: NDArray[Any], name: str) -> None:
@@ -109,16 +132,18 @@ def _encode_given(
     codes = order[place]
     if (unseen := classes[codes] != values).any():
         row = int(np.argmax(unseen))
-        raise InputError(name, row, f"is {values[row]!r}, which is not among the labels")
+        raise InputError(
+            name,
+            row,
+            f"is {shown(values[row])}, which is not among the labels",
+            f"known are {', '.join(shown(label) for label in classes[:20])}",
+        )
     return classes, codes.astype(np.min_scalar_type(n_classes - 1))
 
 
 def check_two_classes(class_weights: Floats, classes: NDArray[Any], *, name: str = "y") -> None:
     """Refuse data in which fewer than two classes have weight."""
     if np.count_nonzero(class_weights) < 2:
-        raise InputError(
-            name,
-            None,
-            f"one class only, {classes[class_weights.argmax()]!r} (rows of weight 0 do not count)",
-            "two or more are needed",
-        )
+        only = shown(classes[class_weights.argmax()])
+        problem = f"one class only, {only} (rows of weight 0 do not count)"
+        raise InputError(name, None, problem, "two or more are needed")

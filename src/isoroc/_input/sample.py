@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._input.arrays import check_length
+from isoroc._input.columns import column_names, match_columns
 from isoroc._input.error import InputError
-from isoroc._input.forecasts import check_forecasts
+from isoroc._input.forecasts import Scores, check_forecasts, resolve_scores
 from isoroc._input.labels import encode_labels
+from isoroc._input.parameters import check_option
 from isoroc._input.weights import check_weights
 from isoroc._simplex import Codes, Floats, count_classes
 
@@ -30,12 +32,15 @@ class Sample:
         Weight of each row; None where every row has weight 1.
     classes : ndarray of shape (K,)
         The label of each column; None in samples of ranks or of one class against the rest.
+    scores : {"probability", "logit"}
+        What the forecasts are. Logits of shape (n, K) stand as logarithms of probabilities.
     """
 
     forecasts: Floats
     codes: Codes
     weights: Floats | None = None
     classes: Any = None
+    scores: Literal["probability", "logit"] = "probability"
 
     @property
     def n_classes(self) -> int:
@@ -72,7 +77,22 @@ class Sample:
     def take(self, rows: NDArray[Any]) -> Sample:
         """Sample of some of the rows."""
         weights = None if self.weights is None else self.weights[rows]
-        return Sample(self.forecasts[rows], self.codes[rows], weights, self.classes)
+        return replace(
+            self, forecasts=self.forecasts[rows], codes=self.codes[rows], weights=weights
+        )
+
+    def draw(self, n_rows: int, seed: int = 0) -> Sample:
+        """Sample of some of the rows, drawn at random; all of them if there are not more."""
+        n = len(self.codes)
+        if n <= n_rows:
+            return self
+        return self.take(np.sort(np.random.default_rng(seed).permutation(n)[:n_rows]))
+
+    def on_simplex(self) -> Sample:
+        """The same with probabilities in place of logits of several columns."""
+        if self.scores == "probability" or self.forecasts.ndim == 1:
+            return self
+        return replace(self, forecasts=np.exp(self.forecasts), scores="probability")
 
     def positive(self) -> Sample:
         """Sample without the rows of weight 0."""
@@ -87,6 +107,9 @@ def check_sample(
     sample_weight: Any = None,
     labels: Any = None,
     *,
+    scores: Scores = "auto",
+    weights_are_counts: bool = False,
+    warn: bool = False,
     name: str = "P",
     label_name: str = "y",
 ) -> Sample:
@@ -102,7 +125,14 @@ def check_sample(
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+        The class of each column. By default columns are matched by name where their names are the
+        labels, and otherwise follow the sorted labels.
+    scores : {"auto", "probability", "logit"}, default="auto"
+        What the forecasts are.
+    weights_are_counts : bool, default=False
+        Whether the size of weights matters, see `check_weights`.
+    warn : bool, default=False
+        Whether to warn where it is in doubt what the forecasts are.
     name, label_name : str
         What error messages call P and y.
 
@@ -111,10 +141,21 @@ def check_sample(
     >>> check_sample([0.2, 3.0], ["b", "a"]).codes
     array([1, 0], dtype=uint8)
     """
+    check_option("scores", scores, ("auto", "probability", "logit"))
     if y is None:
         raise InputError(label_name, None, "requires y to be passed, but the target y is None")
-    forecasts = check_forecasts(P, name=name)
-    weights = check_weights(sample_weight, len(forecasts))
-    classes, codes = encode_labels(y, count_classes(forecasts), labels=labels, name=label_name)
+    forecasts = check_forecasts(P, name=name, scores=scores)
+    weights = check_weights(sample_weight, len(forecasts), counts=weights_are_counts)
+    names = column_names(P)
+    classes, codes = encode_labels(
+        y, count_classes(forecasts), labels=labels, names=names, name=label_name
+    )
     check_length(codes, len(forecasts), name=label_name, of=name)
-    return Sample(forecasts, codes, weights, classes)
+    by_column = match_columns(names, classes, given=labels is not None, name=name)
+    if by_column is not classes:
+        place = [by_column.tolist().index(label) for label in classes.tolist()]
+        classes, codes = by_column, np.array(place, dtype=codes.dtype)[codes]
+    kind = resolve_scores(forecasts, scores, name=name, warn=warn)
+    if warn and kind == "probability" and forecasts.ndim == 1:
+        forecasts = check_forecasts(forecasts, name=name, unit=True)
+    return Sample(forecasts, codes, weights, classes, kind)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from isoroc._simplex import Floats
 from isoroc._tree import BinTree
+from isoroc._writer import Writer
 from isoroc.export._maps import check_exportable, write_map
-from isoroc.export._writer import Writer
 
 try:
     import onnx

@@ -10,6 +10,7 @@ import numpy as np
 
 from isoroc._simplex import Floats
 from isoroc._tree import BinTree
+from isoroc._writer import Writer
 from isoroc.export._expressions import (
     Node,
     arithmetic,
@@ -23,7 +24,6 @@ from isoroc.export._expressions import (
     nodes,
 )
 from isoroc.export._maps import check_exportable, write_map
-from isoroc.export._writer import Writer
 
 Dialect = Literal["bigquery", "duckdb", "postgres", "snowflake", "spark", "sqlite"]
 DIALECTS = ("bigquery", "duckdb", "postgres", "snowflake", "spark", "sqlite")

@@ -1,16 +1,15 @@
 """What a calibrator's map is made of: few operations on columns, to be written in any language.
 
-A map is described once, in `maps.py`, as a program over a `Writer`; what it becomes, nodes of an
-ONNX graph or expressions of SQL, is the writer's affair. Operations are those of IEEE doubles in
-the order given, so that what is written decides and adds as NumPy and the compiled loops do.
+Every calibrator describes its map once, as a program over a `Writer`. The writer decides what it
+becomes: nodes of an ONNX graph or expressions of SQL. Operations are those of IEEE doubles in the
+order given, so the result compares and adds as NumPy and the compiled loops do.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from functools import singledispatch
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from isoroc._simplex import Floats
 from isoroc._tree import BinTree
@@ -123,12 +122,3 @@ class Writer(ABC, Generic[C]):
         for column in columns[1:]:
             result = self.add(result, column)
         return result
-
-
-@singledispatch
-def map_of(calibrator: Any, w: Writer[C], columns: Sequence[C]) -> list[C]:  # noqa: ARG001
-    """Calibrated columns, one for each class, from columns of sound forecasts.
-
-    Every calibrator registers what its map is made of, in `stepped.py` or `smooth.py`.
-    """
-    raise TypeError(f"calibrator: {type(calibrator).__name__} cannot be exported.")

@@ -1,0 +1,79 @@
+"""HistogramCalibrator: fixed bins for two classes."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from isoroc._calibrators.binned import BinCalibrator
+from isoroc._growth import cut_at
+from isoroc._input import InputError, Sample, check_number, check_option
+from isoroc._simplex import Floats
+
+
+class HistogramCalibrator(BinCalibrator):
+    """Regular binning for two classes: fixed bins, each with its observed rate.
+
+    Parameters
+    ----------
+    n_bins : int, default=10
+        Number of bins; those without calibration points are joined to a neighbour.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width, over [0, 1] or the range of scores beyond it, or of equal weight.
+    pseudocount : float, default=1.0
+        Weight of the prior in every bin's value.
+    prior : {"uniform", "marginal"} or array-like of shape (2,), default="uniform"
+        What the pseudocount pulls towards.
+
+    Attributes
+    ----------
+    classes_, n_features_in_, tree_, prior_, n_bins_, bin_values_, bins_, path_
+        As in `IRPCalibrator`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc import HistogramCalibrator
+    >>> p = np.linspace(0, 1, 101)
+    >>> HistogramCalibrator(n_bins=4, pseudocount=0).fit(p, p > 0.5).bins_["rate"].round(2)
+    array([0., 0., 1., 1.])
+    """
+
+    def __init__(
+        self,
+        *,
+        n_bins: int = 10,
+        strategy: Literal["uniform", "quantile"] = "uniform",
+        pseudocount: float = 1.0,
+        prior: Literal["uniform", "marginal"] | ArrayLike = "uniform",
+    ) -> None:
+        self.n_bins = n_bins
+        self.strategy = strategy
+        self.pseudocount = pseudocount
+        self.prior = prior
+
+    def _fit_tree(self, sample: Sample) -> None:
+        check_number("n_bins", self.n_bins, numbers.Integral, minimum=1)
+        check_option("strategy", self.strategy, ("uniform", "quantile"))
+        if sample.n_classes != 2:
+            raise InputError(
+                "P",
+                None,
+                f"{sample.n_classes} columns. Only binary classification is supported. The type of "
+                "the target is multiclass",
+                "RecursiveBinningCalibrator takes any number of classes",
+            )
+        self.tree_ = cut_at(sample, self._cuts)
+        self.prior_ = self.resolve_prior(sample.class_weights())
+
+    def _cuts(self, scores: Floats, weight: Floats) -> Floats:
+        inner = np.arange(1, self.n_bins) / self.n_bins
+        if self.strategy == "uniform":
+            low, high = min(scores.min(), 0.0), max(scores.max(), 1.0)
+            return np.asarray(low + inner * (high - low))
+        order = np.argsort(scores)
+        position = np.searchsorted(np.cumsum(weight[order]), inner * weight.sum())
+        return np.unique(scores[order[position]])

@@ -1,0 +1,143 @@
+"""TemperedCalibrator: base of the calibrators that begin with temperature scaling."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import numpy as np
+from scipy.special import log_softmax
+
+from isoroc._calibrators import written
+from isoroc._calibrators.scores import ProbabilityCalibrator, of_own_class
+from isoroc._input import Sample, check_number
+from isoroc._persistence import Fault, states
+from isoroc._simplex import Floats
+from isoroc._writer import C, Writer
+
+#: What floor="auto" chooses from. The first leaves every forecast that is not 0 as it is.
+FLOORS = 10.0 ** -np.array([300, 100, 30, 16, 8, 6, 4, 3, 2.5, 2, 1.5, 1])
+#: Range of 1 / T. Forecasts that sort the outcomes perfectly would have it infinite, those that
+#: say the opposite negative.
+INVERSE_RANGE = (1e-6, 1e6)
+#: What is chosen on a part of the rows, or started from one, takes so many numbers, and rows.
+PART = 100_000
+LEAST_ROWS = 1000
+
+
+class TemperedCalibrator(ProbabilityCalibrator):
+    """Base of the calibrators that begin with temperature scaling.
+
+    A subclass has the parameters `floor` and `pseudocount`.
+    """
+
+    floor: float | Literal["auto"]
+    pseudocount: float
+    floor_: float
+    temperature_: float
+    smoothing_: float
+
+    fitted_state: ClassVar[dict[str, states.Check]] = {
+        "floor_": states.number(most=1.0),
+        "temperature_": states.number(above=1e-100, most=1e100),
+        "smoothing_": states.number(most=1.0),
+    }
+
+    def _check_fitted(self, n_classes: int) -> None:
+        """Check the fitted attributes; only logits need no floor."""
+        super()._check_fitted(n_classes)
+        if self.scores_ == "probability" and not self.floor_:
+            raise Fault("floor_", "expected a number > 0")
+
+    def fit_temperature(self, sample: Sample) -> None:
+        """Check the parameters and set the fitted attributes."""
+        check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
+        if self.floor != "auto":
+            check_number("floor", self.floor, numbers.Real, minimum=FLOORS[0])
+            if self.floor >= 1:
+                raise ValueError(f"floor: expected a number below 1, got {self.floor!r}.")
+        total = float(sample.class_weights().sum())
+        self.smoothing_ = self.pseudocount / (total + self.pseudocount)
+        inverse = 1.0
+        if self.floor == "auto":
+            self.floor_, inverse = self._choose_floor(draw_part(sample))
+        else:
+            self.floor_ = float(self.floor)
+        z = self.log_forecasts(sample.forecasts, self.floor_)
+        self.temperature_ = 1 / inverse_temperature(z, sample, start=inverse)
+
+    def _choose_floor(self, sample: Sample) -> tuple[float, float]:
+        """The floor with the likeliest outcomes, the lowest on ties, and 1 / T at it."""
+        lowest = FLOORS[0] if self.scores_ == "probability" else 0.0  # logits need no floor
+        z = self.log_forecasts(sample.forecasts, lowest)
+        # Below the smallest forecast nothing is raised: one such floor stands for all.
+        floors = [lowest, *FLOORS[1:][np.log(FLOORS[1:]) > z.min()]]
+        found = []
+        inverse = 1.0
+        for floor in floors:
+            raised = np.maximum(z, np.log(floor)) if floor else z
+            inverse = inverse_temperature(raised, sample, start=inverse, tolerance=1e-6)
+            likelihood = of_own_class(
+                self._smooth(log_softmax(inverse * raised, axis=0)), sample.codes
+            )
+            loss = -float(np.average(likelihood, weights=sample.weights))
+            found.append((loss, float(floor), inverse))
+        _, floor, inverse = min(found)
+        return floor, inverse
+
+    def _smooth(self, z: Floats) -> Floats:
+        """Logarithms of forecasts mixed with the uniform one."""
+        if not self.smoothing_:
+            return z
+        return np.log((1 - self.smoothing_) * np.exp(z) + self.smoothing_ / len(z))
+
+    def tempered(self, forecasts: Floats) -> Floats:
+        """Logarithms of the forecasts after temperature scaling and smoothing, shape (K, n)."""
+        z = self.log_forecasts(forecasts, self.floor_)
+        return self._smooth(log_softmax(z / self.temperature_, axis=0))
+
+    def write_tempered(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
+        """What `tempered` returns, as columns."""
+        temperature = w.number(self.temperature_)
+        logs = self.write_log_forecasts(w, self.floor_, columns)
+        z = written.log_softmax(w, [w.divide(column, temperature) for column in logs])
+        if not self.smoothing_:
+            return z
+        q = w.keep(w.exp(column) for column in w.keep(z))
+        return [w.log(column) for column in written.mixed(w, q, self.smoothing_)]
+
+
+def draw_part(sample: Sample) -> Sample:
+    """The sample, or random rows of it where it is large."""
+    return sample.draw(max(LEAST_ROWS, PART // sample.n_classes))
+
+
+def inverse_temperature(
+    z: Floats, sample: Sample, *, start: float = 1.0, tolerance: float = 1e-10
+) -> float:
+    """1 / T that makes the outcomes likeliest under softmax(z / T), for z of shape (K, n).
+
+    The negative log likelihood is convex in it: Newton's method, kept between the last values on
+    either side of the minimum. It ends where a change of 1 / T by a factor e would, by the slope,
+    change the mean loss by less than the tolerance.
+    """
+
+    def mean(values: Floats) -> float:
+        return float(np.average(values, weights=sample.weights))
+
+    z = z - of_own_class(z, sample.codes)
+    low, high = INVERSE_RANGE
+    low /= max(1.0, float(np.abs(z).max()))  # large logits may need a large temperature
+    t = start
+    for _ in range(100):
+        q = np.exp(log_softmax(t * z, axis=0))
+        expected = (q * z).sum(axis=0)
+        slope = mean(expected)
+        if abs(slope) * t <= tolerance:
+            break
+        low, high = (low, t) if slope > 0 else (t, high)
+        curvature = mean((q * (z - expected) ** 2).sum(axis=0))
+        step = t - slope / curvature if curvature > 0 else 0.0
+        t = step if low < step < high else float(np.sqrt(low * high))
+    return t

@@ -1,0 +1,58 @@
+"""Formulas that the maps of several calibrators share, for a `Writer`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from isoroc._simplex import CERTAIN, PRECISE, Floats
+from isoroc._tree import BinTree
+from isoroc._writer import C, Writer
+
+
+def bin_values(w: Writer[C], tree: BinTree, values: Floats, columns: Sequence[C]) -> list[C]:
+    """Values of the bins in which forecasts lie."""
+    binary = tree.n_classes == 2
+    return w.look_up(values, w.locate(tree.cuts, columns[-1]) if binary else w.route(tree, columns))
+
+
+def binary_score(w: Writer[C], p0: C, p1: C) -> C:
+    """What `isoroc._simplex.binary_scores` returns for a matrix."""
+    next_to_one = w.at_most(w.number(PRECISE), p0)
+    least = w.maximum(p0, w.number(PRECISE / CERTAIN))
+    return w.where(next_to_one, p1, w.divide(w.number(PRECISE), least))
+
+
+def mixed(w: Writer[C], q: Sequence[C], smoothing: float) -> list[C]:
+    """Forecasts mixed with the uniform one."""
+    kept, share = w.number(1 - smoothing), w.number(smoothing / len(q))
+    return [w.add(w.multiply(kept, column), share) for column in q]
+
+
+def log_odds(w: Writer[C], logs: Sequence[C]) -> list[C]:
+    """Log odds of each class, those of the likeliest against the sum of the others."""
+    P = w.keep(w.exp(column) for column in logs)
+    _, place = w.largest(P)
+    [place] = w.keep([place])
+    zero = w.number(0.0)
+    others = w.run([w.where(w.is_at(place, k), zero, p) for k, p in enumerate(P)])
+    others, total = w.keep([others, w.run(P)])
+    return [
+        w.subtract(z, w.log(w.where(w.is_at(place, k), others, w.subtract(total, p))))
+        for k, (z, p) in enumerate(zip(logs, P, strict=True))
+    ]
+
+
+def log_softmax(w: Writer[C], z: Sequence[C]) -> list[C]:
+    """Logarithms of exp(z) normalised to sum to one."""
+    z = w.keep(z)
+    largest, _ = w.largest(z)
+    [largest] = w.keep([largest])
+    z = w.keep(w.subtract(column, largest) for column in z)
+    [total] = w.keep([w.log(w.run([w.exp(column) for column in z]))])
+    return [w.subtract(column, total) for column in z]
+
+
+def weighted(w: Writer[C], weights: Floats, columns: Sequence[C]) -> C:
+    """Weighted sum of columns."""
+    numbers = [w.number(float(weight)) for weight in weights.reshape(-1)]
+    return w.run([w.multiply(n, column) for n, column in zip(numbers, columns, strict=True)])

@@ -1,0 +1,79 @@
+"""Which column of the forecasts belongs to which class, by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from isoroc._input.error import InputError
+
+
+def column_names(P: Any) -> list[str] | None:
+    """Names of the columns of a dataframe or series; None if there are none, or other than strings.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> column_names(pl.DataFrame({"b": [0.3], "a": [0.7]})), column_names([[0.3, 0.7]])
+    (['b', 'a'], None)
+    """
+    native = nw.from_native(P, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(native, nw.DataFrame):
+        names: list[Any] = list(native.columns)
+    elif isinstance(native, nw.Series):
+        names = [native.name]
+    else:
+        return None
+    return names if all(isinstance(name, str) and name for name in names) else None
+
+
+def match_columns(
+    names: list[str] | None, classes: NDArray[Any], *, given: bool, name: str = "P"
+) -> NDArray[Any]:
+    """The class of each column, or the two classes of scores with that of larger scores last.
+
+    Parameters
+    ----------
+    names : list of str or None
+        Names of the columns.
+    classes : ndarray of shape (K,)
+        The classes in the order of the columns, if the user gave it, otherwise sorted.
+    given : bool
+        Whether the user gave the order.
+    name : str
+        What error messages call the forecasts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> match_columns(["dog", "cat"], np.array(["cat", "dog"]), given=False)
+    array(['dog', 'cat'], dtype='<U3')
+    >>> match_columns(["cat"], np.array(["cat", "dog"]), given=False)  # scores of cat
+    array(['dog', 'cat'], dtype='<U3')
+    """
+    labels = [str(label) for label in classes.tolist()]
+    if names is None or not set(names) & set(labels) or len(set(labels)) < len(labels):
+        return classes
+    if len(names) == 1:
+        by_name = classes[np.argsort([label == names[0] for label in labels], kind="stable")]
+    elif sorted(names) == sorted(labels):
+        by_name = classes[[labels.index(column) for column in names]]
+    else:
+        raise InputError(
+            name,
+            None,
+            f"some columns are named like labels and some are not: columns {', '.join(names)}, "
+            f"labels {', '.join(labels)}",
+            "rename the columns, or pass an array and labels= in the order of its columns",
+        )
+    if given and by_name.tolist() != classes.tolist():
+        raise InputError(
+            "labels",
+            None,
+            f"{', '.join(labels)} contradicts the names of the columns, {', '.join(names)}",
+            "leave labels= out, or pass an array",
+        )
+    return np.asarray(by_name)
