@@ -128,7 +128,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         everything = np.arange(len(codes))
 
         if prefit:
-            forecasts = self._forecast(self.estimator, X, classes)
+            forecasts = self.forecast(self.estimator, X, classes)
             pairs = [_Pair(self.estimator, self._calibrate(forecasts, codes, weights, everything))]
         else:
             folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **splitting))
@@ -139,7 +139,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 delayed(_train)(clone(self.estimator), X, y, rows, training) for rows in trainings
             )
             held_out = [
-                self._forecast(estimator, _safe_indexing(X, rows), classes)
+                self.forecast(estimator, _safe_indexing(X, rows), classes)
                 for estimator, (_, rows) in zip(trained, folds, strict=False)
             ]
             if self.ensemble:
@@ -167,7 +167,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "calibrators_")
         total = sum(
             _in_columns(
-                calibrator.predict_proba(self._forecast(estimator, X, self.classes_)),
+                calibrator.predict_proba(self.forecast(estimator, X, self.classes_)),
                 getattr(calibrator, "classes_", None),
                 np.arange(len(self.classes_)),
             )
@@ -200,7 +200,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             training["sample_weight"] = weights
         return training, {}
 
-    def _forecast(self, estimator: Any, X: Any, classes: NDArray[Any]) -> Floats:
+    def forecast(self, estimator: Any, X: Any, classes: NDArray[Any]) -> Floats:
         """Forecasts of a fitted classifier with one column for each of classes, or scores."""
         method = self.response
         if method == "auto":
