@@ -16,9 +16,8 @@ from matplotlib.colors import ListedColormap
 from isoroc import IRPCalibrator
 from isoroc._simplex import regions
 
-COLOURS = np.array(
-    ["#0072b2", "#d55e00", "#009e73"]
-)  # Okabe and Ito, safe for colour-blind readers
+# The palette of Okabe and Ito, safe for colour-blind readers.
+COLOURS = np.array(["#0072b2", "#d55e00", "#009e73"])
 SHIFTS = [(-0.05, -0.05), (0.05, -0.05), (0, 0.05)]
 CORNERS = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
 
