@@ -1,11 +1,11 @@
-"""What the automatic calibrator owes to each of its parts, measured on an arena.
+"""Ablation of the automatic calibrator on an arena.
 
     python benchmarks/ablation.py ARENA [--only WORD] [--quick]
 
-ARENA as for quality.py. Prints Markdown: mean test log loss and Brier score of the mixture, without
-each member, with other ways to weigh or combine them, with other numbers of folds, and on
-calibration sets of 100 to 3,000 rows; and on how many sets each has the lower log loss than the
-default. --quick leaves out folds and sizes.
+ARENA is the same as for quality.py. Prints Markdown tables of the mean test log loss and Brier
+score of the mixture, of the mixture without each member, with other weights or combinations, with
+other numbers of folds, and with 100 to 3,000 calibration rows, and the number of sets on which each
+variant has a lower log loss than the default. --quick leaves out folds and sizes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from quality import CLIP, GROUPS, Set, judge, peers, read_sets
+from quality import CLIP, GROUPS, Set, peers, read_sets, scores_of
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 from sklearn.base import clone
@@ -24,6 +24,7 @@ from sklearn.base import clone
 from isoroc import AutoCalibrator
 from isoroc._calibrators import auto
 from isoroc._calibrators.auto import default_members, mixture_weights
+from isoroc._folds import deal_folds
 from isoroc._input import Sample, encode_labels
 from isoroc._progress import progress
 
@@ -35,16 +36,16 @@ class Members(NamedTuple):
 
     names: list[str]
     unseen: np.ndarray
-    """For the calibration set, out of fold, shape (members, n, K)."""
+    """Out-of-fold forecasts of the calibration rows, shape (members, n, K)."""
     test: np.ndarray
-    """For the test set, by members fitted to all of the calibration set."""
+    """Forecasts of the test rows by members fitted to all calibration rows."""
 
 
 def forecasts_of_members(data: Set) -> Members:
     random_state = np.random.RandomState(0)
     members = default_members(data.n_classes)
-    fold = auto._folds(data.labels_cal, 5, random_state)  # noqa: SLF001
     _, codes = encode_labels(data.labels_cal, data.n_classes)
+    fold = deal_folds(len(codes), 5, random_state, codes)
     sample = Sample(data.probas_cal, codes, None)
     unseen, test = [], []
     for member in members:
@@ -81,7 +82,7 @@ def converged(unseen: np.ndarray, test: np.ndarray, y: np.ndarray) -> np.ndarray
 
 
 def log_pool(unseen: np.ndarray, test: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Softmax of a weighted sum of log forecasts, weights at least 0, drawn to equal ones."""
+    """Softmax of a weighted sum of log forecasts; weights >= 0, shrunk towards equal."""
     logs, logs_test = np.log(unseen.clip(min=CLIP)), np.log(test.clip(min=CLIP))
     start = np.full(len(unseen), 1 / len(unseen))
     rows = np.arange(len(y))
@@ -106,7 +107,7 @@ COMBINATIONS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarra
 
 
 def of_parts(data: Set, losses: Losses) -> None:
-    """Combinations of the members' forecasts, and the default without each member."""
+    """Other combinations of the members, and the default without each member."""
     members = forecasts_of_members(data)
     variants = {
         name: combine(members.unseen, members.test, data.labels_cal)
@@ -128,7 +129,7 @@ def of_folds(data: Set, losses: Losses) -> None:
 
 
 def of_sizes(data: Set, losses: Losses) -> None:
-    """The mixture, its strongest peer and no calibration at all, on fewer rows."""
+    """The mixture, SMS and the uncalibrated forecasts, with fewer calibration rows."""
     peer = next((method for method in peers()[0] if method.name == "SMS"), None)
     order = np.random.default_rng(0).permutation(len(data.labels_cal))
     for n in (100, 300, 1000, 3000):
@@ -147,12 +148,12 @@ def of_sizes(data: Set, losses: Losses) -> None:
 
 
 def add(losses: Losses, variant: str, data: Set, Q: np.ndarray) -> None:
-    scores = judge(data.labels_test, Q)
+    scores = scores_of(data.labels_test, Q)
     losses.setdefault(variant, {})[data.name] = scores["log_loss"], scores["brier"]
 
 
 def table(losses: Losses, names: set[str], *, against: str | None) -> str:
-    """Means over the sets that all variants share, and wins against one of them."""
+    """Means over the sets that all variants have in common, and wins against one variant."""
     shared = sorted(names.intersection(*(set(of_sets) for of_sets in losses.values())))
     lines = ["| | log loss | Brier |" + (" sets where it beats the default |" if against else "")]
     lines += ["|---" * (4 if against else 3) + "|"]
@@ -170,7 +171,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("arena", type=Path)
     parser.add_argument("--only", default="", help="sets whose name contains this")
-    parser.add_argument("--quick", action="store_true", help="no folds, no sizes")
+    parser.add_argument("--quick", action="store_true", help="leave out folds and sizes")
     options = parser.parse_args()
     parts: Losses = {}
     sizes: Losses = {}

@@ -1,9 +1,9 @@
-"""Whether metrics tell the truth where it is known: bias and coverage, level and power.
+"""Bias and coverage of metrics, level and power of tests, on data with a known truth.
 
-Truths are drawn from a Dirichlet distribution, labels from the truths, and forecasts are a power
-of the truths, normalised: so E[Y | forecast] is the truth and calibration errors and
-decompositions of the population are known. A power of 1 is calibrated, above 1 is overconfident.
-Prints the tables of docs/metrics.md.
+True probabilities follow a Dirichlet distribution, labels are drawn with these probabilities, and
+forecasts are a power of them, normalised. So E[Y | forecast] is the true probability, and the
+calibration errors and decompositions of the population are known. Forecasts with a power of 1 are
+calibrated, above 1 overconfident. Prints the tables of docs/metrics.md.
 
     python benchmarks/estimators.py [--quick]
 """
@@ -66,7 +66,7 @@ def table(head: list[str], rows: list[list[str]]) -> None:
 
 
 def settings(*, quick: bool) -> Iterator[tuple[int, int, float, int]]:
-    """Classes, rows, power, and how many data sets."""
+    """Number of classes, rows, power, and number of data sets."""
     for n_classes, n, times in ((2, 500, 300), (2, 3000, 150), (3, 500, 100), (3, 3000, 40)):
         for power in (0.7, 1.0, 1.3, 2.0):
             yield n_classes, n, power, 6 if quick else times
@@ -129,7 +129,7 @@ PARTS = ("calibration", "refinement")
 
 
 def rms(values: list[float]) -> float:
-    """Root of the mean square: squares are what is estimated without bias."""
+    """Root mean square, because it is the square that is estimated without bias."""
     return float(np.sqrt(np.mean(np.square(values))))
 
 
@@ -165,14 +165,14 @@ def intervals(*, quick: bool) -> None:
 
 
 def p_value(statistic: Callable[[Array], Array], P: Array, y: Array, seed: int) -> float:
-    """The same resampling for other statistics; they take many sets of labels at a time."""
+    """p-value of another statistic, which takes many sets of labels at once."""
     rng = np.random.default_rng(seed)
     values = statistic(np.array([y, *(labels_of(P, rng) for _ in range(99))]))
     return float(np.mean(values >= values[0]))
 
 
 def kernel_statistic(P: Array) -> Callable[[Array], Array]:
-    """SKCE of Widmann et al. 2019: Laplacian kernel, bandwidth the median distance."""
+    """SKCE of Widmann et al. (2019); Laplacian kernel, bandwidth the median distance."""
     distance = np.sqrt(((P[:, None] - P) ** 2).sum(axis=2))
     kernel = np.exp(-distance / np.median(distance))
     np.fill_diagonal(kernel, 0)
@@ -213,7 +213,7 @@ def level_and_power(*, quick: bool) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few data sets, to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="few data sets, for a quick check")
     quick = parser.parse_args().quick
     for study in (estimates, intervals, level_and_power):
         start = process_time()

@@ -1,7 +1,7 @@
-"""A large Parquet file fitted, applied and sample by the command: seconds and peak memory.
+"""Seconds and peak memory of fit, apply and evaluate on a large Parquet file.
 
-Each command runs in a process of its own, whose peak resident memory is what the operating system
-reports of it.
+Each command runs in its own process; the peak resident memory is the one that the operating system
+reports for it.
 
     python benchmarks/files.py [--rows N] [--classes 2,3] [--out FILE]
 """
@@ -23,10 +23,10 @@ import polars as pl
 
 Row = dict[str, str | int | float]
 
-#: Rows that are made at a time.
+#: Rows that are generated at a time.
 PART = 500_000
 
-#: Runs the command in a child of a fresh process, so that the peak is of this child alone.
+#: Runs the command as the only child of a new process, so that the peak is that of the command.
 RUNNER = """
 import json, resource, subprocess, sys, time
 start = time.perf_counter()
@@ -39,7 +39,7 @@ print(json.dumps({"code": code, "seconds": seconds, "peak": peak}))
 
 
 def write_forecasts(path: Path, n_rows: int, n_classes: int) -> None:
-    """Forecasts sharper than the truth, outcomes, and a column that is only passed on."""
+    """Write overconfident forecasts, labels, and a column that the commands only copy."""
     parts = path.with_suffix(".parts")
     parts.mkdir()
     for k, start in enumerate(range(0, n_rows, PART)):
@@ -70,8 +70,8 @@ def measured(job: str, n_rows: int, *words: str) -> Row:
     }
 
 
-def life(folder: Path, n_rows: int, n_classes: int) -> Iterator[Row]:
-    """Fit, apply and evaluate, for two classes with one column of scores."""
+def commands(folder: Path, n_rows: int, n_classes: int) -> Iterator[Row]:
+    """Fit, apply and evaluate; with two classes the forecasts are one column of scores."""
     data, model, out = (
         str(folder / f"{name}{n_classes}{end}")
         for name, end in (("forecasts", ".parquet"), ("model", ".json"), ("out", ".parquet"))
@@ -85,8 +85,8 @@ def life(folder: Path, n_rows: int, n_classes: int) -> Iterator[Row]:
     fit = ["fit", *common, "-o", model, "--calibrator", "irp"]
     yield measured(f"fit, {name}", n_rows, *fit)
     yield measured(f"apply, {name}", n_rows, "apply", model, data, "-o", out)
-    judge = ["evaluate", *common, "--model", model, "--resamples", "0", "--json"]
-    yield measured(f"evaluate, {name}", n_rows, *judge)
+    evaluate = ["evaluate", *common, "--model", model, "--resamples", "0", "--json"]
+    yield measured(f"evaluate, {name}", n_rows, *evaluate)
 
 
 def main() -> None:
@@ -98,7 +98,7 @@ def main() -> None:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         for n_classes in map(int, options.classes.split(",")):
-            for found in life(Path(folder), options.rows, n_classes):
+            for found in commands(Path(folder), options.rows, n_classes):
                 rows.append(found)
                 print("  ".join(f"{key} {value}" for key, value in found.items()), flush=True)
     packages = ("isoroc", "numpy", "scikit-learn", "polars")

@@ -1,9 +1,9 @@
-"""What makes trees grow well: variants of growth on a folder of real forecasts.
+"""Variants of growth on a folder of real forecasts.
 
-Prints, as a Markdown table, the mean test log loss (clipped at 1e-6), number of bins and fit time
-of every variant over the sets with three and four classes, of every `top` over those with more,
-and of both searches on generated forecasts that are smooth. A set is a file dataset-model.npz with
-probas_cal, labels_cal, probas_test, labels_test.
+Prints Markdown tables of the mean test log loss (forecasts clipped at 1e-6), number of bins and fit
+time: of every variant on the sets with three and four classes, of every `top` on the sets with more
+classes, and of both searches on generated forecasts with a smooth calibration map. A set is a file
+dataset-model.npz with probas_cal, labels_cal, probas_test and labels_test.
 
     python benchmarks/growth.py --arena ../shared/arena
 """
@@ -22,8 +22,8 @@ import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
 from isoroc import IRPCalibrator
-from isoroc._growth import best_first, sweep
-from isoroc._growth.best_first import Growth, Split
+from isoroc._growth import growth, sweep
+from isoroc._growth.growth import Growth, Split
 from isoroc._growth.sweep import Sweep
 from isoroc._top import TopReduction
 
@@ -53,7 +53,7 @@ VARIANTS: list[Variant] = [
     ("full splits only", {}, {(Sweep, "_pairs"): nothing}),
     ("no thresholds at points", {}, {(sweep, "NEAR_VERTEX"): np.inf}),
     ('search="grid"', {"search": "grid"}, {}),
-    ("least slack 0.02", {}, {(best_first, "LEAST_SLACK"): {"tree": 0.02}}),
+    ("least slack 0.02", {}, {(growth, "LEAST_SLACK"): {"tree": 0.02}}),
     ("n_starts=8", {"n_starts": 8}, {}),
     ("min_bin_weight=0", {"min_bin_weight": 0}, {}),
     ("min_bin_weight=10", {"min_bin_weight": 10}, {}),
@@ -68,7 +68,7 @@ def forecasts_alone(top: int, *_: object) -> TopReduction:
 
 
 def generated(n: int, n_classes: int, sharpness: float, spread: float) -> Data:
-    """A Dirichlet truth, and forecasts that are a power of it."""
+    """Labels with Dirichlet probabilities, and forecasts that are a power of these."""
 
     def draw(size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
         rng = np.random.default_rng(seed)
@@ -110,7 +110,7 @@ def patched(changes: Changes) -> Iterator[None]:
 
 
 def measure(sets: list[Data], **params: Any) -> np.ndarray:
-    """Test log loss, bins and seconds of each set."""
+    """Test log loss, number of bins and seconds of each set."""
     found = []
     for data in sets:
         start = perf_counter()

@@ -1,12 +1,12 @@
-"""The arena: every calibrator on every set of real forecasts, sample on rows that none has seen.
+"""The arena: every calibrator on every set of real forecasts, evaluated on test rows.
 
     python benchmarks/quality.py ARENA [--only WORD] [--methods A,B] [--out FOLDER] [--fresh A,B]
 
 ARENA is a folder of sets dataset-model.npz, each with probas_cal, labels_cal, probas_test and
-labels_test, or an HDF5 file that holds them as dataset/model/probas_cal and so on. Written to
-FOLDER (build/quality by default): results.csv, one row a method and set; summary.md, win rates and
-who beats whom; winrates.png. Peers come from benchmarks/requirements.txt. What results.csv holds
-already is not run again, except for isoroc's own methods and those named by --fresh.
+labels_test, or an HDF5 file that contains them as dataset/model/probas_cal and so on. Writes three
+files to FOLDER (build/quality by default): results.csv, one row per method and set; summary.md, win
+rates and pairwise comparisons; winrates.png. benchmarks/requirements.txt lists the peers. Results
+in results.csv are reused, except those of isoroc's own methods and of the methods in --fresh.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # one thread for everybody, torch included
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # one thread for all methods, torch included
 
 import numpy as np
 
@@ -29,12 +29,12 @@ from isoroc._progress import progress
 from isoroc.metrics import brier_score, calibration_error, cross_entropy
 
 METRICS = ("log_loss", "brier", "ece_top", "ece_classwise", "fit_seconds", "predict_seconds")
-#: Forecasts are clipped here before their log loss is taken, so that one sure miss is no infinity.
+#: Forecasts are clipped at this value for the log loss, which would otherwise be infinite at 0.
 CLIP = 1e-6
 
 
 class Set(NamedTuple):
-    """Forecasts of one model on one data set, to calibrate on and to be sample on."""
+    """Forecasts of one model on one data set: calibration rows and test rows."""
 
     dataset: str
     model: str
@@ -106,34 +106,34 @@ def own_methods() -> list[Method]:
 
 
 def peers() -> tuple[list[Method], list[str]]:
-    """Calibrators of probmetrics, and the names of those that cannot be used here."""
+    """Calibrators of probmetrics, and the names of those whose dependencies are missing."""
     names = ["Isotonic", "CIR", "Venn-Abers", "TS", "ETS", "VS", "SVS", "MS", "SMS"]
     names += ["Histogram", "Quantile histogram", "Platt", "Quadratic", "Beta", "Spline"]
     try:
-        from probmetrics import calibrators as room  # noqa: PLC0415
+        from probmetrics import calibrators  # noqa: PLC0415
     except ImportError:
         return [], names
-    get, ovr = room.get_calibrator, room.MulticlassOneVsRestCalibrator
+    get, ovr = calibrators.get_calibrator, calibrators.MulticlassOneVsRestCalibrator
 
     def histogram(strategy: str) -> Callable[[], Any]:
-        return lambda: ovr(room.BinaryHistogramBinningCalibrator(strategy=strategy))
+        return lambda: ovr(calibrators.BinaryHistogramBinningCalibrator(strategy=strategy))
 
     make: dict[str, Callable[[], Any]] = {
         "Isotonic": lambda: get("isotonic"),
         "CIR": lambda: get("cir"),
         "Venn-Abers": lambda: get("ivap-ovr"),
         "TS": lambda: get("temp-scaling"),
-        "ETS": room.ETSCalibrator,
-        "VS": room.VectorScalingCalibrator,
+        "ETS": calibrators.ETSCalibrator,
+        "VS": calibrators.VectorScalingCalibrator,
         "SVS": lambda: get("svs"),
-        "MS": room.MatrixScalingCalibrator,
+        "MS": calibrators.MatrixScalingCalibrator,
         "SMS": lambda: get("sms"),
         "Histogram": histogram("uniform"),
         "Quantile histogram": histogram("quantile"),
         "Platt": lambda: get("platt"),
         "Quadratic": lambda: get("quadratic-scaling"),
         "Beta": lambda: get("beta"),
-        "Spline": room.MLISplineCalibrator,
+        "Spline": calibrators.MLISplineCalibrator,
     }
     found, missing = [], []
     for name in names:
@@ -147,7 +147,7 @@ def peers() -> tuple[list[Method], list[str]]:
 
 
 class _Base:
-    """The forecasts as they are."""
+    """The uncalibrated forecasts."""
 
     def fit(self, P: np.ndarray, y: np.ndarray) -> _Base:  # noqa: ARG002
         return self
@@ -166,14 +166,14 @@ def run(method: Method, data: Set) -> dict[str, float]:
         fitted = perf_counter()
         Q = np.asarray(calibrator.predict_proba(data.probas_test), dtype=np.float64)
         predicted = perf_counter()
-    return judge(data.labels_test, Q) | {
+    return scores_of(data.labels_test, Q) | {
         "fit_seconds": fitted - start,
         "predict_seconds": predicted - fitted,
     }
 
 
-def judge(y: np.ndarray, Q: np.ndarray) -> dict[str, float]:
-    """Scores of forecasts; rows that do not sum to one are made to, as log loss asks for it."""
+def scores_of(y: np.ndarray, Q: np.ndarray) -> dict[str, float]:
+    """Scores of forecasts, after dividing each row by its sum."""
     Q = Q / Q.sum(axis=1, keepdims=True)
     labels = np.arange(Q.shape[1])
     return {
@@ -202,12 +202,12 @@ def load_results(path: Path) -> Results:
 
 
 def save_results(results: Results, path: Path) -> None:
-    beside = path.with_suffix(".new")
-    with beside.open("w", newline="") as file:
+    temporary = path.with_suffix(".new")
+    with temporary.open("w", newline="") as file:
         writer = csv.DictWriter(file, ["method", "dataset", "model", "n_classes", *METRICS])
         writer.writeheader()
         writer.writerows(results.values())
-    beside.replace(path)
+    temporary.replace(path)
 
 
 class Comparison(NamedTuple):
@@ -215,13 +215,13 @@ class Comparison(NamedTuple):
 
     methods: list[str]
     datasets: np.ndarray
-    """Data set of each set: intervals resample these, as sets of one data set are alike."""
+    """Data set of each set; intervals resample data sets because sets of one are similar."""
     wins: np.ndarray
-    """1, 1/2 or 0 for [set, method, other]; NaN on the diagonal and where one is missing."""
+    """1, 1/2 or 0 for [set, method, other]; NaN on the diagonal and for missing results."""
 
     @classmethod
     def of(cls, results: Results, metric: str, where: Callable[[int], bool]) -> Comparison:
-        """Comparison on the sets whose number of classes is right."""
+        """Comparison on the sets with a number of classes that satisfies `where`."""
         rows = {key: row for key, row in results.items() if where(row["n_classes"])}
         methods = list(dict.fromkeys(name for name, _ in rows))
         sets = sorted({name for _, name in rows})
@@ -235,7 +235,7 @@ class Comparison(NamedTuple):
         return np.nanmean(self.wins, axis=(0, 2))
 
     def intervals(self, n_resamples: int = 2000, confidence: float = 0.95) -> np.ndarray:
-        """Low and high end of each win rate, shape (2, methods): data sets are resampled."""
+        """Intervals of the win rates from resampled data sets, shape (2, methods)."""
         names, group = np.unique(self.datasets, return_inverse=True)
         won, played = (
             np.array([count[group == g].sum(axis=0) for g in range(len(names))])
@@ -262,7 +262,7 @@ GROUPS: dict[str, Callable[[int], bool]] = {"K = 2": lambda K: K == 2, "K >= 3":
 
 
 def summary(results: Results, missing: list[str]) -> str:
-    """Markdown: win rates, means and times of all methods, then who beats whom."""
+    """Markdown with win rates, means and times of all methods, and pairwise comparisons."""
     lines = []
     for group, where in GROUPS.items():
         rows = [row for row in results.values() if where(row["n_classes"])]
@@ -302,7 +302,7 @@ def summary(results: Results, missing: list[str]) -> str:
 def worst_against(
     results: Results, other: str, where: Callable[[int], bool]
 ) -> dict[str, tuple[float, str]]:
-    """For each method its largest ratio of log losses to another method's, and on which set."""
+    """Largest ratio of the log loss of each method to that of `other`, and the set."""
     worst: dict[str, tuple[float, str]] = {}
     for (method, name), row in results.items():
         if where(row["n_classes"]) and method != other:
@@ -312,7 +312,7 @@ def worst_against(
 
 
 def draw(results: Results, path: Path) -> None:
-    """Win rates of all methods with their intervals, a panel a group."""
+    """Draw the win rates of all methods with their intervals, one panel per group."""
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     groups = [
@@ -346,9 +346,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("arena", type=Path)
     parser.add_argument("--only", default="", help="sets whose name contains this")
-    parser.add_argument("--methods", default="", help="methods to run, by comma; all by default")
     parser.add_argument(
-        "--fresh", default="", help="peers to run again although results.csv has them"
+        "--methods", default="", help="methods to run, separated by commas; all by default"
+    )
+    parser.add_argument(
+        "--fresh", default="", help="peers to run again even if results.csv has them"
     )
     parser.add_argument("--out", type=Path, default=Path("build/quality"))
     options = parser.parse_args()

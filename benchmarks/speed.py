@@ -1,11 +1,11 @@
-"""Speed and memory against peers, measured in one run: a table on screen and a JSON file.
+"""Speed and memory of isoroc and its peers in one run: prints a table and writes a JSON file.
 
-Every row is one job done by several contestants on the same data; times are medians in seconds,
-and "peer / isoroc" says how many times as long as isoroc the peer takes.
+Every row is one job that isoroc and its peers do on the same data. Times are medians in seconds,
+and "peer / isoroc" is the time of the peer divided by that of isoroc.
 
     python benchmarks/speed.py [--quick] [--only WORD] [--arena FOLDER] [--out FILE]
 
-With --arena also fits the three-class forecasts among the sets dataset-model.npz of a folder.
+With --arena, the three-class sets among the files dataset-model.npz of a folder are fitted too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Job = Callable[[], object]
 
 
 def seconds(job: Job, *, budget: float = 4.0, most: int = 15) -> float:
-    """Median time of a job after one run to warm up: more runs while the budget lasts."""
+    """Median time of a job after one warm-up run, repeated until the budget is used."""
     start = perf_counter()
     job()
     first = perf_counter() - start
@@ -68,14 +68,14 @@ def row(job: str, n: int, ours: Job, **peers: Job) -> Row:
 
 
 def binary_data(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Scores and labels of a model that is somewhat overconfident."""
+    """Scores and labels of an overconfident model."""
     rng = np.random.default_rng(0)
     scores = rng.random(n)
     return scores, (rng.random(n) < 0.2 + 0.6 * scores).astype(np.int64)
 
 
 def data(n: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Forecasts that are sharper than the truth, and labels."""
+    """Overconfident forecasts, and labels."""
     rng = np.random.default_rng(0)
     truth = rng.dirichlet(np.full(n_classes, 0.5), n)
     y = (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
@@ -84,7 +84,7 @@ def data(n: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def forest(n: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Forecasts of a random forest for rows that it has not seen, and their labels."""
+    """Forecasts of a random forest for new rows, and their labels."""
     X, y = make_classification(
         2 * n, 20, n_informative=8, n_classes=n_classes, flip_y=0.1, random_state=0
     )
@@ -131,7 +131,7 @@ def binary_predictions(sizes: list[int]) -> Iterator[Row]:
 
 
 def fits(cases: list[tuple[int, int]]) -> Iterator[Row]:
-    """Fit of K >= 3 classes, each peer where it is of any use."""
+    """Fit of K >= 3 classes; each peer runs on the sizes that it can handle."""
     for n, K in cases:
         yield fit_row(f"fit, K = {K}", *data(n, K))
     for K in (3, 4):
@@ -214,10 +214,10 @@ def binary_metrics(sizes: list[int]) -> Iterator[Row]:
 
 
 def volumes(cases: list[tuple[int, int]]) -> Iterator[Row]:
-    """Volumes under ROC surfaces and their values; a peer's is what it finds in its own way.
+    """Times and values of volumes under ROC surfaces.
 
-    A lattice of thresholds and Qhull is what one would write down at first. moocore measures the
-    boxes of the points that isoroc found, so its time is for the last step alone.
+    The peer for the hull is the obvious method: a lattice of thresholds and Qhull. moocore measures
+    the boxes of the points that isoroc found, so its time is that of the last step only.
     """
     for n, K in cases:
         P, y = data(n, K)
@@ -248,7 +248,7 @@ def volumes(cases: list[tuple[int, int]]) -> Iterator[Row]:
 
 
 def resolutions() -> Iterator[Row]:
-    """What a volume gains by a higher resolution, and what that costs."""
+    """Value and time of volumes for several resolutions."""
     for n, K, resolutions in (
         (10**4, 3, (50, 100, 200, 400, None)),
         (3000, 4, (250, 500, 1000, 2000, 4000)),
@@ -269,7 +269,7 @@ def resolutions() -> Iterator[Row]:
 
 
 def lattice_volume(P: np.ndarray, y: np.ndarray) -> float:
-    """Volume of the hull from some 5,000 thresholds of a lattice that is wider than the simplex."""
+    """Volume of the hull from about 5,000 thresholds of a lattice larger than the simplex."""
     K = P.shape[1]
     grid = lattice(K, {3: 100, 4: 29, 5: 16}[K])
     points = [np.eye(K), np.zeros((1, K))]
@@ -280,7 +280,7 @@ def lattice_volume(P: np.ndarray, y: np.ndarray) -> float:
 
 
 def growth_of_cost(sizes: list[int]) -> Iterator[Row]:
-    """Fit time and peak memory over n and K, and the exponents of n fitted to the times."""
+    """Fit time and peak memory for several n and K, and fitted exponents of n."""
     for K in (2, 3, 4, 10, 100):
         times = []
         for n in sizes:
@@ -300,7 +300,7 @@ def growth_of_cost(sizes: list[int]) -> Iterator[Row]:
 
 
 def peak_memory(forecasts: np.ndarray, y: np.ndarray) -> float:
-    """Peak resident memory that loading and fitting add to a process, over the input's size."""
+    """Peak resident memory that loading and fitting add to a process, relative to the input."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data.npz"
         np.savez(path, forecasts=forecasts, y=y)
@@ -314,7 +314,7 @@ def peak_memory(forecasts: np.ndarray, y: np.ndarray) -> float:
 
 
 def fit_once(path: Path) -> None:
-    """Print by how many bytes loading the arrays and fitting raised this process's peak."""
+    """Print by how many bytes loading the arrays and fitting raise the peak of this process."""
 
     def peak() -> int:
         status = Path("/proc/self/status").read_text()
@@ -330,7 +330,7 @@ def fit_once(path: Path) -> None:
 
 
 def start_up() -> Iterator[Row]:
-    """A new process: import and first fit of 500 rows, after scikit-learn has been imported."""
+    """Import and first fit of 500 rows in a new process, after scikit-learn was imported."""
     P, y = data(500, 3)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data.npz"
@@ -362,8 +362,8 @@ def show(found: Row) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--quick", action="store_true", help="leave the largest sizes out")
-    parser.add_argument("--only", default="", help="sections whose name holds this word")
+    parser.add_argument("--quick", action="store_true", help="leave out the largest sizes")
+    parser.add_argument("--only", default="", help="sections whose name contains this")
     parser.add_argument("--arena", type=Path, help="folder of real forecasts")
     parser.add_argument("--out", type=Path, default=Path("build/bench/speed.json"))
     parser.add_argument("--fit-once", type=Path, help=argparse.SUPPRESS)

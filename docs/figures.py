@@ -1,6 +1,6 @@
-"""Draws the pictures of the documents from generated data: ``python docs/figures.py``.
+"""Draw the picture of docs/monotonicity.md from generated data: ``python docs/figures.py``.
 
-Needs matplotlib (``pip install 'isoroc[plots]'``).
+Requires matplotlib (``pip install 'isoroc[plots]'``).
 """
 
 from pathlib import Path
@@ -16,13 +16,14 @@ from matplotlib.colors import ListedColormap
 from isoroc import IRPCalibrator
 from isoroc._simplex import regions
 
-COLOURS = np.array(["#0072b2", "#d55e00", "#009e73"])  # Okabe and Ito: safe for the colour-blind
+# The palette of Okabe and Ito, safe for colour-blind readers.
+COLOURS = np.array(["#0072b2", "#d55e00", "#009e73"])
 SHIFTS = [(-0.05, -0.05), (0.05, -0.05), (0, 0.05)]
 CORNERS = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
 
 
 def forecasts(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Three classes, forecasts that are sharper than the truth."""
+    """Overconfident forecasts of three classes, and labels."""
     rng = np.random.default_rng(seed)
     truth = rng.dirichlet(np.full(3, 0.9), n)
     y = (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
@@ -31,7 +32,7 @@ def forecasts(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def simplex(ax: Axes, gamma: np.ndarray, title: str) -> None:
-    """Triangle with the regions of a threshold shaded."""
+    """Draw a triangle in which the regions of a threshold are shaded."""
     x, y = np.meshgrid(np.linspace(0, 1, 500), np.linspace(0, CORNERS[2, 1], 433))
     top = y / CORNERS[2, 1]
     points = np.stack([1 - x - top / 2, x - top / 2, top], axis=-1)

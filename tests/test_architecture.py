@@ -1,8 +1,11 @@
-"""The structure of the package: what may import what, what is public, and what importing costs."""
+"""The structure of the package: import directions, public names, size of files and functions."""
 
 import ast
+import importlib
+import re
 import subprocess
 import sys
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -11,10 +14,11 @@ import isoroc
 
 pytestmark = pytest.mark.project
 
-SOURCE = Path(__file__).resolve().parents[1] / "src" / "isoroc"
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "isoroc"
 
-# Each part of the package and the parts that it may import. Data goes one way, so a part is listed
-# after those that it rests on.
+# Each part of the package and the parts that it may import. Data flows in one direction, so every
+# part is listed after those that it imports.
 PARTS = {
     "_core": set(),
     "_progress": set(),
@@ -91,9 +95,11 @@ PARTS = {
     },
     "__main__": {"_cli"},
 }
-PUBLIC = {"export", "metrics", "paper", "plots"}
+# The packages that users import from. All other modules have a private component in their path.
+PUBLIC = ["isoroc", "isoroc.export", "isoroc.metrics", "isoroc.paper", "isoroc.plots"]
+COMMANDS = ["isoroc.__main__", "isoroc.paper.__main__"]
 
-# Optional dependencies and the part that may import each; rich draws progress and tables.
+# Optional dependencies and the parts that may import them.
 OPTIONAL = {
     "matplotlib": {"plots"},
     "mpl_toolkits": {"plots"},
@@ -126,12 +132,12 @@ FILES = [path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_imports_go_one_way(path):
+def test_imports_follow_the_list_of_parts(path):
     part = part_of(path)
     for name in imports_of(path):
         top, _, rest = name.partition(".")
         if top == "isoroc":
-            # `import isoroc` stands for its public names, which are above every part but the last.
+            # `import isoroc` gives access to all public names, so only these parts may use it.
             target = rest.split(".")[0]
             public = not target and part in {"_calibrators", "_cli", "paper"}
             allowed = public or target == part or target in PARTS[part]
@@ -144,7 +150,7 @@ def test_imports_go_one_way(path):
             assert not private, f"{name} is private to scikit-learn"
 
 
-def test_the_order_of_parts_has_no_cycle():
+def test_parts_import_only_parts_listed_before_them():
     seen = set()
     for part, targets in PARTS.items():
         assert targets <= seen
@@ -174,16 +180,125 @@ def test_import_is_light():
     assert not loaded_after("import isoroc") & (HEAVY | {"sklearn", "scipy", "numpy"})
 
 
-def test_a_fit_loads_nothing_optional_either():
+def test_fit_loads_no_optional_dependency():
     loaded = loaded_after("import isoroc; isoroc.IRPCalibrator().fit([0.1, 0.9], [0, 1])")
-    already = loaded_after("import sklearn.utils")  # scikit-learn loads pandas where it finds it
+    already = loaded_after("import sklearn.utils")  # scikit-learn imports pandas if installed
     assert "isoroc" in loaded
     assert not (loaded - already) & HEAVY
 
 
-def test_public_names():
-    assert set(isoroc.__all__) <= set(dir(isoroc))
+def module_of(path):
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def is_private(module):
+    return any(re.match(r"_(?!_)", part) for part in module.split("."))
+
+
+def test_modules_are_public_or_private_by_name():
+    modules = {module_of(path) for path in SOURCE.rglob("*.py*") if path.suffix in {".py", ".pyx"}}
+    assert {module for module in modules if not is_private(module)} == {*PUBLIC, *COMMANDS}
+
+
+def test_dir_shows_exactly_the_public_names():
+    assert dir(isoroc) == sorted(isoroc.__all__)
     for name in isoroc.__all__:
         assert getattr(isoroc, name).__doc__
     with pytest.raises(AttributeError, match="attribute nothing"):
         isoroc.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("package", PUBLIC[1:])
+def test_public_packages_are_attributes_after_import_isoroc(package):
+    code = f"import isoroc; print(isoroc.__version__, {package}.__name__)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == [isoroc.__version__, package]
+
+
+def test_api_page_lists_exactly_the_public_names():
+    page = (ROOT / "docs" / "api.md").read_text()
+    heading, *sections = re.split(r"^## `([\w.]+)`$", page, flags=re.MULTILINE)
+    assert heading.startswith("# ")
+    assert sorted(sections[::2]) == PUBLIC
+    for package, section in zip(sections[::2], sections[1::2], strict=True):
+        documented = re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE)
+        assert sorted(documented) == sorted(importlib.import_module(package).__all__)
+
+
+SOURCES = [path for path in SOURCE.rglob("*.p*") if path.suffix in {".py", ".pyi", ".pyx", ".pxd"}]
+LAYOUT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+
+
+def statements(path):
+    """Depth of indentation and tokens of each statement; Cython has the tokens of Python."""
+    depth, tokens = 0, []
+    with path.open() as file:
+        for token in tokenize.generate_tokens(file.readline):
+            depth += (token.type == tokenize.INDENT) - (token.type == tokenize.DEDENT)
+            if token.type == tokenize.NEWLINE:
+                yield depth, tokens
+                tokens = []
+            elif token.type not in LAYOUT:
+                tokens.append(token)
+
+
+def is_function(tokens):
+    words = [token.string for token in tokens]
+    defines = words[0] in {"def", "async", "cdef", "cpdef"} and words[1] not in {"class", "extern"}
+    return defines and "(" in words and words[-1] == ":"
+
+
+def function_lengths(path):
+    """Name and lines of code of each function, without docstrings, comments and blank lines."""
+    found = list(statements(path))
+    for i, (depth, header) in enumerate(found):
+        if not is_function(header):
+            continue
+        rows = {token.start[0] for token in header}
+        for inner, tokens in found[i + 1 :]:
+            if inner <= depth:
+                break
+            if any(token.type != tokenize.STRING for token in tokens):
+                for token in tokens:
+                    rows.update(range(token.start[0], token.end[0] + 1))
+        words = [token.string for token in header]
+        yield words[words.index("(") - 1], len(rows)
+
+
+def test_function_lengths_leave_out_what_is_not_code(tmp_path):
+    path = tmp_path / "example.pyx"
+    path.write_text(
+        '''cdef class Holder:
+    """Not a function."""
+
+    cdef double area(self, double a,
+                     double b) noexcept nogil:
+        """A docstring
+        of two lines."""
+        # a comment
+
+        return a * b  # and another
+
+    def text(self):
+        return """one
+        string"""
+
+
+cdef int one() except? -1:
+    return 1
+'''
+    )
+    assert list(function_lengths(path)) == [("area", 3), ("text", 3), ("one", 2)]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_files_and_functions_are_short(path):
+    assert len(path.read_text().splitlines()) <= 350
+    assert [found for found in function_lengths(path) if found[1] > 60] == []

@@ -1,4 +1,4 @@
-"""What the documents show is run."""
+"""The examples in the documentation run, and its links work."""
 
 import contextlib
 import io
@@ -26,19 +26,19 @@ def test_python_blocks_run(block):
     assert printed.getvalue().strip()
 
 
-def test_the_demo_runs_and_ends_in_a_verdict(capsys):
+def test_demo_prints_a_verdict(capsys):
     runpy.run_path(str(ROOT / "examples" / "demo.py"), run_name="__main__")
     assert "Verdict: calibrate" in capsys.readouterr().out
 
 
-def test_the_deployed_models_agree(capsys):
+def test_deployed_models_agree(capsys):
     runpy.run_path(str(ROOT / "examples" / "deploy.py"), run_name="__main__")
     printed = capsys.readouterr().out
     assert "identical" in printed
     assert "NOT IDENTICAL" not in printed
 
 
-def test_no_relative_link_is_broken():
+def test_relative_links_exist():
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)", path.read_text()):
             if "://" not in target:

@@ -10,8 +10,8 @@ mpl.use("Agg")
 
 
 @pytest.fixture(autouse=True)
-def global_settings_stay():
-    """No display changes a setting, whatever a test does with it."""
+def unchanged_settings():
+    """No test changes a setting of matplotlib."""
     before = dict(mpl.rcParams)
     yield
     assert dict(mpl.rcParams) == before
@@ -19,15 +19,15 @@ def global_settings_stay():
 
 
 @pytest.fixture
-def aside():
-    """An axes in a figure that pyplot does not know; pyplot must not hear of it."""
+def make_axes():
+    """Function that creates axes in a figure outside pyplot; the test must not use pyplot."""
     known = plt.get_fignums()
     yield lambda **options: Figure(figsize=(9, 4)).add_subplot(**options)
     assert plt.get_fignums() == known
 
 
-def draw_classes(n, K, seed=0):
-    """Forecasts that are sharper than the truth, and labels."""
+def overconfident(n, K, seed=0):
+    """Overconfident forecasts, and labels."""
     rng = np.random.default_rng(seed)
     truth = rng.dirichlet(np.ones(K), n)
     y = (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
@@ -36,12 +36,13 @@ def draw_classes(n, K, seed=0):
 
 
 @pytest.fixture
-def three():
+def three_classes():
     """Forecasts of three classes, labels, and a calibrator fitted to them."""
-    P, y = draw_classes(400, 3)
+    P, y = overconfident(400, 3)
     return P, y, IRPCalibrator(random_state=0).fit(P, y)
 
 
 @pytest.fixture
-def classes():
-    return draw_classes
+def draw_forecasts():
+    """Function that draws n forecasts of K classes, and labels."""
+    return overconfident

@@ -6,10 +6,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
-from isoroc import CalibratedClassifier, IRPCalibrator
+from isoroc import CalibratedClassifier, InputError, IRPCalibrator
 from isoroc._table import Table
 from isoroc.plots import ReliabilityDisplay, RocDisplay
-from isoroc.plots._display import Display, Layer, forecasts_of, is_probable
+from isoroc.plots._display import Display, Layer, are_probabilities, forecasts_of
 
 X, Y = make_classification(n_samples=300, n_informative=4, n_classes=3, random_state=0)
 NAMES = np.array(["a", "b", "c"])[Y]
@@ -31,7 +31,7 @@ def test_frame_stacks_layers():
     assert display.of_panel("right") == display.layers[1:]
 
 
-def test_a_calibrator_has_forecasts_before_and_after():
+def test_forecasts_of_a_calibrator():
     P = GaussianNB().fit(X, NAMES).predict_proba(X)
     calibrator = IRPCalibrator(random_state=0).fit(P, NAMES)
     before, after, classes = forecasts_of(calibrator, P)
@@ -41,7 +41,7 @@ def test_a_calibrator_has_forecasts_before_and_after():
 
 
 @pytest.mark.parametrize("ensemble", [True, False])
-def test_so_has_a_calibrated_classifier(ensemble):
+def test_forecasts_of_a_calibrated_classifier(ensemble):
     model = CalibratedClassifier(GaussianNB(), cv=3, ensemble=ensemble).fit(X, NAMES)
     before, after, classes = forecasts_of(model, X)
     expected = np.mean([nb.predict_proba(X) for nb in model.estimators_], axis=0)
@@ -50,20 +50,20 @@ def test_so_has_a_calibrated_classifier(ensemble):
     assert classes.tolist() == ["a", "b", "c"]
 
 
-def test_a_classifier_has_forecasts_or_scores():
+def test_forecasts_or_scores_of_other_classifiers():
     y = Y > 0
     nb, svm = GaussianNB().fit(X, y), LinearSVC().fit(X, y)
     assert forecasts_of(nb, X).after is None
     np.testing.assert_array_equal(forecasts_of(nb, X).before, nb.predict_proba(X))
     np.testing.assert_array_equal(forecasts_of(svm, X).before, svm.decision_function(X))
-    assert not is_probable(svm.decision_function(X))
+    assert not are_probabilities(svm.decision_function(X))
 
 
-def test_dataframes_go_in(aside):
+def test_dataframes_are_accepted(make_axes):
     frame = pd.DataFrame(X)
     frame.columns = [f"x{i}" for i in range(X.shape[1])]
     model = LogisticRegression().fit(frame, NAMES)
-    display = ReliabilityDisplay.from_estimator(model, frame, pd.Series(NAMES), ax=aside())
+    display = ReliabilityDisplay.from_estimator(model, frame, pd.Series(NAMES), ax=make_axes())
     assert [ax.get_ylabel() for ax in display.axes_] == [
         f"observed rate of class {name}" for name in "abc"
     ]
@@ -71,13 +71,26 @@ def test_dataframes_go_in(aside):
 
 @pytest.mark.parametrize("display", [RocDisplay, ReliabilityDisplay])
 @pytest.mark.parametrize(
-    ("after", "message"),
+    ("after", "row", "problem"),
     [
-        ([[0.1, 0.2, 0.7]] * 2, "after: expected forecasts of 2 classes as before, got 3"),
-        ([0.1, np.nan], "after: row 1 is NaN"),
-        ([0.1], "y_true: 2 rows, but after has 1"),
+        ([[0.1, 0.2, 0.7]] * 2, None, "3 classes, but y_prob has 2"),
+        ([0.1, np.nan], 1, "is NaN"),
+        ([0.1], None, "1 rows, but y_true has 2"),
     ],
 )
-def test_what_is_wrong_with_forecasts_after(display, after, message):
-    with pytest.raises(ValueError, match=message):
+def test_errors_in_forecasts_after_calibration(display, after, row, problem):
+    with pytest.raises(InputError) as raised:
         display.from_predictions([0, 1], [0.2, 0.7], after=after)
+    error = raised.value
+    assert (error.argument, error.row, error.problem) == ("after", row, problem)
+
+
+@pytest.mark.parametrize("display", [RocDisplay, ReliabilityDisplay])
+def test_errors_name_the_arguments_of_from_estimator(display):
+    calibrator = IRPCalibrator().fit([0.2, 0.7], [0, 1])
+    with pytest.raises(InputError, match="y: 2 rows, but X has 3") as raised:
+        display.from_estimator(calibrator, [0.1, 0.3, 0.9], [0, 1])
+    assert raised.value.argument == "y"
+    with pytest.raises(InputError) as raised:
+        display.from_estimator(calibrator, [0.1, 0.9], [0, 7])
+    assert (raised.value.argument, raised.value.row) == ("y", 1)

@@ -13,7 +13,7 @@ GALLERY = runpy.run_path(str(ROOT / "examples" / "gallery.py"))
 
 
 @pytest.mark.parametrize("name", GALLERY["GALLERY"])
-def test_every_picture_is_drawn_from_the_code(name):
+def test_every_figure_of_the_gallery_can_be_drawn(name):
     display = GALLERY["GALLERY"][name]()
     drawn = len(display.figure_.axes)
     assert drawn >= len(display.axes_)
@@ -21,7 +21,7 @@ def test_every_picture_is_drawn_from_the_code(name):
     assert display.frame().n_rows > 10
 
 
-def test_every_display_is_in_the_gallery_and_in_the_document():
+def test_every_display_is_in_the_gallery_and_documented():
     shown = (ROOT / "examples" / "gallery.py").read_text()
     document = (ROOT / "docs" / "displays.md").read_text()
     for name in plots.__all__:
@@ -32,7 +32,7 @@ def test_every_display_is_in_the_gallery_and_in_the_document():
         assert (ROOT / "docs" / "gallery" / f"{name}.png").stat().st_size < 300_000
 
 
-def test_the_command_writes_pictures(tmp_path, monkeypatch, capsys):
+def test_the_command_writes_figures(tmp_path, monkeypatch, capsys):
     few = {name: GALLERY["GALLERY"][name] for name in ("roc-few-rows", "surface")}
     monkeypatch.setitem(GALLERY["main"].__globals__, "GALLERY", few)
     GALLERY["main"](["--out", str(tmp_path / "new"), "--style", "dark_background"])

@@ -9,13 +9,13 @@ CORNERS = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
 
 
 def area(polygon):
-    """Share of the triangle, by the shoelace formula."""
+    """Area as a share of the whole triangle, by the shoelace formula."""
     x, y = (polygon @ CORNERS).T if len(polygon) else np.zeros((2, 1))
     return abs(x @ np.roll(y, 1) - y @ np.roll(x, 1)) / 2 / (np.sqrt(3) / 4)
 
 
-def holds(polygon, point):
-    """Whether a point is in a convex polygon, its edges included."""
+def contains(polygon, point):
+    """Whether a convex polygon, its edges included, contains a point."""
     flat, p = polygon @ CORNERS, point @ CORNERS
     edge, to = np.roll(flat, -1, axis=0) - flat, p - flat
     turn = edge[:, 0] * to[:, 1] - edge[:, 1] * to[:, 0]
@@ -23,28 +23,28 @@ def holds(polygon, point):
 
 
 @given(trees(n_classes=3))
-def test_bins_are_where_their_forecasts_are(grown):
+def test_bin_polygons_contain_the_forecasts_of_the_bin(grown):
     P, _, tree = grown
     polygons = bin_polygons(tree)
     assert len(polygons) == len(tree.bins)
     assert sum(map(area, polygons)) == pytest.approx(1)
     for p, found in zip(P, tree.bin_of(P), strict=True):
         if len(polygons[found]):
-            assert holds(polygons[found], p)
+            assert contains(polygons[found], p)
     inner = np.random.default_rng(0).dirichlet(np.ones(3), 50)
     for p, found in zip(inner, tree.bin_of(inner), strict=True):
-        assert holds(polygons[found], p)
+        assert contains(polygons[found], p)
 
 
 @given(forecasts(3))
-def test_cells_hold_their_forecasts(P):
+def test_cells_contain_their_forecasts(P):
     cells, cell = cells_of(P, 7)
     assert len(np.unique(cells, axis=0)) == len(cells)
     corners = triangles(cells, 7)
     np.testing.assert_allclose(corners.sum(axis=2), 1)
     assert [area(c) for c in corners] == pytest.approx([1 / 49] * len(corners))
     for p, k in zip(P, cell, strict=True):
-        assert holds(corners[k], p)
+        assert contains(corners[k], p)
 
 
 def test_tetrahedron_is_regular():

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
-from isoroc import IRPCalibrator, RecursiveBinningCalibrator
+from isoroc import InputError, IRPCalibrator, RecursiveBinningCalibrator
 from isoroc._table import Table
 from isoroc.metrics._surface.surface import volume_under_surface
 from isoroc.plots import PathDisplay
@@ -14,7 +14,7 @@ def values(display, panel, series):
     return found
 
 
-def test_two_classes_two_calibrators(aside):
+def test_two_calibrators_of_two_classes(make_axes):
     rng = np.random.default_rng(0)
     p = rng.random(400)
     y = rng.random(400) < p**2
@@ -30,7 +30,7 @@ def test_two_classes_two_calibrators(aside):
         y[cut[0]],
         test=(p[cut[1]], y[cut[1]], w[cut[1]]),
         sample_weight=w[cut[0]],
-        ax=aside(),
+        ax=make_axes(),
     )
     assert len(display.axes_) == 4
     for name, model in models.items():
@@ -52,9 +52,9 @@ def test_two_classes_two_calibrators(aside):
     assert display.axes_[0].get_ylim() == display.axes_[1].get_ylim()
 
 
-def test_three_classes_have_a_volume(three, aside):
-    P, y, model = three
-    display = PathDisplay.from_estimator(model, P, y, ax=aside())
+def test_volume_for_three_classes(three_classes, make_axes):
+    P, y, model = three_classes
+    display = PathDisplay.from_estimator(model, P, y, ax=make_axes())
     assert display.panels == ["calibration cross entropy", "calibration VUS"]
     shown = values(display, "calibration VUS", "IRP")["value"]
     *_, last = model.staged_predict_proba(P)
@@ -63,43 +63,45 @@ def test_three_classes_have_a_volume(three, aside):
     assert display.axes_[1].get_ylabel() == "calibration VUS of the hull"
 
 
-def test_reduced_classes_keep_their_rows(classes, aside):
-    P, y = classes(300, 6)
+def test_path_of_a_calibrator_with_top(draw_forecasts, make_axes):
+    P, y = draw_forecasts(300, 6)
     model = IRPCalibrator(top=1, random_state=0).fit(P, y)
-    display = PathDisplay.from_estimator(model, P, y, ax=aside())
+    display = PathDisplay.from_estimator(model, P, y, ax=make_axes())
     shown = values(display, "calibration cross entropy", "IRP")["value"]
     expected = [log_loss(y, Q, labels=np.arange(6)) for Q in model.staged_predict_proba(P)]
     np.testing.assert_allclose(shown, expected)
 
 
-def test_named_columns_stay_named(three, aside):
-    P, y, _ = three
+def test_named_columns(three_classes, make_axes):
+    P, y, _ = three_classes
     frame = pd.DataFrame(P, columns=["p0", "p1", "p2"])
     model = IRPCalibrator(random_state=0).fit(frame, y)
-    display = PathDisplay.from_estimator(model, frame, y, measures=["cross entropy"], ax=aside())
+    display = PathDisplay.from_estimator(
+        model, frame, y, measures=["cross entropy"], ax=make_axes()
+    )
     assert len(display.axes_) == 1
 
 
-def test_scores_have_no_cross_entropy(aside):
+def test_scores_have_no_cross_entropy(make_axes):
     rng = np.random.default_rng(0)
     scores = rng.normal(size=200)
     y = scores + rng.normal(size=200) > 0
-    display = PathDisplay.from_estimator(IRPCalibrator().fit(scores, y), scores, y, ax=aside())
+    display = PathDisplay.from_estimator(IRPCalibrator().fit(scores, y), scores, y, ax=make_axes())
     uncalibrated = [x.panel for x in display.layers if x.series == "uncalibrated"]
     assert uncalibrated == ["calibration AUC"]
 
 
-def test_forecasts_made_elsewhere(three, aside):
-    P, y, model = three
+def test_paths_of_given_forecasts(three_classes, make_axes):
+    P, y, model = three_classes
     pairs = zip(model.path_["n_bins"], model.staged_predict_proba(P), strict=True)
     display = PathDisplay.from_predictions(
-        y, P, {"mine": pairs}, name="new", measures=["cross entropy"], ax=aside()
+        y, P, {"mine": pairs}, name="new", measures=["cross entropy"], ax=make_axes()
     )
     shown = values(display, "new cross entropy", "mine")["value"]
     np.testing.assert_allclose(shown, model.path_["cross_entropy"])
 
 
-def test_numbers_of_ones_own(aside):
+def test_paths_of_given_values(make_axes):
     curves = Table(
         data=np.repeat(["a"], 5),
         measure=np.repeat(["loss"], 5),
@@ -108,7 +110,7 @@ def test_numbers_of_ones_own(aside):
         value=np.array([9.0, 2.0, 1.0, 1.5, np.inf]),
     )
     lines = {"data": ["a"], "measure": ["loss"], "value": [np.inf]}
-    display = PathDisplay(curves, lines).plot(aside())
+    display = PathDisplay(curves, lines).plot(make_axes())
     (ax,) = display.axes_
     assert ax.get_xscale() == "log"
     assert ax.lines[-1].get_label() == "uncalibrated: inf"
@@ -116,13 +118,26 @@ def test_numbers_of_ones_own(aside):
     ax.figure.draw_without_rendering()
     shown = [t.get_text() for t in ax.get_xticklabels() if 1 <= t.get_position()[0] <= 30]
     assert shown == ["1", "2", "5", "10", "20"]
-    without = PathDisplay(Table({k: v[-1:] for k, v in curves.items()})).plot(aside())
+    without = PathDisplay(Table({k: v[-1:] for k, v in curves.items()})).plot(make_axes())
     assert without.axes_[0].get_ylim() == (0, 1)
     assert without.frame().n_rows == 1
 
 
-@pytest.mark.parametrize("measures", [(), ("brier",)])
-def test_unknown_measures(measures, three):
-    P, y, model = three
-    with pytest.raises(ValueError, match="measures: expected some of"):
+@pytest.mark.parametrize("measures", [(), ("brier",), "AUC"])
+def test_unknown_measures(measures, three_classes):
+    P, y, model = three_classes
+    with pytest.raises(InputError, match="expected one or more of 'cross entropy'"):
         PathDisplay.from_estimator(model, P, y, measures=measures)
+
+
+def test_errors_name_the_argument(three_classes):
+    P, y, model = three_classes
+    cases = [
+        (lambda: PathDisplay.from_estimator(model, P, y[1:]), "y"),
+        (lambda: PathDisplay.from_estimator(model, P, y, test=(P, y[1:])), "test[1]"),
+        (lambda: PathDisplay.from_predictions(y, P, {"mine": [(1, P[:, :2])]}), "stages"),
+    ]
+    for draw, argument in cases:
+        with pytest.raises(InputError) as raised:
+            draw()
+        assert raised.value.argument == argument

@@ -8,81 +8,81 @@ from isoroc.plots._rates import consistency_band, histogram, isotonic_curve, obs
 from strategies import binary_data, isotonic_oracle
 
 
-def as_view(scores, y, weights):
-    """A view of scores squeezed into [0, 1], their order and ties kept."""
+def as_sample(scores, y, weights):
+    """Sample of scores mapped to [0, 1] with the same order and ties."""
     _, rank = np.unique(scores, return_inverse=True)
     return Sample(rank / (rank.max() + 1), y.astype(np.uint8), weights)
 
 
 @given(binary_data())
 def test_curve_is_isotonic_regression(data):
-    view = as_view(*data)
-    curve = isotonic_curve(view)
+    sample = as_sample(*data)
+    curve = isotonic_curve(sample)
     assert (np.diff(curve["forecast"]) >= 0).all()
-    at_rows = np.interp(view.forecasts, curve["forecast"], curve["rate"])
-    expected = isotonic_oracle(view.forecasts.tolist(), view.codes.tolist(), view.weights)
+    at_rows = np.interp(sample.forecasts, curve["forecast"], curve["rate"])
+    expected = isotonic_oracle(sample.forecasts.tolist(), sample.codes.tolist(), sample.weights)
     np.testing.assert_allclose(at_rows, np.array(expected, dtype=float), atol=1e-12)
 
 
 @given(binary_data())
-def test_groups_share_out_the_rows(data):
-    view = as_view(*data)
-    rates = observed_rates(view, n_groups=4, confidence=0.9)
-    weights = np.ones(len(view.codes)) if view.weights is None else view.weights
+def test_groups_partition_the_rows(data):
+    sample = as_sample(*data)
+    rates = observed_rates(sample, n_groups=4, confidence=0.9)
+    weights = sample.row_weights()
     assert 1 <= rates.n_rows <= 4
     assert rates["weight"].sum() == pytest.approx(weights.sum())
-    assert (rates["weight"] * rates["rate"]).sum() == pytest.approx((weights * view.codes).sum())
-    total = (weights * view.forecasts).sum()
+    assert (rates["weight"] * rates["rate"]).sum() == pytest.approx((weights * sample.codes).sum())
+    total = (weights * sample.forecasts).sum()
     assert (rates["weight"] * rates["forecast"]).sum() == pytest.approx(total)
     assert (np.diff(rates["forecast"]) > 0).all()
     assert (rates["low"] <= rates["rate"] + 1e-12).all()
     assert (rates["rate"] <= rates["high"] + 1e-12).all()
-    counted = histogram(view)
+    counted = histogram(sample)
     assert counted["percent"].sum() == pytest.approx(100)
 
 
 def test_intervals_are_wilsons():
     rng = np.random.default_rng(0)
-    view = Sample(np.repeat([0.2, 0.6], 30), (rng.random(60) < 0.4).astype(np.uint8), None)
-    rates = observed_rates(view, n_groups=2, confidence=0.8)
+    sample = Sample(np.repeat([0.2, 0.6], 30), (rng.random(60) < 0.4).astype(np.uint8), None)
+    rates = observed_rates(sample, n_groups=2, confidence=0.8)
     for group in range(2):
-        hits = int(view.codes[30 * group : 30 * (group + 1)].sum())
+        hits = int(sample.codes[30 * group : 30 * (group + 1)].sum())
         low, high = binomtest(hits, 30).proportion_ci(0.8, method="wilson")
         assert (rates["low"][group], rates["high"][group]) == pytest.approx((low, high))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_band_holds_calibrated_curves_as_often_as_it_says(weighted):
+def test_coverage_of_the_band_for_calibrated_forecasts(weighted):
     rng = np.random.default_rng(0)
     inside = []
     for seed in range(60):
         p = np.round(rng.beta(0.7, 0.7, 300), 2)
         y = (rng.random(300) < p).astype(np.uint8)
-        view = Sample(p, y, rng.integers(1, 4, 300).astype(float) if weighted else None)
-        band = consistency_band(view, confidence=0.9, n_resamples=120, seed=seed)
-        curve = isotonic_curve(view)
+        sample = Sample(p, y, rng.integers(1, 4, 300).astype(float) if weighted else None)
+        band = consistency_band(sample, confidence=0.9, n_resamples=120, seed=seed)
+        curve = isotonic_curve(sample)
         rate = np.interp(band["forecast"], curve["forecast"], curve["rate"])
         inside.append(np.mean((rate >= band["low"] - 1e-9) & (rate <= band["high"] + 1e-9)))
     assert 0.87 < np.mean(inside) < 0.97
 
 
-def test_band_shows_what_is_not_calibrated():
+def test_band_excludes_the_curve_of_miscalibrated_forecasts():
     rng = np.random.default_rng(0)
     p = rng.random(2000)
-    view = Sample(p, (rng.random(2000) < p**3).astype(np.uint8), None)
-    band = consistency_band(view, confidence=0.99, n_resamples=200, seed=0)
-    curve = isotonic_curve(view)
+    sample = Sample(p, (rng.random(2000) < p**3).astype(np.uint8), None)
+    band = consistency_band(sample, confidence=0.99, n_resamples=200, seed=0)
+    curve = isotonic_curve(sample)
     rate = np.interp(band["forecast"], curve["forecast"], curve["rate"])
     assert np.mean(rate < band["low"]) > 0.7
 
 
-def test_many_forecasts_are_joined_without_changing_the_band():
+def test_band_of_many_forecasts():
     rng = np.random.default_rng(0)
     p = rng.random(40_000)
-    view = Sample(p, np.zeros(40_000, dtype=np.uint8), None)
-    band = consistency_band(view, confidence=0.9, n_resamples=60, seed=0)
+    sample = Sample(p, np.zeros(40_000, dtype=np.uint8), None)
+    band = consistency_band(sample, confidence=0.9, n_resamples=60, seed=0)
     assert band.n_rows == 200
     assert (band["low"] < band["forecast"]).mean() > 0.95
     assert (band["forecast"] < band["high"]).mean() > 0.95
-    # isotonic regression errs by about n ** (-1/3) in the middle
+    # The error of isotonic regression is of the order n ** (-1/3).
     assert 0.005 < np.median(band["high"] - band["low"]) < 0.1

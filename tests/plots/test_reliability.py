@@ -11,12 +11,12 @@ def kinds(display, panel=None):
     return [(x.series, x.kind) for x in display.layers if panel in (None, x.panel)]
 
 
-def test_two_classes_before_and_after(aside):
+def test_two_classes_before_and_after(make_axes):
     rng = np.random.default_rng(0)
     p = rng.random(300)
     y = np.where(rng.random(300) < p**2, "yes", "no")
     calibrator = IRPCalibrator().fit(p, y)
-    display = ReliabilityDisplay.from_estimator(calibrator, p, y, ax=aside())
+    display = ReliabilityDisplay.from_estimator(calibrator, p, y, ax=make_axes())
     (ax,) = display.axes_
     assert ax.figure is display.figure_
     assert ax.get_ylabel() == "observed rate of class yes"
@@ -42,19 +42,19 @@ def test_two_classes_before_and_after(aside):
         np.testing.assert_array_equal(container.lines[0].get_ydata(), layer.data["rate"])
 
 
-def test_scores_are_shown_only_after_they_are_calibrated(aside):
+def test_scores_are_shown_only_after_they_are_calibrated(make_axes):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2))
     y = X[:, 0] + rng.normal(size=200) > 0
     scores = LinearSVC().fit(X, y).decision_function(X)
     calibrator = IRPCalibrator().fit(scores, y)
-    display = ReliabilityDisplay.from_estimator(calibrator, scores, y, ax=aside())
+    display = ReliabilityDisplay.from_estimator(calibrator, scores, y, ax=make_axes())
     assert {layer.series for layer in display.layers} == {"forecasts"}
     assert display.axes_[0].get_legend() is None
 
 
-def test_one_panel_for_each_class(classes):
-    P, y = classes(200, 5)
+def test_one_panel_per_class(draw_forecasts):
+    P, y = draw_forecasts(200, 5)
     display = ReliabilityDisplay.from_predictions(y, P, n_resamples=0)
     assert len(display.axes_) == 5
     assert "band" not in {layer.kind for layer in display.layers}
@@ -64,40 +64,40 @@ def test_one_panel_for_each_class(classes):
         assert rates["weight"] @ rates["rate"] == pytest.approx((y == k).sum())
 
 
-def test_top_label(classes, aside):
-    P, y = classes(200, 4)
-    display = ReliabilityDisplay.from_predictions(y, P, kind="top", ax=aside())
+def test_top_label(draw_forecasts, make_axes):
+    P, y = draw_forecasts(200, 4)
+    display = ReliabilityDisplay.from_predictions(y, P, kind="top", ax=make_axes())
     rates = next(x for x in display.layers if x.kind == "rates").data
     assert rates["weight"] @ rates["rate"] == (P.argmax(axis=1) == y).sum()
     assert display.axes_[0].get_ylabel() == "share that came true"
 
 
-def test_many_classes_are_shown_by_the_top_one(classes, aside):
-    P, y = classes(200, 13)
+def test_many_classes_have_one_panel_for_the_top_class(draw_forecasts, make_axes):
+    P, y = draw_forecasts(200, 13)
     display = ReliabilityDisplay.from_predictions(
-        y, P, labels=np.arange(13), n_resamples=0, ax=aside()
+        y, P, labels=np.arange(13), n_resamples=0, ax=make_axes()
     )
     assert len(display.axes_) == 1
 
 
 @pytest.mark.parametrize(("n", "groups"), [(10, 2), (1000, 10), (50_000, 15)])
-def test_groups_grow_with_the_rows(n, groups, aside):
+def test_number_of_groups_grows_with_the_number_of_rows(n, groups, make_axes):
     rng = np.random.default_rng(0)
     p = rng.random(n)
     y = np.append([False, True], rng.random(n - 2) < p[2:])
-    display = ReliabilityDisplay.from_predictions(y, p, ax=aside())
+    display = ReliabilityDisplay.from_predictions(y, p, ax=make_axes())
     assert next(x for x in display.layers if x.kind == "rates").data.n_rows == groups
     assert sum(x.data.n_rows for x in display.layers) < 2000
 
 
-def test_weights_are_rows(aside):
+def test_weights_equal_repeated_rows(make_axes):
     rng = np.random.default_rng(0)
     p, w = rng.random(80).round(1), rng.integers(0, 4, 80)
     y = rng.random(80) < p
     options = {"n_resamples": 0, "n_groups": 4, "labels": [False, True]}
-    weighted = ReliabilityDisplay.from_predictions(y, p, sample_weight=w, ax=aside(), **options)
+    weighted = ReliabilityDisplay.from_predictions(y, p, sample_weight=w, ax=make_axes(), **options)
     repeated = ReliabilityDisplay.from_predictions(
-        np.repeat(y, w), np.repeat(p, w), ax=aside(), **options
+        np.repeat(y, w), np.repeat(p, w), ax=make_axes(), **options
     )
     for name, column in weighted.frame().items():
         if column.dtype.kind == "f":
@@ -108,7 +108,7 @@ def test_weights_are_rows(aside):
     ("options", "message"),
     [
         ({"kind": "all"}, "kind: expected one of"),
-        ({"confidence": 95}, "confidence: expected a share between 0 and 1, got 95"),
+        ({"confidence": 95}, "confidence: got 95; expected a number between 0 and 1"),
         ({"n_groups": 0}, "n_groups == 0, must be >= 1"),
         ({"n_resamples": -1}, "n_resamples == -1, must be >= 0"),
         ({"after": [0.1, 1.2]}, "after: row 1 is 1.2; probabilities lie between 0 and 1"),

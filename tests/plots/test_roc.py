@@ -10,13 +10,13 @@ from strategies import binary_data
 
 
 @pytest.fixture
-def display(aside):
+def display(make_axes):
     rng = np.random.default_rng(0)
     p = rng.random(60)
     y = (rng.random(60) < p).astype(int)
     after = IRPCalibrator(pseudocount=0).fit(p, y).predict_proba(p)
     panels = ("forecasts", "diagram", "roc")
-    return RocDisplay.from_predictions(y, p, after=after, panels=panels, ax=aside())
+    return RocDisplay.from_predictions(y, p, after=after, panels=panels, ax=make_axes())
 
 
 def line(ax, label):
@@ -24,7 +24,7 @@ def line(ax, label):
     return found.get_xydata()
 
 
-def test_after_is_the_hull(display):
+def test_curve_after_unsmoothed_calibration_is_the_hull(display):
     assert display.areas["after"] == pytest.approx(display.areas["hull"])
     assert display.areas["before"] < display.areas["hull"]
     roc = display.axes_[2]
@@ -62,26 +62,26 @@ def test_sums_are_cumulative(data):
         assert one == pytest.approx((w * y)[below].sum() / w.sum(), abs=1e-12)
 
 
-def test_default_panels_and_any_scores(aside):
+def test_default_panels_and_any_scores(make_axes):
     rng = np.random.default_rng(0)
     scores = rng.normal(size=200)
     y = scores + rng.normal(size=200) > 0
     calibrator = IRPCalibrator().fit(scores, y)
-    display = RocDisplay.from_estimator(calibrator, scores, y, ax=aside())
+    display = RocDisplay.from_estimator(calibrator, scores, y, ax=make_axes())
     assert [ax.get_title() for ax in display.axes_] == [
         "symmetric ROC curve",
         "cumulative sum diagram",
     ]
-    with pytest.raises(ValueError, match='panels: "forecasts" shows probabilities, these are'):
-        RocDisplay.from_predictions(y, scores, panels=("forecasts",), ax=aside())
+    with pytest.raises(ValueError, match='panels: "forecasts" needs probabilities, got -'):
+        RocDisplay.from_predictions(y, scores, panels=("forecasts",), ax=make_axes())
 
 
-def test_many_rows_are_thinned(aside):
+def test_many_rows_are_thinned(make_axes):
     rng = np.random.default_rng(0)
     p = rng.random(20_000)
     y = rng.random(20_000) < p
     panels = ("roc", "diagram", "forecasts")
-    display = RocDisplay.from_predictions(y, p, panels=panels, ax=aside())
+    display = RocDisplay.from_predictions(y, p, panels=panels, ax=make_axes())
     assert all(layer.data.n_rows <= 2000 for layer in display.layers)
     drawn = display.of_panel("roc")[0].data
     assert np.trapezoid(drawn["p1"], drawn["p0"]) == pytest.approx(
@@ -92,7 +92,7 @@ def test_many_rows_are_thinned(aside):
     assert "line" in {layer.kind for layer in display.of_panel("forecasts")}
 
 
-@pytest.mark.parametrize("panels", [(), ("curve",)])
+@pytest.mark.parametrize("panels", [(), ("curve",), "roc"])
 def test_unknown_panels(panels):
-    with pytest.raises(ValueError, match="panels: expected some of"):
+    with pytest.raises(ValueError, match=r"panels: got .*; expected one or more of 'forecasts'"):
         RocDisplay.from_predictions([0, 1], [0.2, 0.7], panels=panels)

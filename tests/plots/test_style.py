@@ -24,7 +24,7 @@ from isoroc.plots._style import (
 
 
 def brightness(colour):
-    """Relative luminance, as the web's accessibility rules define it."""
+    """Relative luminance as defined by the Web Content Accessibility Guidelines."""
     rgb = np.array(to_rgb(colour))
     return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4) @ [
         0.2126,
@@ -34,7 +34,7 @@ def brightness(colour):
 
 
 @pytest.mark.parametrize("colour", [*COLOURS[:4], *(style[0] for style in SERIES.values()), "0.5"])
-def test_colours_read_on_white_and_on_black(colour):
+def test_colours_are_legible_on_white_and_on_black(colour):
     assert (1 + 0.05) / (brightness(colour) + 0.05) > 3
     assert (brightness(colour) + 0.05) / 0.05 > 3
 
@@ -47,7 +47,7 @@ def test_series_differ_without_colour():
     assert style_of(6) == style_of(0)
 
 
-def test_corners_have_the_colours_of_their_classes():
+def test_mixtures_of_class_colours():
     np.testing.assert_allclose(mix(np.eye(4)), [to_rgb(c) for c in COLOURS[:4]])
     middle = mix(np.full((1, 3), 1 / 3))[0]
     assert (middle > mix(np.eye(3)).min(axis=0)).all()
@@ -64,15 +64,15 @@ def test_thinned_curves_keep_their_ends_and_their_shape():
     assert thin(x[:7], y[:7]).tolist() == list(range(7))
 
 
-def test_new_axes_are_laid_out_in_rows():
+def test_new_axes_fill_rows():
     axes = axes_for(None, 5, columns=3, size=(2, 1))
     assert axes[0].figure.get_size_inches().tolist() == [6, 2]
     assert axes[3].get_subplotspec().rowspan.start == 1
     assert plt.get_fignums() == [axes[0].figure.number]
 
 
-def test_one_axes_is_divided(aside):
-    ax = aside()
+def test_one_axes_is_divided(make_axes):
+    ax = make_axes()
     axes = axes_for(ax, 3, columns=2, size=(1, 1), projection="3d")
     assert not ax.axison
     assert [a.name for a in axes] == ["3d"] * 3
@@ -80,14 +80,14 @@ def test_one_axes_is_divided(aside):
     assert all(whole.x0 <= a.get_position().x0 <= whole.x1 for a in axes)
 
 
-def test_given_axes_are_used(aside):
-    figure = figure_of(aside())
+def test_given_axes_are_used(make_axes):
+    figure = figure_of(make_axes())
     grid = figure.subplots(2, 2)
     assert axes_for(grid, 4, columns=1, size=(1, 1)) == list(grid.ravel())
     assert axes_for(grid[0, 0], 1, columns=1, size=(1, 1)) == [grid[0, 0]]
 
 
-def test_parts_of_figures_are_divided_too():
+def test_axes_in_subfigures_are_divided():
     figure = Figure()
     left, _ = figure.subfigures(1, 2)
     axes = axes_for(left.subplots(), 2, columns=2, size=(1, 1))
@@ -96,19 +96,21 @@ def test_parts_of_figures_are_divided_too():
     assert figure_of(figure.subplots()) is figure
 
 
-def test_axes_that_do_not_fit_are_refused():
+def test_axes_that_do_not_fit_raise():
     figure = Figure()
     ax = figure.subplots()
-    with pytest.raises(ValueError, match="ax: expected 3 axes, one for each panel, got 2"):
+    with pytest.raises(ValueError, match="ax: got 2 axes; expected 3, one per panel"):
         axes_for([ax, ax], 3, columns=1, size=(1, 1))
-    with pytest.raises(ValueError, match='ax: expected axes made with projection="ternary"'):
+    with pytest.raises(
+        ValueError, match=r'ax: got axes with projection "rectilinear"; use .*"ternary"'
+    ):
         axes_for(ax, 1, columns=1, size=(1, 1), projection="ternary")
-    with pytest.raises(ValueError, match="ax: the display has 2 panels and this axes is"):
+    with pytest.raises(ValueError, match="ax: the display has 2 panels, and only axes in a grid"):
         axes_for(figure.add_axes((0, 0, 1, 1)), 2, columns=1, size=(1, 1))
 
 
 @pytest.mark.parametrize("subplot", [True, False])
-def test_strip_is_cut_from_the_axes(subplot):
+def test_strip_is_taken_from_the_axes(subplot):
     figure = Figure()
     ax = figure.subplots() if subplot else figure.add_axes((0.1, 0.2, 0.8, 0.7))
     before = ax.get_position()
@@ -121,7 +123,7 @@ def test_strip_is_cut_from_the_axes(subplot):
     assert strip.get_xlim() == (0.3, 0.4)
 
 
-def test_text_follows_the_style_in_force():
+def test_text_follows_the_current_style():
     p = np.linspace(0, 1, 40)
     with plt.style.context("dark_background"):
         dark = ReliabilityDisplay.from_predictions(p > 0.4, p)
@@ -133,7 +135,7 @@ def test_text_follows_the_style_in_force():
 
 
 @pytest.mark.parametrize("missing", ["matplotlib", "mpltern"])
-def test_without_the_extra_one_line_says_how_to_get_it(missing, monkeypatch):
+def test_missing_extra_names_the_pip_command(missing, monkeypatch):
     monkeypatch.delitem(sys.modules, "mpltern")
     monkeypatch.setitem(sys.modules, missing, None)
     message = "isoroc.plots needs matplotlib and mpltern: pip install 'isoroc[plots]'"
@@ -141,7 +143,7 @@ def test_without_the_extra_one_line_says_how_to_get_it(missing, monkeypatch):
         runpy.run_path(isoroc.plots.__file__)
 
 
-def test_drawing_in_given_axes_does_not_even_load_pyplot():
+def test_drawing_in_given_axes_does_not_load_pyplot():
     code = """
 import sys
 from matplotlib.figure import Figure

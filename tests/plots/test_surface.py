@@ -14,9 +14,9 @@ def points(display, series, kind):
     return np.column_stack([found[name] for name in ("p0", "p1", "p2")])
 
 
-def test_before_and_after(three, aside):
-    P, y, model = three
-    display = RocSurfaceDisplay.from_estimator(model, P, y, ax=aside(projection="3d"))
+def test_before_and_after(three_classes, make_axes):
+    P, y, model = three_classes
+    display = RocSurfaceDisplay.from_estimator(model, P, y, ax=make_axes(projection="3d"))
     (ax,) = display.axes_
     assert ax.get_zlabel() == "share of class 2\nin its region"
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
@@ -34,19 +34,22 @@ def test_before_and_after(three, aside):
     assert [tuple(c.get_facecolor()[0, :3]) for c in dots] == [to_rgb(c) for c in colours]
 
 
-def test_hull_is_the_volume_and_above_all_points(three, aside):
-    P, y, _ = three
-    display = RocSurfaceDisplay.from_predictions(y, P, ax=aside(projection="3d"))
+def test_volume_of_the_hull_equals_vus_and_contains_all_points(three_classes, make_axes):
+    P, y, _ = three_classes
+    display = RocSurfaceDisplay.from_predictions(y, P, ax=make_axes(projection="3d"))
     facets = points(display, "forecasts", "hull").reshape(-1, 3, 3)
     corners = np.vstack([facets.reshape(-1, 3), np.zeros(3), np.eye(3)])
     volume = ConvexHull(corners).volume
     assert volume == pytest.approx(display.volumes["forecasts"], abs=1e-9)
-    # as a sum of tetrahedra on the origin: the facets are all of the hull that does not touch it
+    # The facets cover all of the hull that does not touch the origin: the tetrahedra between them
+    # and the origin add up to its volume.
     assert np.abs(np.linalg.det(facets)).sum() / 6 == pytest.approx(volume)
     whole = np.vstack([corners, roc_surface(y, P).points])
     assert ConvexHull(whole).volume == pytest.approx(volume)
 
 
-def test_other_numbers_of_classes_are_refused():
-    with pytest.raises(ValueError, match="a surface is drawn for 3 classes, got 2; for two there"):
+def test_other_numbers_of_classes_raise():
+    with pytest.raises(
+        ValueError, match=r"y_prob: 2 classes, .* drawn for 3; for two classes use RocDisplay"
+    ):
         RocSurfaceDisplay.from_predictions([0, 1], [0.1, 0.4])

@@ -1,6 +1,6 @@
 """Displays: ``from_estimator``, ``from_predictions``, ``.plot(ax=...)`` and ``.frame()``.
 
-They need matplotlib and mpltern, ``pip install 'isoroc[plots]'``.
+Requires matplotlib and mpltern: ``pip install 'isoroc[plots]'``.
 """
 
 try:

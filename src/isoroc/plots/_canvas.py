@@ -1,4 +1,4 @@
-"""Where points of the simplex are drawn: a triangle in ternary axes, a tetrahedron in 3-D ones."""
+"""Axes of the simplex: a triangle for three classes, a tetrahedron for four."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from isoroc._simplex import Floats, Ints
 from isoroc.plots._geometry import TETRAHEDRON, triangles
 from isoroc.plots._style import NEUTRAL, figure_of, style_of
 
-#: More bins than this have thin edges.
+#: Above this number of bins their edges are thin.
 _MANY_BINS = 80
 
 
 class Triangle:
-    """Three classes: the first at the lower left, the second at the lower right, the third on top.
+    """Ternary axes: first class at the lower left, second at the lower right, third on top.
 
     Parameters
     ----------
@@ -34,7 +34,8 @@ class Triangle:
         self.ax = ax
         ax.set_axisbelow(True)
         ax.grid(visible=True, color=NEUTRAL, alpha=0.25, lw=0.6)
-        # Corners and points from there. mpltern's own search for places takes seconds a figure.
+        # Position of each label: a corner and an offset in points. mpltern would look for free
+        # positions, which takes seconds per figure.
         places = {"l": (0, 0, -24), "r": (1, 0, -24), "t": (0.5, 1, 22)}
         inch = figure_of(ax).dpi_scale_trans
         for k, (name, (side, (x, y, up))) in enumerate(zip(names, places.items(), strict=True)):
@@ -55,13 +56,13 @@ class Triangle:
         return np.asarray(flat.reshape(*P.shape[:-1], 2))
 
     def points(self, P: Floats, **style: Any) -> None:
-        """Mark points."""
+        """Draw points."""
         self.ax.scatter(*P[:, [2, 0, 1]].T, **style)
 
     def cells(self, cells: Ints, steps: int, colours: Floats, weight: Floats) -> None:
-        """Colour cells, the heavier the deeper."""
+        """Fill cells; the larger the weight, the stronger the colour."""
         depth = 0.1 + 0.9 * (np.log1p(weight) / np.log1p(weight.max()))[:, None]
-        # Mixed with the background by hand: see-through neighbours would show where they overlap.
+        # Blended with the background here: transparent neighbours would show where they overlap.
         shades = depth * colours + (1 - depth) * to_rgb(self.ax.get_facecolor())
         corners = self.flat(triangles(cells, steps))
         self.ax.add_collection(
@@ -69,7 +70,7 @@ class Triangle:
         )
 
     def polygons(self, corners: list[Floats], colours: Floats) -> None:
-        """Colour polygons."""
+        """Fill polygons."""
         flat = [self.flat(polygon) for polygon in corners]
         edge = self.ax.get_facecolor()
         width = 0.9 if len(flat) <= _MANY_BINS else 0.3
@@ -78,7 +79,7 @@ class Triangle:
         )
 
     def arrows(self, P: Floats, Q: Floats, colours: Floats) -> None:
-        """Arrows from points to points."""
+        """Draw arrows from the points P to the points Q."""
         tails, heads = self.flat(P), self.flat(Q)
         self.ax.quiver(
             *tails.T,
@@ -95,7 +96,7 @@ class Triangle:
 
 
 class Tetrahedron:
-    """Four classes: the first three at the base, the fourth on top.
+    """3-D axes: the first three classes at the base, the fourth on top.
 
     Parameters
     ----------
@@ -116,9 +117,9 @@ class Tetrahedron:
         for a, b in combinations(TETRAHEDRON, 2):
             ax.plot(*np.column_stack([a, b]), color=NEUTRAL, lw=0.9)
         for k, (name, corner) in enumerate(zip(names, TETRAHEDRON, strict=True)):
-            place = centre + 1.18 * (corner - centre) + [0, 0, 0.05 * (k == 2)]
+            position = centre + 1.18 * (corner - centre) + [0, 0, 0.05 * (k == 2)]
             colour = style_of(k)[0]
-            text = ax.text(*place, f"class {name}", color=colour, weight="bold", zorder=100)
+            text = ax.text(*position, f"class {name}", color=colour, weight="bold", zorder=100)
             text.set(ha="center", va="center")
             text.set_bbox({"facecolor": ax.get_facecolor(), "alpha": 0.6, "lw": 0, "pad": 1})
 
@@ -127,18 +128,18 @@ class Tetrahedron:
         self.ax.set_title(text)
 
     def points(self, P: Floats, **style: Any) -> None:
-        """Mark points."""
+        """Draw points."""
         self.ax.scatter(*(P @ TETRAHEDRON).T, depthshade=False, **style)
 
     def cells(self, cells: Ints, steps: int, colours: Floats, weight: Floats) -> None:
-        """Balls in the middle of cells, the heavier the larger."""
+        """Draw a ball at the centre of each cell; the larger the weight, the larger the ball."""
         missing = steps - cells.sum(axis=1, keepdims=True)
-        middle = (cells + missing / 4) / steps
+        centre = (cells + missing / 4) / steps
         size = 4 + 120 * weight / weight.max()
-        self.points(middle, s=size, c=colours, alpha=0.8, lw=0)
+        self.points(centre, s=size, c=colours, alpha=0.8, lw=0)
 
     def arrows(self, P: Floats, Q: Floats, colours: Floats) -> None:
-        """Arrows from points to points."""
+        """Draw arrows from the points P to the points Q."""
         tails, heads = P @ TETRAHEDRON, Q @ TETRAHEDRON
-        for tail, way, colour in zip(tails, heads - tails, colours, strict=True):
-            self.ax.quiver(*tail, *way, color=colour, lw=1.4, arrow_length_ratio=0.25)
+        for tail, step, colour in zip(tails, heads - tails, colours, strict=True):
+            self.ax.quiver(*tail, *step, color=colour, lw=1.4, arrow_length_ratio=0.25)

@@ -1,4 +1,4 @@
-"""The simplex as a triangle or a tetrahedron: bins as polygons, many forecasts as cells."""
+"""Geometry of the simplex: bins as polygons, cells that group many forecasts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from isoroc._simplex import Floats, Ints
 from isoroc._tree import BinTree
 
-#: Corners of a regular tetrahedron with edges of length 1, one for each of four classes.
+#: Corners of a regular tetrahedron with edges of length 1, one per class.
 TETRAHEDRON: Floats = np.array(
     [
         [0, 0, 0],
@@ -21,7 +21,7 @@ TETRAHEDRON: Floats = np.array(
 def bin_polygons(tree: BinTree) -> list[Floats]:
     """Corners of the bins of a tree of three classes, as points of the simplex.
 
-    A bin that only touches the simplex has no polygon but an empty array.
+    A bin that meets the simplex in a point or an edge only has an empty array.
 
     Examples
     --------
@@ -44,16 +44,16 @@ def bin_polygons(tree: BinTree) -> list[Floats]:
         for k in present:
             part = whole
             for j in present[present != k]:
-                # the side of R_k on the boundary with R_j: p_k - gamma_k >= p_j - gamma_j
-                ahead = np.zeros(3)
-                ahead[[k, j]] = 1, -1
-                part = _clip(part, part @ ahead - (gamma[k] - gamma[j]))
+                # R_k lies where p_k - gamma_k >= p_j - gamma_j
+                difference = np.zeros(3)
+                difference[[k, j]] = 1, -1
+                part = _clip(part, part @ difference - (gamma[k] - gamma[j]))
             polygons[int(children[k])] = part
     return [polygons[int(node)] for node in tree.bins]
 
 
 def _clip(corners: Floats, side: Floats) -> Floats:
-    """The part of a convex polygon on which a linear function, known at its corners, is >= 0."""
+    """Part of a convex polygon on which a linear function, given at its corners, is >= 0."""
     kept: list[Floats] = []
     for i in range(len(corners)):
         j = (i + 1) % len(corners)
@@ -66,10 +66,11 @@ def _clip(corners: Floats, side: Floats) -> Floats:
 
 
 def cells_of(P: Floats, steps: int) -> tuple[Ints, Ints]:
-    """Cells of width 1 / steps that hold forecasts, in whole steps, and the cell of each forecast.
+    """Occupied cells of width 1 / steps, and the cell of each forecast.
 
-    Coordinates are rounded down, so those of a cell do not add up to `steps`: of the small
-    triangles, one step is missing from those that point up, two from those that point down.
+    A cell is given by its coordinates in whole steps, rounded down, so they do not sum to `steps`.
+    For three classes the sum is 1 less for small triangles that point up and 2 less for those that
+    point down.
 
     Examples
     --------
@@ -79,7 +80,8 @@ def cells_of(P: Floats, steps: int) -> tuple[Ints, Ints]:
            [1, 0, 0]]), array([1, 0, 1]))
     """
     whole = np.floor(P * steps).astype(np.intp)
-    # A lattice point is a corner of several cells; it goes to the one below its largest coordinate.
+    # A lattice point is a corner of several cells; assign it to the one below its largest
+    # coordinate.
     corner = np.flatnonzero(whole.sum(axis=1) == steps)
     whole[corner, whole[corner].argmax(axis=1)] -= 1
     key = whole @ (steps + 1) ** np.arange(P.shape[1])

@@ -1,4 +1,4 @@
-"""PathDisplay: what each further bin buys, on the rows it was learned from and on new ones."""
+"""PathDisplay: measures against the number of bins, on the calibration rows and on new rows."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
+from isoroc._input import check_sample
 from isoroc._table import Table
 from isoroc.metrics._inputs import check_outcomes
-from isoroc.plots._display import Display, Layer
+from isoroc.plots._display import Display, Layer, check_after
 from isoroc.plots._stages import Measured, staged
 from isoroc.plots._style import NEUTRAL, axes_for, style_of, tidy
 
 _UNITS = {"cross entropy": "cross entropy (nats)", "VUS": "VUS of the hull"}
-#: From so many bins on, their number is on a logarithmic scale.
+#: From this number of bins on, the axis is logarithmic.
 _LOGARITHMIC = 20
 
 
 class PathDisplay(Display):
-    """Cross entropy and AUC, or VUS, against the number of bins, as in the paper's Figures 2, 4, 5.
+    """Cross entropy and AUC, or VUS, against the number of bins (Figures 2, 4 and 5 of the paper).
 
-    One panel for each measure and data set, one curve for each calibrator, and a line for the
-    forecasts as they came. Make it with `from_estimator` or `from_predictions`, or from numbers
-    of your own.
+    One panel per measure and data set, one curve per calibrator, and a line for the uncalibrated
+    forecasts. Create it with `from_estimator` or `from_predictions`, or pass the values.
 
     Parameters
     ----------
     curves : mapping of columns
-        Columns `data`, `measure` and `method`, which name a curve, and `n_bins` and `value`.
+        Columns `data`, `measure` and `method`, which identify a curve, `n_bins` and `value`.
     uncalibrated : mapping of columns, default=None
         Columns `data`, `measure` and `value`.
 
@@ -57,7 +57,7 @@ class PathDisplay(Display):
         names = [tuple(map(str, name)) for name in _rows(curves, "measure", "data", "method")]
         measures = dict.fromkeys(measure for measure, _, _ in names)
         data = dict.fromkeys(data for _, data, _ in names)
-        #: Panels, the data sets of one measure side by side.
+        #: Names of the panels; the data sets of one measure are side by side.
         self.panels = [f"{d} {m}" for m in measures for d in data]
         self._n_columns = len(data)
         self._label_of = {f"{d} {m}": f"{d} {_UNITS.get(m, m)}" for m in measures for d in data}
@@ -97,16 +97,17 @@ class PathDisplay(Display):
         estimator : calibrator or mapping of names to calibrators
             Fitted, with `staged_predict_proba` and `path_`.
         X, y : array-like
-            Forecasts and labels that they were fitted to.
+            Forecasts and labels of the rows that they were fitted to.
         test : tuple, default=None
-            Forecasts and labels of new rows, and perhaps their weights.
+            Forecasts, labels and, optionally, weights of new rows.
         measures : sequence of {"cross entropy", "AUC", "VUS"}, default=None
-            What to draw. By default cross entropy, and AUC for two classes or the volume under the
-            hull of the ROC surface for three and four.
+            What to draw. By default cross entropy and, for two classes, AUC or, for three and
+            four, the volume under the hull of the ROC surface.
         sample_weight : array-like of shape (n,), default=None
             Weight of each row of X.
         ax : Axes or sequence of Axes, default=None
-            Where to draw: one axes, divided where there are several panels, or one for each.
+            Where to draw: one axes, which is divided if there are several panels, or one per
+            panel.
         """
         if not isinstance(estimator, Mapping):
             estimator = {type(estimator).__name__.removesuffix("Calibrator"): estimator}
@@ -115,8 +116,11 @@ class PathDisplay(Display):
             sets["test"] = (*test, None)[:3]
         measured = Measured(measures)
         for data, (P, labels, weights) in sets.items():
+            named = ("X", "y") if data == "calibration" else ("test[0]", "test[1]")
             for i, (method, calibrator) in enumerate(estimator.items()):
-                sample = check_outcomes(labels, P, weights, calibrator.classes_)
+                sample = check_sample(
+                    P, labels, weights, calibrator.classes_, name=named[0], label_name=named[1]
+                )
                 if i == 0:
                     measured.add_uncalibrated(data, sample)
                 n_bins = calibrator.path_["n_bins"]
@@ -138,16 +142,16 @@ class PathDisplay(Display):
         labels: Any = None,
         ax: Axes | Sequence[Axes] | None = None,
     ) -> Self:
-        """Draw the paths of forecasts that were made elsewhere.
+        """Draw the paths of given forecasts.
 
         Parameters
         ----------
         y_true, y_prob : array-like
             Labels, and forecasts before calibration.
         stages : mapping of names to pairs
-            For each method the numbers of bins, each with the calibrated forecasts.
+            For each method, pairs of a number of bins and the calibrated forecasts.
         name : str, default="test"
-            What to call the rows.
+            Name of the data set.
         measures, sample_weight, ax
             As in `from_estimator`.
         labels : array-like of shape (K,), default=None
@@ -158,19 +162,19 @@ class PathDisplay(Display):
         measured.add_uncalibrated(name, sample)
         for method, pairs in stages.items():
             for n, Q in pairs:
-                stage = check_outcomes(y_true, Q, sample_weight, sample.classes)
+                stage = check_after(check_outcomes, y_true, Q, sample_weight, sample, name="stages")
                 measured.add(name, method, n, stage)
         return cls(*measured.tables()).plot(ax)
 
     def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
-        """Draw into `ax`, see `from_estimator`."""
+        """Draw in `ax`; see `from_estimator`."""
         axes = axes_for(ax, len(self.panels), columns=self._n_columns, size=(4.4, 3.2))
         paths = [layer for layer in self.layers if layer.kind == "path"]
-        place = {method: i for i, method in enumerate(dict.fromkeys(s.series for s in paths))}
+        index_of = {method: i for i, method in enumerate(dict.fromkeys(s.series for s in paths))}
         most = max(layer.data["n_bins"].max() for layer in paths)
         for axes_, panel in zip(axes, self.panels, strict=True):
             for layer in self.of_panel(panel):
-                _draw(axes_, layer, place.get(layer.series, -1))
+                _draw(axes_, layer, index_of.get(layer.series, -1))
             if most >= _LOGARITHMIC:
                 axes_.set_xscale("log")
                 axes_.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -181,17 +185,17 @@ class PathDisplay(Display):
             tidy(axes_, xlabel="number of bins", ylabel=self._label_of[panel])
             axes_.set_ylim(self._limits(panel))
         axes[0].legend(frameon=False, fontsize="small")
-        self._drawn(axes)
+        self._set_axes(axes)
         return self
 
     def _limits(self, panel: str) -> tuple[float, float]:
-        """Limits for all data sets of a measure, in which later stages fill the panel.
+        """Limits of the vertical axis, shared by all data sets of a measure.
 
-        One bin for everybody is far off and would leave the rest a flat line; its curve comes in
-        from outside.
+        The first stage of a path is left out: its value, that of a single bin, is so far from the
+        others that their differences would not be visible.
         """
-        place = self.panels.index(panel) // self._n_columns * self._n_columns
-        group = self.panels[place : place + self._n_columns]
+        first = self.panels.index(panel) // self._n_columns * self._n_columns
+        group = self.panels[first : first + self._n_columns]
         layers = [layer for layer in self.layers if layer.panel in group]
         values = [layer.data["value"][int(layer.data.n_rows > 3) :] for layer in layers]
         value = np.concatenate(values)
@@ -206,14 +210,14 @@ def _rows(columns: Mapping[str, Any], *names: str) -> list[tuple[Any, ...]]:
     return list(zip(*(columns[name] for name in names), strict=True)) if columns else []
 
 
-def _draw(ax: Axes, layer: Layer, place: int) -> None:
+def _draw(ax: Axes, layer: Layer, index: int) -> None:
     value = layer.data["value"]
     if layer.kind == "line":
         finite = np.isfinite(value[0])
         label = layer.series if finite else f"{layer.series}: {value[0]}"
         ax.axhline(value[0] if finite else np.nan, color=NEUTRAL, lw=1.2, ls=":", label=label)
         return
-    colour, marker, dashes = style_of(place)
+    colour, marker, dashes = style_of(index)
     n_bins = layer.data["n_bins"]
     ax.plot(
         n_bins,

@@ -1,4 +1,4 @@
-"""ReliabilityDisplay: whether what is forecast at 80 % comes true 80 times in a hundred."""
+"""ReliabilityDisplay: observed rates against forecast probabilities."""
 
 from __future__ import annotations
 
@@ -9,15 +9,21 @@ from typing import Any, Literal, Self
 import numpy as np
 from matplotlib.axes import Axes
 
-from isoroc._input import Sample, check_number, check_option
+from isoroc._input import InputError, Sample, check_number, check_option
 from isoroc.metrics._calibration import views
 from isoroc.metrics._inputs import check_probabilities
-from isoroc.plots._display import BeforeAfterDisplay, Forecasts, Layer, check_after, is_probable
+from isoroc.plots._display import (
+    BeforeAfterDisplay,
+    Forecasts,
+    Layer,
+    are_probabilities,
+    check_after,
+)
 from isoroc.plots._rates import consistency_band, histogram, isotonic_curve, observed_rates
 from isoroc.plots._style import NEUTRAL, SERIES, axes_for, strip_below, tidy
 
-#: Up to so many classes one panel each, beyond the most probable class only.
-_MANY = 12
+#: Up to this number of classes there is one panel per class, above it one for the top class.
+_MAX_PANELS = 12
 _TOP = "the top class"
 
 
@@ -26,15 +32,15 @@ class ReliabilityDisplay(BeforeAfterDisplay):
 
     Each panel shows, for one class or for the most probable one,
 
-    - the isotonic curve (IRP of two classes): the best non-decreasing account of the outcomes, no
-      bins to choose;
-    - a band about the diagonal, in which the curve of calibrated forecasts would lie, at each
-      forecast with the given confidence. A curve that leaves its band is evidence against
-      calibration. See `isoroc.plots._rates.consistency_band`;
+    - the isotonic curve: isotonic regression of the outcomes on the forecasts, which has no bins to
+      choose;
+    - a consistency band around the diagonal: at each forecast it contains the curve of calibrated
+      forecasts with the given confidence, so a curve outside its band is evidence against
+      calibration (Dimitriadis, Gneiting and Jordan 2021);
     - observed rates of groups of rows with Wilson's intervals;
     - below, the histogram of the forecasts.
 
-    Make it with `from_estimator` or `from_predictions`.
+    Create it with `from_estimator` or `from_predictions`.
 
     Examples
     --------
@@ -56,12 +62,11 @@ class ReliabilityDisplay(BeforeAfterDisplay):
 
     @classmethod
     def _forecasts_of(cls, estimator: Any, X: Any) -> Forecasts:
-        of_estimator = super()._forecasts_of(estimator, X)
-        before, after, classes = of_estimator
-        if after is not None and not is_probable(before):
-            # Scores forecast no rate that could be observed.
-            return Forecasts(after, None, classes)
-        return of_estimator
+        found = super()._forecasts_of(estimator, X)
+        if found.after is not None and not are_probabilities(found.before):
+            # Scores on another scale have no reliability curve.
+            return Forecasts(found.after, None, found.classes)
+        return found
 
     @classmethod
     def from_predictions(
@@ -79,7 +84,7 @@ class ReliabilityDisplay(BeforeAfterDisplay):
         random_state: int = 0,
         ax: Axes | Sequence[Axes] | None = None,
     ) -> Self:
-        """Draw forecasts against what came true.
+        """Draw observed rates against forecasts.
 
         Parameters
         ----------
@@ -90,27 +95,31 @@ class ReliabilityDisplay(BeforeAfterDisplay):
         after : array-like, default=None
             Forecasts of the same rows after calibration.
         kind : {"auto", "classwise", "top"}, default="auto"
-            One panel for each class; or whether the most probable class comes true. By default
-            the former up to 12 classes. Two classes need one panel, that of the second.
+            "classwise" draws one panel per class, or one for the second of two classes; "top" one
+            panel for the most probable class of each row. "auto" is "classwise" for up to 12
+            classes and "top" for more.
         n_groups : int, default=None
-            Number of groups of rows whose rates are marked; by default the cube root of the number
-            of rows, from 2 to 15.
+            Number of groups of rows whose observed rates are drawn. By default the cube root of
+            the number of rows, between 2 and 15.
         confidence : float, default=0.95
-            Of the intervals, and of the band at each forecast.
+            Confidence level of the intervals, and of the band at each forecast.
         n_resamples : int, default=400
-            How often outcomes are drawn for the band; 0 draws none.
+            Number of simulations for the band; with 0 there is no band.
         sample_weight : array-like of shape (n,), default=None
             Weight of each row.
         labels : array-like of shape (K,), default=None
             The classes in the order of the columns; sorted by default.
         random_state : int, default=0
-            Seed of the band.
+            Seed of these simulations.
         ax : Axes or sequence of Axes, default=None
-            Where to draw: one axes, divided where there are several panels, or one for each.
+            Where to draw: one axes, which is divided if there are several panels, or one per
+            panel.
         """
         check_option("kind", kind, ("auto", "classwise", "top"))
         if not 0 < confidence < 1:
-            raise ValueError(f"confidence: expected a share between 0 and 1, got {confidence!r}.")
+            raise InputError(
+                "confidence", None, f"got {confidence!r}", "expected a number between 0 and 1"
+            )
         check_number("n_resamples", n_resamples, numbers.Integral, minimum=0)
         before = check_probabilities(y_true, y_prob, sample_weight, labels)
         series = {"forecasts": before}
@@ -118,27 +127,27 @@ class ReliabilityDisplay(BeforeAfterDisplay):
             changed = check_after(check_probabilities, y_true, after, sample_weight, before)
             series = {"before": before, "after": changed}
         if kind == "auto":
-            kind = "classwise" if before.n_classes <= _MANY else "top"
+            kind = "classwise" if before.n_classes <= _MAX_PANELS else "top"
         if n_groups is None:
             n_groups = int(np.clip(np.rint(np.cbrt(len(before.codes))), 2, 15))
         check_number("n_groups", n_groups, numbers.Integral, minimum=1)
         layers = []
         for name, sample in series.items():
             for panel, view in zip(_panels(sample, kind), views(sample, kind), strict=True):
-                drawn = {
+                tables = {
                     "rates": observed_rates(view, n_groups=n_groups, confidence=confidence),
                     "curve": isotonic_curve(view),
                     "histogram": histogram(view),
                 }
                 if n_resamples:
-                    drawn["band"] = consistency_band(
+                    tables["band"] = consistency_band(
                         view, confidence=confidence, n_resamples=n_resamples, seed=random_state
                     )
-                layers += [Layer(panel, name, shown, data) for shown, data in drawn.items()]
+                layers += [Layer(panel, name, layer, data) for layer, data in tables.items()]
         return cls(layers).plot(ax)
 
     def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
-        """Draw into `ax`, see `from_predictions`."""
+        """Draw in `ax`; see `from_predictions`."""
         names = list(dict.fromkeys(layer.panel for layer in self.layers))
         axes = axes_for(ax, len(names), columns=4, size=(3.6, 4.4))
         for axes_, name in zip(axes, names, strict=True):
@@ -152,12 +161,12 @@ class ReliabilityDisplay(BeforeAfterDisplay):
             axes_.tick_params(labelbottom=False)
         if len({layer.series for layer in self.layers}) > 1:
             axes[0].legend(loc="upper left", frameon=False, fontsize="small")
-        self._drawn(axes)
+        self._set_axes(axes)
         return self
 
 
 def _panels(sample: Sample, kind: str) -> list[str]:
-    """Names of the panels: classes, or `_TOP`."""
+    """Names of the panels: the classes, or `_TOP`."""
     if kind == "top":
         return [_TOP]
     return [f"class {label}" for label in sample.classes[int(sample.n_classes == 2) :]]

@@ -1,4 +1,4 @@
-"""RocDisplay: the symmetric ROC curve, its convex hull, and the diagram that explains the hull."""
+"""RocDisplay: the symmetric ROC curve, its convex hull and the cumulative sum diagram."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Any, Self
 import numpy as np
 from matplotlib.axes import Axes
 
+from isoroc._input import InputError, first_improbable
 from isoroc._simplex import Floats
 from isoroc._table import Table
 from isoroc.metrics._inputs import check_outcomes
 from isoroc.metrics._roc import RocCurve, roc_convex_hull, symmetric_roc_curve
-from isoroc.plots._display import BeforeAfterDisplay, Layer, check_after
+from isoroc.plots._display import BeforeAfterDisplay, Layer, check_after, check_choices
 from isoroc.plots._style import NEUTRAL, SERIES, axes_for, style_of, thin, tidy
 
 _PANELS = ("forecasts", "diagram", "roc")
-#: With more rows than this forecasts are a line, not points.
-_POINTS = 400
+#: Above this number of distinct forecasts a line replaces the points.
+_MAX_POINTS = 400
 
 
 class RocDisplay(BeforeAfterDisplay):
@@ -25,15 +26,16 @@ class RocDisplay(BeforeAfterDisplay):
 
     Panels, after Figure 1 of the paper:
 
-    - "roc": how much of either class a threshold recognises. The area under the hull is the AUC
-      that isotonic calibration reaches on the same rows;
-    - "diagram": the cumulative sum diagram, rows in ascending order of their forecasts against
-      the rows of the second class among them, and its greatest convex minorant. An affine map
-      takes this panel to the first and the minorant to the hull;
+    - "roc": for each threshold, the share of the first class at or below it and of the second
+      class above it. The area under the hull is the AUC after isotonic calibration of the same
+      rows without smoothing;
+    - "diagram": the cumulative sum diagram, that is the number of rows in ascending order of their
+      forecasts against the number of rows of the second class among them, and its greatest convex
+      minorant. An affine map takes this panel to the panel "roc" and the minorant to the hull;
     - "forecasts": the forecasts in the same order, and the slopes of the minorant, which are the
       isotonic regression.
 
-    Make it with `from_estimator` or `from_predictions`.
+    Create it with `from_estimator` or `from_predictions`.
 
     Examples
     --------
@@ -67,7 +69,7 @@ class RocDisplay(BeforeAfterDisplay):
         labels: Any = None,
         ax: Axes | Sequence[Axes] | None = None,
     ) -> Self:
-        """Draw forecasts against what came true.
+        """Draw the ROC curve of forecasts.
 
         Parameters
         ----------
@@ -84,10 +86,10 @@ class RocDisplay(BeforeAfterDisplay):
         labels : array-like of shape (2,), default=None
             The classes in the order of the columns; sorted by default.
         ax : Axes or sequence of Axes, default=None
-            Where to draw: one axes, divided where there are several panels, or one for each.
+            Where to draw: one axes, which is divided if there are several panels, or one per
+            panel.
         """
-        if not panels or set(panels) - set(_PANELS):
-            raise ValueError(f"panels: expected some of {_PANELS}, got {tuple(panels)!r}.")
+        check_choices("panels", panels, _PANELS)
         options = {"sample_weight": sample_weight, "labels": labels}
         first = "forecasts" if after is None else "before"
         curves = {
@@ -110,13 +112,13 @@ class RocDisplay(BeforeAfterDisplay):
         return cls(layers, areas=areas, labels=sample.classes).plot(ax)
 
     def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
-        """Draw into `ax`, see `from_predictions`."""
+        """Draw in `ax`; see `from_predictions`."""
         names = list(dict.fromkeys(layer.panel for layer in self.layers))
         axes = axes_for(ax, len(names), columns=3, size=(4.3, 4.0))
         draw = {"roc": self._draw_roc, "diagram": self._draw_diagram, "forecasts": self._draw_map}
         for axes_, name in zip(axes, names, strict=True):
             draw[name](axes_, self.of_panel(name))
-        self._drawn(axes)
+        self._set_axes(axes)
         return self
 
     def _draw_roc(self, ax: Axes, layers: list[Layer]) -> None:
@@ -204,7 +206,7 @@ def _roc(curves: dict[str, RocCurve], _: float) -> list[Layer]:
 
 
 def _sums(curve: RocCurve, share: float) -> tuple[Floats, Floats]:
-    """The affine map of the paper's proof, backwards: from the ROC curve to cumulative sums."""
+    """Cumulative sums of an ROC curve, by the inverse of the affine map in the paper's proof."""
     second = share * (1 - curve.p1)
     return (1 - share) * curve.p0 + second, second
 
@@ -223,26 +225,24 @@ def _diagram(curves: dict[str, RocCurve], share: float) -> list[Layer]:
 def _forecasts(curves: dict[str, RocCurve], share: float) -> list[Layer]:
     first = next(iter(curves.values()))
     scores = first.thresholds[1:]
-    if scores[0] < 0 or scores[-1] > 1:
-        raise ValueError(
-            'panels: "forecasts" shows probabilities, these are scores '
-            f"from {scores[0]:.6g} to {scores[-1]:.6g}."
-        )
+    if first_improbable(scores) is not None:
+        problem = f'"forecasts" needs probabilities, got {scores[0]:.6g} to {scores[-1]:.6g}'
+        raise InputError("panels", None, problem, "leave it out or calibrate the scores first")
     rows, second = _sums(first, share)
     middle = (rows[1:] + rows[:-1]) / 2
-    if len(scores) > _POINTS:
+    if len(scores) > _MAX_POINTS:
         kept = thin(middle, scores)
         line = Table(rows=middle[kept], forecast=scores[kept])
         layers = [Layer("forecasts", "forecasts", "line", line)]
     else:
-        # Of either class or of none, as far as rounding lets one tell.
-        there = np.column_stack([np.diff(rows - second), np.diff(second)]) > 1e-12
+        # Whether rows of each class have this forecast, up to rounding.
+        present = np.column_stack([np.diff(rows - second), np.diff(second)]) > 1e-12
         layers = [
             Layer(
                 "forecasts",
                 str(k),
                 "points",
-                Table(rows=middle[there[:, k]], forecast=scores[there[:, k]]),
+                Table(rows=middle[present[:, k]], forecast=scores[present[:, k]]),
             )
             for k in (0, 1)
         ]

@@ -1,4 +1,4 @@
-"""SimplexDisplay: forecasts of three or four classes, the bins, and where they are moved."""
+"""SimplexDisplay: forecasts of three or four classes, bins, and the calibration map."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from isoroc._calibrators.binned import BinCalibrator
-from isoroc._input import Sample
+from isoroc._input import InputError, Sample, check_sample
 from isoroc._simplex import Floats
 from isoroc._table import Table
 from isoroc.metrics._inputs import check_outcomes
 from isoroc.plots._canvas import Tetrahedron, Triangle
-from isoroc.plots._display import Display, Layer, check_after, forecasts_of
+from isoroc.plots._display import Display, Layer, check_after, check_choices, forecasts_of
 from isoroc.plots._simplex_layers import Bins, arrows, forecasts, partition, values
 from isoroc.plots._style import axes_for, mix, style_of
 
@@ -29,18 +29,19 @@ _TITLES = {
 class SimplexDisplay(Display):
     """Forecasts of three classes in a triangle, or of four in a tetrahedron.
 
-    A class is a corner with a colour; a forecast of all classes has the mixture of their colours.
-    Panels:
+    Each class has a corner and a colour; the colour of a forecast is the mixture of the colours of
+    the classes. Panels:
 
-    - "forecasts": the forecasts, coloured by what came true; above 3,000 rows small cells with the
-      mixture of what came true in them, the deeper (or larger) the more rows;
-    - "bins": the bins of a calibrator of three classes, coloured by their calibrated value, and
-      the thresholds of its splits, the first ones the largest;
-    - "map": arrows from forecasts to calibrated values, one from the mean of each bin or, with more
-      than 60 bins or none, of each of a few dozen cells;
+    - "forecasts": the forecasts, coloured by their labels. Above 3,000 rows they are grouped into
+      small cells, coloured by the mixture of their labels; cells with more rows are stronger in
+      colour (three classes) or larger (four classes);
+    - "bins": the bins of a calibrator of three classes, coloured by their calibrated value, and the
+      thresholds of its splits; markers get smaller with each split;
+    - "map": arrows from the mean forecast of each bin to its calibrated value. Without bins, or
+      with more than 60, there is one arrow for each of a few dozen cells;
     - "values": the forecasts, coloured by their calibrated value.
 
-    Make it with `from_estimator` or `from_predictions`.
+    Create it with `from_estimator` or `from_predictions`.
 
     Examples
     --------
@@ -61,7 +62,7 @@ class SimplexDisplay(Display):
         self.layers = layers
         #: The classes.
         self.names = names
-        #: What is drawn, in this order.
+        #: The panels in the order in which they are drawn.
         self.panels = list(dict.fromkeys(layer.panel for layer in layers))
 
     @classmethod
@@ -75,27 +76,27 @@ class SimplexDisplay(Display):
         sample_weight: Any = None,
         ax: Axes | Sequence[Axes] | None = None,
     ) -> Self:
-        """Draw the forecasts of a classifier, or a calibrator and what it does to forecasts.
+        """Draw the forecasts of a classifier, or a calibrator with its bins and its map.
 
         Parameters
         ----------
         estimator : calibrator or classifier
             Fitted.
         X : array-like
-            What it takes: forecasts for a calibrator.
+            Input of the estimator: forecasts for a calibrator, features for a classifier.
         y : array-like of shape (n,)
             Labels.
         panels : sequence of {"forecasts", "bins", "map", "values"}, default=None
-            What to draw, in this order; by default forecasts, bins (or values where there are no
+            What to draw, in this order. By default forecasts, bins (values if the estimator has no
             bins of three classes) and map.
         sample_weight : array-like of shape (n,), default=None
             Weight of each row.
         ax : Axes or sequence of Axes, default=None
-            Where to draw: one axes, divided where there are several panels, or one for each, made
-            with ``projection="ternary"`` for three classes and ``"3d"`` for four.
+            Where to draw: one axes, which is divided if there are several panels, or one per panel,
+            created with ``projection="ternary"`` for three classes and ``"3d"`` for four.
         """
         before, after, classes = forecasts_of(estimator, X)
-        sample = check_outcomes(y, before, sample_weight, classes)
+        sample = check_sample(before, y, sample_weight, classes, name="X")
         bins = None
         if isinstance(estimator, BinCalibrator) and getattr(estimator, "top_", None) is None:
             bins = Bins(estimator.tree_, estimator.bin_values_, estimator.apply(X))
@@ -113,7 +114,7 @@ class SimplexDisplay(Display):
         labels: Any = None,
         ax: Axes | Sequence[Axes] | None = None,
     ) -> Self:
-        """Draw forecasts, and where some other calibrator moves them.
+        """Draw forecasts, and their calibrated values if given.
 
         Parameters
         ----------
@@ -124,7 +125,7 @@ class SimplexDisplay(Display):
         after : array-like, default=None
             Forecasts of the same rows after calibration.
         panels : sequence of {"forecasts", "map", "values"}, default=None
-            What to draw, in this order; by default all that there is.
+            What to draw, in this order; by default all that the arguments allow.
         sample_weight : array-like of shape (n,), default=None
             Weight of each row.
         labels : array-like of shape (K,), default=None
@@ -148,7 +149,7 @@ class SimplexDisplay(Display):
     ) -> Self:
         K = sample.n_classes
         if K not in (3, 4):
-            raise ValueError(f"y_prob: a simplex is drawn for 3 or 4 classes, got {K}.")
+            raise InputError("y_prob", None, f"{K} classes", "the simplex is drawn for 3 or 4")
         if sample.weights is not None:
             rows = np.flatnonzero(sample.weights)
             sample = sample.take(rows)
@@ -163,12 +164,11 @@ class SimplexDisplay(Display):
             drawn["map"] = [arrows(sample, after, None if bins is None else bins.bin_of, names)]
         if panels is None:
             panels = [name for name in drawn if name != "values" or "bins" not in drawn]
-        if not panels or set(panels) - set(drawn):
-            raise ValueError(f"panels: expected some of {tuple(drawn)}, got {tuple(panels)!r}.")
+        check_choices("panels", panels, drawn)
         return cls([layer for name in panels for layer in drawn[name]], names=names).plot(ax)
 
     def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
-        """Draw into `ax`, see `from_estimator`."""
+        """Draw in `ax`; see `from_estimator`."""
         canvas = Triangle if len(self.names) == 3 else Tetrahedron
         axes = axes_for(
             ax, len(self.panels), columns=3, size=(4.2, 4.2), projection=canvas.projection
@@ -183,7 +183,7 @@ class SimplexDisplay(Display):
                 scale = np.sqrt(36 / size)
                 axes_.legend(loc="upper left", frameon=False, fontsize="small", markerscale=scale)
             drawing.title(_TITLES[panel])
-        self._drawn(axes)
+        self._set_axes(axes)
         return self
 
     def _draw_layer(self, drawing: Any, layer: Layer, size: float) -> None:

@@ -1,4 +1,4 @@
-"""What a SimplexDisplay shows: points or cells, bins, and arrows."""
+"""Layers of a SimplexDisplay: points or cells, bins, and arrows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from isoroc._tree import BinTree
 from isoroc.plots._display import Layer
 from isoroc.plots._geometry import bin_polygons, cells_of
 
-#: More points than this are drawn as cells: density, not ink.
-_MANY = 3000
-#: Cells along an edge by the number of classes, fewest and most; and of the map's arrows.
-_CELLS, _ARROWS = {3: (16, 60), 4: (6, 12)}, {3: 12, 4: 6}
-#: Up to so many bins have an arrow each.
-_FEW_BINS = 60
+#: Above this number of rows cells are drawn instead of points.
+_MAX_POINTS = 3000
+#: Least and largest number of cells along an edge, by the number of classes.
+_CELLS = {3: (16, 60), 4: (6, 12)}
+#: Number of cells along an edge for arrows that do not start at bins.
+_ARROWS = {3: 12, 4: 6}
+#: Up to this number of bins there is one arrow per bin.
+_MAX_BINS = 60
 
 
 class Bins(NamedTuple):
@@ -35,10 +37,10 @@ def _columns(prefix: str, names: list[str], matrix: Floats) -> dict[str, NDArray
 
 
 def forecasts(sample: Sample, names: list[str]) -> list[Layer]:
-    """Forecasts by what came true: the points of each class, or cells of many rows."""
-    if len(sample.codes) > _MANY:
-        came_true = np.eye(len(names))[sample.codes]
-        return [_gathered("forecasts", sample, came_true, names)]
+    """Forecasts by label: one layer of points per class, or cells if there are many rows."""
+    if len(sample.codes) > _MAX_POINTS:
+        outcomes = np.eye(len(names))[sample.codes]
+        return [_cells("forecasts", sample, outcomes, names)]
     return [
         Layer(
             "forecasts",
@@ -51,23 +53,23 @@ def forecasts(sample: Sample, names: list[str]) -> list[Layer]:
 
 
 def values(sample: Sample, after: Floats, names: list[str]) -> Layer:
-    """Forecasts by their calibrated value: points, or cells of many rows."""
-    if len(sample.codes) > _MANY:
-        return _gathered("values", sample, after, names)
+    """Forecasts by calibrated value: points, or cells if there are many rows."""
+    if len(sample.codes) > _MAX_POINTS:
+        return _cells("values", sample, after, names)
     columns = _columns("p", names, sample.forecasts) | _columns("value", names, after)
     return Layer("values", "after", "points", Table(columns))
 
 
-def _gathered(panel: str, sample: Sample, values: Floats, names: list[str]) -> Layer:
+def _cells(panel: str, sample: Sample, values: Floats, names: list[str]) -> Layer:
     """Cells of forecasts with their weight and mean value."""
     K, n = len(names), len(sample.codes)
-    # so large that a cell of evenly spread rows holds about sixty, and chance does not speckle it
+    # Evenly spread rows put about sixty into each cell, enough for colours to show no noise.
     steps = int(np.clip((n / 60) ** (1 / (K - 1)), *_CELLS[K]))
     cells, cell = cells_of(sample.forecasts, steps)
-    middle = (cells + (steps - cells.sum(axis=1, keepdims=True)) / K) / steps
-    columns = _columns("p", names, middle) | _columns("value", names, _means(cell, values, sample))
-    further = {"width": np.full(len(cells), 1 / steps), "weight": _weight(cell, sample)}
-    return Layer(panel, "all", "cells", Table(columns | further))
+    centres = (cells + (steps - cells.sum(axis=1, keepdims=True)) / K) / steps
+    columns = _columns("p", names, centres) | _columns("value", names, _means(cell, values, sample))
+    others = {"width": np.full(len(cells), 1 / steps), "weight": _weight(cell, sample)}
+    return Layer(panel, "all", "cells", Table(columns | others))
 
 
 def _weight(group: Ints, sample: Sample) -> Floats:
@@ -75,14 +77,14 @@ def _weight(group: Ints, sample: Sample) -> Floats:
 
 
 def _means(group: Ints, values: Floats, sample: Sample) -> Floats:
-    """Mean of the values of each group, of which none is empty."""
+    """Mean value of each group; no group may be empty."""
     weighted = values if sample.weights is None else values * sample.weights[:, None]
     sums = np.column_stack([np.bincount(group, column) for column in weighted.T])
     return np.asarray(sums / _weight(group, sample)[:, None])
 
 
 def partition(bins: Bins, names: list[str]) -> list[Layer]:
-    """Corners of the bins of three classes, and the thresholds."""
+    """Corners of the bins of three classes, and the thresholds of the splits."""
     polygons = bin_polygons(bins.tree)
     sizes = [len(polygon) for polygon in polygons]
     corners = np.vstack(polygons)
@@ -98,9 +100,9 @@ def partition(bins: Bins, names: list[str]) -> list[Layer]:
 
 
 def arrows(sample: Sample, after: Floats, bin_of: Ints | None, names: list[str]) -> Layer:
-    """Mean forecast and mean calibrated value of bins, or of cells if bins are none or many."""
+    """Mean forecast and mean calibrated value per bin, or per cell if there are no or many bins."""
     group = bin_of
-    if group is None or len(np.unique(group)) > _FEW_BINS:
+    if group is None or len(np.unique(group)) > _MAX_BINS:
         group = cells_of(sample.forecasts, _ARROWS[len(names)])[1]
     _, group = np.unique(group, return_inverse=True)
     tails, heads = (_means(group, v, sample) for v in (sample.forecasts, after))

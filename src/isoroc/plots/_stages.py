@@ -1,4 +1,4 @@
-"""What a PathDisplay shows: the forecasts of every stage of a calibrator, measured."""
+"""Values of a PathDisplay: measures of the forecasts of every stage of a calibrator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from isoroc._table import Table
 from isoroc.metrics._roc import auc
 from isoroc.metrics._scores import cross_entropy
 from isoroc.metrics._surface.surface import volume_under_surface
-from isoroc.plots._display import is_probable
+from isoroc.plots._display import are_probabilities, check_choices
 
 
 def _volume(*args: Any, **options: Any) -> float:
@@ -32,13 +32,11 @@ MEASURES: dict[str, Callable[..., float]] = {
 
 
 class Measured:
-    """Values as they are measured, turned into the tables of a display."""
+    """Collects measured values and returns them as the tables of a display."""
 
     def __init__(self, measures: Sequence[str] | None) -> None:
-        if measures is not None and (not measures or set(measures) - set(MEASURES)):
-            raise ValueError(
-                f"measures: expected some of {tuple(MEASURES)}, got {tuple(measures)!r}."
-            )
+        if measures is not None:
+            check_choices("measures", measures, MEASURES)
         self.measures = measures
         self.curves: list[tuple[str, str, str, int, float]] = []
         self.lines: list[tuple[str, str, float]] = []
@@ -49,28 +47,37 @@ class Measured:
             self.curves.append((data, measure, method, n_bins, _measure(measure, sample)))
 
     def add_uncalibrated(self, data: str, sample: Sample) -> None:
-        """Measure the forecasts as they came; scores have no cross entropy."""
+        """Measure the uncalibrated forecasts; scores that are not probabilities have no loss."""
         for measure in self._measures_of(sample):
-            if is_probable(sample.forecasts) or measure != "cross entropy":
+            if are_probabilities(sample.forecasts) or measure != "cross entropy":
                 self.lines.append((data, measure, _measure(measure, sample)))
 
     def _measures_of(self, sample: Sample) -> Sequence[str]:
         if self.measures is not None:
             return self.measures
-        further = {2: ("AUC",), 3: ("VUS",), 4: ("VUS",)}
-        return ("cross entropy", *further.get(sample.n_classes, ()))
+        others = {2: ("AUC",), 3: ("VUS",), 4: ("VUS",)}
+        return ("cross entropy", *others.get(sample.n_classes, ()))
 
     def tables(self) -> tuple[Table, Table]:
-        """Curves and lines as columns, the curves by measure."""
-        # Stages come one after another and each is measured in all ways; a curve is one measure.
+        """Tables of the curves, sorted by measure, and of the lines."""
+        # All measures of a stage are added together; PathDisplay orders panels by first appearance.
         curves = sorted(self.curves, key=lambda row: list(MEASURES).index(row[1]))
         return (
-            _columns(curves, "data", "measure", "method", "n_bins", "value"),
-            _columns(self.lines, "data", "measure", "value"),
+            table_of(curves, "data", "measure", "method", "n_bins", "value"),
+            table_of(self.lines, "data", "measure", "value"),
         )
 
 
-def _columns(rows: Sequence[tuple[Any, ...]], *names: str) -> Table:
+def table_of(rows: Sequence[tuple[Any, ...]], *names: str) -> Table:
+    """Table of rows whose entries have these names; empty without rows.
+
+    Examples
+    --------
+    >>> table_of([("a", 1), ("b", 2)], "name", "value")
+      name  value
+         a      1
+         b      2
+    """
     columns: Iterator[tuple[Any, ...]] = zip(*rows, strict=True)
     return Table({n: np.array(c) for n, c in zip(names, columns, strict=True)}) if rows else Table()
 
@@ -85,11 +92,11 @@ def _measure(measure: str, sample: Sample) -> float:
 
 
 def staged(calibrator: Any, P: Any, sample: Sample) -> Iterator[Sample]:
-    """Calibrated forecasts of each stage and what came true.
+    """Samples of the calibrated forecasts of each stage.
 
-    Rows of one bin have one forecast, so a row for each bin and class, as heavy as all of them,
-    tells the same. Where forecasts of many classes were reduced, what is shared among the rest
-    differs from row to row, and all rows are kept.
+    All rows of a bin have the same forecast, so each bin and class is reduced to one row with the
+    total weight. With `top`, the forecasts of the remaining classes differ within a bin, and all
+    rows are kept.
     """
     if not isinstance(calibrator, BinCalibrator) or getattr(calibrator, "top_", None) is not None:
         for Q in calibrator.staged_predict_proba(P):
@@ -97,8 +104,8 @@ def staged(calibrator: Any, P: Any, sample: Sample) -> Iterator[Sample]:
         return
     K = sample.n_classes
     _, first, bin_of = np.unique(calibrator.apply(P), return_index=True, return_inverse=True)
-    place: NDArray[Any] = bin_of * K + sample.codes
-    weights: Floats = np.bincount(place, sample.weights, len(first) * K).astype(np.float64)
+    pair: NDArray[Any] = bin_of * K + sample.codes
+    weights: Floats = np.bincount(pair, sample.weights, len(first) * K).astype(np.float64)
     codes = np.tile(np.arange(K, dtype=np.uint8), len(first))
     for Q in calibrator.staged_predict_proba(_safe_indexing(P, first)):
         yield Sample(np.repeat(Q, K, axis=0), codes, weights, sample.classes)

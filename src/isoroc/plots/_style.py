@@ -1,7 +1,7 @@
-"""Colours, marks and panels that all displays share.
+"""Colours, markers and panels that all displays share.
 
-Nothing here or in the displays sets anything global. Text, ticks and backgrounds are left to the
-style in force; every colour below reads on white and on black alike.
+Neither this module nor the displays change a global setting. Text, ticks and backgrounds follow the
+current style; the colours below are legible on white and on black.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
+from isoroc._input import InputError
 from isoroc._simplex import Floats, Ints
 
-#: Okabe and Ito's colours, safe for the colour-blind, those of middling lightness first.
+#: The palette of Okabe and Ito, safe for colour-blind readers; colours of medium lightness first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-#: One for each colour, so that print without colour tells series and classes apart.
+#: One for each colour, so that series and classes differ in print without colour.
 MARKERS = ("o", "^", "s", "D", "v", "P")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
-#: What is neither one series nor another: the diagonal, a hull, the uncalibrated forecasts.
+#: For everything that is not a series: the diagonal, a hull, the uncalibrated forecasts.
 NEUTRAL = "0.5"
 #: Colour, marker and line before and after calibration, or of forecasts alone.
 SERIES = {
@@ -28,19 +29,19 @@ SERIES = {
     "after": ("#0072B2", "o", "-"),
     "forecasts": ("#0072B2", "o", "-"),
 }
-#: Lines keep at most so many vertices; a picture has fewer pixels across.
+#: Largest number of vertices of a line; a picture is fewer pixels wide.
 MAX_VERTICES = 2000
 
 
-def style_of(place: int) -> tuple[str, str, Any]:
-    """Colour, marker and line style of a class or a series by its place."""
-    return COLOURS[place % 6], MARKERS[place % 6], DASHES[place % 6]
+def style_of(index: int) -> tuple[str, str, Any]:
+    """Colour, marker and line style of the class or series with this index."""
+    return COLOURS[index % 6], MARKERS[index % 6], DASHES[index % 6]
 
 
 def mix(values: Floats) -> Floats:
-    """Colours of points of the simplex: the classes' colours in the mixture that each point is.
+    """Colours of points of the simplex: the colours of the classes, weighted by the coordinates.
 
-    Light is mixed, not its code in a file, so that halves are half as bright.
+    Colours are mixed in linear light, not in gamma-encoded RGB, which would make mixtures too dark.
 
     Parameters
     ----------
@@ -66,9 +67,10 @@ def mix(values: Floats) -> Floats:
 
 
 def thin(x: Floats, y: Floats, most: int = MAX_VERTICES) -> Ints:
-    """Places of at most about `most` vertices of a monotone curve, its ends among them.
+    """Indices of at most about `most` vertices of a monotone curve, both ends included.
 
-    They lie at even steps along both axes, so nothing moves by more than one step.
+    They are evenly spaced in the sum of both coordinates, each scaled to a range of 1, so the curve
+    moves by no more than one step.
 
     Examples
     --------
@@ -79,8 +81,11 @@ def thin(x: Floats, y: Floats, most: int = MAX_VERTICES) -> Ints:
     """
     if len(x) <= most:
         return np.arange(len(x))
-    way = np.append(0.0, np.cumsum(np.abs(np.diff(x)) / np.ptp(x) + np.abs(np.diff(y)) / np.ptp(y)))
-    return np.unique(np.searchsorted(way, np.linspace(0, way[-1], most)).clip(max=len(x) - 1))
+    length = np.append(
+        0.0, np.cumsum(np.abs(np.diff(x)) / np.ptp(x) + np.abs(np.diff(y)) / np.ptp(y))
+    )
+    steps = np.linspace(0, length[-1], most)
+    return np.unique(np.searchsorted(length, steps).clip(max=len(x) - 1))
 
 
 def axes_for(
@@ -91,18 +96,18 @@ def axes_for(
     size: tuple[float, float],
     projection: str | None = None,
 ) -> list[Any]:
-    """Axes to draw in: new ones, the given ones, or as many as needed in the place of one.
+    """Axes to draw in: new ones, the given ones, or parts of the given one.
 
     Parameters
     ----------
     ax : Axes, sequence of Axes or None
-        None makes a figure with pyplot, the only time that pyplot is called.
+        None creates a figure with pyplot; pyplot is not used otherwise.
     n_panels, columns : int
-        How many axes, and how many of them side by side.
+        Number of axes, and how many of them are side by side.
     size : (width, height)
-        Of one panel of a new figure, in inches.
+        Size of one panel of a new figure in inches.
     projection : str, default=None
-        What the axes must be.
+        Projection that the axes must have.
     """
     columns = min(columns, n_panels)
     rows = -(-n_panels // columns)
@@ -115,19 +120,25 @@ def axes_for(
     if len(given) == 1 and n_panels > 1:
         figure, spec = given[0].figure, given[0].get_subplotspec()
         if spec is None:
-            raise ValueError(
-                f"ax: the display has {n_panels} panels and this axes is no subplot that could be "
-                f"divided; pass a sequence of {n_panels} axes."
+            raise InputError(
+                "ax",
+                None,
+                f"the display has {n_panels} panels, and only axes in a grid can be divided",
+                f"pass a sequence of {n_panels} axes",
             )
         given[0].set_axis_off()
         return _fill(figure, spec.subgridspec(rows, columns), n_panels, projection)
     if len(given) != n_panels:
-        raise ValueError(f"ax: expected {n_panels} axes, one for each panel, got {len(given)}.")
+        raise InputError(
+            "ax", None, f"got {len(given)} axes", f"expected {n_panels}, one per panel"
+        )
     for axes in given:
         if axes.name != (projection or axes.name):
-            raise ValueError(
-                f'ax: expected axes made with projection="{projection}", got "{axes.name}"; '
-                f'for example plt.subplots(subplot_kw={{"projection": "{projection}"}}).'
+            raise InputError(
+                "ax",
+                None,
+                f'got axes with projection "{axes.name}"',
+                f'use plt.subplots(subplot_kw={{"projection": "{projection}"}})',
             )
     return given
 
@@ -138,7 +149,7 @@ def _fill(figure: Any, grid: Any, n_panels: int, projection: str | None) -> list
 
 
 def strip_below(ax: Axes, share: float = 0.2) -> Axes:
-    """Axes cut from the lower part of an axes, as a colour bar is, with the same x axis."""
+    """New axes in the lower part of the given ones, as for a colour bar, with the same x axis."""
     figure, spec = ax.figure, ax.get_subplotspec()
     if spec is not None:
         parts = spec.subgridspec(2, 1, height_ratios=(1 - share, share), hspace=0.04)
@@ -150,7 +161,7 @@ def strip_below(ax: Axes, share: float = 0.2) -> Axes:
 
 
 def tidy(ax: Axes, **labels: Any) -> None:
-    """Two spines, thin grid lines below the data, and what the axes are called."""
+    """Remove two spines, draw thin grid lines below the data, and set limits and labels."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_axisbelow(True)
     ax.grid(visible=True, color=NEUTRAL, alpha=0.2, lw=0.6)
@@ -158,7 +169,7 @@ def tidy(ax: Axes, **labels: Any) -> None:
 
 
 def figure_of(ax: Axes) -> Figure:
-    """The figure that an axes is in, also where it is in a part of it."""
+    """The figure of an axes, also if the axes is in a subfigure."""
     figure: Any = ax.figure
     while isinstance(figure, SubFigure):
         figure = figure.figure

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from scipy.spatial import ConvexHull
 
+from isoroc._input import InputError
 from isoroc._simplex import Floats
 from isoroc._table import Table
 from isoroc.metrics._inputs import check_outcomes
@@ -18,18 +19,18 @@ from isoroc.plots._display import BeforeAfterDisplay, Layer, check_after
 from isoroc.plots._style import SERIES, axes_for
 
 _AXES = ("p0", "p1", "p2")
-#: Of points closer together than this one is drawn.
+#: Points are thinned to one per box of this width.
 _STEP = 1 / 60
 
 
 class RocSurfaceDisplay(BeforeAfterDisplay):
-    """ROC surface of three classes: how much of each class a threshold recognises.
+    """ROC surface of three classes: for each threshold, the share of each class in its region.
 
-    Points are thresholds. The shaded surface is the convex hull of those before calibration, the
-    origin and the unit vectors; its volume is the VUS of the paper. Of points that lie closer than
-    1/60 together, one is drawn.
+    Each point is a threshold. The shaded surface is the convex hull of the points before
+    calibration, the origin and the unit vectors; its volume is the VUS of the paper. The points are
+    thinned to one per box of width 1/60.
 
-    Make it with `from_estimator` or `from_predictions`.
+    Create it with `from_estimator` or `from_predictions`.
 
     Examples
     --------
@@ -78,14 +79,12 @@ class RocSurfaceDisplay(BeforeAfterDisplay):
         labels : array-like of shape (3,), default=None
             The classes in the order of the columns; sorted by default.
         ax : Axes, default=None
-            Where to draw, made with ``projection="3d"``.
+            Where to draw; must have been created with ``projection="3d"``.
         """
         sample = check_outcomes(y_true, y_prob, sample_weight, labels)
         if sample.n_classes != 3:
-            raise ValueError(
-                f"y_prob: a surface is drawn for 3 classes, got {sample.n_classes}; for two there "
-                "is RocDisplay."
-            )
+            problem = f"{sample.n_classes} classes, but the ROC surface is drawn for 3"
+            raise InputError("y_prob", None, problem, "for two classes use RocDisplay")
         series = {"forecasts": sample.forecasts}
         if after is not None:
             changed = check_after(check_outcomes, y_true, after, sample_weight, sample)
@@ -102,7 +101,7 @@ class RocSurfaceDisplay(BeforeAfterDisplay):
         return cls(layers, volumes=volumes, names=names).plot(ax)
 
     def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
-        """Draw into `ax`, see `from_predictions`."""
+        """Draw in `ax`; see `from_predictions`."""
         axes = axes_for(ax, 1, columns=1, size=(5.6, 5.2), projection="3d")
         for layer in self.layers:
             points = np.column_stack([layer.data[name] for name in _AXES])
@@ -121,12 +120,12 @@ class RocSurfaceDisplay(BeforeAfterDisplay):
                 depthshade=False,
                 label=f"{layer.series}, VUS {self.volumes[layer.series]:.4f}",
             )
-        _dress(axes[0], self.names)
-        self._drawn(axes)
+        _set_labels(axes[0], self.names)
+        self._set_axes(axes)
         return self
 
 
-def _dress(ax: Any, names: list[str]) -> None:
+def _set_labels(ax: Any, names: list[str]) -> None:
     ax.set(xlim=(0, 1), ylim=(0, 1), zlim=(0, 1))
     for axis, name in zip((ax.xaxis, ax.yaxis, ax.zaxis), names, strict=True):
         axis.set_label_text(f"share of class {name}\nin its region")
@@ -143,13 +142,13 @@ def _table(points: Floats) -> Table:
 
 
 def _spread(points: Floats) -> Floats:
-    """One of all points in each small box, the first."""
+    """The first point in each small box."""
     _, first = np.unique(np.rint(points / _STEP), axis=0, return_index=True)
     return points[np.sort(first)]
 
 
 def _facets(points: Floats) -> Floats:
-    """Corners of the triangles of the hull that face away from the origin, three rows each."""
+    """Corners of the outer triangles of the hull, three rows per triangle."""
     corners = np.vstack([points, np.zeros(3), np.eye(3)])
     hull = ConvexHull(corners)
     outer = (hull.equations[:, :3] > 1e-9).any(axis=1)
