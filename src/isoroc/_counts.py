@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from isoroc._core.pav import merge_classes, partition_scores, pool_adjacent_violators
 from isoroc._input import Sample
-from isoroc._simplex import Codes, Floats, Ints, binary_scores
+from isoroc._simplex import Codes, Floats, Ints, binary_scores, two_columns
 
 _UNIT: Floats = np.empty(0)
 #: Rows that are put into cells at a time.
@@ -50,7 +50,7 @@ class Counts:
     def of_rows(cls, sample: Sample) -> Counts:
         """Counts with one entry for each row, duplicates and all."""
         forecasts, codes, weights = sample.arrays
-        forecasts = _two_columns(forecasts)
+        forecasts = two_columns(forecasts)
         class_weights = np.zeros(forecasts.shape)
         for k, of_class in enumerate(class_weights.T):  # one index a row would take more memory
             np.copyto(of_class, 1.0 if weights is None else weights, where=codes == k)
@@ -71,7 +71,7 @@ class Counts:
         square root maps the simplex to a sphere on which equal cells are equal in Fisher
         information, so resolution is fine near the vertices, where confident models live.
         """
-        forecasts = _two_columns(forecasts)
+        forecasts = two_columns(forecasts)
         if exact := max_cells is None or len(forecasts) <= max_cells:
             distinct, cell = np.unique(forecasts, axis=0, return_inverse=True)
             m = len(distinct)
@@ -86,14 +86,6 @@ class Counts:
         scaled = forecasts if weights is None else forecasts * weights[:, None]
         sums = np.column_stack([np.bincount(cell, column, m) for column in scaled.T])
         return cls(sums / size, class_weights, exact=False)
-
-
-def _two_columns(forecasts: Floats) -> Floats:
-    """Scores of two classes as points of A_2, forecasts of more as they are."""
-    if forecasts.ndim == 2 and forecasts.shape[1] > 2:
-        return forecasts
-    scores = binary_scores(forecasts)
-    return np.column_stack([1 - scores, scores])
 
 
 def _cells(forecasts: Floats, max_cells: int) -> tuple[int, Ints]:

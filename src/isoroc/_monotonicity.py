@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._core import order
-from isoroc._simplex import Floats, midpoint, regions
+from isoroc._input import Sample
+from isoroc._simplex import Floats, Ints, midpoint, regions, two_columns
 from isoroc._table import Table
 from isoroc._tree import BinTree
 
@@ -144,8 +145,8 @@ class Certificate:
     """Evidence that a calibration map is ROC monotone.
 
     For every split it names a threshold on the calibrated side that sorts the calibration points
-    as the split's own threshold sorts the forecasts. `verify` checks that claim on data with
-    nothing but comparisons.
+    as the split's own threshold sorts the forecasts. `verify` checks that claim on the calibration
+    rows. It says nothing about other thresholds or other rows.
 
     Attributes
     ----------
@@ -157,25 +158,35 @@ class Certificate:
         gamma' of each split, on the calibrated forecasts.
     slack : ndarray of shape (S,)
         By how much every constraint of the split can be tightened at once.
+    top : int or None
+        Thresholds are on the `top` largest probabilities and the rest; None if on the classes.
     """
 
     scope: Scope
     thresholds: Floats
     calibrated_thresholds: Floats
     slack: Floats
+    top: int | None = None
 
-    def verify(self, tree: BinTree, values: Floats, forecasts: Floats) -> bool:
-        """Whether the claim holds for a tree, the values of its bins and calibration points.
+    def verify(self, tree: BinTree, values: Floats, sample: Sample) -> bool:
+        """Whether the claim holds for a tree, the values of its bins and the calibration rows.
 
-        In the tree scope the calibrated forecasts go through the same tree with the calibrated
-        thresholds, and each must end in the bin that it came from. In the global scope every
-        split must sort all points alike on both sides; there a point that ties between regions,
-        as a bin that straddles a boundary must, counts as either.
+        Rows are routed again and counted again, with plain comparisons: the weights of all nodes
+        must be those of the rows. Then, in the tree scope, the calibrated forecasts go through the
+        same tree with the calibrated thresholds, and each must end in the bin that it came from. In
+        the global scope every split must sort all rows alike on both sides; there a row whose bin
+        lies on both sides of a boundary has a calibrated forecast on it and counts as either.
         """
+        if not np.array_equal(self.thresholds, tree.thresholds):
+            return False
+        forecasts = two_columns(sample.forecasts)
+        bin_of = _route(tree, forecasts)
+        if not _weights_agree(tree, bin_of, sample):
+            return False
+        calibrated = values[bin_of]
         if self.scope == "tree":
-            calibrated_tree = replace(tree, thresholds=self.calibrated_thresholds)
-            return bool((calibrated_tree.bin_of(values) == np.arange(len(values))).all())
-        calibrated = values[tree.bin_of(forecasts)]
+            again = _route(replace(tree, thresholds=self.calibrated_thresholds), calibrated)
+            return bool((again == bin_of).all())
         for gamma, calibrated_gamma in zip(
             self.thresholds, self.calibrated_thresholds, strict=True
         ):
@@ -200,14 +211,45 @@ class Certificate:
         if not len(self.slack):
             return "ROC monotone: one bin, no split to keep."
         kept = (
-            "sorts all calibration points into the same regions"
+            "under which each calibration row lies in the region that the split puts it into, or, "
+            "if its bin lies on several sides of the split, on the boundary"
             if self.scope == "global"
-            else "sends every calibration point that reaches it the same way"
+            else "that sends the calibrated forecast of each calibration row that reaches it the "
+            "same way"
         )
+        of = "" if self.top is None else f" of the {self.top} largest probabilities and the rest"
         return (
-            f"ROC monotone ({self.scope} scope): for each of {len(self.slack)} splits a threshold "
-            f"on the calibrated forecasts {kept}; smallest slack {self.slack.min():.3g}."
+            f"ROC monotone ({self.scope} scope): for each of {len(self.slack)} splits{of} there is "
+            f"a threshold on the calibrated side {kept}; smallest slack {self.slack.min():.3g}. "
+            "This is a statement about the calibration rows."
         )
+
+
+def _route(tree: BinTree, forecasts: Floats) -> Ints:
+    """Bin of each row of a matrix, by nothing but comparisons, split by split."""
+    node = np.zeros(len(forecasts), dtype=np.intp)
+    for split_node, gamma, children in zip(
+        tree.split_nodes, tree.thresholds, tree.children, strict=True
+    ):
+        here = np.flatnonzero(node == split_node)
+        kept = np.flatnonzero(children >= 0)
+        if tree.n_classes == 2:
+            choice = (forecasts[here, 1] > gamma[1]).astype(np.intp)
+        else:
+            choice = np.argmax(forecasts[np.ix_(here, kept)] - gamma[kept], axis=1)
+        node[here] = children[kept][choice]
+    place = np.full(len(tree.class_weights), -1, dtype=np.intp)
+    place[tree.bins] = np.arange(len(tree.bins))
+    return np.asarray(place[node])
+
+
+def _weights_agree(tree: BinTree, bin_of: Ints, sample: Sample) -> bool:
+    """Whether the class weights of all nodes are those of the rows in them."""
+    counted = np.zeros_like(tree.class_weights)
+    np.add.at(counted, (tree.bins[bin_of], sample.codes), sample.row_weights())
+    for node, children in zip(tree.split_nodes[::-1], tree.children[::-1], strict=True):
+        counted[node] = counted[children[children >= 0]].sum(axis=0)
+    return bool(np.allclose(counted, tree.class_weights, rtol=1e-9, atol=0.0))
 
 
 def certify(tree: BinTree, values: Floats, forecasts: Floats | None = None) -> Certificate:

@@ -117,3 +117,11 @@ def probability_of_score(scores: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         high = 1 - PRECISE / np.maximum(scores, 1.0)
     return np.where((scores <= 1) | np.isinf(scores), scores, high)
+
+
+def two_columns(forecasts: Floats) -> Floats:
+    """Scores of two classes as points of A_2, forecasts of more classes as they are."""
+    if forecasts.ndim == 2 and forecasts.shape[1] > 2:
+        return forecasts
+    scores = binary_scores(forecasts)
+    return np.column_stack([1 - scores, scores])

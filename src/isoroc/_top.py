@@ -9,7 +9,7 @@ rank of its class, or "rest". After calibration the rest is shared among the oth
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -18,6 +18,11 @@ from scipy.optimize import minimize_scalar
 from isoroc._input import Sample
 from isoroc._simplex import Codes, Floats, Ints
 from isoroc._writer import C, Writer
+
+#: Standard errors by which the cap must cost likelihood before it is lifted.
+MANY_ERRORS = 2.0
+#: Added to likelihoods, so that they have a logarithm.
+TINY = 1e-300
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,11 @@ class TopReduction:
         The rest is shared in proportion to ``forecast + floor``. Sharing in proportion to the
         forecasts alone would take the model's word for exactly those probabilities that nobody
         has calibrated: a class that it gives 0 could never come true.
+    capped : bool
+        Whether no class of the rest gets more than the least of the m ranks, as long as the rest
+        can be shared so: what is too much goes to the others, in proportion to what they may still
+        get. Otherwise a class that was not calibrated may overtake those that were. `settle`
+        decides.
 
     Examples
     --------
@@ -46,6 +56,7 @@ class TopReduction:
 
     top: int
     floor: float
+    capped: bool = False
 
     @classmethod
     def fit(cls, top: int, sample: Sample) -> Self:
@@ -104,24 +115,82 @@ class TopReduction:
         def expand(Q: list[C]) -> list[C]:
             *of_ranks, of_rest = w.keep(Q)
             [ratio] = w.keep([w.divide(of_rest, total)])
-            expanded = []
-            for k, share in enumerate(shares):
-                value = w.multiply(share, ratio)
-                for place, q in zip(places, of_ranks, strict=True):
-                    value = w.where(w.is_at(place, k), q, value)
-                expanded.append(value)
-            return expanded
+            values = w.keep(w.multiply(share, ratio) for share in shares)
+            if self.capped:
+                values = self._write_cap(w, values, left, of_ranks)
+            for place, q in zip(places, of_ranks, strict=True):
+                values = [w.where(w.is_at(place, k), q, value) for k, value in enumerate(values)]
+            return values
 
         return w.keep([*largest, rest]), expand
+
+    def _write_cap(
+        self, w: Writer[C], shares: Sequence[C], left: Sequence[C], of_ranks: Sequence[C]
+    ) -> list[C]:
+        zero = w.number(0.0)
+        most = of_ranks[0]
+        for q in of_ranks[1:]:
+            most = w.where(w.at_most(q, most), q, most)
+        [most] = w.keep([most])
+        rooms = w.keep(
+            w.where(w.at_most(zero, c), w.maximum(w.subtract(most, share), zero), zero)
+            for c, share in zip(left, shares, strict=True)
+        )
+        excess, total = w.keep(
+            [
+                w.total([w.maximum(w.subtract(share, most), zero) for share in shares]),
+                w.total(rooms),
+            ]
+        )
+        [fits] = w.keep([w.at_most(excess, total)])
+        divisor = w.where(w.at_most(total, zero), w.number(1.0), total)
+        [ratio] = w.keep([w.divide(excess, divisor)])
+        return [
+            w.where(
+                fits,
+                w.add(w.where(w.at_most(share, most), share, most), w.multiply(room, ratio)),
+                share,
+            )
+            for share, room in zip(shares, rooms, strict=True)
+        ]
 
     def expand(self, Q: Floats, P: Floats) -> Floats:
         """Forecasts of K classes from calibrated ones of m ranks and the rest."""
         classes = _largest(P, self.top)
-        expanded = P + self.floor
-        np.put_along_axis(expanded, classes, 0.0, axis=1)
-        expanded *= Q[:, [self.top]] / expanded.sum(axis=1, keepdims=True)
-        np.put_along_axis(expanded, classes, Q[:, : self.top], axis=1)
-        return expanded
+        shares = P + self.floor
+        np.put_along_axis(shares, classes, 0.0, axis=1)
+        shares *= Q[:, [self.top]] / shares.sum(axis=1, keepdims=True)
+        if self.capped:
+            most = Q[:, : self.top].min(axis=1, keepdims=True)
+            room = np.maximum(most - shares, 0.0)
+            np.put_along_axis(room, classes, 0.0, axis=1)
+            excess = np.maximum(shares - most, 0.0).sum(axis=1, keepdims=True)
+            total = room.sum(axis=1, keepdims=True)
+            ratio = excess / np.where(total > 0, total, 1.0)
+            shares = np.where(excess <= total, np.minimum(shares, most) + room * ratio, shares)
+        np.put_along_axis(shares, classes, Q[:, : self.top], axis=1)
+        return shares
+
+    def settle(self, Q: Floats, sample: Sample) -> Self:
+        """The reduction with the cap, unless the labels of a sample speak against it.
+
+        Parameters
+        ----------
+        Q : ndarray of shape (n, m + 1)
+            Calibrated forecasts of the ranks and the rest.
+        sample : Sample
+            The rows, with forecasts of all classes.
+        """
+        rows = np.arange(len(sample))
+        losses = [
+            -np.log(replace(self, capped=c).expand(Q, sample.forecasts)[rows, sample.codes] + TINY)
+            for c in (True, False)
+        ]
+        cost = losses[0] - losses[1]
+        weights = sample.row_weights()
+        mean = float(weights @ cost)
+        error = float(np.sqrt(weights**2 @ (cost - mean / weights.sum()) ** 2))
+        return replace(self, capped=mean <= MANY_ERRORS * error)
 
 
 def _largest(P: Floats, top: int) -> Ints:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
+from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
 from isoroc._calibrators.bagging import BaggedIRPCalibrator
@@ -20,7 +21,7 @@ from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._calibrators.venn_abers import VennAbersCalibrator
 from isoroc._folds import deal_folds
-from isoroc._input import Sample, check_number
+from isoroc._input import InputError, Sample, check_number
 from isoroc._persistence import Fault, states
 from isoroc._progress import progress
 from isoroc._simplex import Floats, Ints
@@ -50,8 +51,8 @@ class AutoCalibrator(Calibrator):
         What to mix. "auto": `IdentityCalibrator`, `TemperatureCalibrator`, `MatrixCalibrator`,
         `SplineCalibrator`, `IsotonicCalibrator`, `VennAbersCalibrator` and `BaggedIRPCalibrator`;
         above 100 classes without the last two, whose cost grows fastest with them.
-    cv : int, default=5
-        Folds.
+    cv : int, splitter or iterable, default=5
+        Folds; of a number, shuffled and stratified. Others must hold out every row once.
     max_rows : int, default=20000
         Rows on which weights are found; of more, a random sample. The members themselves are
         fitted to all rows.
@@ -113,7 +114,7 @@ class AutoCalibrator(Calibrator):
         self,
         *,
         members: Literal["auto"] | Sequence[Calibrator] = "auto",
-        cv: int = 5,
+        cv: Any = 5,
         max_rows: int = 20_000,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -127,7 +128,6 @@ class AutoCalibrator(Calibrator):
         self.verbose = verbose
 
     def _fit(self, sample: Sample) -> None:
-        check_number("cv", self.cv, numbers.Integral, minimum=2)
         check_number("max_rows", self.max_rows, numbers.Integral, minimum=2)
         random_state = check_random_state(self.random_state)
         members = self._resolve_members(sample.n_classes, random_state)
@@ -135,7 +135,7 @@ class AutoCalibrator(Calibrator):
         seen = sample
         if n > self.max_rows:
             seen = sample.take(np.sort(random_state.permutation(n)[: self.max_rows]))
-        fold = deal_folds(len(seen), self.cv, random_state, seen.codes)
+        fold = self._deal(seen, random_state)
         with progress("calibrating", shown=self.verbose > 0) as report:
             forecasts = self._each(members, "fit_out_of_fold", seen, fold, report=report)
             rows = np.arange(len(fold))
@@ -158,6 +158,25 @@ class AutoCalibrator(Calibrator):
         self.cv_results_ = _losses_by_fold(names, losses, row_weights, fold)
         self.verdict_ = _verdict(self.member_scores_)
 
+    def _deal(self, sample: Sample, random_state: np.random.RandomState) -> Ints:
+        """Fold of each row."""
+        n = len(sample)
+        if isinstance(self.cv, int | np.integer):
+            check_number("cv", self.cv, numbers.Integral, minimum=2)
+            return deal_folds(n, int(self.cv), random_state, sample.codes)
+        fold = np.full(n, -1, dtype=np.intp)
+        splitter = check_cv(self.cv, sample.codes, classifier=True)
+        for f, (_, held_out) in enumerate(splitter.split(np.zeros((n, 1)), sample.codes)):
+            if (fold[held_out] >= 0).any():
+                raise InputError("cv", None, f"fold {f} holds out rows of an earlier fold again")
+            fold[held_out] = f
+        if (fold < 0).any():
+            row = int(np.argmax(fold < 0))
+            raise InputError(
+                "cv", None, f"no fold holds out row {row}", "folds must cover all rows"
+            )
+        return fold
+
     def _each(self, members: list[Calibrator], method: str, *args: Any, report: Any) -> list[Any]:
         """Call a method of each member."""
 
@@ -171,23 +190,19 @@ class AutoCalibrator(Calibrator):
         )
 
     def _resolve_members(self, n_classes: int, random_state: Any) -> list[Calibrator]:
-        if isinstance(self.members, str):
-            if self.members != "auto":
-                raise ValueError(
-                    f'members: expected "auto" or a list of calibrators, got {self.members!r}.'
-                )
+        members: Any = self.members
+        if isinstance(members, str) and members == "auto":
             members = default_members(n_classes)
-        else:
-            given: list[Any] = list(self.members)
-            if not given:
-                raise ValueError("members: no calibrator in the list; one or more are needed.")
-            if wrong := [member for member in given if not isinstance(member, Calibrator)]:
-                raise TypeError(f"members: expected calibrators of isoroc, got {wrong[0]!r}.")
-            members = [clone(member) for member in given]
+        elif isinstance(members, str | Calibrator) or not list(members):
+            fix = 'expected "auto" or a list of calibrators, as [IRPCalibrator()]'
+            raise InputError("members", None, f"is {members!r}", fix)
+        elif wrong := [member for member in members if not isinstance(member, Calibrator)]:
+            raise TypeError(f"members: expected calibrators of isoroc, got {wrong[0]!r}.")
+        members = [clone(member) for member in members]
         for member in members:
             if "random_state" in member.get_params() and member.random_state is None:
                 member.set_params(random_state=random_state.randint(2**31 - 1))
-        return members
+        return list(members)
 
     def takes_probabilities(self) -> bool:
         """Whether scores of two classes outside [0, 1] are refused."""

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators import written
 from isoroc._calibrators.base import Calibrator
-from isoroc._input import Sample, check_forecasts, check_number, to_array
+from isoroc._input import InputError, Sample, check_forecasts, check_number, to_array
 from isoroc._intervals import wilson
 from isoroc._persistence import states
 from isoroc._simplex import Floats, Ints
@@ -154,12 +154,10 @@ class BinCalibrator(Calibrator):
                 return np.full(K, 1 / K)
             if self.prior == "marginal":
                 return np.asarray(class_weights / class_weights.sum())
-            raise ValueError(
-                f'prior: expected "uniform", "marginal" or probabilities, got {self.prior!r}.'
-            )
+            fix = 'expected "uniform", "marginal" or probabilities'
+            raise InputError("prior", None, f"is {self.prior!r}", fix)
         prior = check_forecasts(to_array(self.prior, name="prior").reshape(1, -1), name="prior")
         if prior.shape != (1, K):
-            raise ValueError(
-                f"prior: expected {K} probabilities, one for each class, got {prior.size}."
-            )
+            fix = f"expected {K}, one for each class"
+            raise InputError("prior", None, f"{prior.size} probabilities", fix)
         return np.asarray(prior[0])

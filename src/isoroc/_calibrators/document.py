@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import isoroc
+from isoroc._input import InputError
 from isoroc._persistence import encode
 
 #: What every fitted calibrator remembers besides the attributes of its `fitted_state`.
@@ -29,7 +30,8 @@ def to_document(calibrator: Any, place: str, *, fitted: bool = True) -> dict[str
             "numbers, strings and arrays do. Use skops or pickle for others."
         )
     if len(getattr(calibrator, "classes_", ())) > MAX_CLASSES:
-        raise ValueError(f"{place}: a model file has room for {MAX_CLASSES} classes at most.")
+        problem = f"{len(calibrator.classes_)} classes"
+        raise InputError(place, None, problem, f"a model file holds at most {MAX_CLASSES}")
     state = {}
     if fitted:
         for name in (*COMMON, *calibrator.fitted_state):

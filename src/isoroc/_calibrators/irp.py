@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._folds import deal_folds
 from isoroc._growth import GrowthOptions, grow_tree
-from isoroc._input import Sample, check_number, check_option
+from isoroc._input import InputError, Sample, check_number, check_option, check_sample
 from isoroc._monotonicity import Certificate, certify
 from isoroc._persistence import Fault, states
 from isoroc._progress import progress
@@ -137,7 +138,7 @@ class IRPCalibrator(BinCalibrator):
     >>> cal = IRPCalibrator(random_state=0).fit(P, y)
     >>> cal.predict_proba([[0.98, 0.01, 0.01]]).round(2)
     array([[0.81, 0.06, 0.14]])
-    >>> cal.verify(P)
+    >>> cal.verify(P, y)
     True
     """
 
@@ -187,16 +188,30 @@ class IRPCalibrator(BinCalibrator):
         check_is_fitted(self, "tree_")
         return None if self.reduction_ is None else self.reduction_.top
 
-    def verify(self, P: Any) -> bool:
-        """Check the certificate on the calibration forecasts, without the code that grew the tree.
+    def verify(self, P: Any, y: Any, *, sample_weight: Any = None) -> bool:
+        """Check the certificate on the calibration rows, without the code that grew the tree.
 
-        True if for every split the certified threshold sorts the calibrated forecasts as the
-        split sorts the forecasts.
+        Rows are routed and counted again. The result is False if the weights of a bin are not
+        those of the rows in it, or if for some split the certified threshold does not sort the
+        calibrated forecasts as the split sorts the forecasts: for a damaged tree, value or
+        threshold, and for rows other than those of `fit`.
+
+        Parameters
+        ----------
+        P, y, sample_weight
+            What was passed to `fit`.
         """
-        forecasts = self._check_new(P)
         if self.certificate_ is None:
-            raise ValueError("monotonicity=None gives no guarantee, so there is nothing to verify.")
-        return self.certificate_.verify(self.tree_, self.bin_values_, self._to_bin_space(forecasts))
+            raise InputError(
+                "monotonicity", None, "None gives no guarantee, so there is nothing to verify"
+            )
+        forecasts = self._check_new(P)
+        sample = check_sample(
+            forecasts, y, sample_weight, self.classes_, scores=self.scores_
+        ).on_simplex()
+        if self.reduction_ is not None:
+            sample = self.reduction_.reduce_sample(sample)
+        return self.certificate_.verify(self.tree_, self.bin_values_, sample.positive())
 
     def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
         if self.reduction_ is None:
@@ -218,7 +233,7 @@ class IRPCalibrator(BinCalibrator):
         random_state = check_random_state(self.random_state)
         with progress("growing", shown=self.verbose > 0) as report:
             top = self._choose_top(sample, random_state)
-            reduction = None
+            reduction, of_classes = None, sample
             if top is not None:
                 reduction = TopReduction.fit(top, sample)
                 sample = reduction.reduce_sample(sample)
@@ -226,11 +241,15 @@ class IRPCalibrator(BinCalibrator):
             tree = grow_tree(sample, self.growth_options(prior, random_state, report))
         self.tree_ = tree
         self.prior_ = prior
+        if reduction is not None:
+            Q = np.take(self.bin_values_, tree.bin_of(sample.forecasts), axis=0)
+            reduction = reduction.settle(Q, of_classes)
         self.reduction_ = reduction
         self.certificate_: Certificate | None = None
         if self.monotonicity is not None:
             points = sample.forecasts if self.monotonicity == "global" else None
-            self.certificate_ = certify(tree, self.bin_values_, points)
+            certificate = certify(tree, self.bin_values_, points)
+            self.certificate_ = replace(certificate, top=top)
 
     def growth_options(self, prior: Floats, random_state: Any, report: Any) -> GrowthOptions:
         """How a tree of this calibrator is grown."""
@@ -265,7 +284,7 @@ class IRPCalibrator(BinCalibrator):
                 seed = random_state.randint(2**31 - 1)
                 changed = {"top": top, "verbose": 0, "random_state": seed}
                 candidate = IRPCalibrator(**self.get_params() | changed)
-                candidate._fit_tree(train)
+                candidate.fit_sample(train)
                 Q = candidate.calibrate(test.forecasts)
                 likelihood = Q[np.arange(len(Q)), test.codes].clip(min=1e-300)
                 weights = 1.0 if test.weights is None else test.weights
@@ -298,16 +317,12 @@ class IRPCalibrator(BinCalibrator):
         if self.top is not None and self.top != "auto":
             check_number("top", self.top, numbers.Integral, minimum=1)
             if self.top > n_classes - 2:
-                raise ValueError(
-                    f"top: expected at most {n_classes - 2} for {n_classes} classes, got "
-                    f"{self.top}; with None all classes are calibrated jointly."
-                )
+                fix = f"at most {n_classes - 2} are possible, and None calibrates all jointly"
+                raise InputError("top", None, f"is {self.top} for {n_classes} classes", fix)
         reduces = n_classes > FULL if self.top == "auto" else self.top is not None
         if reduces and not isinstance(self.prior, str):
-            raise ValueError(
-                "prior: probabilities of classes say nothing about ranks; pass top=None, or "
-                'prior="uniform" or "marginal".'
-            )
+            fix = 'pass top=None, or prior="uniform" or "marginal"'
+            raise InputError("prior", None, "probabilities of classes, but bins are of ranks", fix)
 
 
 def _unless_auto(value: float | str) -> float | None:

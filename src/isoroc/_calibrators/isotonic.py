@@ -9,7 +9,7 @@ import numpy as np
 
 from isoroc._calibrators.one_vs_rest import OneVsRestCalibrator
 from isoroc._growth import isotonic_steps
-from isoroc._input import Sample, check_number
+from isoroc._input import InputError, Sample, check_number
 from isoroc._persistence import states
 from isoroc._simplex import Floats
 
@@ -64,9 +64,12 @@ class IsotonicCalibrator(OneVsRestCalibrator):
         check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
         K = sample.n_classes
         if K > 2 and self.pseudocount == 0:
-            raise ValueError(
-                "pseudocount: expected a number > 0 for three classes or more, got 0; rows are "
-                "divided by their sum, and without smoothing it might be 0."
+            raise InputError(
+                "pseudocount",
+                None,
+                "is 0, but rows of three classes or more are divided by their sum, which could be "
+                "0 without smoothing",
+                "expected a number > 0",
             )
         smoothing = self.pseudocount * np.array([1 - 1 / K, 1 / K])
         maps = [isotonic_steps(counts, smoothing) for counts in self._counts(sample)]

@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 
 from isoroc._calibrators import written
 from isoroc._calibrators.scores import ProbabilityCalibrator, of_own_class
-from isoroc._input import Sample, check_number
+from isoroc._input import InputError, Sample, check_number
 from isoroc._persistence import Fault, states
 from isoroc._simplex import Floats
 from isoroc._writer import C, Writer
@@ -56,7 +56,7 @@ class TemperedCalibrator(ProbabilityCalibrator):
         if self.floor != "auto":
             check_number("floor", self.floor, numbers.Real, minimum=FLOORS[0])
             if self.floor >= 1:
-                raise ValueError(f"floor: expected a number below 1, got {self.floor!r}.")
+                raise InputError("floor", None, f"is {self.floor!r}", "expected a number below 1")
         total = float(sample.class_weights().sum())
         self.smoothing_ = self.pseudocount / (total + self.pseudocount)
         inverse = 1.0
