@@ -81,11 +81,25 @@ class Counts:
         place = cell.ravel() * K + codes
         class_weights = np.bincount(place, weights, m * K).reshape(m, K).astype(np.float64)
         if exact:
-            return cls(distinct, class_weights)
+            return cls(*_in_canonical_order(distinct, class_weights))
         size = class_weights.sum(axis=1, keepdims=True)
         scaled = forecasts if weights is None else forecasts * weights[:, None]
         sums = np.column_stack([np.bincount(cell, column, m) for column in scaled.T])
-        return cls(sums / size, class_weights, exact=False)
+        return cls(*_in_canonical_order(sums / size, class_weights), exact=False)
+
+
+def _in_canonical_order(forecasts: Floats, class_weights: Floats) -> tuple[Floats, Floats]:
+    """Counts in an order that does not depend on that of the classes.
+
+    What growth draws at random, and the order in which it adds, are then the same if columns are
+    permuted. Rows are compared by their sorted forecasts, then by the class weights in that order.
+    """
+    if forecasts.shape[1] == 2:
+        return forecasts, class_weights
+    descending = np.argsort(-forecasts, axis=1, kind="stable")
+    keys = [np.take_along_axis(a, descending, axis=1) for a in (forecasts, class_weights)]
+    order = np.lexsort(np.hstack(keys).T[::-1])
+    return forecasts[order], class_weights[order]
 
 
 def _cells(forecasts: Floats, max_cells: int) -> tuple[int, Ints]:

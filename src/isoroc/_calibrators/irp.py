@@ -69,7 +69,8 @@ class IRPCalibrator(BinCalibrator):
     max_bins : int, default=None
         Stop growth there. By default it goes on to its natural end.
     min_bin_weight : float or "auto", default="auto"
-        Make no split that leaves a bin of less weight; "auto" is 0 for two classes, 20 for more.
+        Make no split that leaves a bin of less weight. "auto" is 0 for two classes; for more it is
+        a thirtieth of the total weight, 20 at most.
     min_lift : float or "auto", default="auto"
         Make no split that lifts the log likelihood by less than this many times what chance alone
         would give; "auto" is 0 for two classes, 1 for more.

@@ -226,7 +226,8 @@ cdef class Ascent:
                 if points[i - 1].t - points[i].t <= self.min_gap:
                     continue
             gain = self._gain()
-            if gain <= best:
+            # Equal gains differ by rounding, which depends on the order of the classes.
+            if gain <= best + 1e-12 * self.total:
                 continue
             t = points[i - 1].t / 2 + points[i].t / 2 if i else points[0].t + 0.5
             if self.slack > -INFINITY and not (

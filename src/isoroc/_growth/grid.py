@@ -85,7 +85,8 @@ def best_of(growth: Growth, node: int, gammas: Floats, around: Surroundings) -> 
     light = np.where(kept, weight, np.inf).min(axis=1) < growth.min_bin_weight
     possible = (kept.sum(axis=1) > 1) & ~light & (gain > 0)
     possible[possible] = growth.are_plausible(children[possible], around.bound)
-    for c in np.flatnonzero(possible)[np.argsort(-gain[possible], kind="stable")]:
+    rounded = np.round(gain[possible] / Y.sum(), 12)  # equals are tried in their order
+    for c in np.flatnonzero(possible)[np.argsort(-rounded, kind="stable")]:
         split = Split.of(gammas[c], float(gain[c]), children[c][kept[c]])
         if growth.is_worth_it(split) and growth.plan(node, split.gamma) is not None:
             return split

@@ -28,7 +28,8 @@ class GrowthOptions:
     smoothing : ndarray of shape (K,)
         ``pseudocount * prior``, what is added to the class weights of a bin for its value.
     min_bin_weight, min_lift : float or None
-        None stands for the default: no condition for two classes, 20 and 1 for more.
+        None stands for the default: no condition for two classes. For more, a bin has a thirtieth
+        of the total weight, but need not have more than 20, and the lift must be that of chance.
     n_threads : int
         Searches to run at a time.
     report : callable
@@ -65,10 +66,11 @@ def grow_tree(sample: Sample, options: GrowthOptions) -> BinTree:
     (array([0.25]), array([[2., 0.], [0., 2.]]))
     """
     K = sample.n_classes
+    bin_weight = 0.0 if K == 2 else min(20.0, float(sample.class_weights().sum()) / 30)
     limits: dict[str, Any] = {
         "smoothing": options.smoothing,
         "max_bins": options.max_bins,
-        "min_bin_weight": _default(options.min_bin_weight, 0.0 if K == 2 else 20.0),
+        "min_bin_weight": _default(options.min_bin_weight, bin_weight),
         "min_lift": _default(options.min_lift, 0.0 if K == 2 else 1.0),
     }
     if K == 2 and options.monotonicity is not None:

@@ -66,7 +66,7 @@ class Sweep:
         self, n_starts: int, random_state: np.random.RandomState, n_threads: int = 1
     ) -> None:
         self.n_starts = n_starts
-        self.random_state = random_state
+        self.seed = random_state.randint(2**31 - 1)
         self.pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     def __call__(self, growth: Growth, node: int) -> Split | None:
@@ -76,38 +76,52 @@ class Sweep:
         around = growth.surroundings(node)
         members = growth.members[node]
         points, weights = growth.points[members], growth.point_weights[members]
-        ascents = list(self._full(points, weights, around))
+        # Draws depend on the bin, not on the order in which bins are searched.
+        random_state = np.random.RandomState((self.seed + int(members.sum())) % 2**32)
+        ascents = list(self._full(points, weights, around, random_state))
         if len(members) > 2 * SCOUTED and len(ascents) > 1:
-            ascents = [self._scout(growth, ascents)]
+            ascents = [self._scout(growth, ascents, random_state)]
         if growth.thresholds:  # the first split shall have as many regions as it can
             ascents += self._pairs(points, weights, around)
         found = [split for split in self._climb(growth, ascents) if growth.is_worth_it(split)]
         if found:
-            return max(found, key=growth.score)
+            # The first of equals, where equals may differ by rounding.
+            least = max(map(growth.score, found)) * (1 - 1e-9)
+            return next(split for split in found if growth.score(split) >= least)
         if points.mean(axis=0).max() < NEAR_VERTEX:
             return None
-        rows = self.random_state.permutation(len(members))[:N_POINTS]
-        return best_of(growth, node, points[rows], around)
+        rows = random_state.permutation(len(members))[:N_POINTS]
+        return best_of(
+            growth, node, _without_ties(points[rows], _by_weight(points, weights)), around
+        )
 
-    def _full(self, points: Floats, weights: Floats, around: Surroundings) -> Iterator[_Ascent]:
-        axes = np.arange(points.shape[1])
+    def _full(
+        self,
+        points: Floats,
+        weights: Floats,
+        around: Surroundings,
+        random_state: np.random.RandomState,
+    ) -> Iterator[_Ascent]:
+        axes = _by_weight(points, weights)
         weight = weights.sum(axis=1)
         yield _Ascent(points, weights, weight @ points / weight.sum(), axes, around)
         if self.n_starts > 1:
-            for row in self.random_state.permutation(len(points))[: self.n_starts - 1]:
+            for row in random_state.permutation(len(points))[: self.n_starts - 1]:
                 yield _Ascent(points, weights, points[row], axes, around)
 
     def _pairs(self, points: Floats, weights: Floats, around: Surroundings) -> Iterator[_Ascent]:
         K = points.shape[1]
-        for i, j in combinations(range(K), 2) if K > 2 else ():
+        for i, j in combinations(_by_weight(points, weights), 2) if K > 2 else ():
             start = np.full(K, 2.0)  # no point of the simplex reaches these regions
             start[[i, j]] = 0.0
             yield _Ascent(points, weights, start, np.array([i]), around)
 
-    def _scout(self, growth: Growth, ascents: list[_Ascent]) -> _Ascent:
+    def _scout(
+        self, growth: Growth, ascents: list[_Ascent], random_state: np.random.RandomState
+    ) -> _Ascent:
         """Of some ascents over the same points the one that does best on a sample of them."""
         points, weights, _, axes, around, _ = ascents[0]
-        drawn = np.sort(self.random_state.permutation(len(points))[:SCOUTED])
+        drawn = np.sort(random_state.permutation(len(points))[:SCOUTED])
         few = around._replace(region=np.ascontiguousarray(around.region[drawn]))
         share = SCOUTED / len(points)
         starts = [ascent.start for ascent in ascents]
@@ -124,6 +138,25 @@ class Sweep:
         else:
             ends = list(self.pool.map(lambda ascent: _climb(growth, ascent), ascents))
         return [split for split in ends if split is not None]
+
+
+def _by_weight(points: Floats, weights: Floats) -> Ints:
+    """Classes in descending order of weight, then of forecasts: not by the order of the columns."""
+    return np.asarray(np.lexsort((-points.sum(axis=0), -weights.sum(axis=0))))
+
+
+def _without_ties(gammas: Floats, classes: Ints) -> Floats:
+    """Thresholds at points, moved by so little that only ties are decided.
+
+    A point is on the boundary of all regions of itself as threshold, and the rule for ties, the
+    lowest index, depends on the order of the classes. Here the largest coordinate stays as it is,
+    and the others grow by some 1e-12 of their size, more for classes later in the given order.
+    """
+    rank = np.argsort(classes) + 1.0
+    moved = gammas * (1 + 1e-12 * rank) + 1e-300 * rank
+    largest = np.arange(len(gammas)), gammas.argmax(axis=1)
+    moved[largest] = gammas[largest]
+    return np.asarray(moved)
 
 
 def _climb(growth: Growth, ascent: _Ascent) -> Split | None:
