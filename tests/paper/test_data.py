@@ -4,7 +4,7 @@ from urllib.error import URLError
 import numpy as np
 import pytest
 
-from conftest import SHARED
+from conftest import DATA, SHARED
 from isoroc.paper import _data as data
 from isoroc.paper._data import CLASSIFIERS, Rows, load
 
@@ -47,8 +47,8 @@ def test_bad_csv_files(tmp_path):
 def test_the_papers_split_is_found_again(K):
     path = SHARED / "data" / "covtypesmall.csv.gz"
     if not path.exists():
-        pytest.skip("the paper's rows are not beside this checkout")
-    again, ready = load(path).forecasts(K), load(SHARED / "data" / f"cover{K}.npz")
+        pytest.skip(f"{path} does not exist")
+    again, ready = load(path).forecasts(K), load(DATA / f"cover{K}.npz")
     np.testing.assert_array_equal(again.y_cal, ready.y_cal)
     np.testing.assert_array_equal(again.y_test, ready.y_test)
     # The solver gives up before it converges, so where it is then depends on rounding.
