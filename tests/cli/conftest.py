@@ -21,7 +21,7 @@ class Ran(NamedTuple):
 
 
 @pytest.fixture
-def isoroc(folder, capsysbinary, monkeypatch):  # noqa: ARG001
+def run_cli(folder, capsysbinary, monkeypatch):  # noqa: ARG001
     """Run the command in the folder."""
 
     def run(*words, stdin=b""):
@@ -47,8 +47,8 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def model(folder, table, isoroc):
+def model(folder, table, run_cli):
     """A model fitted on ``data.csv``, both in the current folder."""
     table.write_csv("data.csv")
-    assert isoroc("fit", "data.csv", "-o", "model.json", "-c", "irp").code == 0
+    assert run_cli("fit", "data.csv", "-o", "model.json", "-c", "irp").code == 0
     return folder / "model.json"

@@ -21,18 +21,18 @@ def lines_of(page):
     return [shlex.split(line, comments=True) for line in lines]
 
 
-def play(isoroc, words):
+def play(run_cli, words):
     """Run a line as a shell would, with input from cat."""
     stdin = b""
     if words[0] == "cat":
         stdin, words = Path(words[1]).read_bytes(), words[3:]
     assert words[0] == "isoroc"
-    ran = isoroc(*words[1:], stdin=stdin)
+    ran = run_cli(*words[1:], stdin=stdin)
     assert ran.code == 0, f"{shlex.join(words)}: {ran.err}"
     return ran.text
 
 
-def test_lines_run_as_they_stand(isoroc, folder):
+def test_lines_run_as_they_stand(run_cli, folder):
     seen = {}
     for page in ("docs/cli.md", "README.md"):
         os.chdir(folder)
@@ -41,7 +41,7 @@ def test_lines_run_as_they_stand(isoroc, folder):
             if words[:1] == ["cd"]:
                 os.chdir(words[1])
             elif words and words[0] not in ("ls", "make", "pip") and line not in seen:
-                seen[line] = play(isoroc, words)
+                seen[line] = play(run_cli, words)
     assert "Verdict: calibrate" in seen["isoroc demo --keep demo"]
     os.chdir(folder / "demo")
     assert {"calibrate.sql", "model.onnx", "calibrated.parquet"} <= set(listing())

@@ -66,9 +66,9 @@ def test_progress_on_a_terminal():
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_reader_that_leaves_early_is_no_error(isoroc):
+def test_a_reader_that_leaves_early_is_no_error(run_cli):
     make_forecasts(30_000).write_csv("x.csv")
-    assert isoroc("fit", "x.csv", "-c", "irp", "--max-bins", "3", "-o", "model.json").code == 0
+    assert run_cli("fit", "x.csv", "-c", "irp", "--max-bins", "3", "-o", "model.json").code == 0
     words = [*COMMAND, "apply", "model.json", "x.csv", "-o", "-"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ran:
         assert ran.stdout.readline().startswith(b"id,")
