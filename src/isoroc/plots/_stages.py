@@ -65,14 +65,9 @@ class Measured:
         # Stages come one after another and each is measured in all ways; a curve is one measure.
         curves = sorted(self.curves, key=lambda row: list(MEASURES).index(row[1]))
         return (
-            _columns(curves, "data", "measure", "method", "n_bins", "value"),
-            _columns(self.lines, "data", "measure", "value"),
+            Table.from_rows(curves, "data", "measure", "method", "n_bins", "value"),
+            Table.from_rows(self.lines, "data", "measure", "value"),
         )
-
-
-def _columns(rows: Sequence[tuple[Any, ...]], *names: str) -> Table:
-    columns: Iterator[tuple[Any, ...]] = zip(*rows, strict=True)
-    return Table({n: np.array(c) for n, c in zip(names, columns, strict=True)}) if rows else Table()
 
 
 def _measure(measure: str, sample: Sample) -> float:
