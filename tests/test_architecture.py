@@ -100,6 +100,7 @@ OPTIONAL = {
     "mpltern": {"plots"},
     "polars": {"_cli"},
     "cyclopts": {"_cli"},
+    "docstring_parser": {"_cli"},
     "rich": {"_progress", "_cli"},
     "onnx": {"export"},
     "sqlglot": {"export"},

@@ -1,4 +1,4 @@
-"""The command in this process: words in; exit code, output and errors out."""
+"""The command, run in this process."""
 
 import io
 import sys
@@ -22,13 +22,14 @@ class Ran(NamedTuple):
 
 @pytest.fixture
 def run_cli(folder, capsysbinary, monkeypatch):  # noqa: ARG001
-    """Run the command in the folder."""
+    """Function that runs the command in an empty folder."""
 
     def run(*words, stdin=b""):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         code = main([str(word) for word in words])
         sys.stdout.flush()
         out, err = capsysbinary.readouterr()
+        assert b"np." not in err, "messages show values, not NumPy's representation of them"
         return Ran(code, out, err.decode())
 
     return run

@@ -46,7 +46,7 @@ def test_inspect_of_a_model_without_bins_or_guarantee(folder, table, run_cli):
     assert f"member scores\n{auto.member_scores_}" in shown
     many = np.random.default_rng(0).dirichlet(np.ones(15), 30)
     isoroc.IRPCalibrator(top=1).fit(many, np.arange(30) % 15).save(folder / "k.json")
-    assert "10, 11, ... 15 in all" in run_cli("inspect", "k.json").text
+    assert "10, 11, ... (15 in total)" in run_cli("inspect", "k.json").text
 
 
 @pytest.mark.usefixtures("model")
@@ -83,7 +83,7 @@ def test_export_to_sql_is_the_same_map(table, run_cli):
 
 
 @pytest.mark.usefixtures("model")
-def test_export_needs_to_know_what_and_from_where(table, run_cli):
+def test_export_requires_a_target_and_columns(table, run_cli):
     both = run_cli("export", "model.json", "--onnx", "x", "--sql", "duckdb")
     for ran in (run_cli("export", "model.json"), both):
         assert (ran.code, "--onnx FILE, or --sql DIALECT" in ran.err) == (2, True)
@@ -110,7 +110,7 @@ def test_calibrators_are_those_of_the_package(run_cli):
     assert "did you mean 'irp'" in run_cli("calibrators", "ipr").err
 
 
-def test_any_calibrator_can_be_fitted_applied_and_judged(folder, table, run_cli):
+def test_every_calibrator_can_be_fitted_and_applied(folder, table, run_cli):
     two = table.filter(pl.col("y") != "dog").with_columns(p_bird=1 - pl.col("p_cat"))
     two.drop("p_dog").write_csv("x.csv")
     for name in calibrator_classes():
@@ -122,14 +122,14 @@ def test_any_calibrator_can_be_fitted_applied_and_judged(folder, table, run_cli)
         np.testing.assert_array_equal(found.select("^.*_cal$").to_numpy(), expected)
 
 
-def test_values_from_words():
+def test_values_of_parameters():
     assert parse_value("None") is None
     assert parse_value("[1, 2]") == [1, 2]
     assert parse_value("0.2,0.3") == [0.2, 0.3]
     assert parse_value("a,b") == "a,b"
 
 
-def test_demo_leaves_nothing_and_stops_at_the_first_error(run_cli, monkeypatch):
+def test_demo_leaves_no_files_and_stops_at_the_first_error(run_cli, monkeypatch):
     seen = []
     monkeypatch.setattr("isoroc._cli.commands.demo.run", lambda words: seen.append(words) or 2)
     assert run_cli("demo").code == 2
@@ -137,7 +137,7 @@ def test_demo_leaves_nothing_and_stops_at_the_first_error(run_cli, monkeypatch):
     assert list(Path().iterdir()) == []
 
 
-def test_reproduce_hands_over(run_cli, monkeypatch):
+def test_reproduce_passes_its_options_on(run_cli, monkeypatch):
     seen = {}
 
     def reproduce(data, **options):
@@ -156,14 +156,15 @@ def test_reproduce_hands_over(run_cli, monkeypatch):
     }
     assert run_cli("reproduce").code == 0
     assert seen["classes"] is None
-    assert "--classes two: expected 2,3,4" in run_cli("reproduce", "--classes", "two").err
+    ran = run_cli("reproduce", "--classes", "two")
+    assert "--classes two: expected integers such as 2,3,4" in ran.err
 
 
 @pytest.mark.parametrize("command", [["inspect"], ["apply", "x.csv", "-o", "y.csv"]])
-def test_models_come_from_files(run_cli, command):
+def test_models_are_read_from_files_only(run_cli, command):
     Path("x.csv").touch()
     words = [command[0], "-", *command[1:]]
-    assert "a model is read from a file" in run_cli(*words).err
+    assert "a model cannot be read from standard input" in run_cli(*words).err
     words[1] = "no.json"
     assert "no.json: No such file" in run_cli(*words).err
     words[1] = "x.csv"

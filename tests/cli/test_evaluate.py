@@ -5,15 +5,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 import isoroc
 from cli_tables import make_forecasts
 from isoroc._cli.commands.evaluate import verdict
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.reading import Outcomes
 from isoroc._cli.judging import Figure, judge
+from isoroc._input import Sample
 
 COLUMNS = ["p_bird", "p_cat", "p_dog"]
 
@@ -23,7 +23,7 @@ def report(ran):
     return json.loads(ran.out)["metrics"]
 
 
-def test_figures_are_those_of_the_metrics_before_and_after(model, run_cli):
+def test_figures_equal_the_metrics_before_and_after(model, run_cli):
     new = make_forecasts(200, seed=1)
     new.write_csv("new.csv")
     found = report(
@@ -60,16 +60,27 @@ def test_weights_and_filters(run_cli):
     assert found["log_loss"]["before"]["low"] is None
 
 
-def test_scores_can_only_rank(run_cli):
+def test_the_brier_score_of_two_classes_is_twice_that_of_scikit_learn_and_says_so(run_cli):
+    new = make_forecasts(100).filter(pl.col("y") != "dog")
+    new.write_csv("new.csv")
+    words = ["evaluate", "new.csv", "-p", "p_cat", "--resamples", "0"]
+    expected = 2 * brier_score_loss(new["y"] == "cat", new["p_cat"])
+    found = report(run_cli(*words, "--json"))
+    assert found["brier_score"]["before"]["value"] == pytest.approx(expected)
+    assert "Brier score (sum over classes)" in run_cli(*words).text
+    assert "twice scikit-learn's" in " ".join(run_cli("evaluate", "--help").text.split())
+
+
+def test_scores_have_an_auc_but_no_losses(run_cli):
     pl.DataFrame({"score": [-1.0, 3.0, 2.0], "y": [0, 1, 0]}).write_csv("x.csv")
     ran = run_cli("evaluate", "x.csv", "--resamples", "0")
-    assert "Verdict: these scores rank rows" in ran.text
+    assert "Verdict: these scores are not probabilities" in ran.text
     found = report(run_cli("evaluate", "x.csv", "--json", "--resamples", "4"))
     assert found["auc"]["before"]["value"] == 1
     assert found["log_loss"]["before"]["value"] is None
     assert run_cli("fit", "x.csv", "-o", "m.json", "-c", "irp").code == 0
     ran = run_cli("evaluate", "x.csv", "-m", "m.json", "--resamples", "0")
-    assert "Verdict: calibrate; the scores before are no probabilities." in ran.text
+    assert "Verdict: calibrate; the scores before calibration are not probabilities." in ran.text
     ran = run_cli("evaluate", "x.csv", "--resamples", "0", "--fail-if", "log_loss > 1")
     assert (ran.code, "log_loss is not defined for before" in ran.err) == (2, True)
 
@@ -97,21 +108,21 @@ def test_other_models_and_other_columns(table, run_cli):
 
 
 @pytest.mark.usefixtures("model")
-def test_labels_that_the_model_does_not_know(run_cli):
+def test_labels_unknown_to_the_model_are_errors(run_cli):
     make_forecasts(20, ("bird", "cat", "fox")).rename({"p_fox": "p_dog"}).write_csv("new.csv")
     ran = run_cli("evaluate", "new.csv", "-m", "model.json")
     assert ran.code == 2
-    assert "column 'y' holds 'fox', which the model does not know" in ran.err
+    assert "column 'y' holds 'fox', which is not a class of the model" in ran.err
 
 
-def test_the_label_of_the_fit_is_the_default(table, run_cli):
+def test_the_default_label_is_that_of_the_fit(table, run_cli):
     table.rename({"y": "animal"}).write_csv("x.csv")
     assert run_cli("fit", "x.csv", "-l", "animal", "-o", "m.json", "-c", "irp").code == 0
     assert run_cli("evaluate", "x.csv", "-m", "m.json", "--resamples", "0").code == 0
 
 
 @pytest.mark.usefixtures("model")
-def test_a_pipeline_is_guarded(run_cli):
+def test_fail_if_sets_the_exit_code(run_cli):
     words = ["evaluate", "data.csv", "-m", "model.json", "--resamples", "0"]
     good = run_cli(*words, "--fail-if", "log_loss > 9", "--fail-if", "after.brier_score<0")
     assert (good.code, good.err) == (0, "")
@@ -135,14 +146,14 @@ def test_a_pipeline_is_guarded(run_cli):
     ],
 )
 @pytest.mark.usefixtures("model")
-def test_conditions_that_cannot_be_read(run_cli, condition, message):
+def test_invalid_conditions_are_errors(run_cli, condition, message):
     words = ["evaluate", "data.csv", "-m", "model.json", "--resamples", "0"]
     ran = run_cli(*words, "--fail-if", condition)
     assert (ran.code, message in ran.err) == (2, True), ran.err
 
 
 @pytest.mark.parametrize("sign", [">", "<", ">=", "<="])
-def test_conditions_are_what_they_say(sign):
+def test_conditions_compare(sign):
     condition = Condition.parse(f" a {sign} 1e-1")
     for value in (0.05, 0.1, 0.2):
         expected = {">": value > 0.1, "<": value < 0.1, ">=": value >= 0.1, "<=": value <= 0.1}
@@ -152,7 +163,7 @@ def test_conditions_are_what_they_say(sign):
 
 
 @pytest.mark.usefixtures("model")
-def test_pages(run_cli):
+def test_output_as_markdown_and_as_a_table(run_cli):
     words = ["evaluate", "data.csv", "-m", "model.json", "--resamples", "0"]
     lines = run_cli(*words, "--markdown").text.splitlines()
     assert lines[:2] == ["| metric | before | after | after - before |", "|---|---|---|---|"]
@@ -160,11 +171,13 @@ def test_pages(run_cli):
     shown = run_cli(*words).text
     assert "log loss" in shown
     assert shown.startswith("300 rows ")
-    assert run_cli(*words[:-1], "2").text.startswith("300 rows, ± of 95% intervals")
+    assert run_cli(*words[:-1], "2").text.startswith(
+        "300 rows; ± is half the width of a 95% interval"
+    )
     assert "Verdict: calibrate" in shown
 
 
-def test_bad_options(run_cli):
+def test_invalid_options_are_errors(run_cli):
     Path("x.csv").write_text("p,y\n0.5,1\n")
     assert "--resamples 1: expected 0" in run_cli("evaluate", "x.csv", "--resamples", "1").err
     ran = run_cli("evaluate", "x.csv", "--confidence", "95")
@@ -175,29 +188,28 @@ def test_bad_options(run_cli):
     ("shown", "words"),
     [
         ({"after - before": {"log_loss": Figure(-0.1, 0.05)}}, "calibrate; it saves 0.1000 ±"),
-        ({"after - before": {"log_loss": Figure(0.1, 0.05)}}, "leave it; calibration costs 0.1"),
-        ({"after - before": {"log_loss": Figure(0.1, 0.5)}}, "no difference beyond chance"),
+        ({"after - before": {"log_loss": Figure(0.1, 0.05)}}, "do not calibrate; it costs 0.1"),
+        ({"after - before": {"log_loss": Figure(0.1, 0.5)}}, "no significant difference"),
         ({"before": {"calibration_loss": Figure(0.1, math.nan)}}, "not calibrated"),
-        ({"before": {"calibration_loss": Figure(0.1, 0.2)}}, "no sign"),
+        ({"before": {"calibration_loss": Figure(0.1, 0.2)}}, "no evidence of miscalibration"),
     ],
 )
 def test_verdicts(shown, words):
     assert verdict(shown).startswith(f"Verdict: {words}")
 
 
-def test_intervals_of_many_rows_come_from_a_sample_of_them():
+def test_intervals_of_many_rows_are_estimated_from_a_subsample():
     rng = np.random.default_rng(0)
     P = rng.random(40_000)
     codes = (rng.random(40_000) < P).astype(np.uint8)
-    data = Outcomes(P, codes, None, np.array([0, 1]), ["p"], "y")
-    figures, _ = judge(data, {"before": P}, n_resamples=60, confidence=0.95)
+    figures, _ = judge(Sample(P, codes), {"before": P}, n_resamples=60, confidence=0.95)
     losses = -np.log(np.where(codes, P, 1 - P))
     expected = 1.96 * losses.std() / np.sqrt(len(P))
     assert figures["before"]["log_loss"].value == pytest.approx(losses.mean())
     assert figures["before"]["log_loss"].error == pytest.approx(expected, rel=0.4)
 
 
-def test_a_class_without_rows_leaves_the_rest(model, run_cli):
+def test_a_class_that_does_not_occur_leaves_the_other_metrics_defined(model, run_cli):
     new = make_forecasts(60).filter(pl.col("y") != "dog").rename({"y": "target"})
     new.write_csv("new.csv")
     found = report(run_cli("evaluate", "new.csv", "-m", model, "--json", "--resamples", "0"))
@@ -208,7 +220,7 @@ def test_a_class_without_rows_leaves_the_rest(model, run_cli):
     assert found["auc"]["before"]["value"] is None
 
 
-def test_certain_and_wrong_is_infinite_not_an_error(run_cli):
+def test_an_infinite_loss_is_not_an_error(run_cli):
     Path("x.csv").write_text("p_0,p_1,y\n1,0,0\n0,1,0\n0.5,0.5,1\n")
     ran = run_cli("evaluate", "x.csv", "--resamples", "8")
     assert ran.code == 0, ran.err
