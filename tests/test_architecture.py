@@ -111,7 +111,12 @@ OPTIONAL = {
 
 
 def part_of(path):
-    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    # `python -m isoroc` and `python -m isoroc.paper` are both entries to the command line.
+    return (
+        "__main__"
+        if path.stem == "__main__"
+        else path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    )
 
 
 def imports_of(path):

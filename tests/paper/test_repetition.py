@@ -13,7 +13,7 @@ values = st.lists(st.floats(-1, 1), min_size=3, max_size=20)
 
 
 @given(values, st.floats(-1, 1))
-def test_paired_is_the_usual_interval_made_wider_for_the_overlap(differences, shift):
+def test_the_paired_interval_is_the_usual_one_widened_for_the_overlap(differences, shift):
     a = np.array(differences)
     found = paired(a + shift, np.full(len(a), shift))
     assert found.mean == pytest.approx(a.mean(), abs=1e-12)
@@ -25,7 +25,7 @@ def test_paired_is_the_usual_interval_made_wider_for_the_overlap(differences, sh
         assert found.mean - found.low == pytest.approx((a.mean() - usual.low) * widened)
 
 
-def test_below_counts_splits():
+def test_n_below_counts_splits():
     assert paired(np.array([1.0, 2.0, 3.0]), np.array([2.0, 2.0, 4.0])).n_below == 2
 
 
@@ -47,12 +47,12 @@ def test_judge_measures_the_last_stage(forecasts, K):
 
 @pytest.mark.usefixtures("small")
 def test_repeat(rows, tmp_path):
-    said = []
-    options = {"classifiers": ("naive Bayes",), "report": said.append}
+    reports = []
+    options = {"classifiers": ("naive Bayes",), "report": reports.append}
     first = Cache(tmp_path)
     found = repeat(rows, (2, 3), (5, 6, 7), cache=first, **options)
     assert list(found) == [(2, "naive Bayes"), (3, "naive Bayes")]
-    assert said[-1] == "K = 3, naive Bayes: split 3 of 3"
+    assert reports[-1] == "K = 3, naive Bayes: split 3 of 3"
     for (K, classifier), measures in found.items():
         again = judge(rows.forecasts(K, 6, classifier))
         assert {name: values[1] for name, values in measures.items()} == pytest.approx(again)

@@ -22,6 +22,8 @@ _OPTIONS = {
     "y_true": "--label",
     "sample_weight": "--weight",
     "labels": "--classes",
+    "classes": "--classes",
+    "data": "--data",
 }
 
 
