@@ -111,12 +111,9 @@ OPTIONAL = {
 
 
 def part_of(path):
-    # `python -m isoroc` and `python -m isoroc.paper` are both entries to the command line.
-    return (
-        "__main__"
-        if path.stem == "__main__"
-        else path.relative_to(SOURCE).parts[0].removesuffix(".py")
-    )
+    if path.stem == "__main__":  # python -m isoroc, and python -m isoroc.paper
+        return "__main__"
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
 def imports_of(path):
