@@ -6,7 +6,7 @@ from scipy.stats import ttest_rel
 
 from isoroc.metrics import cross_entropy
 from isoroc.paper._cache import Cache
-from isoroc.paper._repetition import COMPARISONS, compare, judge, paired, repeat, summary
+from isoroc.paper._repetition import COMPARISONS, compare, measure_split, paired, repeat, summary
 from isoroc.paper._runs import PROCEDURES, normalise
 
 values = st.lists(st.floats(-1, 1), min_size=3, max_size=20)
@@ -31,9 +31,9 @@ def test_n_below_counts_splits():
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("K", [2, 4])
-def test_judge_measures_the_last_stage(forecasts, K):
+def test_the_measures_are_those_of_the_last_stage(forecasts, K):
     of = forecasts(K)
-    found = judge(of)
+    found = measure_split(of)
     assert ("before/cal_volume" in found) == (K < 4)
     assert found["before/cross_entropy"] == cross_entropy(of.y_test, of.P_test, eps=1e-6)
     for name, procedure in PROCEDURES.items():
@@ -54,7 +54,7 @@ def test_repeat(rows, tmp_path):
     assert list(found) == [(2, "naive Bayes"), (3, "naive Bayes")]
     assert reports[-1] == "K = 3, naive Bayes: split 3 of 3"
     for (K, classifier), measures in found.items():
-        again = judge(rows.forecasts(K, 6, classifier))
+        again = measure_split(rows.forecasts(K, 6, classifier))
         assert {name: values[1] for name, values in measures.items()} == pytest.approx(again)
         for title, a, b in COMPARISONS:
             assert compare(measures)[title].mean == pytest.approx(

@@ -20,7 +20,7 @@ from isoroc.paper._runs import CLIP, PROCEDURES, PUBLISHED, normalise, volume
 #: Up to this many classes the hull volume is exact, and quick enough to compute for every split.
 _VOLUME_UP_TO = 3
 
-#: Measures of `judge` over splits, by number of classes and classifier.
+#: Measures of `measure_split` over splits, by number of classes and classifier.
 Repetition = dict[tuple[int, str], Arrays]
 
 
@@ -60,7 +60,7 @@ def paired(a: Floats, b: Floats, confidence: float = 0.95) -> Difference:
     return Difference(mean, mean - half, mean + half, int((differences < 0).sum()), m)
 
 
-def judge(forecasts: Forecasts) -> dict[str, float]:
+def measure_split(forecasts: Forecasts) -> dict[str, float]:
     """Measures of all procedures on one split.
 
     Names are ``procedure/measure``. Forecasts are normalised, except in `as_published`, the test
@@ -109,7 +109,7 @@ def repeat(
     n_jobs: int | None = None,
     report: Report = lambda _: None,
 ) -> Repetition:
-    """Measures of `judge` for each number of classes and classifier, one entry per seed.
+    """Measures of `measure_split` for each number of classes and classifier, one entry per seed.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def repeat(
 
 
 def _task(rows: Rows, K: int, seed: int, classifier: str) -> dict[str, float]:
-    return judge(rows.forecasts(K, seed, classifier))
+    return measure_split(rows.forecasts(K, seed, classifier))
 
 
 #: Comparisons in the table of the repetition: a title, and two measures to subtract.
