@@ -106,6 +106,7 @@ OPTIONAL = {
     "mpltern": {"plots"},
     "polars": {"_cli"},
     "cyclopts": {"_cli"},
+    "docstring_parser": {"_cli"},
     "rich": {"_progress", "_cli"},
     "onnx": {"export"},
     "sqlglot": {"export"},
@@ -116,6 +117,8 @@ OPTIONAL = {
 
 
 def part_of(path):
+    if path.stem == "__main__":  # python -m isoroc, and python -m isoroc.paper
+        return "__main__"
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
