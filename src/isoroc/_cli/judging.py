@@ -176,7 +176,10 @@ def _is_score(P: Floats) -> bool:
 
 def _scores(codes: Any, P: Floats, weights: Floats | None) -> dict[str, float]:
     """What is quick to compute."""
-    losses = {"log_loss": metrics.cross_entropy, "brier_score": metrics.brier_score}
+    losses: dict[str, Callable[..., float]] = {
+        "log_loss": metrics.cross_entropy,
+        "brier_score": metrics.brier_score,
+    }
     found = {
         name: math.nan if _is_score(P) else loss(codes, P, sample_weight=weights)
         for name, loss in losses.items()

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from isoroc._input import Sample, check_number, check_option
-from isoroc.metrics._calibration import views
+from isoroc.metrics._calibration import split_by_kind
 from isoroc.metrics._inputs import check_probabilities
 from isoroc.plots._display import BeforeAfterDisplay, Forecasts, Layer, check_after, is_probable
 from isoroc.plots._rates import consistency_band, histogram, isotonic_curve, observed_rates
@@ -124,7 +124,7 @@ class ReliabilityDisplay(BeforeAfterDisplay):
         check_number("n_groups", n_groups, numbers.Integral, minimum=1)
         layers = []
         for name, sample in series.items():
-            for panel, view in zip(_panels(sample, kind), views(sample, kind), strict=True):
+            for panel, view in zip(_panels(sample, kind), split_by_kind(sample, kind), strict=True):
                 drawn = {
                     "rates": observed_rates(view, n_groups=n_groups, confidence=confidence),
                     "curve": isotonic_curve(view),

@@ -1,1 +1,7 @@
-"""ROC surfaces and the volumes under them."""
+"""ROC surfaces and the volumes under them.
+
+- `surface`: the public functions, which choose how to compute.
+- `line_scan`: three classes, exactly, by scanning lines of thresholds.
+- `hull_ascents`: four classes or more, a lower bound, by coordinate ascents.
+- `roc_points`, `volumes`: what these share.
+"""
