@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +14,9 @@ from isoroc.metrics._inputs import check_every_class, check_outcomes
 from isoroc.metrics._roc import roc_convex_hull, symmetric_roc_curve
 from isoroc.metrics._surface.hull_ascents import ascend_to_hull, corners_around
 from isoroc.metrics._surface.line_scan import all_lines, scan
+from isoroc.metrics._surface.results import RocSurface, Volume
 from isoroc.metrics._surface.roc_points import Cases, pair_curves
+from isoroc.metrics._surface.tree_thresholds import all_points, count_thresholds
 from isoroc.metrics._surface.volumes import Body, Boxes, Hull
 
 #: Three classes: all lines of thresholds are scanned if that takes at most this many steps.
@@ -23,73 +24,15 @@ EXACT_WORK = {"hull": 2 * 10**8, "boxes": 3 * 10**7}
 #: Otherwise LINE_WORK / n of them are scanned in each of two directions, within these limits.
 N_LINES = (50, 200)
 LINE_WORK = 2 * 10**7
-#: More classes: number of ascents by number of classes,
+#: More classes: all thresholds of trees are evaluated if there are at most this many.
+EXACT_THRESHOLDS = 500_000
+#: Otherwise: number of ascents by number of classes,
 N_ASCENTS = {4: 1000, 5: 1000, 6: 500, 7: 300}
 #: maximum number of boxes per ascent,
 N_BOXES = {4: 20, 5: 8, 6: 2, 7: 1}
 #: minimum distance of box corners on a line, and the number of cells for ascents on many rows.
 BOX_STEP = 0.1
 MAX_CELLS = 4096
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RocSurface:
-    """Points of a ROC surface, and thresholds that reach them.
-
-    Attributes
-    ----------
-    points : ndarray of shape (m, K)
-        Entry [q, k]: the share of class k that is in region k under threshold q.
-    thresholds : ndarray of shape (m, K)
-        Thresholds gamma that reach the points; their coordinates sum to 1.
-    exact : bool
-        Whether all undominated points were found.
-    resolution : int or None
-        If not exact, the `resolution` that was used, see `roc_surface`.
-    """
-
-    points: Floats
-    thresholds: Floats
-    exact: bool
-    resolution: int | None = None
-
-    def __repr__(self) -> str:
-        m, K = self.points.shape
-        return f"RocSurface({m} points, {K} classes, {_how(self.exact, self.resolution)})"
-
-
-@dataclass(frozen=True, repr=False)
-class Volume:
-    """Volume under a ROC surface, and how it was computed. ``float(volume)`` is its value.
-
-    Attributes
-    ----------
-    value : float
-    volume : "hull" or "boxes"
-    exact : bool
-        Whether all thresholds were taken into account; otherwise the value is a lower bound.
-    resolution : int or None
-        If not exact, the `resolution` that was used, see `volume_under_surface`.
-    n_points : int
-        Number of ROC points that span the volume.
-    """
-
-    value: float
-    volume: Literal["hull", "boxes"]
-    exact: bool
-    resolution: int | None = None
-    n_points: int = field(default=0, compare=False)
-
-    def __float__(self) -> float:
-        return self.value
-
-    def __repr__(self) -> str:
-        how = _how(self.exact, self.resolution)
-        return f"Volume({self.value:.6g}, {self.volume}, {how}, {self.n_points} points)"
-
-
-def _how(exact: bool, resolution: int | None) -> str:  # noqa: FBT001
-    return "exact" if exact else f"lower bound, resolution {resolution}"
 
 
 def roc_surface(
@@ -106,7 +49,8 @@ def roc_surface(
     ROC point holds, for each class, the share of rows that fall into their own region. Of these
     many millions of points the following are returned. For two classes: the symmetric ROC curve.
     For three: all undominated points, and the undominated points of each pair of classes while the
-    third is out of reach. For more classes: points that span the hull, as far as they were found.
+    third is out of reach. For more classes: points that span the hull, all of them if the result is
+    exact.
 
     Parameters
     ----------
@@ -121,7 +65,10 @@ def roc_surface(
     resolution : int, default=None
         For three classes, how many lines of thresholds to scan in each of two directions; by
         default all of them up to some thousand rows, and 50 to 200 beyond. For more classes, in
-        how many directions to search for the hull. Two classes need none.
+        how many directions to search for the hull; by default the result is exact for few rows
+        (about 125 for four classes, 40 for five), and 300 to 1,000 directions are searched
+        beyond. If all thresholds are at most as many as the resolution, the result is exact. Two
+        classes need none.
 
     Examples
     --------
@@ -147,8 +94,8 @@ def roc_surface(
         rows, _, used = _scan_lines(counts, "boxes", resolution)
         rows = np.vstack([rows, pair_curves(counts, hull=False)])
     else:
-        used = resolution or N_ASCENTS[K]
-        rows = _ascend(sample, counts, used)
+        rows, used = _search(sample, counts, resolution)
+        rows = rows[Hull(rows[:, :K]).kept]
     thresholds = np.ascontiguousarray(rows[:, K:])
     points, first = np.unique(Cases.of(counts).reach(thresholds), axis=0, return_index=True)
     return RocSurface(points, thresholds[first], exact=used is None, resolution=used)
@@ -182,8 +129,10 @@ def volume_under_surface(
     resolution : int, default=None
         For three classes, how many lines of thresholds to scan in each of two directions; by
         default all of them up to some thousand rows, and 50 to 200 beyond. For more classes, in
-        how many directions to search for the hull. Volumes that are not exact are lower bounds,
-        which a higher resolution brings closer. Two classes need none.
+        how many directions to search for the hull; by default the volume is exact for few rows
+        (about 125 for four classes, 40 for five), and 300 to 1,000 directions are searched
+        beyond. If all thresholds are at most as many as the resolution, the volume is exact. A
+        volume that is not exact is a lower bound. Two classes need none.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     labels : array-like of shape (K,), default=None
@@ -212,14 +161,15 @@ def volume_under_surface(
     if K == 3:
         rows, body, used = _scan_lines(counts, volume, resolution)
         return Volume(body.volume, volume, used is None, used, len(rows))
-    used = resolution or N_ASCENTS[K]
-    rows = _ascend(sample, counts, used)
+    rows, used = _search(sample, counts, resolution)
     if volume == "hull":
         body = Hull(rows[:, :K])
+    elif used is None:
+        body = Boxes(rows[:, :K])
     else:
         corners = corners_around(Cases.of(counts), rows, BOX_STEP)
         body = Boxes(corners, most=N_BOXES[K] * used)
-    return Volume(body.volume, volume, exact=False, resolution=used, n_points=len(body.kept))
+    return Volume(body.volume, volume, used is None, used, len(body.kept))
 
 
 def _check_sample(
@@ -258,6 +208,15 @@ def _scan_lines(
     step = 0.0 if used is None or volume == "hull" else 0.25 / used
     rows, body = scan(families, bodies[volume], pair_curves(counts, hull=True), step=step)
     return rows, body, used
+
+
+def _search(sample: Sample, counts: Counts, resolution: int | None) -> tuple[Floats, int | None]:
+    """Rows that span the hull of four classes or more, and the resolution if not exact."""
+    cases = Cases.of(counts)
+    if count_thresholds(cases) <= (resolution or EXACT_THRESHOLDS):
+        return all_points(cases), None
+    n_ascents = resolution or N_ASCENTS[sample.n_classes]
+    return _ascend(sample, counts, n_ascents), n_ascents
 
 
 def _ascend(sample: Sample, counts: Counts, n_ascents: int) -> Floats:
