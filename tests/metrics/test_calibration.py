@@ -121,6 +121,16 @@ def test_exact_errors_ignore_row_order_and_weight_scale_and_weights_repeat(data,
     assert calibration_error(y[rows], P[rows], **options) == pytest.approx(value, abs=1e-12)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n", [100, 101, 107])
+def test_quantile_bins_with_unit_weights_equal_those_without(n_classes, n):
+    P, _, y = distorted(n, n_classes, 2.0, seed=0)
+    for norm, kind in product(NORMS, KINDS):
+        options = {"norm": norm, "kind": kind, "bins": "quantile"}
+        value = calibration_error(y, P, **options)
+        assert calibration_error(y, P, sample_weight=np.ones(n), **options) == value
+
+
 def test_the_order_of_classes_does_not_matter():
     P, _, y = distorted(400, 3, 2.0, seed=0)
     order = [2, 0, 1]

@@ -88,6 +88,22 @@ def test_quantile_bins(P, n_bins, weighted):
         assert len(np.unique(group[same == b])) == 1
 
 
+@given(ANY, st.integers(1, 9))
+def test_quantile_bins_with_unit_weights_are_those_without_weights(P, n_bins):
+    P = as_array(P)
+    expected = group_quantile(P, None, n_bins)
+    assert group_quantile(P, np.ones(len(P)), n_bins).tolist() == expected.tolist()
+
+
+@given(ANY, st.integers(1, 9), st.integers(0, 2**32))
+def test_quantile_bins_with_integer_weights_are_those_of_repeated_rows(P, n_bins, seed):
+    P = as_array(P)
+    times = np.random.default_rng(seed).integers(1, 4, len(P))
+    repeated = group_quantile(np.repeat(P, times, axis=0), None, n_bins)
+    first = np.cumsum(times) - times
+    assert partition(group_quantile(P, times.astype(float), n_bins)) == partition(repeated[first])
+
+
 @pytest.mark.parametrize("n_classes", [2, 3, 4])
 def test_quantile_bins_of_distinct_forecasts_have_equal_weight(n_classes):
     rng = np.random.default_rng(0)

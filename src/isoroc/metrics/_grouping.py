@@ -190,10 +190,11 @@ def _total(weights: Floats | None, rows: Ints) -> float:
 
 
 def _group_scores(scores: Floats, weights: Floats | None, n_bins: int) -> Ints:
+    """Bins that end at the smallest scores at or below which i / n_bins of the weight lies."""
     if weights is None:
         ordered = np.sort(scores)
-        at = (np.arange(1, n_bins) * len(scores)) // n_bins - 1
-        cuts = ordered[at[at >= 0]]
+        needed = -(-np.arange(1, n_bins) * len(scores) // n_bins)  # rounded up
+        cuts = ordered[needed - 1]
     else:
         order = np.argsort(scores)
         cumulative = np.cumsum(weights[order])
@@ -205,8 +206,10 @@ def _group_scores(scores: Floats, weights: Floats | None, n_bins: int) -> Ints:
 
 def _upper_half(P: Floats, weights: Floats | None) -> NDArray[np.bool_] | None:
     """Rows above the median of the coordinate of largest variance; None if all rows are equal."""
-    spread = np.argsort(-P.var(axis=0), kind="stable")
-    for k in spread:
+    w = np.ones(len(P)) if weights is None else weights
+    variance = w @ (P - w @ P / w.sum()) ** 2 / w.sum()
+    # Rounding must not decide between coordinates of equal variance.
+    for k in np.argsort(-variance.round(12), kind="stable"):
         column = np.ascontiguousarray(P[:, k])
         upper = _group_scores(column, weights, 2) > 0
         if not upper.any():  # more than half of the weight is at the largest value
