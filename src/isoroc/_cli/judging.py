@@ -189,7 +189,10 @@ def _are_scores(sample: Sample) -> bool:
 
 def _scores(sample: Sample) -> dict[str, float]:
     """Metrics that are quick to compute."""
-    losses = {"log_loss": metrics.cross_entropy, "brier_score": metrics.brier_score}
+    losses: dict[str, Callable[..., float]] = {
+        "log_loss": metrics.cross_entropy,
+        "brier_score": metrics.brier_score,
+    }
     found = dict.fromkeys(losses, math.nan)
     if not _are_scores(sample):
         for name, loss in losses.items():

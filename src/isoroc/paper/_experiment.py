@@ -12,7 +12,7 @@ from isoroc._calibrators.irp import IRPCalibrator
 from isoroc._progress import Report
 from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
-from isoroc.metrics._surface.bodies import Hull
+from isoroc.metrics._surface.volumes import Hull
 from isoroc.paper._cache import Arrays, Cache
 from isoroc.paper._data import Forecasts
 from isoroc.paper._reference import ReferenceIRP
