@@ -17,6 +17,7 @@ from isoroc._calibrators.document import to_document
 from isoroc._input import (
     Sample,
     Scores,
+    check_counts,
     check_forecasts,
     check_sample,
     check_two_classes,
@@ -150,16 +151,21 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        sample = check_sample(
-            P,
-            y,
-            sample_weight,
-            labels,
-            scores=scores,
-            weights_are_counts=True,
-            warn=self.reads_logs,
-        )
+        sample = check_sample(P, y, sample_weight, labels, scores=scores, warn=self.reads_logs)
         warn_if_reversed(sample)
+        return self.fit_validated(sample, P)
+
+    def fit_validated(self, sample: Sample, P: Any = None) -> Self:
+        """Fit to a sample whose parts have been checked.
+
+        Parameters
+        ----------
+        sample : Sample
+            With its classes.
+        P : dataframe or array, default=None
+            Where the forecasts come from: its column names are remembered.
+        """
+        check_counts(sample.weights)
         class_weights = sample.class_weights()
         check_two_classes(class_weights, sample.classes)
         summary = {

@@ -104,9 +104,11 @@ def _read(
     else:
         if selection.label is None and first.label in source.schema():
             selection = replace(selection, label=first.label)
+        if selection.scores == "auto" and len(first.calibrator.classes_) > 2:
+            selection = replace(selection, scores=first.calibrator.scores_)
         classes = first.calibrator.classes_
         sample, columns = read_sample(source, selection, columns=first.columns, classes=classes)
-    compared = {"before": sample.forecasts}
+    compared = {"before": sample.on_simplex().forecasts}
     for name, entry in models.items():
         entry.check_columns(columns.forecasts)
         if entry.calibrator.classes_.tolist() != sample.classes.tolist():

@@ -74,10 +74,7 @@ def _fit(model: Any, sample: Sample) -> None:
     if (sample.codes == sample.codes[0]).all():
         label = sample.classes[sample.codes[0]]
         raise CommandError(f"all rows have the label {label!s}; at least two classes are needed.")
-    # Codes stand for the labels: comparing names of millions of rows would be slow, and codes of
-    # classes that do not occur are still columns.
-    model.fit(sample.forecasts, sample.codes, sample_weight=sample.weights)
-    model.classes_ = sample.classes
+    model.fit_validated(sample)
 
 
 def _log_loss(sample: Sample, model: Any = None) -> float | None:
@@ -85,7 +82,8 @@ def _log_loss(sample: Sample, model: Any = None) -> float | None:
     total = weight = 0.0
     for start in range(0, len(sample), BATCH):
         part = sample.take(np.arange(start, min(start + BATCH, len(sample))))
-        P = part.forecasts if model is None else model.predict_proba(part.forecasts)
+        raw = part.on_simplex().forecasts
+        P = raw if model is None else model.predict_proba(part.forecasts)
         if P.ndim == 1:
             if first_improbable(P) is not None:
                 return None

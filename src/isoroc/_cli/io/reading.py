@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from functools import partial
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -17,8 +18,8 @@ from isoroc._cli.io.classes import arrange, arrange_for_model
 from isoroc._cli.io.columns import check_column, find_label, find_model_forecasts, split_words
 from isoroc._cli.io.files import BATCH, ROW, Source, file_errors
 from isoroc._cli.io.labels import LabelEncoder
-from isoroc._cli.terminal import progress_bar
-from isoroc._input import Sample
+from isoroc._cli.terminal import print_note, progress_bar
+from isoroc._input import Sample, check_forecasts, find_reversal, resolve_scores
 from isoroc._simplex import Floats
 
 #: Factor by which a full array grows; it can be small, because growing rarely copies.
@@ -40,6 +41,12 @@ class Selection:
     classes: Annotated[list[str] | None, Parameter(negative=())] = None
     """Class of each column of `--probs`, separated by commas, if it does not follow from the names
     of the columns."""
+    positive: str | None = None
+    """Class that a single column of `--probs` belongs to: the scores increase with its
+    probability."""
+    scores: Literal["auto", "probability", "logit"] = "auto"
+    """What the forecasts are. `auto` takes several columns for probabilities, and a single one for
+    log odds if a value lies outside [0, 1]."""
     weight: Annotated[str | None, Parameter(alias="-w")] = None
     """Column of the weights of the rows."""
     where: str | None = None
@@ -83,7 +90,7 @@ def read_sample(
     found = _find_columns(source, selection, columns)
     encoder = LabelEncoder(source, found.label, max_classes=max(len(found.forecasts), 2))
     P, codes, weights = _read_arrays(source, selection, found, encoder)
-    given = split_words(selection.classes)
+    given = _given_classes(selection, found.forecasts)
     if classes is None:
         labels = encoder.labels()
         ordered, known = arrange(found.forecasts, set(labels), classes=given)
@@ -93,8 +100,24 @@ def read_sample(
         ordered = arrange_for_model(found.forecasts, classes, columns, given)
     _reorder_columns(P, [found.forecasts.index(name) for name in ordered])
     place = np.array([known.index(label) for label in labels], np.min_scalar_type(len(known) - 1))
-    sample = Sample(P, place[codes], weights if found.weight else None, np.array(known))
+    kind = resolve_scores(P, selection.scores, name=", ".join(ordered), warn=True)
+    sample = Sample(P, place[codes], weights if found.weight else None, np.array(known), kind)
+    if (reversal := find_reversal(sample)) is not None:
+        option = "--classes" if reversal.other is None else "--positive"
+        print_note(f"isoroc: warning: {reversal}. {option} settles it.")
     return sample, found._replace(forecasts=ordered)
+
+
+def _given_classes(selection: Selection, columns: Sequence[str]) -> list[str] | None:
+    """The class of each column as the user gave it."""
+    if selection.positive is None:
+        return split_words(selection.classes)
+    if len(columns) > 1 or selection.classes is not None:
+        raise CommandError(
+            f"--positive names the class of a single column of forecasts; for {', '.join(columns)} "
+            "name the class of each with --classes."
+        )
+    return [selection.positive]
 
 
 def _find_columns(source: Source, selection: Selection, of_model: Sequence[str] | None) -> Columns:
@@ -122,8 +145,9 @@ def _read_arrays(
     K = len(columns.forecasts)
     forecasts = _GrowingArray(*([K] if K > 1 else []), dtype=np.float64)
     codes, weights = _GrowingArray(dtype=np.uint16), _GrowingArray(dtype=np.float64)
+    check = partial(check_forecasts, scores=selection.scores)
     for batch in _batches(source, selection, columns):
-        forecasts.extend(read_forecasts(batch, columns.forecasts, source))
+        forecasts.extend(read_forecasts(batch, columns.forecasts, source, check))
         codes.extend(encoder.encode(batch))
         if columns.weight:
             weights.extend(read_weights(batch, columns.weight, source))
