@@ -37,7 +37,8 @@ def regions(forecasts: Floats, gamma: Floats) -> Ints:
     array([0, 0, 1])
     """
     if len(gamma) == 2:
-        return np.asarray(binary_scores(forecasts) > gamma[1], dtype=np.intp)
+        scores = forecasts if forecasts.ndim == 1 else forecasts[:, 1]
+        return np.asarray(scores > gamma[1], dtype=np.intp)
     return np.asarray(np.argmax(forecasts - gamma, axis=1))
 
 

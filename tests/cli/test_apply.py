@@ -31,7 +31,8 @@ def test_apply_equals_predict_proba_for_every_format(tmp_path, data, end, other)
     assert main(["fit", str(given), "-c", "irp", "-o", str(model), *words]) == 0
     assert main(["apply", str(model), str(given), "-o", str(out)]) == 0
 
-    calibrator = IRPCalibrator(pseudocount=0.5, random_state=0).fit(P, y, sample_weight=weights)
+    calibrator = IRPCalibrator(pseudocount=0.5, random_state=0)
+    calibrator.fit(P, y, labels=np.arange(K), sample_weight=weights)
     found = READERS[other].read(out)
     calibrated = found.select(f"p_{k}_cal" for k in range(K)).to_numpy()
     np.testing.assert_array_equal(calibrated, calibrator.predict_proba(P))

@@ -95,7 +95,7 @@ def test_filter_and_weights_equal_those_of_the_library(table, run_cli):
     P = kept.select("p_bird", "p_cat", "p_dog").to_numpy()
     codes = kept["y"].replace_strict({"bird": 0, "cat": 1}).to_numpy()
     expected = IRPCalibrator(max_bins=5, prior="marginal", random_state=0)
-    expected.fit(P, codes, sample_weight=kept["w"].to_numpy())
+    expected.fit(P, codes, labels=[0, 1, 2], sample_weight=kept["w"].to_numpy())
     model = isoroc.load("m.json")
     np.testing.assert_array_equal(model.predict_proba(P), expected.predict_proba(P))
     assert model.summary_["where"] == "w >= 1 AND y <> 'dog'"

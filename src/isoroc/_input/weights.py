@@ -51,7 +51,7 @@ def check_weights(sample_weight: Any, n_rows: int, *, name: str = "sample_weight
             f"weights must be 0 or between {smallest:g} and {largest:g}",
         )
     if not weights.any():
-        raise InputError(name, None, "all weights are zero", "there is nothing to learn from")
+        raise _no_weight(name)
     return weights
 
 
@@ -73,6 +73,8 @@ def check_counts(weights: Floats | None, *, name: str = "sample_weight") -> None
     if weights is None:
         return
     heavy = weights[weights > 0]
+    if not len(heavy):
+        raise _no_weight(name)
     total = float(heavy.sum())
     if total < LEAST_MEAN * len(heavy):
         raise InputError(
@@ -82,3 +84,7 @@ def check_counts(weights: Floats | None, *, name: str = "sample_weight") -> None
             "weights count rows, and weight 2 is the same as the row twice. If yours are relative, "
             f"multiply them by {len(heavy)} / {total:.6g}",
         )
+
+
+def _no_weight(name: str) -> InputError:
+    return InputError(name, None, "all weights are zero", "there is nothing to learn from")

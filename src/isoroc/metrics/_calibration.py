@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from isoroc._input import InputError, Sample, check_number, check_option
-from isoroc._simplex import Floats, Ints, binary_scores
+from isoroc._simplex import Floats, Ints
 from isoroc.metrics._crossfit import calibrated, directions, reduce_classes
 from isoroc.metrics._grouping import (
     group_equal,
@@ -146,7 +146,7 @@ def split_by_kind(sample: Sample, kind: Kind) -> list[Sample]:
         right = (best == codes).view(np.uint8)
         return [Sample(P[np.arange(len(P)), best], right, weights)]
     if P.shape[1] == 2:
-        return [Sample(binary_scores(P), codes, weights)]
+        return [Sample(np.ascontiguousarray(P[:, 1]), codes, weights)]
     if kind == "canonical":
         return [Sample(P, codes, weights)]
     return [

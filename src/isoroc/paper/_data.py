@@ -209,6 +209,7 @@ def _read_part(arrays: Arrays, part: str, path: Path) -> tuple[Floats, Ints]:
     P = check_forecasts(arrays[probas], name=probas)
     if P.ndim == 1:
         raise InputError("data", None, f"{probas} of {path} must have one column for each class")
-    _, codes = encode_labels(arrays[labels], P.shape[1], name=labels)
+    K = P.shape[1]
+    _, codes = encode_labels(arrays[labels], K, labels=np.arange(K), name=labels)
     check_length(codes, len(P), name=labels, of=probas)
     return P, codes.astype(np.intp)

@@ -71,7 +71,7 @@ class GridProcedure:
         """Validated forecasts and one-hot labels; sets up the grid and the first region."""
         forecasts = _check_matrix(P)
         n, K = forecasts.shape
-        _, codes = encode_labels(y, K)
+        _, codes = encode_labels(y, K, labels=np.arange(K))
         check_length(codes, n, name="y")
         Y = np.eye(K)[codes]
         # Integers, so that rounding does not decide which points lie on a boundary.
