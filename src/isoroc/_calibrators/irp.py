@@ -265,7 +265,7 @@ class IRPCalibrator(BinCalibrator):
                 seed = random_state.randint(2**31 - 1)
                 changed = {"top": top, "verbose": 0, "random_state": seed}
                 candidate = IRPCalibrator(**self.get_params() | changed)
-                candidate._fit_tree(train)
+                candidate.fit_sample(train)
                 Q = candidate.calibrate(test.forecasts)
                 likelihood = Q[np.arange(len(Q)), test.codes].clip(min=1e-300)
                 weights = 1.0 if test.weights is None else test.weights

@@ -17,7 +17,6 @@ from isoroc._calibrators.base import Calibrator
 from isoroc._simplex import Codes, Floats
 from isoroc._writer import C, Writer
 
-
 #: Logarithms of forecasts below this count as this: their squares must not overflow.
 LOWEST_LOG = -1e100
 
