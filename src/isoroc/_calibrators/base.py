@@ -219,8 +219,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         if known is not None and names is not None and set(names) == set(known):
             order = [names.index(name) for name in known]
             P = P[list(known)] if order != sorted(order) else P
+        # Where only the order of scores counts, new ones may lie beyond those of the fit.
         forecasts = check_forecasts(
-            P, scores=self.scores_, unit=self.takes_probabilities(), n_columns=self.n_features_in_
+            P,
+            scores="logit" if self.scores_ == "logit" else "auto",
+            unit=self.takes_probabilities(),
+            n_columns=self.n_features_in_,
         )
         self._remember_columns(P, forecasts, reset=False)
         return forecasts
