@@ -49,7 +49,8 @@ PARTS = {
         "_top",
         "_tree",
     },
-    "_classifier": {"_calibrators", "_input", "_simplex"},
+    "_response": {"_input", "_simplex"},
+    "_classifier": {"_calibrators", "_input", "_response", "_simplex"},
     "metrics": {
         "_core",
         "_counts",

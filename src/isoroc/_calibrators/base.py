@@ -104,9 +104,14 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             check(getattr(self, name), name, sizes)
 
     def fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
-        """Fit to a sample; return forecasts of its rows that did not see their own fold.
+        """Learn the map from a sample; return forecasts of its rows that did not see their fold."""
+        self.scores_ = sample.scores
+        return self._fit_out_of_fold(sample if self.reads_logs else sample.on_simplex(), fold)
 
-        A subclass that has a cheaper way to honest forecasts of its own calibration set uses it.
+    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
+        """Fit once per fold and once to all rows.
+
+        A subclass overrides this where it has a cheaper way to forecasts of unseen rows.
         """
         Q = np.empty((len(fold), sample.n_classes))
         for held_out in range(fold.max() + 1):
@@ -114,7 +119,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             part: Self = clone(self)
             part.fit_sample(sample.take(~inside))
             Q[inside] = part.calibrate(sample.forecasts[inside])
-        self.fit_sample(sample)
+        self._fit(sample)
         return Q
 
     def fit(
@@ -220,8 +225,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         if known is not None and names is not None and set(names) == set(known):
             order = [names.index(name) for name in known]
             P = P[list(known)] if order != sorted(order) else P
+        # Where only the order of scores counts, new ones may lie beyond those of the fit.
         forecasts = check_forecasts(
-            P, scores=self.scores_, unit=self.takes_probabilities(), n_columns=self.n_features_in_
+            P,
+            scores="logit" if self.scores_ == "logit" else "auto",
+            unit=self.takes_probabilities(),
+            n_columns=self.n_features_in_,
         )
         self._remember_columns(P, forecasts, reset=False)
         return forecasts
