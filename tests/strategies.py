@@ -54,12 +54,12 @@ def forecasts(draw, n_classes, *, max_rows=40):
 
 
 @st.composite
-def labelled_forecasts(draw, n_classes=None, min_classes=2, max_rows=60):
+def labelled_forecasts(draw, n_classes=None, min_classes=2, max_classes=6, max_rows=60):
     """Forecasts, labels that follow them loosely, perhaps weights.
 
     Labels are numbers of columns. Some classes may be absent, so `fit` needs ``labels=range(K)``.
     """
-    K = n_classes or draw(st.integers(min_classes, 6))
+    K = n_classes or draw(st.integers(min_classes, max_classes))
     P = draw(forecasts(K, max_rows=max_rows))
     if draw(st.booleans()):
         P = np.vstack([P, np.eye(K), P[:3]])

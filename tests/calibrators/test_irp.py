@@ -246,15 +246,6 @@ def test_a_prior_of_classes_does_not_fit_ranks():
         IRPCalibrator(prior=np.full(6, 1 / 6)).fit(P, y)
 
 
-def test_a_failed_refit_leaves_the_model_as_it_was():
-    P, y = overconfident(300, 4)
-    cal = IRPCalibrator(random_state=0).fit(P, y)
-    before = cal.predict_proba(P)
-    with pytest.raises(ValueError, match="4 classes, but the forecasts have 2"):
-        cal.fit(P[:, 0], y)
-    np.testing.assert_array_equal(cal.predict_proba(P), before)
-
-
 def test_progress_goes_to_standard_error(capsys):
     P, y = overconfident(400, 3)
     IRPCalibrator(random_state=0, verbose=1).fit(P, y)
