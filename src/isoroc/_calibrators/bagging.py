@@ -72,6 +72,12 @@ class BaggedIRPCalibrator(Calibrator):
         seen it, or of all where every tree has. They tell what forecasts of new rows are worth.
         A model file does not keep them.
 
+    Notes
+    -----
+    Rows are drawn one by one, whatever they weigh. For a given `random_state`, weights and the
+    order of the rows therefore change which rows a tree sees, and a row of weight 2 is not exactly
+    the row twice. The order of the columns matters as in `IRPCalibrator`.
+
     Examples
     --------
     >>> import numpy as np

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +32,11 @@ class HistogramCalibrator(BinCalibrator):
     ----------
     classes_, n_features_in_, tree_, prior_, n_bins_, bin_values_, bins_, path_
         As in `IRPCalibrator`.
+
+    Notes
+    -----
+    A score on the border of two bins belongs to the lower one. Which one is the lower depends on
+    the order of the columns, where forecasts have two.
 
     Examples
     --------
@@ -68,6 +73,11 @@ class HistogramCalibrator(BinCalibrator):
             )
         self.tree_ = cut_at(sample, self._cuts)
         self.prior_ = self.resolve_prior(sample.class_weights())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
 
     def _cuts(self, scores: Floats, weight: Floats) -> Floats:
         inner = np.arange(1, self.n_bins) / self.n_bins

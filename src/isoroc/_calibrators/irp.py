@@ -113,6 +113,13 @@ class IRPCalibrator(BinCalibrator):
         For each split the threshold that makes it again on the calibrated forecasts; None with
         ``monotonicity=None``.
 
+    Notes
+    -----
+    For three classes or more the search visits the classes in the order of the columns. Another
+    order of the columns may end in another tree that is as good. With ``top="auto"`` folds are
+    dealt row by row, so above 4 classes weights and the order of the rows may change which
+    reduction is chosen.
+
     Examples
     --------
     >>> import numpy as np

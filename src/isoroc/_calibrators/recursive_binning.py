@@ -35,6 +35,11 @@ class RecursiveBinningCalibrator(BinCalibrator):
     classes_, n_features_in_, tree_, prior_, n_bins_, bin_values_, bins_, path_
         As in `IRPCalibrator`.
 
+    Notes
+    -----
+    Lattice points on a border belong to the region of the first class that it touches, so
+    centroids depend a little on the order of the columns.
+
     Examples
     --------
     >>> import numpy as np
