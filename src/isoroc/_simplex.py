@@ -7,8 +7,11 @@ matrix or any other real score that orders the rows.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -117,6 +120,24 @@ def probability_of_score(scores: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         high = 1 - PRECISE / np.maximum(scores, 1.0)
     return np.where((scores <= 1) | np.isinf(scores), scores, high)
+
+
+def second_probabilities(scores: Floats, kind: Literal["probability", "logit"]) -> Floats:
+    """Probabilities of the second of two classes from scores of a kind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> second_probabilities(np.array([0.0, 100.0]), "logit")
+    array([0.5, 1. ])
+    >>> second_probabilities(binary_scores(np.array([[0.75, 0.25], [0.0, 1.0]])), "probability")
+    array([0.25, 1.  ])
+    """
+    if kind == "logit":
+        return np.asarray(expit(scores))
+    if len(scores) and (scores.max() > 1 or scores.min() < 0):
+        return probability_of_score(scores).clip(min=0.0)
+    return scores
 
 
 def two_columns(forecasts: Floats) -> Floats:
