@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._folds import deal_folds
-from isoroc._growth import GrowthOptions, grow_tree
+from isoroc._growth import GrowthOptions, grow_pulled, grow_tree
 from isoroc._input import InputError, Sample, check_number, check_option, check_sample
 from isoroc._monotonicity import Certificate, certify
 from isoroc._persistence import Fault, states
@@ -146,15 +146,16 @@ class IRPCalibrator(BinCalibrator):
     fitted_state: ClassVar[dict[str, states.Check]] = {
         "reduction_": states.reduction("R"),
         "tree_": states.tree("R"),
-        "prior_": states.probabilities("R"),
+        "prior_": states.priors("R"),
+        "pseudocount_": states.number(most=states.LARGEST_WEIGHT),
         "certificate_": states.certificate,
     }
 
     def __init__(
         self,
         *,
-        pseudocount: float = 1.0,
-        prior: Literal["uniform", "marginal"] | ArrayLike = "uniform",
+        pseudocount: float | Literal["auto"] = "auto",
+        prior: Literal["forecast", "uniform", "marginal"] | ArrayLike = "forecast",
         monotonicity: Literal["tree", "global"] | None = "tree",
         search: Literal["sweep", "grid"] = "sweep",
         grid_size: int | None = None,
@@ -239,9 +240,14 @@ class IRPCalibrator(BinCalibrator):
                 reduction = TopReduction.fit(top, sample)
                 sample = reduction.reduce_sample(sample)
             prior = self.resolve_prior(sample.class_weights())
-            tree = grow_tree(sample, self.growth_options(prior, random_state, report))
+            options = self.growth_options(prior, random_state, report)
+            if self.prior_is_forecast():
+                tree, means, weight = grow_pulled(sample, options, self.forecast_weight())
+                self._set_prior(prior, means, weight)
+            else:
+                tree = grow_tree(sample, options)
+                self._set_prior(prior)
         self.tree_ = tree
-        self.prior_ = prior
         if reduction is not None:
             Q = np.take(self.bin_values_, tree.bin_of(sample.forecasts), axis=0)
             reduction = reduction.settle(Q, of_classes)
@@ -255,7 +261,7 @@ class IRPCalibrator(BinCalibrator):
     def growth_options(self, prior: Floats, random_state: Any, report: Any) -> GrowthOptions:
         """How a tree of this calibrator is grown."""
         return GrowthOptions(
-            smoothing=self.pseudocount * prior,
+            smoothing=self.constant_weight() * prior,
             monotonicity=self.monotonicity,
             search=self.search,
             grid_size=self.grid_size,
@@ -322,7 +328,7 @@ class IRPCalibrator(BinCalibrator):
                 raise InputError("top", None, f"is {self.top} for {n_classes} classes", fix)
         reduces = n_classes > FULL if self.top == "auto" else self.top is not None
         if reduces and not isinstance(self.prior, str):
-            fix = 'pass top=None, or prior="uniform" or "marginal"'
+            fix = 'pass top=None, or prior="forecast", "uniform" or "marginal"'
             raise InputError("prior", None, "probabilities of classes, but bins are of ranks", fix)
 
 
