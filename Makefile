@@ -28,7 +28,7 @@ coverage: .venv/develops  ## the tests once more, with the share of lines and br
 sanitize: build/checked.stamp  ## the kernels with bounds checks, address and undefined sanitizers
 	LD_PRELOAD=$(ASAN) ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/checked-lib \
 	  $(BIN)/python -m pytest -q -p no:cacheprovider tests/test_core.py tests/growth \
-	  tests/metrics/test_surface.py tests/metrics/test_bodies.py tests/metrics/test_ascents.py
+	  tests/metrics/test_surface.py tests/metrics/test_volumes.py tests/metrics/test_hull_ascents.py
 
 bench: .venv/develops  ## speed against peers, as a table and as build/bench/speed.json
 	$(BIN)/pip install --quiet -r benchmarks/requirements.txt

@@ -1,7 +1,7 @@
-"""The main job on generated data: forecasts in, calibrated forecasts and a verdict out.
+"""Calibrate a random forest on generated data and compare its scores before and after.
 
-A random forest with three classes is trained on one third of the rows, calibrated on the second
-and judged on the third.
+The forest has three classes. It is trained on one third of the rows, calibrated on the second and
+evaluated on the third.
 """
 
 from pathlib import Path
@@ -11,7 +11,6 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
 from isoroc import AutoCalibrator, IRPCalibrator
-from isoroc._table import Table
 from isoroc.metrics import brier_score, cross_entropy
 
 PICTURE = Path("build/demo/simplex.png")
@@ -36,36 +35,36 @@ def main() -> None:
     irp = IRPCalibrator(random_state=0).fit(P_cal, y[cal])
     after = {"auto": auto.predict_proba(P_test), "IRP": irp.predict_proba(P_test)}
 
-    print("A random forest, judged on 3,000 rows that neither it nor the calibrators have seen:\n")
+    print("Scores of a random forest on 3,000 test rows:\n")
     print("                 before    auto     IRP")
     for name, score in [("log loss", log_loss), ("Brier score", brier_score)]:
         values = [score(y[test], Q) for Q in (P_test, *after.values())]
         print(f"  {name:<12}  " + " ".join(f"{value:>7.4f}" for value in values))
 
-    print("\nThe automatic calibrator, each member scored on rows that it has not seen:\n")
+    print("\nThe members of the automatic calibrator, scored on held-out rows:\n")
     print(auto.member_scores_)
 
-    print(f"\nThe {irp.n_bins_} bins of IRP, learned from 3,000 rows:\n")
-    print(Table({name: irp.bins_[name] for name in ("weight", "value_0", "value_1", "value_2")}))
+    print(f"\nThe {irp.n_bins_} bins of IRP, estimated from 3,000 rows:\n")
+    print(irp.bins_.select("weight", "value_0", "value_1", "value_2"))
     print(f"\n{irp.certificate_}")
     draw(irp, P_test, y[test])
 
     gain = log_loss(y[test], P_test) - log_loss(y[test], after["auto"])
     print(f"\nVerdict: {auto.verdict_}.")
-    print(f"On the rows kept back it saved {gain:.4f} nats a row.")
+    print(f"On the test rows it saved {gain:.4f} nats per row.")
 
 
 def log_loss(y: np.ndarray, P: np.ndarray) -> float:
-    # A forest may say 0 to what comes true; what it then loses is anybody's guess.
+    # A forest may forecast 0 for the outcome, and its loss would be infinite.
     return cross_entropy(y, P, eps=1e-6)
 
 
 def draw(calibrator: IRPCalibrator, P: np.ndarray, y: np.ndarray) -> None:
-    """The three-class simplex before and after."""
+    """Draw the simplex of three classes before and after calibration."""
     try:
         from isoroc.plots import SimplexDisplay  # noqa: PLC0415
     except ImportError as error:
-        print(f"\nNo picture of the simplex: {error}")
+        print(f"\nNo figure was drawn: {error}")
         return
     display = SimplexDisplay.from_estimator(calibrator, P, y, panels=("forecasts", "bins", "map"))
     PICTURE.parent.mkdir(parents=True, exist_ok=True)

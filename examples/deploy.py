@@ -1,10 +1,10 @@
-"""A calibrator leaves Python: model file, ONNX graph, SQL query, and proof that they agree.
+"""Deploy a calibrator as a model file, an ONNX graph and a SQL query, and check that they agree.
 
     python examples/deploy.py
 
-The graph is run where onnxruntime is installed, the query in SQLite and, where it is installed,
-in DuckDB. The calibrator is put behind a model with `onnx.compose`: here a logistic regression
-written as a graph by hand; a converter such as skl2onnx makes one of any scikit-learn model.
+The graph is run if onnxruntime is installed. The query is run in SQLite and, if it is installed, in
+DuckDB. `onnx.compose` appends the calibrator to the graph of a model: here a logistic regression
+whose graph is written by hand; converters such as skl2onnx write the graphs of other models.
 """
 
 import sqlite3
@@ -73,12 +73,12 @@ def run_onnx(model: onnx.ModelProto, **inputs: np.ndarray) -> np.ndarray:
 
 
 def run_sql(dialect: str, query: str, P: np.ndarray) -> np.ndarray:
-    """Rows of the query in the order of their ids."""
+    """Result of the query, sorted by id."""
     if dialect == "duckdb":
         import duckdb  # noqa: PLC0415
 
         connection = duckdb.connect()
-        # DuckDB finds the columns by the name of the variable.
+        # DuckDB finds the data by the name of the variable.
         columns = {"id": np.arange(len(P)), "p0": P[:, 0], "p1": P[:, 1], "p2": P[:, 2]}  # noqa: F841
         connection.execute("CREATE TABLE forecasts AS FROM columns")
     else:
@@ -92,7 +92,7 @@ def run_sql(dialect: str, query: str, P: np.ndarray) -> np.ndarray:
 
 
 def logistic_graph(classifier: LogisticRegression) -> onnx.ModelProto:
-    """A logistic regression as a converter writes it, in single precision."""
+    """ONNX graph of a logistic regression in single precision, as a converter writes it."""
     coef, intercept = (a.astype(np.float32) for a in (classifier.coef_.T, classifier.intercept_))
     tensor = helper.make_tensor_value_info
     graph = helper.make_graph(

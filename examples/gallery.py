@@ -1,7 +1,7 @@
-"""Every display, drawn from data that comes with scikit-learn or is generated.
+"""Draw every display, with data that are generated or come with scikit-learn.
 
-``python examples/gallery.py`` writes PNG files to build/gallery; ``--out`` says where else,
-``--style`` names a style of matplotlib, such as dark_background. Needs ``isoroc[plots]``.
+``python examples/gallery.py`` writes PNG files to build/gallery. ``--out`` sets another folder,
+``--style`` a style of matplotlib such as dark_background. Requires ``isoroc[plots]``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -27,11 +27,10 @@ from isoroc.plots import (
     RocSurfaceDisplay,
     SimplexDisplay,
 )
-from isoroc.plots._display import Display
 
 
 class Task(NamedTuple):
-    """Forecasts of a model on rows to calibrate with and on new rows, and their labels."""
+    """Forecasts of a model and labels, for calibration rows and new rows."""
 
     P_cal: np.ndarray
     y_cal: np.ndarray
@@ -40,7 +39,7 @@ class Task(NamedTuple):
 
 
 def generated(n_classes: int, model: object, n_cal: int = 1500) -> Task:
-    """Trained on 1,500 generated rows, judged on 3,000 others."""
+    """Forecasts of a model that is trained on 1,500 generated rows; 3,000 rows are new."""
     X, y = make_classification(
         n_samples=4500 + n_cal,
         n_features=12,
@@ -56,18 +55,18 @@ def generated(n_classes: int, model: object, n_cal: int = 1500) -> Task:
     return Task(P[cal], y[cal], P[new], y[new])
 
 
-def reliability_two_classes() -> Display:
+def reliability_two_classes() -> ReliabilityDisplay:
     P, y, P_new, y_new = generated(2, GaussianNB())
     return ReliabilityDisplay.from_estimator(IRPCalibrator().fit(P, y), P_new, y_new)
 
 
-def reliability_classwise() -> Display:
+def reliability_classwise() -> ReliabilityDisplay:
     P, y, P_new, y_new = generated(3, RandomForestClassifier(random_state=0))
     return ReliabilityDisplay.from_estimator(IRPCalibrator(random_state=0).fit(P, y), P_new, y_new)
 
 
-def reliability_top() -> Display:
-    """Ten digits, judged by whether the most probable one was right."""
+def reliability_top() -> ReliabilityDisplay:
+    """Ten digits: whether the most probable one is right."""
     X, y = load_digits(return_X_y=True)
     before = cross_val_predict(GaussianNB(var_smoothing=1e-3), X, y, method="predict_proba")
     model = CalibratedClassifier(GaussianNB(var_smoothing=1e-3), IRPCalibrator(random_state=0))
@@ -75,13 +74,13 @@ def reliability_top() -> Display:
     return ReliabilityDisplay.from_predictions(y, before, after=after, kind="top")
 
 
-def roc() -> Display:
+def roc() -> RocDisplay:
     P, y, *_ = generated(2, GaussianNB(), n_cal=300)
     return RocDisplay.from_estimator(IRPCalibrator(pseudocount=0).fit(P, y), P, y)
 
 
-def roc_few_rows() -> Display:
-    """The paper's Figure 1: one picture of isotonic regression, seen three ways."""
+def roc_few_rows() -> RocDisplay:
+    """Three views of isotonic regression, as in Figure 1 of the paper."""
     p = np.arange(1, 13) / 13
     y = np.array([0, 0, 1, 0, 0, 1, 0, 1, 1, 0, 1, 1])
     after = IRPCalibrator(pseudocount=0).fit(p, y).predict_proba(p)
@@ -89,7 +88,7 @@ def roc_few_rows() -> Display:
     return RocDisplay.from_predictions(y, p, after=after, panels=panels)
 
 
-def path() -> Display:
+def path() -> PathDisplay:
     P, y, P_new, y_new = generated(3, GaussianNB(), n_cal=500)
     models = {
         "IRP": IRPCalibrator(random_state=0).fit(P, y),
@@ -98,13 +97,13 @@ def path() -> Display:
     return PathDisplay.from_estimator(models, P, y, test=(P_new, y_new))
 
 
-def simplex() -> Display:
+def simplex() -> SimplexDisplay:
     P, y, *_ = generated(3, GaussianNB())
     return SimplexDisplay.from_estimator(IRPCalibrator(random_state=0).fit(P, y), P, y)
 
 
-def simplex_many_rows() -> Display:
-    """A hundred thousand forecasts that are sharper than the truth."""
+def simplex_many_rows() -> SimplexDisplay:
+    """A hundred thousand overconfident forecasts."""
     rng = np.random.default_rng(0)
     truth = rng.dirichlet(np.full(3, 1.2), 100_000)
     y = (truth.cumsum(axis=1) > rng.random((len(truth), 1))).argmax(axis=1)
@@ -112,17 +111,17 @@ def simplex_many_rows() -> Display:
     return SimplexDisplay.from_estimator(IRPCalibrator(random_state=0).fit(P, y), P, y)
 
 
-def tetrahedron() -> Display:
+def tetrahedron() -> SimplexDisplay:
     P, y, *_ = generated(4, GaussianNB())
     return SimplexDisplay.from_estimator(IRPCalibrator(random_state=0).fit(P, y), P, y)
 
 
-def surface() -> Display:
+def surface() -> RocSurfaceDisplay:
     P, y, *_ = generated(3, GaussianNB(), n_cal=500)
     return RocSurfaceDisplay.from_estimator(IRPCalibrator(random_state=0).fit(P, y), P, y)
 
 
-GALLERY: dict[str, Callable[[], Display]] = {
+GALLERY: dict[str, Callable[[], Any]] = {
     "reliability-two-classes": reliability_two_classes,
     "reliability-classwise": reliability_classwise,
     "reliability-top": reliability_top,

@@ -1,4 +1,4 @@
-"""Tables of forecasts for the tests of the command line, and files of every format."""
+"""Tables of forecasts for the tests of the command line, and files of all formats."""
 
 import gzip
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import polars as pl
 
 
 def make_forecasts(n_rows=300, classes=("bird", "cat", "dog"), seed=0):
-    """Table of an identifier, forecasts sharper than the truth, weights and outcomes."""
+    """Table of identifiers, overconfident forecasts, weights and outcomes."""
     rng = np.random.default_rng(seed)
     truth = rng.dirichlet(np.ones(len(classes)), n_rows)
     outcome = (truth.cumsum(axis=1) > rng.random((n_rows, 1))).argmax(axis=1)
@@ -28,7 +28,7 @@ def make_forecasts(n_rows=300, classes=("bird", "cat", "dog"), seed=0):
 
 
 class Reader(NamedTuple):
-    """Writes and reads a format by other means than the command does."""
+    """Writes and reads a format without the code of the command."""
 
     write: Callable
     read: Callable
@@ -45,7 +45,7 @@ def _read_gz(path):
 
 
 def listing():
-    """Names of all files of the current folder, hidden ones too."""
+    """Names of all files in the current folder, including hidden ones."""
     return sorted(path.name for path in Path().iterdir())
 
 
@@ -60,6 +60,6 @@ READERS = {
     "ndjson": Reader(lambda t, path: t.write_ndjson(path), pl.read_ndjson),
     "parquet": Reader(lambda t, path: t.write_parquet(path), pl.read_parquet),
     "feather": Reader(
-        lambda t, path: t.write_ipc(path), lambda path: pl.read_ipc(path, memory_map=False)
+        lambda t, path: t.write_ipc(path), lambda path: pl.read_ipc(Path(path).read_bytes())
     ),
 }

@@ -9,13 +9,13 @@ settings.register_profile(
 )
 settings.load_profile("suite")
 
+#: Small data files that belong to the tests.
+DATA = Path(__file__).resolve().parent / "data"
+#: Larger data, which a checkout may or may not have next to it.
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
-def load(*parts):
-    path = SHARED.joinpath(*parts)
-    if not path.exists():
-        pytest.skip(f"{path.name} is not beside this checkout")
+def load(path):
     with np.load(path) as data:
         return dict(data)
 
@@ -23,16 +23,23 @@ def load(*parts):
 @pytest.fixture
 def cover2():
     """Forecasts and labels of the paper's two-class experiment."""
-    return load("data", "cover2.npz")
+    return load(DATA / "cover2.npz")
 
 
 @pytest.fixture
 def cover3():
     """Forecasts and labels of the paper's three-class experiment."""
-    return load("data", "cover3.npz")
+    return load(DATA / "cover3.npz")
 
 
 @pytest.fixture
 def arena():
     """Forecasts of real models on real data, by name."""
-    return lambda name: load("arena", f"{name}.npz")
+
+    def load_or_skip(name):
+        path = SHARED / "arena" / f"{name}.npz"
+        if not path.exists():
+            pytest.skip(f"{path} does not exist")
+        return load(path)
+
+    return load_or_skip

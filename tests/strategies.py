@@ -3,11 +3,18 @@
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from isoroc._simplex import regions
 from isoroc._tree import BinTree
+
+#: Marks tests on arbitrary data. Forecasts may rank a class worse than chance there, or leave it in
+#: doubt whether they are probabilities, and `fit` warns of both.
+arbitrary = pytest.mark.filterwarnings(
+    "ignore:P. the forecasts rank class", "ignore:P. row .*, so the scores are read as log odds"
+)
 
 #: Weights whose sums are exact in floating point, so that order cannot matter.
 WEIGHTS = st.integers(1, 40).map(lambda k: k / 8)
@@ -48,7 +55,10 @@ def forecasts(draw, n_classes, *, max_rows=40):
 
 @st.composite
 def labelled_forecasts(draw, n_classes=None, min_classes=2, max_rows=60):
-    """Forecasts, labels of at least two classes that follow them loosely, perhaps weights."""
+    """Forecasts, labels that follow them loosely, perhaps weights.
+
+    Labels are numbers of columns. Some classes may be absent, so `fit` needs ``labels=range(K)``.
+    """
     K = n_classes or draw(st.integers(min_classes, 6))
     P = draw(forecasts(K, max_rows=max_rows))
     if draw(st.booleans()):

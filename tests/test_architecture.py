@@ -29,9 +29,10 @@ PARTS = {
     "_input": {"_core", "_simplex"},
     "_intervals": {"_simplex"},
     "_tree": {"_core", "_simplex"},
-    "_monotonicity": {"_core", "_simplex", "_table", "_tree"},
+    "_writer": {"_simplex", "_tree"},
+    "_monotonicity": {"_core", "_input", "_simplex", "_table", "_tree"},
     "_counts": {"_core", "_input", "_simplex"},
-    "_top": {"_input", "_simplex"},
+    "_top": {"_input", "_simplex", "_writer"},
     "_growth": {"_core", "_counts", "_input", "_monotonicity", "_progress", "_simplex", "_tree"},
     "_persistence": {"_files", "_input", "_monotonicity", "_table", "_top", "_tree"},
     "_calibrators": {
@@ -48,8 +49,10 @@ PARTS = {
         "_table",
         "_top",
         "_tree",
+        "_writer",
     },
-    "_classifier": {"_calibrators", "_input", "_simplex"},
+    "_response": {"_input", "_simplex"},
+    "_classifier": {"_calibrators", "_input", "_response", "_simplex"},
     "metrics": {
         "_core",
         "_counts",
@@ -61,7 +64,7 @@ PARTS = {
         "_top",
         "_tree",
     },
-    "export": {"_calibrators", "_input", "_simplex", "_top", "_tree"},
+    "export": {"_calibrators", "_input", "_simplex", "_tree", "_writer"},
     "plots": {
         "_calibrators",
         "_classifier",
@@ -106,6 +109,7 @@ OPTIONAL = {
     "mpltern": {"plots"},
     "polars": {"_cli"},
     "cyclopts": {"_cli"},
+    "docstring_parser": {"_cli"},
     "rich": {"_progress", "_cli"},
     "onnx": {"export"},
     "sqlglot": {"export"},
@@ -116,6 +120,8 @@ OPTIONAL = {
 
 
 def part_of(path):
+    if path.stem == "__main__":  # python -m isoroc, and python -m isoroc.paper
+        return "__main__"
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 

@@ -20,6 +20,8 @@ def test_the_checked_build_is_the_one_under_test():
     ("row", "expected"),
     [
         ([0.5, 0.5, 0.0], (-1, False)),
+        ([0.5, 0.5, -1e-17], (-1, True)),
+        ([0.5, 0.5, -1e-5], (1, False)),
         ([0.5, 0.5, 1e-6], (-1, True)),
         ([0.5, 0.6, 0.0], (1, False)),
         ([1.5, -0.5, 0.0], (1, False)),
@@ -29,7 +31,7 @@ def test_the_checked_build_is_the_one_under_test():
 )
 def test_check_rows(row, expected):
     P = np.array([[0.2, 0.3, 0.5], row])
-    assert rows.check_rows(P, 1e-3, 1e-12) == expected
+    assert rows.check_rows(P, 1e-3, 1e-12, 1e-6) == expected
 
 
 @given(binary_data(weighted=False))

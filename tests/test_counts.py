@@ -2,6 +2,7 @@ import numpy as np
 from hypothesis import given
 
 from isoroc._counts import Counts
+from isoroc._simplex import binary_scores
 from strategies import labelled_forecasts
 
 
@@ -11,6 +12,9 @@ def test_distinct_forecasts_keep_all_weight(data):
     counts = Counts.from_arrays(P, y, weights)
     assert counts.exact
     w = np.ones(len(P)) if weights is None else weights
+    if P.shape[1] == 2:  # forecasts of two classes are their scores
+        scores = binary_scores(P)
+        P = np.column_stack([1 - scores, scores])
     assert len(counts.forecasts) == len({p.tobytes() for p in P + 0.0})
     for p, row in zip(counts.forecasts, counts.class_weights, strict=True):
         same = (p == P).all(axis=1)

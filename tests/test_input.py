@@ -118,16 +118,25 @@ def test_many_labels_and_given_labels():
     assert codes.tolist() == (np.arange(1000) % 300).tolist()
 
 
-def test_integer_labels_name_columns_where_a_class_is_missing():
-    found, codes = _input.encode_labels([3, 0, 3], 5)
+def test_absent_classes_are_named_by_labels_or_columns():
+    found, codes = _input.encode_labels([3, 0, 3], 5, labels=range(5))
     assert (found.tolist(), codes.tolist()) == ([0, 1, 2, 3, 4], [3, 0, 3])
+    found, codes = _input.encode_labels([3, 1, 3], 3, names=["3", "2", "1"])
+    assert (found.tolist(), codes.tolist()) == ([3, 2, 1], [0, 2, 0])
+    found, codes = _input.encode_labels(["c", "a", "c"], 3, names=["c", "b", "a"])
+    assert (found.tolist(), codes.tolist()) == (["c", "b", "a"], [0, 2, 0])
 
 
 @pytest.mark.parametrize(
     ("y", "n_classes", "labels", "message"),
     [
         ([0, 1, 2], 2, None, "y: 3 classes, but the forecasts have 2"),
-        ([1, 3], 3, None, "y: 2 of the 3 classes .* pass integer labels 0 to 2"),
+        (
+            [1, 3],
+            3,
+            None,
+            "y: 2 of the 3 classes .* which column is which class with labels=, 3 labels",
+        ),
         (["a", "a"], 2, None, "y: one class only, .*a"),
         ([], 2, None, "y: no rows"),
         ([0.0, np.nan], 2, None, "y: row 1 is NaN"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -30,12 +30,8 @@ from isoroc._input import (
     check_weights,
     encode_labels,
 )
+from isoroc._response import Response, in_columns, method_of, respond, to_forecasts
 from isoroc._simplex import Floats, Ints
-
-#: Decision of a class that a fold's classifier has never seen.
-ABSENT = -1e3
-
-Response = Literal["auto", "predict_proba", "decision_function"]
 
 
 class _Pair(NamedTuple):
@@ -63,8 +59,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     calibrator : calibrator, default=None
         Anything with ``fit(P, y)`` and ``predict_proba(P)``, ``IRPCalibrator()`` by default. It
         sees forecasts of shape (n, K), or (n, 1) for the decision function of two classes. If its
-        ``fit`` takes ``labels``, as those of isoroc do, it sees the labels themselves, otherwise
-        integers 0 to K - 1.
+        ``fit`` takes ``labels``, it sees the labels themselves, otherwise integers 0 to K - 1; if
+        it takes ``scores``, decision functions of several classes are logits, else probabilities.
     cv : int, splitter, iterable or "prefit", default=5
         How to split the data so that every forecast the calibrator learns from is of a row that
         the classifier was not trained on. To calibrate a classifier that is already fitted, wrap
@@ -154,9 +150,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_two_classes(np.bincount(codes, weights).astype(np.float64), classes)
         outcomes = _Outcomes(np.asarray(classes), codes, weights)
         if prefit:
-            forecasts = self.forecast(self.estimator, X, classes)
+            forecasts = self._respond(self.estimator, X, classes)
             everything = np.arange(len(codes))
-            pairs = [_Pair(self.estimator, self._calibrate(forecasts, outcomes, everything))]
+            pairs = [self._calibrate(self.estimator, forecasts, outcomes, everything)]
         else:
             pairs = self._fit_folds(X, y, outcomes, groups, fit_params)
         self.classes_: NDArray[Any] = outcomes.classes
@@ -180,17 +176,17 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             delayed(_train)(clone(self.estimator), X, y, rows, training) for rows in trainings
         )
         held_out = [
-            self.forecast(estimator, _safe_indexing(X, rows), outcomes.classes)
+            self._respond(estimator, _safe_indexing(X, rows), outcomes.classes)
             for estimator, (_, rows) in zip(trained, folds, strict=False)
         ]
         if self.ensemble:
             return [
-                _Pair(estimator, self._calibrate(forecasts, outcomes, rows))
+                self._calibrate(estimator, forecasts, outcomes, rows)
                 for estimator, forecasts, (_, rows) in zip(trained, held_out, folds, strict=True)
             ]
         rows = np.concatenate([rows for _, rows in folds])
         forecasts = np.concatenate(held_out)
-        return [_Pair(trained[-1], self._calibrate(forecasts, outcomes, rows))]
+        return [self._calibrate(trained[-1], forecasts, outcomes, rows)]
 
     def _split(
         self, X: Any, y: Any, codes: Ints, splitting: dict[str, Any]
@@ -223,8 +219,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Calibrated probabilities, shape (n, K)."""
         check_is_fitted(self, "calibrators_")
         total = sum(
-            _in_columns(
-                calibrator.predict_proba(self.forecast(estimator, X, self.classes_)),
+            in_columns(
+                calibrator.predict_proba(self._respond(estimator, X, self.classes_)),
                 getattr(calibrator, "classes_", self.classes_),
                 self.classes_ if _knows_labels(calibrator) else np.arange(len(self.classes_)),
             )
@@ -284,31 +280,19 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def forecast(self, estimator: Any, X: Any, classes: NDArray[Any]) -> Floats:
         """Forecasts of a fitted classifier with one column for each of classes, or scores."""
-        method = self._method(estimator)
-        output = np.asarray(getattr(estimator, method)(X), dtype=np.float64)
-        if output.ndim == 1:
-            return (output if list(estimator.classes_) == list(classes) else -output).reshape(-1, 1)
-        missing = 0.0 if method == "predict_proba" else ABSENT
-        return _in_columns(output, estimator.classes_, classes, missing)
+        method = method_of(estimator, self.response)
+        return to_forecasts(respond(estimator, X, classes, method), method)
 
-    def _method(self, estimator: Any) -> str:
-        if self.response == "auto":
-            if hasattr(estimator, "predict_proba"):
-                return "predict_proba"
-            method = "decision_function"
-        else:
-            method = self.response
-        if not hasattr(estimator, method):
-            raise InputError(
-                "response",
-                None,
-                f"{type(estimator).__name__} has no {method}",
-                "calibrating needs predict_proba or decision_function",
-            )
-        return method
+    def _respond(self, estimator: Any, X: Any, classes: NDArray[Any]) -> Floats:
+        """What the calibrator gets: logits where it takes them, otherwise forecasts."""
+        if self.calibrator is None or has_fit_parameter(self.calibrator, "scores"):
+            return respond(estimator, X, classes, method_of(estimator, self.response))
+        return self.forecast(estimator, X, classes)
 
-    def _calibrate(self, forecasts: Floats, outcomes: _Outcomes, rows: Any) -> Any:
-        """Calibrator fitted to forecasts of the given rows."""
+    def _calibrate(
+        self, estimator: Any, forecasts: Floats, outcomes: _Outcomes, rows: Any
+    ) -> _Pair:
+        """A fitted classifier with a calibrator, fitted to forecasts of the given rows."""
         calibrator = (
             IRPCalibrator() if self.calibrator is None else clone(self.calibrator, safe=False)
         )
@@ -318,11 +302,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if _knows_labels(calibrator):
             labels, further["labels"] = classes[labels], classes
         if has_fit_parameter(calibrator, "scores"):
-            logits = self._method(self.estimator) == "decision_function"
+            logits = method_of(estimator, self.response) == "decision_function"
             further["scores"] = "logit" if logits else "probability"
         if weights is not None and has_fit_parameter(calibrator, "sample_weight"):
             further["sample_weight"] = weights[rows]
-        return calibrator.fit(forecasts, labels, **further)
+        return _Pair(estimator, calibrator.fit(forecasts, labels, **further))
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Who gets which metadata: the classifier's fit and the splitter's split."""
@@ -364,13 +348,3 @@ def _has_length(value: Any, n_rows: int) -> bool:
 def _knows_labels(calibrator: Any) -> bool:
     """Whether a calibrator is fitted to the labels themselves, otherwise to their numbers."""
     return bool(has_fit_parameter(calibrator, "labels"))
-
-
-def _in_columns(
-    output: NDArray[Any], have: NDArray[Any], want: NDArray[Any], missing: float = 0.0
-) -> Floats:
-    """Columns of the classes `have` in the places of `want`; a fold may miss some class."""
-    place = {label: k for k, label in enumerate(want.tolist())}
-    full = np.full((len(output), len(want)), missing)
-    full[:, [place[label] for label in have.tolist()]] = output
-    return full

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic writes: a file appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A new file beside `path` that takes its place when the block ends without an error.
+    """Path of a new file that replaces `path` when the block ends without an error.
 
-    Whoever reads `path` sees the old content or the new, never a part; after an error the old
-    content is still there and nothing else.
+    Readers of `path` see either the old content or all of the new content. If the block raises, the
+    old content stays and the new file is removed.
 
     Examples
     --------
@@ -26,10 +26,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     ...     target.read_text(), len(os.listdir(folder))
     ('42', 1)
     """
-    target = Path(os.path.realpath(path))  # a link keeps pointing to the file
+    target = Path(os.path.realpath(path))  # write through a symbolic link, do not replace it
     new = target.with_name(f".isoroc-{secrets.token_hex(8)}{target.suffix}")
     try:
-        # Made by us and nobody else, with the rights that the user's other new files get.
+        # O_EXCL: no file of another process is overwritten. The umask sets the permissions, as for
+        # any other new file.
         os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         yield new
         _flush(new, os.O_RDWR)
@@ -37,12 +38,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     except BaseException:
         new.unlink(missing_ok=True)
         raise
-    with suppress(PermissionError):  # Windows opens no folders
+    with suppress(PermissionError):  # Windows cannot open directories
         _flush(target.parent, os.O_RDONLY)
 
 
 def _flush(path: Path, mode: int) -> None:
-    """Bring a file, or the names in a folder, to the disk."""
+    """Flush a file, or the entries of a directory, to the disk."""
     handle = os.open(path, mode)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""Progress of long work: a rich display on terminals where rich is installed, else lines."""
+"""Progress of long computations: a rich status line on terminals, plain lines otherwise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ Report = Callable[[str], None]
 
 @contextmanager
 def progress(title: str, *, shown: bool) -> Iterator[Report]:
-    """Report of how far a piece of work is, on standard error.
+    """Context that yields a function to report progress on standard error.
+
+    Parameters
+    ----------
+    title : str
+        What is being done; every report begins with it.
+    shown : bool
+        Whether anything is written.
 
     Examples
     --------

@@ -7,6 +7,7 @@ matrix or any other real score that orders the rows.
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -18,10 +19,13 @@ Ints = NDArray[np.intp]
 Codes = NDArray[np.unsignedinteger]
 """Columns of labels."""
 
-#: Second probabilities closer to 1 than this are told apart by the first probability.
+#: Where the first of two probabilities is below this, the second has lost its digits: see
+#: `binary_scores`.
 PRECISE = 2.0**-20
-#: Score of a forecast whose first probability is 0.
-CERTAIN = 1e300
+#: First probabilities below this count as this.
+LEAST = 1e-300
+#: By how much the score falls where the first probability grows by a factor e.
+STEP = PRECISE / (math.log(PRECISE) - math.log(LEAST))
 
 
 def regions(forecasts: Floats, gamma: Floats) -> Ints:
@@ -40,7 +44,8 @@ def regions(forecasts: Floats, gamma: Floats) -> Ints:
     array([0, 0, 1])
     """
     if len(gamma) == 2:
-        return np.asarray(binary_scores(forecasts) > gamma[1], dtype=np.intp)
+        scores = forecasts if forecasts.ndim == 1 else forecasts[:, 1]
+        return np.asarray(scores > gamma[1], dtype=np.intp)
     return np.asarray(np.argmax(forecasts - gamma, axis=1))
 
 
@@ -91,35 +96,24 @@ def binary_scores(forecasts: Floats) -> Floats:
     """Scores of a forecast array with K = 2: an increasing function of the second probability.
 
     It is that probability itself, except next to 1. There it has no digits left to tell forecasts
-    apart, while the first probability has all of them; so below ``PRECISE`` the score goes on as
-    ``PRECISE / p_0``, from 1 to `CERTAIN`.
+    apart, while the first probability has all of them. So below `PRECISE` the score falls with the
+    logarithm of the first probability, from 1 to ``1 - PRECISE``: it stays within 1e-6 of the
+    second probability and tells 1e-30 from 1e-31.
 
     Examples
     --------
     >>> import numpy as np
-    >>> binary_scores(np.array([[0.75, 0.25], [1e-30, 1.0], [0.0, 1.0]]))
-    array([2.50000000e-001, 9.53674316e+023, 1.00000000e+300])
+    >>> scores = binary_scores(np.array([[0.75, 0.25], [1e-30, 1.0], [1e-31, 1.0], [0.0, 1.0]]))
+    >>> scores.round(5), np.diff(scores) > 0
+    (array([0.25, 1.  , 1.  , 1.  ]), array([ True,  True,  True]))
     """
     if forecasts.ndim == 1:
         return forecasts
     scores = np.ascontiguousarray(forecasts[:, 1])
     if (next_to_one := np.flatnonzero(forecasts[:, 0] < PRECISE)).size:
-        scores[next_to_one] = PRECISE / np.maximum(forecasts[next_to_one, 0], PRECISE / CERTAIN)
+        logs = np.log(np.maximum(forecasts[next_to_one, 0], LEAST))
+        scores[next_to_one] = 1 - STEP * (logs - math.log(LEAST))
     return scores
-
-
-def probability_of_score(scores: Floats) -> Floats:
-    """The second probability from what `binary_scores` returns for a matrix.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> probability_of_score(np.array([-np.inf, 0.25, 1e6, np.inf]))
-    array([      -inf, 0.25      , 1.        ,        inf])
-    """
-    with np.errstate(divide="ignore"):
-        high = 1 - PRECISE / np.maximum(scores, 1.0)
-    return np.where((scores <= 1) | np.isinf(scores), scores, high)
 
 
 def second_probabilities(scores: Floats, kind: Literal["probability", "logit"]) -> Floats:
@@ -130,14 +124,8 @@ def second_probabilities(scores: Floats, kind: Literal["probability", "logit"]) 
     >>> import numpy as np
     >>> second_probabilities(np.array([0.0, 100.0]), "logit")
     array([0.5, 1. ])
-    >>> second_probabilities(binary_scores(np.array([[0.75, 0.25], [0.0, 1.0]])), "probability")
-    array([0.25, 1.  ])
     """
-    if kind == "logit":
-        return np.asarray(expit(scores))
-    if len(scores) and (scores.max() > 1 or scores.min() < 0):
-        return probability_of_score(scores).clip(min=0.0)
-    return scores
+    return np.asarray(expit(scores) if kind == "logit" else np.clip(scores, 0.0, 1.0))
 
 
 def two_columns(forecasts: Floats) -> Floats:

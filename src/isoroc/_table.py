@@ -1,9 +1,10 @@
-"""A table of named columns that needs no dataframe library and turns into any of them."""
+"""A table of named columns that converts to any dataframe library and depends on none."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -13,10 +14,10 @@ _ROWS_SHOWN = 60
 
 
 class Table(dict[str, NDArray[Any]]):
-    """Columns of equal length by name; prints as text, shows as HTML in notebooks.
+    """Columns of equal length by name, shown as text or, in notebooks, as HTML.
 
-    Being a plain ``dict`` of arrays it goes into ``pandas.DataFrame`` or ``polars.DataFrame`` as
-    it is; `frame` does that for the library at hand.
+    A table is a ``dict`` of arrays, so ``pandas.DataFrame`` and ``polars.DataFrame`` accept it;
+    `frame` converts it to a dataframe of the named library.
 
     Examples
     --------
@@ -27,10 +28,28 @@ class Table(dict[str, NDArray[Any]]):
         1   190.5
     """
 
+    @classmethod
+    def from_rows(cls, rows: Iterable[Sequence[Any]], *names: str) -> Self:
+        """Table of rows that have one entry per name.
+
+        Examples
+        --------
+        >>> Table.from_rows([("a", 1), ("b", 2)], "name", "count")
+          name  count
+             a      1
+             b      2
+        """
+        columns = list(zip(*rows, strict=True)) or [()] * len(names)
+        return cls({name: np.array(column) for name, column in zip(names, columns, strict=True)})
+
     @property
     def n_rows(self) -> int:
         """Number of rows."""
         return len(next(iter(self.values()), ()))
+
+    def select(self, *names: str) -> Self:
+        """Table of the named columns, in that order."""
+        return type(self)({name: self[name] for name in names})
 
     def frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Dataframe of the named library."""
@@ -62,3 +81,17 @@ class Table(dict[str, NDArray[Any]]):
 
 def _text(value: Any) -> str:
     return f"{value:.5g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Table in Markdown.
+
+    Examples
+    --------
+    >>> print(markdown_table(["metric", "before"], [["log loss", "0.31"]]))
+    | metric | before |
+    |---|---|
+    | log loss | 0.31 |
+    """
+    first, *rest = ["| " + " | ".join(cells) + " |" for cells in (head, *rows)]
+    return "\n".join([first, "|" + "---|" * len(head), *rest])

@@ -153,7 +153,8 @@ def test_scores_of_two_classes():
 def test_one_score_tells_that_all_are_log_odds():
     scores = np.append(np.linspace(0, 1, 30), 7.0)  # without the last they would be probabilities
     y = np.arange(31) % 2
-    cal = AutoCalibrator(random_state=0).fit(scores, y)
+    with pytest.warns(UserWarning, match="row 30 is 7, so the scores are read as log odds"):
+        cal = AutoCalibrator(random_state=0).fit(scores, y)
     assert cal.member_scores_["log_loss"][0] == pytest.approx(
         np.log1p(np.exp(np.where(y == 1, -scores, scores))).mean()
     )

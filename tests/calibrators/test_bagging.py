@@ -5,7 +5,7 @@ from joblib import parallel_config
 from sklearn.metrics import log_loss
 
 from isoroc import BaggedIRPCalibrator, IRPCalibrator, IsotonicCalibrator
-from strategies import binary_data
+from strategies import arbitrary, binary_data
 
 
 def noisy(n, K, seed=0):
@@ -29,6 +29,7 @@ def test_the_mean_of_trees_on_resampled_rows():
     np.testing.assert_allclose(bag.predict_std(P), np.std(Q, axis=0), atol=1e-12)
 
 
+@arbitrary
 @settings(max_examples=50)
 @given(binary_data())
 def test_two_classes_in_one_step_function(data):

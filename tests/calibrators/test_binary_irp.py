@@ -18,7 +18,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from isoroc import IRPCalibrator
 from isoroc.metrics import hull_auc, roc_convex_hull, symmetric_roc_curve
 from sklearn_checks import INAPPLICABLE, INAPPLICABLE_ON_FEATURES, on_features
-from strategies import binary_data
+from strategies import arbitrary, binary_data
+
+pytestmark = arbitrary
 
 
 def fit(data, **params):
@@ -254,18 +256,22 @@ SCORED = IRPCalibrator().fit([-3.0, 3.0], [0, 1])
         (lambda: IRPCalibrator().fit([0.0, 1], [0, 1, 1]), ValueError, "y: 3 rows, but P has 2"),
         (lambda: IRPCalibrator().fit([0.0, 1], None), ValueError, "y: requires y"),
         (lambda: IRPCalibrator().fit([0.0, 1], [0, 0]), ValueError, "y: one class only"),
-        (lambda: IRPCalibrator().fit([0.0, 1], [0, 1], [0, 1]), ValueError, "one class only, .*1"),
+        (
+            lambda: IRPCalibrator().fit([0.0, 1], [0, 1], sample_weight=[0, 1]),
+            ValueError,
+            "one class only, 1",
+        ),
         (
             lambda: FITTED.predict_proba([0.1, 0.2]),
             ValueError,
-            "1 features, but IRPCalibrator is expecting 2",
+            "P: has one column of scores, but the calibrator was fitted to 2 columns",
         ),
         (
             lambda: SCORED.predict_proba([[0.1, 0.9]]),
             ValueError,
-            "2 features, but IRPCalibrator is expecting 1",
+            "P: has 2 columns, but the calibrator was fitted to one column of scores",
         ),
-        (lambda: FITTED.predict_proba(np.eye(3)), ValueError, "3 features"),
+        (lambda: FITTED.predict_proba(np.eye(3)), ValueError, "P: has 3 columns"),
         (lambda: FITTED.predict_proba([[0.1, np.nan]]), ValueError, "P: row 0 holds NaN"),
         (lambda: IRPCalibrator().predict_proba([0.1]), NotFittedError, "not fitted"),
         (lambda: IRPCalibrator().apply([0.1]), NotFittedError, "not fitted"),

@@ -6,15 +6,16 @@ from sklearn.calibration import calibration_curve
 
 from isoroc import HistogramCalibrator, RecursiveBinningCalibrator
 from isoroc._simplex import lattice, regions
-from strategies import binary_data, labelled_forecasts
+from strategies import arbitrary, binary_data, labelled_forecasts
 
 
+@arbitrary
 @given(labelled_forecasts(min_classes=2), st.integers(0, 3))
 def test_recursive_binning_splits_lattices_at_their_centroids(data, depth):
     P, y, weights = data
     K = P.shape[1]
     cal = RecursiveBinningCalibrator(depth=depth, pseudocount=0, grid_size=12)
-    cal.fit(P, y, sample_weight=weights)
+    cal.fit(P, y, labels=range(K), sample_weight=weights)
     # Routing by hand, level by level. A region that its centroid does not divide, or that has
     # rows but no lattice points, is done.
     groups, done = [(np.arange(len(P)), lattice(K, 12))], []
@@ -64,6 +65,7 @@ def test_quantile_histogram_has_bins_of_equal_weight():
     np.testing.assert_allclose(cal.bins_["weight"], 625, atol=2)
 
 
+@arbitrary
 @given(binary_data(), st.integers(1, 12), st.sampled_from(["uniform", "quantile"]))
 def test_histograms_of_any_scores(data, n_bins, strategy):
     scores, y, weights = data

@@ -14,7 +14,7 @@ from isoroc._counts import Counts
 from isoroc._growth.best_first import regrow
 from isoroc._growth.growth import Growth
 from isoroc._input import Sample
-from strategies import labelled_forecasts
+from strategies import arbitrary, labelled_forecasts
 
 
 def log_loss(y, Q):
@@ -30,6 +30,7 @@ def overconfident(n, n_classes, seed=0, sharpness=2.0):
     return P / P.sum(axis=1, keepdims=True), y
 
 
+@arbitrary
 @settings(max_examples=60)
 @given(
     labelled_forecasts(min_classes=3),
@@ -44,7 +45,7 @@ def test_calibrated_forecasts_are_probabilities_and_certificates_verify(
     cal = IRPCalibrator(
         monotonicity=scope, pseudocount=pseudocount, top=top, min_bin_weight=0, min_lift=0,
         random_state=0,
-    ).fit(P, y, sample_weight=weights)  # fmt: skip
+    ).fit(P, y, labels=range(P.shape[1]), sample_weight=weights)  # fmt: skip
     K = P.shape[1]
     everywhere = np.vstack([P, np.eye(K), np.full((1, K), 1 / K)])
     Q = cal.predict_proba(everywhere)
@@ -60,12 +61,13 @@ def test_calibrated_forecasts_are_probabilities_and_certificates_verify(
     assert cal.path_["n_bins"][-1] == cal.n_bins_ == cal.bins_.n_rows
 
 
+@arbitrary
 @given(labelled_forecasts(min_classes=3))
 def test_full_calibration_has_zero_calibration_error_on_its_own_data(data):
     P, y, weights = data
     cal = IRPCalibrator(
         pseudocount=0, top=None, min_bin_weight=0, min_lift=0, random_state=0
-    ).fit(P, y, sample_weight=weights)  # fmt: skip
+    ).fit(P, y, labels=range(P.shape[1]), sample_weight=weights)  # fmt: skip
     Q, bin_of = cal.predict_proba(P), cal.apply(P)
     for b in range(cal.n_bins_):
         rows = bin_of == b
@@ -197,10 +199,10 @@ def test_auto_top_on_many_rows_uses_fewer_folds():
 def test_classes_never_seen_keep_a_positive_probability():
     P, y = overconfident(800, 7)
     keep = y < 5
-    cal = IRPCalibrator(random_state=0).fit(P[keep], y[keep])
+    cal = IRPCalibrator(random_state=0).fit(P[keep], y[keep], labels=range(7))
     assert cal.classes_.tolist() == list(range(7))
     assert (cal.predict_proba(P) > 0).all()
-    full = IRPCalibrator(random_state=0, top=None).fit(P[keep], y[keep])
+    full = IRPCalibrator(random_state=0, top=None).fit(P[keep], y[keep], labels=range(7))
     assert (full.predict_proba(P) > 0).all()
 
 

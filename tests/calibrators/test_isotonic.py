@@ -5,9 +5,10 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
 from isoroc import IRPCalibrator, IsotonicCalibrator
-from strategies import binary_data, labelled_forecasts
+from strategies import arbitrary, binary_data, labelled_forecasts
 
 
+@arbitrary
 @given(binary_data(), st.floats(0, 5))
 def test_two_classes_as_recursive_partitioning_has_them(data, pseudocount):
     scores, y, weights = data
@@ -18,10 +19,13 @@ def test_two_classes_as_recursive_partitioning_has_them(data, pseudocount):
     np.testing.assert_allclose(ours.predict_proba(grid), tree.predict_proba(grid), atol=1e-14)
 
 
+@arbitrary
 @given(labelled_forecasts(min_classes=3))
 def test_more_classes_are_regressions_divided_by_their_sum(data):
     P, y, weights = data
-    cal = IsotonicCalibrator(pseudocount=1e-9).fit(P, y, sample_weight=weights)
+    cal = IsotonicCalibrator(pseudocount=1e-9).fit(
+        P, y, labels=range(P.shape[1]), sample_weight=weights
+    )
     # scikit-learn takes scores closer than 1e-15 for ties; ranks keep ours and its ties alike.
     ranks = np.column_stack([np.unique(column, return_inverse=True)[1] for column in P.T])
     rates = np.column_stack(
@@ -35,10 +39,11 @@ def test_more_classes_are_regressions_divided_by_their_sum(data):
     np.testing.assert_allclose(cal.predict_proba(P)[known], (rates / total)[known], atol=1e-5)
 
 
+@arbitrary
 @given(labelled_forecasts(min_classes=3))
 def test_each_class_keeps_its_order(data):
     P, y, weights = data
-    cal = IsotonicCalibrator().fit(P, y, sample_weight=weights)
+    cal = IsotonicCalibrator().fit(P, y, labels=range(P.shape[1]), sample_weight=weights)
     for cuts, values in zip(cal.cuts_, cal.values_, strict=True):
         assert (np.diff(cuts) > 0).all()
         assert (np.diff(values) > 0).all()

@@ -5,7 +5,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from isoroc import MatrixCalibrator, TemperatureCalibrator
-from isoroc._calibrators import matrix, temperature
+from isoroc._calibrators import matrix, tempered
 
 
 def confused(n, K, seed=0):
@@ -81,8 +81,8 @@ def test_many_rows_start_from_a_part_and_end_at_the_same_fit(monkeypatch):
     P, y, _ = confused(2000, 3)
     calibrator = MatrixCalibrator(floor=1e-300, penalty=1.0)
     whole = calibrator.fit(P, y).predict_proba(P)
-    monkeypatch.setattr(temperature, "LEAST_ROWS", 100)
-    monkeypatch.setattr(temperature, "PART", 600)
+    monkeypatch.setattr(tempered, "LEAST_ROWS", 100)
+    monkeypatch.setattr(tempered, "PART", 600)
     np.testing.assert_allclose(calibrator.fit(P, y).predict_proba(P), whole, atol=1e-4)
 
 
@@ -99,7 +99,7 @@ def test_a_thousand_classes():
     y = np.array([rng.choice(1000, p=p / p.sum()) for p in P])
     sharp = P**1.5 + 1e-12
     sharp /= sharp.sum(axis=1, keepdims=True)
-    cal = MatrixCalibrator().fit(sharp, y)
+    cal = MatrixCalibrator().fit(sharp, y, labels=range(1000))
     before, after = (log_loss(y, Q, labels=range(1000)) for Q in (sharp, cal.predict_proba(sharp)))
     assert after < before
 

@@ -7,8 +7,9 @@ from scipy.special import expit, log_softmax, softmax
 from sklearn.metrics import log_loss
 
 from isoroc import IdentityCalibrator, TemperatureCalibrator
-from isoroc._calibrators import temperature
-from strategies import labelled_forecasts
+from isoroc._calibrators import tempered
+from isoroc._input import Sample
+from strategies import arbitrary, labelled_forecasts
 
 PLAIN = {"floor": 1e-300, "pseudocount": 0}
 
@@ -62,7 +63,7 @@ def test_the_floor_is_the_likeliest():
     auto = TemperatureCalibrator().fit(p, y)
     losses = {
         floor: log_loss(y, TemperatureCalibrator(floor=floor).fit(p, y).predict_proba(p))
-        for floor in temperature.FLOORS
+        for floor in tempered.FLOORS
     }
     assert auto.floor_ == min(losses, key=losses.get) > 1e-3
     assert losses[auto.floor_] < losses[1e-300] - 0.05
@@ -77,23 +78,25 @@ def test_forecasts_above_the_floors_are_left_alone():
 
 
 def test_many_rows_choose_their_floor_by_a_part(monkeypatch):
-    monkeypatch.setattr(temperature, "PART", 1000)
-    monkeypatch.setattr(temperature, "LEAST_ROWS", 50)
+    monkeypatch.setattr(tempered, "PART", 1000)
+    monkeypatch.setattr(tempered, "LEAST_ROWS", 50)
     P, y = noisy(2000, 4)
     cal = TemperatureCalibrator().fit(P, y)
-    part = temperature.part_of(temperature.Sample(P, y, None))
+    part = tempered.draw_part(Sample(P, y.astype(np.uint8)))
     assert len(part.codes) == 250
     again = TemperatureCalibrator(floor=cal.floor_).fit(P, y)
     assert cal.temperature_ == pytest.approx(again.temperature_)
 
 
+@arbitrary
 @given(labelled_forecasts(max_rows=30), st.floats(0.1, 5))
 def test_smoothing_is_a_mixture_with_the_uniform_forecast(data, pseudocount):
     P, y, weights = data
     K = P.shape[1]
-    plain = TemperatureCalibrator(floor=0.01, pseudocount=0).fit(P, y, sample_weight=weights)
+    plain = TemperatureCalibrator(floor=0.01, pseudocount=0)
+    plain.fit(P, y, labels=range(P.shape[1]), sample_weight=weights)
     smooth = TemperatureCalibrator(floor=0.01, pseudocount=pseudocount)
-    smooth.fit(P, y, sample_weight=weights)
+    smooth.fit(P, y, labels=range(P.shape[1]), sample_weight=weights)
     total = len(y) if weights is None else weights.sum()
     expected = (total * plain.predict_proba(P) + pseudocount / K) / (total + pseudocount)
     np.testing.assert_allclose(smooth.predict_proba(P), expected, rtol=1e-9)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 from isoroc import VennAbersCalibrator
-from strategies import binary_data, isotonic_oracle, labelled_forecasts
+from strategies import arbitrary, binary_data, isotonic_oracle, labelled_forecasts
 
 
 def both_ways(scores, y, weights, new):
@@ -21,6 +21,7 @@ def both_ways(scores, y, weights, new):
     ]
 
 
+@arbitrary
 @settings(max_examples=50)
 @given(binary_data(max_rows=10), st.data())
 def test_two_classes_by_the_definition(data, rest):
@@ -35,11 +36,12 @@ def test_two_classes_by_the_definition(data, rest):
     np.testing.assert_allclose(cal.predict_proba([s]), [[1 - merged, merged]], atol=1e-12)
 
 
+@arbitrary
 @settings(max_examples=30)
 @given(labelled_forecasts(min_classes=3, max_rows=6))
 def test_more_classes_are_divided_by_their_sum(data):
     P, y, weights = data
-    cal = VennAbersCalibrator().fit(P, y, sample_weight=weights)
+    cal = VennAbersCalibrator().fit(P, y, labels=range(P.shape[1]), sample_weight=weights)
     low, high = cal.predict_interval(P[:2])
     expected = np.array(
         [[both_ways(P[:, k], y == k, weights, p[k]) for k in range(P.shape[1])] for p in P[:2]]
@@ -51,6 +53,7 @@ def test_more_classes_are_divided_by_their_sum(data):
     np.testing.assert_allclose(cal.predict_proba(P[:2]), merged, atol=1e-12)
 
 
+@arbitrary
 @given(binary_data())
 def test_forecasts_lie_in_their_intervals_and_keep_the_order(data):
     scores, y, weights = data

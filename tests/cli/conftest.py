@@ -1,4 +1,4 @@
-"""The command in this process: words in; exit code, output and errors out."""
+"""The command, run in this process."""
 
 import io
 import sys
@@ -21,14 +21,15 @@ class Ran(NamedTuple):
 
 
 @pytest.fixture
-def isoroc(folder, capsysbinary, monkeypatch):  # noqa: ARG001
-    """Run the command in the folder."""
+def run_cli(folder, capsysbinary, monkeypatch):  # noqa: ARG001
+    """Function that runs the command in an empty folder."""
 
     def run(*words, stdin=b""):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         code = main([str(word) for word in words])
         sys.stdout.flush()
         out, err = capsysbinary.readouterr()
+        assert b"np." not in err, "messages show values, not NumPy's representation of them"
         return Ran(code, out, err.decode())
 
     return run
@@ -47,8 +48,8 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def model(folder, table, isoroc):
+def model(folder, table, run_cli):
     """A model fitted on ``data.csv``, both in the current folder."""
     table.write_csv("data.csv")
-    assert isoroc("fit", "data.csv", "-o", "model.json", "-c", "irp").code == 0
+    assert run_cli("fit", "data.csv", "-o", "model.json", "-c", "irp").code == 0
     return folder / "model.json"

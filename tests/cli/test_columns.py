@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.columns import arrange, find_forecasts, find_label
+from isoroc._cli.io.classes import arrange
+from isoroc._cli.io.columns import find_forecasts, find_label
 
 NAMES = st.lists(
     st.text("abcdefgh_ABC123", min_size=1, max_size=6), min_size=2, max_size=6, unique_by=str.lower
@@ -11,7 +12,7 @@ NAMES = st.lists(
 
 
 @given(NAMES, st.sampled_from(["p_", "proba_", "probability of "]), st.randoms())
-def test_columns_named_after_classes_find_them_in_any_order(classes, prefix, random):
+def test_columns_named_after_classes_are_matched_in_any_order(classes, prefix, random):
     columns = [f"{prefix}{name}" for name in classes]
     random.shuffle(columns)
     order, found = arrange(columns, classes)
@@ -20,7 +21,7 @@ def test_columns_named_after_classes_find_them_in_any_order(classes, prefix, ran
 
 
 @given(st.integers(2, 12), st.data())
-def test_integers_name_columns_even_where_some_never_come_true(n_classes, data):
+def test_integers_match_columns_even_if_some_do_not_occur(n_classes, data):
     labels = data.draw(st.sets(st.integers(0, n_classes - 1), min_size=1))
     for prefix in ("p", "p_", "x"):
         columns = [f"{prefix}{k}" for k in range(n_classes)]
@@ -43,11 +44,11 @@ def test_integers_name_columns_even_where_some_never_come_true(n_classes, data):
         (["p_ham"], ["spam", "ham"], (["p_ham"], ["spam", "ham"])),
     ],
 )
-def test_who_owns_which_column(columns, labels, expected):
+def test_classes_of_columns(columns, labels, expected):
     assert arrange(columns, labels) == expected
 
 
-def test_the_user_may_say_so():
+def test_classes_of_columns_may_be_given():
     assert arrange(["u", "v"], ["a", "b"], classes=["b", "a"]) == (["v", "u"], ["a", "b"])
     assert arrange(["u", "v", "w"], [5, 7], classes=["7", "6", "5"]) == (
         ["w", "v", "u"],
@@ -59,19 +60,29 @@ def test_the_user_may_say_so():
 @pytest.mark.parametrize(
     ("columns", "labels", "classes", "message"),
     [
-        (["p_1", "p_2", "p_3"], [0, 1, 2], None, "only in part; say which is which with --classes"),
+        (
+            ["p_1", "p_2", "p_3"],
+            [0, 1, 2],
+            None,
+            "only some of the columns p_1, p_2, p_3",
+        ),
         (["p_a", "p_b"], ["a", "b", "c"], None, "3 classes .a, b, c. but 2 columns"),
         (["u", "v", "w"], ["a", "b"], None, "2 classes occur .a, b. but there are 3 columns"),
-        (["p_a", "q_b", "p_c"], ["a", "b"], None, "say which class each column is"),
+        (
+            ["p_a", "q_b", "p_c"],
+            ["a", "b"],
+            None,
+            "p_a, q_b, p_c match no label",
+        ),
         (["p_1", "p_x"], [1], None, "the classes 1, x are not of the type of the labels 1"),
-        (["score"], ["a", "b", "c"], None, "is for two classes, the labels have 3"),
+        (["score"], ["a", "b", "c"], None, "requires two classes, but the labels have 3"),
         (["score"], ["a", "b"], ["x"], "--classes: name the class of score, one of a, b"),
         (["u", "v"], ["a", "b"], ["a"], "expected 2 different classes"),
         (["u", "v"], ["a", "b"], ["a", "x"], "the label 'b' is not among them"),
         (["u", "v"], range(10), None, "0, 1, 2, 3, 4, 5, 6, 7, ..."),
     ],
 )
-def test_what_cannot_be_told_is_refused(columns, labels, classes, message):
+def test_ambiguous_classes_are_errors(columns, labels, classes, message):
     with pytest.raises(CommandError, match=message):
         arrange(columns, labels, classes=classes)
 
@@ -103,24 +114,24 @@ def test_forecasts_are_found_by_name(columns, expected):
         (["c,d"], ["c,d"]),
     ],
 )
-def test_forecasts_may_be_named(given, expected):
+def test_forecasts_may_be_given(given, expected):
     assert find_forecasts(given, ["a", "b", "x_1", "x_2", "c,d"]) == expected
 
 
 @pytest.mark.parametrize(
     ("given", "columns", "message"),
     [
-        (["p"], ["a", "q"], "--probs: no column 'p'; there are a, q"),
+        (["p"], ["a", "q"], "--probs: no column 'p'; expected one of a, q"),
         (["lable"], ["label"], "did you mean 'label'"),
-        (["z*"], ["a"], "--probs z.: no column matches; there are a"),
+        (["z*"], ["a"], "--probs z.: no column matches; expected some of a"),
         (["/(/"], ["a"], "not a regular expression"),
         (["a,a"], ["a"], "named twice"),
-        (None, ["a", "b"], "no column is named like a forecast"),
+        (None, ["a", "b"], "no column has a usual name of forecasts"),
         (None, ["p_0", "p_1", "proba_0", "proba_1"], "--probs proba_0,proba_1 or p_0,p_1"),
         (None, ["score", "prob"], "--probs score or prob"),
     ],
 )
-def test_forecasts_that_cannot_be_found(given, columns, message):
+def test_missing_or_ambiguous_forecasts_are_errors(given, columns, message):
     with pytest.raises(CommandError, match=message):
         find_forecasts(given, columns)
 
@@ -132,5 +143,5 @@ def test_labels_are_found_by_name():
         find_label(None, ["y", "label"])
     with pytest.raises(CommandError, match=r"no column .* --label: a, b"):
         find_label(None, ["a", "b"])
-    with pytest.raises(CommandError, match="--label: no column 'z'; there are a, b"):
+    with pytest.raises(CommandError, match="--label: no column 'z'; expected one of a, b"):
         find_label("z", ["a", "b"])

@@ -5,15 +5,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
-import isoroc as package
+import isoroc
 from cli_tables import make_forecasts
 from isoroc._cli.commands.evaluate import verdict
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.reading import Outcomes
 from isoroc._cli.judging import Figure, judge
+from isoroc._input import Sample
 
 COLUMNS = ["p_bird", "p_cat", "p_dog"]
 
@@ -23,103 +23,116 @@ def report(ran):
     return json.loads(ran.out)["metrics"]
 
 
-def test_figures_are_those_of_the_metrics_before_and_after(model, isoroc):
+def test_figures_equal_the_metrics_before_and_after(model, run_cli):
     new = make_forecasts(200, seed=1)
     new.write_csv("new.csv")
-    found = report(isoroc("evaluate", "new.csv", "-m", "model.json", "--json", "--resamples", "16"))
+    found = report(
+        run_cli("evaluate", "new.csv", "-m", "model.json", "--json", "--resamples", "16")
+    )
     P = new.select(COLUMNS).to_numpy()
-    Q = package.load(model).predict_proba(P)
+    Q = isoroc.load(model).predict_proba(P)
     y = new["y"].to_numpy()
     for name, R in (("before", P), ("after", Q)):
         values = {metric: found[metric][name]["value"] for metric in found}
         assert values["log_loss"] == pytest.approx(log_loss(y, R))
         assert values["auc"] == pytest.approx(roc_auc_score(y, R, multi_class="ovr"))
-        assert values["brier_score"] == pytest.approx(package.metrics.brier_score(y, R))
+        assert values["brier_score"] == pytest.approx(isoroc.metrics.brier_score(y, R))
         for kind in ("", "top_", "classwise_"):
-            error = package.metrics.calibration_error(y, R, kind=kind[:-1] or "canonical")
+            error = isoroc.metrics.calibration_error(y, R, kind=kind[:-1] or "canonical")
             assert values[f"{kind}calibration_error"] == pytest.approx(error)
-        parts = package.metrics.decompose(y, R)
+        parts = isoroc.metrics.decompose(y, R)
         assert values["refinement_loss"] == pytest.approx(parts.refinement)
-        assert values["vus"] == pytest.approx(float(package.metrics.volume_under_surface(y, R)))
+        assert values["vus"] == pytest.approx(float(isoroc.metrics.volume_under_surface(y, R)))
     for figures in found.values():
         change = figures["after"]["value"] - figures["before"]["value"]
         assert figures["after - before"]["value"] == pytest.approx(change)
         assert all(entry["low"] <= entry["value"] <= entry["high"] for entry in figures.values())
 
 
-def test_weights_and_filters(isoroc):
+def test_weights_and_filters(run_cli):
     new = make_forecasts(100).filter(pl.col("y") != "dog")
     new.write_csv("new.csv")
     words = ["-p", "p_cat", "-w", "w", "--where", "w > 0.5", "--json", "--resamples", "0"]
-    found = report(isoroc("evaluate", "new.csv", *words))
+    found = report(run_cli("evaluate", "new.csv", *words))
     kept = new.filter(pl.col("w") > 0.5)
     expected = log_loss(kept["y"] == "cat", kept["p_cat"], sample_weight=kept["w"])
     assert found["log_loss"]["before"]["value"] == pytest.approx(expected)
     assert found["log_loss"]["before"]["low"] is None
 
 
-def test_scores_can_only_rank(isoroc):
+def test_the_brier_score_of_two_classes_is_twice_that_of_scikit_learn_and_says_so(run_cli):
+    new = make_forecasts(100).filter(pl.col("y") != "dog")
+    new.write_csv("new.csv")
+    words = ["evaluate", "new.csv", "-p", "p_cat", "--resamples", "0"]
+    expected = 2 * brier_score_loss(new["y"] == "cat", new["p_cat"])
+    found = report(run_cli(*words, "--json"))
+    assert found["brier_score"]["before"]["value"] == pytest.approx(expected)
+    assert "Brier score (sum over classes)" in run_cli(*words).text
+    assert "twice scikit-learn's" in " ".join(run_cli("evaluate", "--help").text.split())
+
+
+def test_scores_have_an_auc_but_no_losses(run_cli):
     pl.DataFrame({"score": [-1.0, 3.0, 2.0], "y": [0, 1, 0]}).write_csv("x.csv")
-    ran = isoroc("evaluate", "x.csv", "--resamples", "0")
-    assert "Verdict: these scores rank rows" in ran.text
-    found = report(isoroc("evaluate", "x.csv", "--json", "--resamples", "4"))
+    ran = run_cli("evaluate", "x.csv", "--resamples", "0")
+    assert "Verdict: these scores are not probabilities" in ran.text
+    found = report(run_cli("evaluate", "x.csv", "--json", "--resamples", "4"))
     assert found["auc"]["before"]["value"] == 1
     assert found["log_loss"]["before"]["value"] is None
-    assert isoroc("fit", "x.csv", "-o", "m.json", "-c", "irp").code == 0
-    ran = isoroc("evaluate", "x.csv", "-m", "m.json", "--resamples", "0")
-    assert "Verdict: calibrate; the scores before are no probabilities." in ran.text
-    ran = isoroc("evaluate", "x.csv", "--resamples", "0", "--fail-if", "log_loss > 1")
+    assert run_cli("fit", "x.csv", "-o", "m.json", "-c", "irp").code == 0
+    ran = run_cli("evaluate", "x.csv", "-m", "m.json", "--resamples", "0")
+    assert "Verdict: calibrate; the scores before calibration are not probabilities." in ran.text
+    ran = run_cli("evaluate", "x.csv", "--resamples", "0", "--fail-if", "log_loss > 1")
     assert (ran.code, "log_loss is not defined for before" in ran.err) == (2, True)
 
 
 @pytest.mark.usefixtures("model")
-def test_other_models_and_other_columns(table, isoroc):
-    isoroc("apply", "model.json", "data.csv", "-o", "both.csv")
+def test_other_models_and_other_columns(table, run_cli):
+    run_cli("apply", "model.json", "data.csv", "-o", "both.csv")
     words = ["both.csv", "-m", "model.json", "--json", "--resamples", "0"]
     for other in ("model.json", "p_*_cal"):
-        found = report(isoroc("evaluate", *words, "--compare", other))
+        found = report(run_cli("evaluate", *words, "--compare", other))
         for figures in found.values():
             assert figures["other"]["value"] == pytest.approx(figures["after"]["value"])
             assert figures["other - after"]["value"] == pytest.approx(0)
     found = report(
-        isoroc("evaluate", "both.csv", "--compare", "p_*_cal", "--json", "--resamples", "0")
+        run_cli("evaluate", "both.csv", "--compare", "p_*_cal", "--json", "--resamples", "0")
     )
     assert "other - before" in found["log_loss"]
-    IRP = package.IRPCalibrator
+    IRP = isoroc.IRPCalibrator
     IRP().fit(table["p_cat"].to_numpy(), table["y"] == "cat").save("binary.json")
-    ran = isoroc("evaluate", *words, "--compare", "binary.json")
+    ran = run_cli("evaluate", *words, "--compare", "binary.json")
     assert "the model takes 1 column(s) of forecasts, found 3" in ran.err
     IRP().fit(table.select(COLUMNS).to_numpy(), table["y"].str.to_uppercase()).save("other.json")
-    ran = isoroc("evaluate", *words, "--compare", "other.json")
+    ran = run_cli("evaluate", *words, "--compare", "other.json")
     assert "other.json: its classes (BIRD, CAT, DOG) are not those of the forecasts" in ran.err
 
 
 @pytest.mark.usefixtures("model")
-def test_labels_that_the_model_does_not_know(isoroc):
+def test_labels_unknown_to_the_model_are_errors(run_cli):
     make_forecasts(20, ("bird", "cat", "fox")).rename({"p_fox": "p_dog"}).write_csv("new.csv")
-    ran = isoroc("evaluate", "new.csv", "-m", "model.json")
+    ran = run_cli("evaluate", "new.csv", "-m", "model.json")
     assert ran.code == 2
-    assert "column 'y' holds 'fox', which the model does not know" in ran.err
+    assert "column 'y' holds 'fox', which is not a class of the model" in ran.err
 
 
-def test_the_label_of_the_fit_is_the_default(table, isoroc):
+def test_the_default_label_is_that_of_the_fit(table, run_cli):
     table.rename({"y": "animal"}).write_csv("x.csv")
-    assert isoroc("fit", "x.csv", "-l", "animal", "-o", "m.json", "-c", "irp").code == 0
-    assert isoroc("evaluate", "x.csv", "-m", "m.json", "--resamples", "0").code == 0
+    assert run_cli("fit", "x.csv", "-l", "animal", "-o", "m.json", "-c", "irp").code == 0
+    assert run_cli("evaluate", "x.csv", "-m", "m.json", "--resamples", "0").code == 0
 
 
 @pytest.mark.usefixtures("model")
-def test_a_pipeline_is_guarded(isoroc):
+def test_fail_if_sets_the_exit_code(run_cli):
     words = ["evaluate", "data.csv", "-m", "model.json", "--resamples", "0"]
-    good = isoroc(*words, "--fail-if", "log_loss > 9", "--fail-if", "after.brier_score<0")
+    good = run_cli(*words, "--fail-if", "log_loss > 9", "--fail-if", "after.brier_score<0")
     assert (good.code, good.err) == (0, "")
-    bad = isoroc(*words, "--fail-if", "after.log_loss<before.log_loss", "--fail-if", "auc >= 0.1")
+    bad = run_cli(*words, "--fail-if", "after.log_loss<before.log_loss", "--fail-if", "auc >= 0.1")
     assert bad.code == 1
     assert bad.err.splitlines() == [
         "isoroc: check failed: after.log_loss<before.log_loss",
         "isoroc: check failed: auc >= 0.1",
     ]
-    assert json.loads(isoroc(*words, "--json", "--fail-if", "auc<2").out)["failed"] == ["auc<2"]
+    assert json.loads(run_cli(*words, "--json", "--fail-if", "auc<2").out)["failed"] == ["auc<2"]
 
 
 @pytest.mark.parametrize(
@@ -133,14 +146,14 @@ def test_a_pipeline_is_guarded(isoroc):
     ],
 )
 @pytest.mark.usefixtures("model")
-def test_conditions_that_cannot_be_read(isoroc, condition, message):
+def test_invalid_conditions_are_errors(run_cli, condition, message):
     words = ["evaluate", "data.csv", "-m", "model.json", "--resamples", "0"]
-    ran = isoroc(*words, "--fail-if", condition)
+    ran = run_cli(*words, "--fail-if", condition)
     assert (ran.code, message in ran.err) == (2, True), ran.err
 
 
 @pytest.mark.parametrize("sign", [">", "<", ">=", "<="])
-def test_conditions_are_what_they_say(sign):
+def test_conditions_compare(sign):
     condition = Condition.parse(f" a {sign} 1e-1")
     for value in (0.05, 0.1, 0.2):
         expected = {">": value > 0.1, "<": value < 0.1, ">=": value >= 0.1, "<=": value <= 0.1}
@@ -150,22 +163,24 @@ def test_conditions_are_what_they_say(sign):
 
 
 @pytest.mark.usefixtures("model")
-def test_pages(isoroc):
+def test_output_as_markdown_and_as_a_table(run_cli):
     words = ["evaluate", "data.csv", "-m", "model.json", "--resamples", "0"]
-    lines = isoroc(*words, "--markdown").text.splitlines()
+    lines = run_cli(*words, "--markdown").text.splitlines()
     assert lines[:2] == ["| metric | before | after | after - before |", "|---|---|---|---|"]
     assert lines[2].startswith("| log loss | ")
-    shown = isoroc(*words).text
+    shown = run_cli(*words).text
     assert "log loss" in shown
     assert shown.startswith("300 rows ")
-    assert isoroc(*words[:-1], "2").text.startswith("300 rows, ± of 95% intervals")
+    assert run_cli(*words[:-1], "2").text.startswith(
+        "300 rows; ± is half the width of a 95% interval"
+    )
     assert "Verdict: calibrate" in shown
 
 
-def test_bad_options(isoroc):
+def test_invalid_options_are_errors(run_cli):
     Path("x.csv").write_text("p,y\n0.5,1\n")
-    assert "--resamples 1: expected 0" in isoroc("evaluate", "x.csv", "--resamples", "1").err
-    ran = isoroc("evaluate", "x.csv", "--confidence", "95")
+    assert "--resamples 1: expected 0" in run_cli("evaluate", "x.csv", "--resamples", "1").err
+    ran = run_cli("evaluate", "x.csv", "--confidence", "95")
     assert "--confidence 95: expected a number between 0 and 1" in ran.err
 
 
@@ -173,44 +188,43 @@ def test_bad_options(isoroc):
     ("shown", "words"),
     [
         ({"after - before": {"log_loss": Figure(-0.1, 0.05)}}, "calibrate; it saves 0.1000 ±"),
-        ({"after - before": {"log_loss": Figure(0.1, 0.05)}}, "leave it; calibration costs 0.1"),
-        ({"after - before": {"log_loss": Figure(0.1, 0.5)}}, "no difference beyond chance"),
+        ({"after - before": {"log_loss": Figure(0.1, 0.05)}}, "do not calibrate; it costs 0.1"),
+        ({"after - before": {"log_loss": Figure(0.1, 0.5)}}, "no significant difference"),
         ({"before": {"calibration_loss": Figure(0.1, math.nan)}}, "not calibrated"),
-        ({"before": {"calibration_loss": Figure(0.1, 0.2)}}, "no sign"),
+        ({"before": {"calibration_loss": Figure(0.1, 0.2)}}, "no evidence of miscalibration"),
     ],
 )
 def test_verdicts(shown, words):
     assert verdict(shown).startswith(f"Verdict: {words}")
 
 
-def test_intervals_of_many_rows_come_from_a_sample_of_them():
+def test_intervals_of_many_rows_are_estimated_from_a_subsample():
     rng = np.random.default_rng(0)
     P = rng.random(40_000)
     codes = (rng.random(40_000) < P).astype(np.uint8)
-    data = Outcomes(P, codes, None, np.array([0, 1]), ["p"], "y")
-    figures, _ = judge(data, {"before": P}, n_resamples=60, confidence=0.95)
+    figures, _ = judge(Sample(P, codes), {"before": P}, n_resamples=60, confidence=0.95)
     losses = -np.log(np.where(codes, P, 1 - P))
     expected = 1.96 * losses.std() / np.sqrt(len(P))
     assert figures["before"]["log_loss"].value == pytest.approx(losses.mean())
     assert figures["before"]["log_loss"].error == pytest.approx(expected, rel=0.4)
 
 
-def test_a_class_without_rows_leaves_the_rest(model, isoroc):
+def test_a_class_that_does_not_occur_leaves_the_other_metrics_defined(model, run_cli):
     new = make_forecasts(60).filter(pl.col("y") != "dog").rename({"y": "target"})
     new.write_csv("new.csv")
-    found = report(isoroc("evaluate", "new.csv", "-m", model, "--json", "--resamples", "0"))
+    found = report(run_cli("evaluate", "new.csv", "-m", model, "--json", "--resamples", "0"))
     assert found["vus"]["before"]["value"] is None
     assert 0 < found["auc"]["before"]["value"] < 1
     new.filter(pl.col("target") == "cat").write_csv("one.csv")
-    found = report(isoroc("evaluate", "one.csv", "-m", model, "--json", "--resamples", "0"))
+    found = report(run_cli("evaluate", "one.csv", "-m", model, "--json", "--resamples", "0"))
     assert found["auc"]["before"]["value"] is None
 
 
-def test_certain_and_wrong_is_infinite_not_an_error(isoroc):
+def test_an_infinite_loss_is_not_an_error(run_cli):
     Path("x.csv").write_text("p_0,p_1,y\n1,0,0\n0,1,0\n0.5,0.5,1\n")
-    ran = isoroc("evaluate", "x.csv", "--resamples", "8")
+    ran = run_cli("evaluate", "x.csv", "--resamples", "8")
     assert ran.code == 0, ran.err
     assert "inf" in ran.text
     Path("x.csv").write_text("p_0,p_1,y\n0.5,0.5,1\n")
-    found = report(isoroc("evaluate", "x.csv", "--resamples", "0", "--json"))
+    found = report(run_cli("evaluate", "x.csv", "--resamples", "0", "--json"))
     assert found["calibration_error"]["before"]["value"] is None

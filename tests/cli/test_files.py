@@ -10,12 +10,12 @@ from cli_tables import listing
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.files import (
     Source,
-    naming,
+    file_errors,
     open_source,
     output_path,
     write_frame,
 )
-from isoroc._cli.io.formats import Format, target_format
+from isoroc._cli.io.formats import Format, output_format
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -29,8 +29,8 @@ def read(source, **options):
 
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("known", [True, False])
-def test_what_is_written_is_read_whether_or_not_its_name_tells(end, known):
-    write_frame(FRAME.lazy(), f"x.{end}", Format.asked(end))
+def test_written_files_are_read_with_and_without_their_ending(end, known):
+    write_frame(FRAME.lazy(), f"x.{end}", Format.from_option(end))
     if not known:
         Path(f"x.{end}").rename("x.data")
     asked = end if not known and end in ("tsv", "ndjson.zst") else None
@@ -44,16 +44,16 @@ def test_an_arrow_stream_is_read():
     FRAME.write_ipc_stream("stream")
     with open_source(["stream"]) as source:
         assert read(source).equals(FRAME)
-        assert target_format("-", None, source.format) == Format("arrow")
+        assert output_format("-", None, source.format) == Format("arrow")
 
 
-def test_compressed_text_without_a_name():
+def test_compressed_text_without_an_ending_is_recognised():
     Path("x").write_bytes(gzip.compress(b' {"a": 1}\n'))
     with open_source(["x"]) as source:
         assert source.format == Format("ndjson", "gzip")
 
 
-def test_text_stays_text_but_where_types_are_asked_for():
+def test_text_stays_text_unless_types_are_requested():
     Path("x.csv").write_text("id,p\n007,0.10\n")
     with open_source(["x.csv"]) as source:
         assert read(source, typed=()).row(0) == ("007", "0.10")
@@ -61,14 +61,14 @@ def test_text_stays_text_but_where_types_are_asked_for():
         assert read(source).row(0) == (7, 0.1)
 
 
-def test_numbers_are_numbers_whatever_comes_first():
+def test_integers_in_the_first_rows_do_not_make_a_column_integer():
     lines = ['{"p": 0}'] * 20_000 + ['{"p": 0.5}']
     Path("x.ndjson").write_text("\n".join(lines))
     with open_source(["x.ndjson"]) as source:
         assert read(source, numbers=["p"])["p"][-1] == 0.5
 
 
-def test_globs_folders_and_lists_are_one_table(folder):
+def test_globs_folders_and_lists_are_read_as_one_table(folder):
     for day in (3, 1, 2):
         inside = folder / "days" / f"day={day}"
         inside.mkdir(parents=True)
@@ -92,7 +92,7 @@ def test_names_that_look_like_globs_are_names():
         assert read(source)["x"].to_list() == [1]
 
 
-def test_standard_input_is_any_format(monkeypatch):
+def test_standard_input_may_have_any_format(monkeypatch):
     for form in (b"x\n1\n", b'{"x": 1}\n', FRAME.lazy()):
         if isinstance(form, bytes):
             data = form
@@ -125,12 +125,12 @@ def test_a_pipe_is_read():
         (["no.csv"], "no.csv: no such file"),
         (["*.csv"], r"\*.csv: no file matches"),
         (["empty"], "empty: no file in this folder ends in .csv"),
-        (["<standard>", "x.tsv"], "standard input .* stands alone"),
-        (["x.tsv", "x.ndjson"], "x.tsv: others are of another format .ndjson, tsv."),
-        (["x.parquet.gz"], "parquet files compress themselves"),
+        (["<standard>", "x.tsv"], "standard input .* cannot be combined"),
+        (["x.tsv", "x.ndjson"], "x.tsv: the files have several formats .ndjson, tsv."),
+        (["x.parquet.gz"], "parquet files are compressed internally; remove the ending .gz"),
     ],
 )
-def test_files_that_cannot_be_found(folder, given, message):
+def test_missing_or_mixed_files_are_errors(folder, given, message):
     (folder / "empty").mkdir()
     for name in ("x.tsv", "x.ndjson", "x.parquet.gz"):
         (folder / name).touch()
@@ -138,16 +138,16 @@ def test_files_that_cannot_be_found(folder, given, message):
         pass
 
 
-def test_formats_that_are_not_known():
-    with pytest.raises(CommandError, match="format parket: not known; did you mean 'parquet'"):
-        Format.asked("parket")
-    assert target_format("out", None, Format("csv", "gzip")) == Format("csv", "gzip")
-    assert target_format("<standard>", None, Format("csv", "gzip")) == Format("csv")
-    assert target_format("<standard>", "ndjson", Format("csv")) == Format("ndjson")
+def test_unknown_formats_are_errors():
+    with pytest.raises(CommandError, match="unknown format parket; did you mean 'parquet'"):
+        Format.from_option("parket")
+    assert output_format("out", None, Format("csv", "gzip")) == Format("csv", "gzip")
+    assert output_format("<standard>", None, Format("csv", "gzip")) == Format("csv")
+    assert output_format("<standard>", "ndjson", Format("csv")) == Format("ndjson")
 
 
-def test_a_reader_that_has_gone_is_no_bad_file():
-    with pytest.raises(BrokenPipeError), naming("standard output"):
+def test_a_broken_pipe_is_not_a_file_error():
+    with pytest.raises(BrokenPipeError), file_errors("standard output"):
         raise OSError("Broken pipe (os error 32)")
 
 
@@ -157,7 +157,7 @@ def test_damaged_files_are_named(folder):
         Source([folder / "x.parquet"], Format("parquet"), ["x.parquet"]).schema()
 
 
-def test_nothing_is_half_written(folder):
+def test_writes_are_atomic(folder):
     (folder / "out.csv").write_text("old")
     (folder / "link.csv").symlink_to("out.csv")
     with pytest.raises(UnicodeEncodeError), output_path("link.csv") as path:
@@ -170,7 +170,7 @@ def test_nothing_is_half_written(folder):
     assert listing() == ["link.csv", "out.csv"]
 
 
-def test_a_pipe_is_written_to_and_not_replaced():
+def test_a_pipe_is_written_to_directly():
     os.mkfifo("pipe")
     found = []
     reader = threading.Thread(target=lambda: found.append(Path("pipe").read_text()))
@@ -183,8 +183,9 @@ def test_a_pipe_is_written_to_and_not_replaced():
 
 
 @pytest.mark.parametrize(
-    ("target", "message"), [("no/out.csv", "no such folder"), (".", "is a folder; name a file")]
+    ("target", "message"),
+    [("no/out.csv", "the folder does not exist"), (".", "is a folder; name a file")],
 )
-def test_places_that_cannot_be_written_to(target, message):
+def test_invalid_targets_are_errors(target, message):
     with pytest.raises(CommandError, match=message), output_path(target):
         pass

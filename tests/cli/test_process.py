@@ -1,7 +1,5 @@
-"""The real command in processes of its own."""
+"""The command in processes of its own."""
 
-import os
-import pty
 import re
 import subprocess
 import sys
@@ -11,6 +9,7 @@ import polars as pl
 import pytest
 
 from cli_tables import make_forecasts
+from terminal import run_on_terminal
 
 COMMAND = [sys.executable, "-m", "isoroc"]
 
@@ -26,7 +25,7 @@ def test_fit_evaluate_apply_export():
     make_forecasts(400, seed=1).write_parquet("april.parquet")
     fitted = run("fit", "march.csv", "--label", "y", "-c", "irp", "-o", "model.json")
     assert (fitted.returncode, fitted.stdout) == (0, b"")
-    assert b"\x1b" not in fitted.stderr  # no progress bar where nobody looks
+    assert b"\x1b" not in fitted.stderr  # no progress bar, since this is not a terminal
     sample = run("evaluate", "april.parquet", "-m", "model.json", "--resamples", "0",
                  "--fail-if", "log_loss>0.1")  # fmt: skip
     assert sample.returncode == 1
@@ -40,35 +39,27 @@ def test_fit_evaluate_apply_export():
 @pytest.mark.usefixtures("folder")
 def test_progress_on_a_terminal():
     make_forecasts(200).write_parquet("x.parquet")
-    terminal, other = pty.openpty()
-    words = ["fit", "x.parquet", "-c", "irp", "-o", "model.json"]
-    ran = subprocess.Popen(
-        [*COMMAND, *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=other,
-        env=os.environ | {"TERM": "xterm", "COLUMNS": "100"},
-    )
-    os.close(other)
-    seen = b""
-    try:
-        while part := os.read(terminal, 1 << 16):
-            seen += part
-    except OSError:  # Linux says so when the other end is closed
-        pass
-    os.close(terminal)
-    out, _ = ran.communicate()
-    assert (ran.returncode, out) == (0, b"")
-    text = re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", seen).decode()
-    assert re.search(r"reading .*200/200 +rows", text)
-    assert "model.json: irp on 200 rows, 3 classes" in text
-    assert b"\x1b[" in seen
+    ran = run_on_terminal([*COMMAND, "fit", "x.parquet", "-c", "irp", "-o", "model.json"])
+    assert (ran.code, ran.out) == (0, b"")
+    assert re.search(r"reading .*200/200 +rows", ran.text)
+    assert "model.json: irp fitted to 200 rows, 3 classes" in ran.text
+    assert b"\x1b[" in ran.screen
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_reader_that_leaves_early_is_no_error(isoroc):
+def test_an_error_is_the_last_thing_on_a_terminal():
+    make_forecasts(200).with_columns(p_cat=pl.lit(7.0)).write_parquet("x.parquet")
+    ran = run_on_terminal([*COMMAND, "fit", "x.parquet", "-c", "irp", "-o", "model.json"])
+    assert ran.code == 2
+    # After the progress bar has been erased: nothing moves the cursor once the message is written.
+    assert b"\x1b[2K" in ran.screen
+    assert ran.screen.rpartition(b"\x1b[2K")[2].count(b"isoroc: ") == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_closed_pipe_ends_the_command_quietly(run_cli):
     make_forecasts(30_000).write_csv("x.csv")
-    assert isoroc("fit", "x.csv", "-c", "irp", "--max-bins", "3", "-o", "model.json").code == 0
+    assert run_cli("fit", "x.csv", "-c", "irp", "--max-bins", "3", "-o", "model.json").code == 0
     words = [*COMMAND, "apply", "model.json", "x.csv", "-o", "-"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ran:
         assert ran.stdout.readline().startswith(b"id,")
@@ -77,7 +68,7 @@ def test_a_reader_that_leaves_early_is_no_error(isoroc):
         assert ran.wait() == 141
 
 
-def test_asking_for_help_loads_nothing_heavy():
+def test_help_imports_no_heavy_packages():
     code = (
         "import sys; from isoroc._cli import main; main(['--help']); main(['--version']); "
         "print(*sys.modules)"

@@ -21,7 +21,7 @@ def distance(P, truth, norm):
 
 
 def error_in_cells(forecasts, outcomes, weights, cells, norm):
-    """One number a cell, from the definition; forecasts and outcomes of shape (n, C)."""
+    """Error of each cell from the definition; forecasts and outcomes of shape (n, C)."""
     sizes, errors = [], []
     for cell in sorted(set(cells)):
         rows = [i for i, c in enumerate(cells) if c == cell]
@@ -72,7 +72,7 @@ def oracle(y, P, weights, *, norm, kind, n_bins):
     st.sampled_from(KINDS),
     st.integers(0, 12),
 )
-def test_it_is_its_definition(data, norm, kind, n_bins):
+def test_binned_errors_match_their_definition(data, norm, kind, n_bins):
     P, y, weights = data
     value = calibration_error(
         y, P, norm=norm, kind=kind, bins=n_bins or "exact", sample_weight=weights
@@ -102,7 +102,7 @@ def test_certain_and_always_wrong_is_one(n_classes, norm, kind, bins):
     y = np.arange(60) % n_classes
     P = np.eye(n_classes)[(y + 1) % n_classes]
     expected = 1
-    if kind == "classwise" and n_classes > 2:  # each class is named wrongly and missed as often
+    if kind == "classwise" and n_classes > 2:  # each class has as many false positives as misses
         expected = {"l1": 2 / n_classes, "l2": (n_classes - 1) ** -0.5, "max": 1}[norm]
     assert calibration_error(y, P, norm=norm, kind=kind, bins=bins) == pytest.approx(expected)
     assert calibration_error(y, np.eye(n_classes)[y], norm=norm, kind=kind, bins=bins) == 0
@@ -110,7 +110,7 @@ def test_certain_and_always_wrong_is_one(n_classes, norm, kind, bins):
 
 @settings(max_examples=50)
 @given(labelled_forecasts(max_rows=30), st.sampled_from(NORMS), st.sampled_from(KINDS))
-def test_rows_have_no_order_weights_no_scale_and_weight_two_is_the_row_twice(data, norm, kind):
+def test_exact_errors_ignore_row_order_and_weight_scale_and_weights_repeat(data, norm, kind):
     P, y, weights = data
     weights = np.ones(len(y)) if weights is None else weights
     options = {"norm": norm, "kind": kind, "bins": "exact", "labels": np.arange(P.shape[1])}
@@ -121,7 +121,17 @@ def test_rows_have_no_order_weights_no_scale_and_weight_two_is_the_row_twice(dat
     assert calibration_error(y[rows], P[rows], **options) == pytest.approx(value, abs=1e-12)
 
 
-def test_classes_have_no_order():
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n", [100, 101, 107])
+def test_quantile_bins_with_unit_weights_equal_those_without(n_classes, n):
+    P, _, y = distorted(n, n_classes, 2.0, seed=0)
+    for norm, kind in product(NORMS, KINDS):
+        options = {"norm": norm, "kind": kind, "bins": "quantile"}
+        value = calibration_error(y, P, **options)
+        assert calibration_error(y, P, sample_weight=np.ones(n), **options) == value
+
+
+def test_the_order_of_classes_does_not_matter():
     P, _, y = distorted(400, 3, 2.0, seed=0)
     order = [2, 0, 1]
     for norm, bins in product(NORMS, ["quantile", 7]):
@@ -130,7 +140,7 @@ def test_classes_have_no_order():
         assert turned == pytest.approx(value)
 
 
-def test_two_classes_have_one_error_however_they_are_passed():
+def test_one_column_and_two_columns_give_the_same_error():
     P, _, y = distorted(300, 2, 2.0, seed=0)
     for bins in (None, 15, "quantile", "irp"):
         value = calibration_error(y, P, bins=bins)
@@ -217,12 +227,12 @@ def test_irp_takes_weights():
         (ValueError, {"bins": 0}, "bins == 0, must be >= 1"),
         (TypeError, {"bins": 2.5}, "bins must be an instance of int"),
         (TypeError, {"n_bins": None}, "n_bins must be an instance of int"),
-        (ValueError, {"debias": True}, "debias: only squares .* norm=\"l2\", got 'l1'"),
-        (ValueError, {"bins": "irp", "norm": "max"}, 'norm="max": not defined for bins="irp"'),
+        (ValueError, {"debias": True}, "debias: not defined for norm='l1'; .*pass norm=\"l2\""),
+        (ValueError, {"bins": "irp", "norm": "max"}, 'norm: .max. is not defined for bins="irp"'),
         (
             ValueError,
             {"bins": "irp", "norm": "l2", "debias": True},
-            'debias: not defined for bins="irp"',
+            'debias: True is not defined for bins="irp"',
         ),
         (
             ValueError,

@@ -25,7 +25,7 @@ def divergence(g, p, loss):
 
 
 @given(labelled_forecasts(), st.sampled_from(["log", "brier"]))
-def test_of_equal_forecasts_it_is_its_definition(data, loss):
+def test_the_exact_decomposition_matches_its_definition(data, loss):
     P, y, weights = data
     K = P.shape[1]
     w = np.ones(len(y)) if weights is None else weights
@@ -82,7 +82,7 @@ def test_continuous_forecasts(n_classes, loss):
     assert calibration_se < 0.2 * expected
 
 
-def test_the_brier_score_and_the_l2_error_tell_the_same():
+def test_the_brier_calibration_term_is_twice_the_squared_l2_error():
     P, _, y = distorted(800, 3, 2.0, seed=0)
     error = calibration_error(y, P, norm="l2")
     assert decompose(y, P, loss="brier").calibration == pytest.approx(2 * error**2)

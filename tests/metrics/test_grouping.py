@@ -21,7 +21,7 @@ ANY = st.integers(2, 5).flatmap(forecasts)
 
 
 def as_array(P):
-    """Two columns as scores, as metrics see them."""
+    """Two columns as scores, as in the metrics."""
     return np.ascontiguousarray(P[:, 1]) if P.shape[1] == 2 else P
 
 
@@ -51,7 +51,7 @@ def test_a_collision_of_keys_is_noticed(monkeypatch):
     assert partition(group_equal(P)) == {frozenset({0, 2}), frozenset({1})}
 
 
-def test_zero_has_no_sign():
+def test_positive_and_negative_zero_are_equal():
     assert len(set(group_equal(np.array([[0.0, 1.0, 0.0], [-0.0, 1.0, 0.0]])))) == 1
 
 
@@ -59,7 +59,7 @@ def test_many_rows_of_few_values_are_discrete():
     values = np.linspace(0, 1, 11)
     assert is_discrete(np.tile(values, 11))
     assert not is_discrete(np.tile(values, 10))
-    late = np.append(np.zeros(900), np.linspace(0, 1, 100))  # the first rows do not tell
+    late = np.append(np.zeros(900), np.linspace(0, 1, 100))  # the first rows look discrete
     assert not is_discrete(late)
 
 
@@ -86,6 +86,22 @@ def test_quantile_bins(P, n_bins, weighted):
     assert len(np.unique(group)) <= n_bins
     for b in np.unique(same):  # equal forecasts stay together
         assert len(np.unique(group[same == b])) == 1
+
+
+@given(ANY, st.integers(1, 9))
+def test_quantile_bins_with_unit_weights_are_those_without_weights(P, n_bins):
+    P = as_array(P)
+    expected = group_quantile(P, None, n_bins)
+    assert group_quantile(P, np.ones(len(P)), n_bins).tolist() == expected.tolist()
+
+
+@given(ANY, st.integers(1, 9), st.integers(0, 2**32))
+def test_quantile_bins_with_integer_weights_are_those_of_repeated_rows(P, n_bins, seed):
+    P = as_array(P)
+    times = np.random.default_rng(seed).integers(1, 4, len(P))
+    repeated = group_quantile(np.repeat(P, times, axis=0), None, n_bins)
+    first = np.cumsum(times) - times
+    assert partition(group_quantile(P, times.astype(float), n_bins)) == partition(repeated[first])
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 4])
@@ -122,7 +138,7 @@ def test_halves_of_distinct_forecasts_are_halves():
     assert np.bincount(halve_repeatedly(P, 3)).tolist() == [8] * 8
 
 
-def test_where_most_forecasts_are_the_largest_the_others_are_parted_off():
+def test_if_most_forecasts_equal_the_largest_the_others_are_split_off():
     P = np.array([[0.9, 0.1, 0.0]] * 5 + [[0.2, 0.4, 0.4]])
     assert halve_repeatedly(P, 1).tolist() == [1] * 5 + [0]
 

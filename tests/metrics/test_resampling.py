@@ -35,7 +35,7 @@ def test_the_result_depends_on_the_seed_and_not_on_the_jobs(paired):
     assert third.low != one.low
 
 
-def test_a_mean_has_the_interval_of_a_mean():
+def test_the_interval_of_a_mean_is_the_normal_one():
     y, P = data(400)
     rows = ((np.eye(2)[y] - P) ** 2).sum(axis=1)
     result = bootstrap(brier_score, y, P, n_resamples=600, random_state=0)
@@ -47,7 +47,7 @@ def test_a_mean_has_the_interval_of_a_mean():
     assert result.n_resamples == 600
 
 
-def test_weights_and_rows_are_two_ways_to_draw_the_same():
+def test_drawing_weights_and_drawing_rows_agree():
     y, P = data()
     weighed = bootstrap(brier_score, y, P, n_resamples=20, random_state=0)
     drawn = bootstrap(unweighted(brier_score), y, P, n_resamples=20, random_state=0)
@@ -63,9 +63,9 @@ def test_weights_multiply():
     assert some.standard_error == pytest.approx(alone.standard_error, rel=0.2)
 
 
-def test_a_row_that_was_drawn_twice_is_held_out_as_a_whole():
-    # Labels that have nothing to do with the forecasts: a cross-fitted map that has seen the row
-    # it is sample by would look refined.
+def test_copies_of_a_row_are_held_out_together():
+    # The labels are independent of the forecasts. A cross-fitted map that has seen the row that it
+    # is applied to would seem to have resolution.
     rng = np.random.default_rng(0)
     y, p = rng.integers(0, 2, 300), rng.random(300)
     result = bootstrap(decompose, y, p, n_resamples=30, random_state=0)
@@ -127,7 +127,7 @@ def test_infinite_losses():
     assert np.isnan(result.standard_error)
 
 
-def test_basic_is_percentile_in_a_mirror():
+def test_basic_is_percentile_mirrored_at_the_estimate():
     y, P = data()
     metric = partial(calibration_error, bins=10)
     options = {"n_resamples": 99, "random_state": 0, "confidence": 0.8}
@@ -156,7 +156,7 @@ def test_text():
     ("error", "options", "message"),
     [
         (ValueError, {"n_resamples": 1}, "n_resamples == 1, must be >= 2"),
-        (ValueError, {"confidence": 95}, "confidence: expected a number between 0 and 1, got 95"),
+        (ValueError, {"confidence": 95}, "confidence: is 95; expected 0 < confidence < 1"),
         (ValueError, {"method": "bca"}, "method: expected one of"),
         (ValueError, {"paired": [0.5]}, "paired: 1 rows, but y_prob has 2"),
         (ValueError, {"y_true": [1, 0, 1]}, "y_true: 3 rows, but y_prob has 2"),

@@ -23,7 +23,7 @@ def exact_points(scores, y, weights):
 
 
 @given(binary_data())
-def test_curve_is_its_definition(data):
+def test_the_curve_matches_its_definition(data):
     scores, y, weights = data
     curve = symmetric_roc_curve(y, scores, sample_weight=weights)
     assert curve.thresholds.tolist() == [-np.inf, *sorted(set(scores.tolist()))]
@@ -51,7 +51,7 @@ def test_areas(data):
     assert hull_auc(y, scores, sample_weight=weights) >= value - 1e-12
 
 
-def test_it_is_the_usual_curve_seen_in_a_mirror():
+def test_it_is_the_usual_curve_mirrored():
     rng = np.random.default_rng(0)
     y, scores = rng.integers(0, 2, 300), rng.normal(size=300)
     fpr, tpr, _ = roc_curve(y, scores, drop_intermediate=False)
@@ -59,7 +59,7 @@ def test_it_is_the_usual_curve_seen_in_a_mirror():
     np.testing.assert_allclose(np.column_stack([1 - curve.p0, curve.p1])[::-1], np.c_[fpr, tpr])
 
 
-def test_forecasts_and_their_second_column_are_one_thing():
+def test_two_columns_and_the_second_column_are_equivalent():
     P = np.array([[0.9, 0.1], [0.4, 0.6], [0.5, 0.5]])
     assert auc([0, 1, 0], P) == auc([0, 1, 0], P[:, 1]) == 1
     assert auc(["a", "b", "a"], P, labels=["b", "a"]) == 0
@@ -74,7 +74,7 @@ def test_the_papers_forecasts(cover2):
 @pytest.mark.parametrize(
     ("y", "p", "message"),
     [
-        ([0, 1], np.full((2, 3), 1 / 3), "y_prob: 3 columns; a ROC curve is of two classes"),
+        ([0, 1], np.full((2, 3), 1 / 3), "y_prob: 3 columns; a ROC curve needs two classes"),
         ([0, 0], [0.1, 0.2], "y_true: no row of class .*1"),
         ([0, 1, 1], [0.1, 0.2], "y_true: 3 rows, but y_prob has 2"),
     ],

@@ -12,8 +12,12 @@ from strategies import labelled_forecasts
 def test_scores_are_those_of_scikit_learn(data):
     P, y, weights = data
     options = {"sample_weight": weights, "labels": np.arange(P.shape[1])}
-    brier = brier_score_loss(y, P, scale_by_half=False, **options)
-    assert brier_score(y, P, **options) == pytest.approx(brier, abs=1e-12)
+    for halved in (False, True):
+        brier = brier_score_loss(y, P, scale_by_half=halved, **options)
+        assert brier_score(y, P, scale_by_half=halved, **options) == pytest.approx(brier, abs=1e-12)
+    factor = 2 if P.shape[1] == 2 else 1
+    default = brier_score_loss(y, P, **options)
+    assert brier_score(y, P, **options) == pytest.approx(factor * default, abs=1e-12)
     clipped = cross_entropy(y, P, eps=np.finfo(float).eps, **options)
     # scikit-learn also keeps probabilities below 1 - eps
     assert clipped == pytest.approx(log_loss(y, P, **options), abs=1e-12)

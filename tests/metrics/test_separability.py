@@ -60,14 +60,14 @@ def test_pairs_that_tie_count_one_half():
 
 
 @pytest.mark.parametrize("K", [3, 4, 5])
-def test_forecasts_that_know_nothing_and_everything(K):
+def test_uninformative_and_perfect_forecasts(K):
     y = np.tile(np.arange(K), 50)
     rng = np.random.default_rng(0)
     constant = pairwise_separability(y, np.full((len(y), K), 1 / K), random_state=0)
     assert within(constant, 1 / factorial(K))
     known = pairwise_separability(y, 0.9 * np.eye(K)[y] + 0.1 / K, random_state=0)
     assert (known.value, known.standard_error) == (1, 0)
-    # noise: one set of rows has luck or bad luck, many sets have not
+    # Noise separates tuples by chance; the mean over many sets of rows is 1 / K!.
     values = [
         pairwise_separability(y, rng.dirichlet(np.ones(K), len(y)), n_samples=1000, random_state=0)
         for _ in range(40)
@@ -78,8 +78,8 @@ def test_forecasts_that_know_nothing_and_everything(K):
 
 @settings(max_examples=20)
 @given(labelled_forecasts(n_classes=3, max_rows=10))
-def test_every_tuple_counts_for_one_order_of_the_classes(case):
-    """Over all ways to name the classes the shares add up to 1."""
+def test_shares_of_all_orders_of_the_classes_sum_to_one(case):
+    """Each tuple is separated under exactly one permutation of the columns."""
     P, y, _ = case
     y[:3] = np.arange(3)
     found = [
@@ -90,7 +90,7 @@ def test_every_tuple_counts_for_one_order_of_the_classes(case):
     assert sum(f.value for f in found) == pytest.approx(1, abs=5 * error + 0.005)
 
 
-def test_it_is_what_its_seed_says_and_says_what_it_is():
+def test_seed_and_repr():
     rng = np.random.default_rng(0)
     P, y = rng.dirichlet(np.ones(3), 30), np.arange(30) % 3
     one, two = (pairwise_separability(y, P, n_samples=500, random_state=1) for _ in range(2))
@@ -102,8 +102,8 @@ def test_it_is_what_its_seed_says_and_says_what_it_is():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_samples": 0}, "n_samples: expected a positive number, got 0"),
-        ({"y_true": [0, 0, 1]}, "y_true: no row of class .*2.*; a tuple needs all classes"),
+        ({"n_samples": 0}, "n_samples == 0, must be >= 1"),
+        ({"y_true": [0, 0, 1]}, "y_true: no row of class 2 .*; a tuple needs a row of each class"),
         ({"sample_weight": [1, 0, 1]}, "y_true: no row of class .*1"),
     ],
 )

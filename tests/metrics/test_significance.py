@@ -17,7 +17,7 @@ def test_the_level_is_kept(n_classes, spread, weighted):
             y, P, n_resamples=19, random_state=seed, sample_weight=weights, labels=range(n_classes)
         )
         p_values.append(result.p_value)
-    # each p-value is one of 0.05, ..., 1, all equally likely or, with ties, the larger ones more
+    # P-values are 0.05, ..., 1, equally likely or, with ties, larger.
     assert np.mean(np.array(p_values) <= 0.05) <= 0.12
     assert np.mean(np.array(p_values) <= 0.5) <= 0.65
     assert np.mean(p_values) > 0.45
@@ -25,7 +25,7 @@ def test_the_level_is_kept(n_classes, spread, weighted):
 
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
 @pytest.mark.parametrize("kind", ["canonical", "top"])
-def test_distorted_forecasts_are_found_out(n_classes, kind):
+def test_distorted_forecasts_are_rejected(n_classes, kind):
     for power in (0.5, 2.0):
         P, _, y = distorted(1500, n_classes, power, seed=0)
         result = calibration_test(y, P, kind=kind, n_resamples=99, random_state=0)
@@ -34,7 +34,7 @@ def test_distorted_forecasts_are_found_out(n_classes, kind):
         assert result.n_cells in {1, 2, 4, 8, 16, 32}
 
 
-def test_a_shift_is_seen_in_the_large_and_a_local_error_in_small_cells():
+def test_a_shift_shows_in_large_cells_and_a_local_error_in_small_ones():
     rng = np.random.default_rng(0)
     p = rng.random(4000)
     shifted = calibration_test(rng.random(4000) < 0.9 * p, p, n_resamples=49, random_state=0)
@@ -45,7 +45,7 @@ def test_a_shift_is_seen_in_the_large_and_a_local_error_in_small_cells():
     assert wavy.n_cells >= 16
 
 
-def test_weights_point_where_to_look():
+def test_weights_select_the_rows_that_are_tested():
     rng = np.random.default_rng(0)
     p = rng.random(2000)
     wrong = p > 0.8
@@ -72,7 +72,7 @@ def test_one_row_and_one_value():
     assert (half.p_value, half.n_cells) == (1, 1)
 
 
-def test_some_cells_may_stay_whole():
+def test_cells_of_equal_forecasts_are_not_divided():
     p = np.append(np.linspace(0, 0.4, 100), np.full(300, 0.5))
     rng = np.random.default_rng(0)
     assert calibration_test(rng.random(400) < p, p, n_resamples=99, random_state=0).p_value > 0.01

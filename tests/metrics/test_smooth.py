@@ -24,7 +24,7 @@ def test_the_bandwidth_is_the_error_at_the_bandwidth(data):
     P, y, weights = data
     value = smooth_calibration_error(y, P, sample_weight=weights)
     w = np.ones(len(y)) if weights is None else weights
-    if value > 0.01:  # what the grid of the check resolves
+    if value > 0.01:  # the resolution of the grid of the oracle
         assert smoothed(P[:, 1], y - P[:, 1], w, value) == pytest.approx(value, abs=2e-4)
     mirrored = smooth_calibration_error(1 - y, P[:, ::-1], sample_weight=weights)
     assert mirrored == pytest.approx(value, abs=1e-6)
@@ -60,7 +60,7 @@ def test_it_is_continuous_where_binned_errors_are_not():
 def test_range():
     y = np.arange(20) % 2
     assert smooth_calibration_error(y, 1.0 * y) == 0
-    # a bandwidth of nearly 1 mixes the two ends of the interval
+    # A bandwidth close to 1 mixes both ends of the interval.
     assert 0.25 < smooth_calibration_error(y, 1.0 - y) < 1
 
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
+from isoroc._input import InputError
 from isoroc._simplex import regions
 from isoroc.metrics import auc, hull_auc, roc_surface, symmetric_roc_curve
 from isoroc.metrics import volume_under_surface as vus
@@ -164,7 +165,7 @@ def test_constant_and_perfect_forecasts(K):
     assert float(vus(y, perfect)) == pytest.approx(1, rel=1e-9)
     assert float(vus(y, constant, volume="boxes")) == 0
     assert float(vus(y, perfect, volume="boxes")) == pytest.approx(1)
-    # confident and right, and so is what differs from it by less than any threshold can tell
+    # Differences too small for a threshold do not matter.
     nearly = 0.9 * perfect + 0.1 / K + 1e-15 * np.random.default_rng(0).random((4 * K, K))
     assert float(vus(y, nearly)) == pytest.approx(1, rel=1e-9)
 
@@ -236,23 +237,24 @@ def test_the_papers_forecasts(cover2, cover3):
 def test_results_say_what_they_are():
     P, y = data(100, 4)
     found = vus(y, P, resolution=20)
-    assert repr(found) == f"Volume({found.value:.6g}, hull, resolution 20, {found.n_points} points)"
+    how = "lower bound, resolution 20"
+    assert repr(found) == f"Volume({found.value:.6g}, hull, {how}, {found.n_points} points)"
     shown = repr(roc_surface(y, P, resolution=20))
-    assert shown == f"RocSurface({found.n_points} points, 4 classes, resolution 20)"
+    assert shown == f"RocSurface({found.n_points} points, 4 classes, {how})"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("error", "arguments", "message"),
     [
-        ({"volume": "ball"}, "volume: expected 'hull' or 'boxes', got 'ball'"),
-        ({"resolution": 0}, "resolution: expected a positive integer or None, got 0"),
-        ({"resolution": 2.5}, "resolution: expected a positive integer or None, got 2.5"),
-        ({"y_true": [0, 0, 1]}, "y_true: no row of class .*2"),
-        ({"sample_weight": [1, 1, 0]}, "y_true: no row of class .*2"),
-        ({"y_prob": np.eye(3, 9)}, "y_prob: 9 classes; .*separability"),
+        (InputError, {"volume": "ball"}, "volume: expected one of 'hull', 'boxes'; got 'ball'"),
+        (ValueError, {"resolution": 0}, "resolution == 0, must be >= 1"),
+        (TypeError, {"resolution": 2.5}, "resolution must be an instance of int"),
+        (InputError, {"y_true": [0, 0, 1]}, "y_true: no row of class 2"),
+        (InputError, {"sample_weight": [1, 1, 0]}, "y_true: no row of class 2"),
+        (InputError, {"y_prob": np.eye(3, 9)}, "y_prob: 9 classes, .*separability"),
     ],
 )
-def test_bad_input(arguments, message):
+def test_bad_input(error, arguments, message):
     good = {"y_true": [0, 1, 2], "y_prob": np.eye(3)}
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(error, match=message):
         vus(**good | arguments)

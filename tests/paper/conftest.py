@@ -12,7 +12,7 @@ from isoroc.paper._runs import PROCEDURES, _published
 
 @pytest.fixture(scope="module")
 def small():
-    """Coarse grids, few rows and few splits."""
+    """Coarse grids, few rows and few splits, so that tests are quick."""
     with pytest.MonkeyPatch.context() as patch:
         for K, steps in ((2, 20), (3, 12), (4, 6)):
             patch.setitem(GRID_SIZES, K, steps)
@@ -32,7 +32,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def forecasts():
-    """Forecasts of K classes that are sharper than the truth."""
+    """Function that draws overconfident forecasts of K classes."""
 
     def draw(K, n=60):
         rng = np.random.default_rng(K)

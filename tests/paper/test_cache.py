@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from isoroc.paper import _cache as module
-from isoroc.paper._cache import Cache, replacing
+from isoroc.paper._cache import Cache
 
 
 def counter():
@@ -10,12 +10,12 @@ def counter():
 
     def compute():
         calls.append(1)
-        return {"found": np.arange(3.0), "how often": np.array(len(calls))}
+        return {"found": np.arange(3.0), "count": np.array(len(calls))}
 
     return compute, calls
 
 
-def test_what_was_computed_is_reused(tmp_path):
+def test_results_are_reused(tmp_path):
     compute, calls = counter()
     key = ("name", 3, np.eye(2))
     first = Cache(tmp_path).get("tree", key, compute)
@@ -39,7 +39,7 @@ def test_what_was_computed_is_reused(tmp_path):
         ("name3", np.eye(2)),
     ],
 )
-def test_another_key_is_another_result(tmp_path, other):
+def test_another_key_gives_another_result(tmp_path, other):
     compute, calls = counter()
     cache = Cache(tmp_path)
     cache.get("tree", ("name", 3, np.eye(2)), compute)
@@ -48,7 +48,7 @@ def test_another_key_is_another_result(tmp_path, other):
     assert cache.n_computed == 2
 
 
-def test_no_result_outlives_the_code_that_made_it(tmp_path, monkeypatch):
+def test_no_result_outlives_the_code_that_computed_it(tmp_path, monkeypatch):
     compute, calls = counter()
     Cache(tmp_path).get("tree", (1,), compute)
     monkeypatch.setattr(module, "_code", lambda: b"changed")
@@ -56,7 +56,7 @@ def test_no_result_outlives_the_code_that_made_it(tmp_path, monkeypatch):
     assert len(calls) == 2
 
 
-def test_the_code_is_that_of_the_package(tmp_path, monkeypatch):
+def test_the_digest_covers_the_code_of_the_package(tmp_path, monkeypatch):
     source = tmp_path / "__init__.py"
     source.write_text("x = 1")
     monkeypatch.setattr(module.isoroc, "__file__", str(source))
@@ -71,7 +71,7 @@ def test_the_code_is_that_of_the_package(tmp_path, monkeypatch):
     assert len(digests) == 3
 
 
-def test_without_a_folder_nothing_is_kept():
+def test_nothing_is_kept_without_a_folder():
     compute, calls = counter()
     cache = Cache(None)
     for _ in range(2):
@@ -79,18 +79,16 @@ def test_without_a_folder_nothing_is_kept():
     assert len(calls) == cache.n_computed == 2
 
 
-def test_nothing_is_half_written(tmp_path):
-    path = tmp_path / "new" / "file.txt"
-
+def test_an_interrupted_computation_leaves_no_file(tmp_path):
     def fail():
-        with replacing(path) as beside:
-            beside.write_text("half")
-            raise RuntimeError("interrupted")
+        raise KeyboardInterrupt
 
-    with pytest.raises(RuntimeError, match="interrupted"):
-        fail()
-    assert list(path.parent.iterdir()) == []
-    with replacing(path) as beside:
-        beside.write_text("whole")
-    assert [p.name for p in path.parent.iterdir()] == ["file.txt"]
-    assert path.read_text() == "whole"
+    folder = tmp_path / "new" / "cache"
+    with pytest.raises(KeyboardInterrupt):
+        Cache(folder).get("tree", (1,), fail)
+    assert not folder.exists()
+    compute, _ = counter()
+    Cache(folder).get("tree", (1,), compute)
+    (path,) = folder.iterdir()
+    assert path.name.startswith("tree-")
+    assert path.suffix == ".npz"

@@ -4,7 +4,7 @@ from urllib.error import URLError
 import numpy as np
 import pytest
 
-from conftest import SHARED
+from conftest import DATA, SHARED
 from isoroc.paper import _data as data
 from isoroc.paper._data import CLASSIFIERS, Rows, load
 
@@ -33,36 +33,36 @@ def test_a_csv_is_read_without_its_row_numbers(tmp_path, name, opener):
     assert rows.title == "rows.csv"
 
 
-def test_bad_csv_files(tmp_path):
+def test_invalid_csv_files(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("a,b,label\n1,2,3\n")
     with pytest.raises(ValueError, match=r"data: .*rows.csv has no column Class among a, b, label"):
         load(path)
     path.write_text("a,Class\n1,oak\n")
-    with pytest.raises(ValueError, match=r"data: .* holds something other than numbers: .*oak"):
+    with pytest.raises(ValueError, match=r"data: .* has a value that is not a number .*oak"):
         load(path)
 
 
 @pytest.mark.parametrize("K", [2, 3])
-def test_the_papers_split_is_found_again(K):
+def test_the_split_is_that_of_the_paper(K):
     path = SHARED / "data" / "covtypesmall.csv.gz"
     if not path.exists():
-        pytest.skip("the paper's rows are not beside this checkout")
-    again, ready = load(path).forecasts(K), load(SHARED / "data" / f"cover{K}.npz")
+        pytest.skip(f"{path} does not exist")
+    again, ready = load(path).forecasts(K), load(DATA / f"cover{K}.npz")
     np.testing.assert_array_equal(again.y_cal, ready.y_cal)
     np.testing.assert_array_equal(again.y_test, ready.y_test)
-    # The solver gives up before it converges, so where it is then depends on rounding.
+    # The solver stops before it converges, so the result depends on rounding errors.
     np.testing.assert_allclose(again.P_cal, ready.P_cal, atol=0.01)
     np.testing.assert_allclose(again.P_test, ready.P_test, atol=0.01)
 
 
 def test_rows_are_the_first_of_each_class(monkeypatch):
-    monkeypatch.setattr(data, "ROWS_OF_A_CLASS", 2)
+    monkeypatch.setattr(data, "ROWS_PER_CLASS", 2)
     rows = Rows(np.arange(7.0)[:, None], np.array([5, 3, 5, 3, 3, 5, 9]), "an example")
     X, y = rows.of_classes(2)
     assert X.ravel().tolist() == [1, 3, 0, 2]
     assert y.tolist() == [0, 0, 1, 1]
-    with pytest.raises(ValueError, match="data: an example has 3 classes, 4 are asked for"):
+    with pytest.raises(ValueError, match="data: an example has 3 classes, 4 are needed"):
         rows.of_classes(4)
 
 
@@ -70,7 +70,7 @@ def test_rows_are_the_first_of_each_class(monkeypatch):
 def test_forecasts_are_of_rows_that_the_classifier_has_not_seen(monkeypatch, classifier):
     monkeypatch.setattr(data, "SIZES", (60, 30, 20))
     X, y = generated(50, 3)
-    X = np.column_stack([X, np.arange(len(y))])  # tells rows apart
+    X = np.column_stack([X, np.arange(len(y))])  # identifies the rows
     forecasts = Rows(X, y, "generated").forecasts(3, seed=7, classifier=classifier)
     assert forecasts.P_cal.shape == (30, 3)
     assert forecasts.P_test.shape == (20, 3)
@@ -82,17 +82,17 @@ def test_forecasts_are_of_rows_that_the_classifier_has_not_seen(monkeypatch, cla
     np.testing.assert_array_equal(forecasts.y_test, y[order[90:110]] - 1)
 
 
-def test_few_rows_are_shared_out_as_the_paper_does():
+def test_few_rows_are_split_in_the_proportions_of_the_paper():
     X, y = generated(60, 2)
     forecasts = Rows(X, y, "generated").forecasts(2)
     assert (len(forecasts.y_cal), len(forecasts.y_test)) == (10, 20)
 
 
-def test_a_class_that_training_misses():
+def test_a_class_without_training_rows_is_an_error():
     X, y = generated(60, 2)
     y[:-1] = 1
     seed = next(s for s in range(99) if 119 in np.random.RandomState(s).permutation(120)[90:])
-    with pytest.raises(ValueError, match="generated has too few rows: one of 2 classes is missing"):
+    with pytest.raises(ValueError, match="generated has too few rows: one of 2 classes does not"):
         Rows(X, y, "generated").forecasts(2, seed)
 
 
@@ -117,14 +117,14 @@ def test_ready_forecasts(tmp_path):
         ({"labels_test": None}, "has no array labels_test"),
         (
             {"probas_cal": np.array([0.1, 0.2, 0.3])},
-            "probas_cal of .* needs a column for each class",
+            "probas_cal of .* must have one column for each class",
         ),
         ({"labels_cal": [0, 1]}, "labels_cal: 2 rows, but probas_cal has 3"),
-        ({"probas_test": np.full((3, 3), 1 / 3)}, "probas_cal and probas_test .* differ in colum"),
+        ({"probas_test": np.full((3, 3), 1 / 3)}, "probas_cal and probas_test .* have different"),
         ({"probas_test": np.full((3, 2), 0.9)}, "probas_test: row 0 sums to 1.8"),
     ],
 )
-def test_bad_forecasts(tmp_path, changed, message):
+def test_invalid_forecasts(tmp_path, changed, message):
     path = tmp_path / "some.npz"
     save_forecasts(path, **changed)
     with pytest.raises(ValueError, match=message):
@@ -149,7 +149,7 @@ def test_covertype_from_scikit_learn(monkeypatch, tmp_path):
     assert asked[-1]["download_if_missing"] is False
 
 
-def test_where_there_is_no_covertype(monkeypatch, tmp_path):
+def test_without_covertype_the_digits_are_used(monkeypatch, tmp_path):
     def fetch(**_):
         raise URLError("no network")
 
@@ -159,7 +159,7 @@ def test_where_there_is_no_covertype(monkeypatch, tmp_path):
     assert "no network" in rows.note
     assert "\n" not in rows.note
     assert rows.of_classes(3)[1].tolist() == (rows.y * 3 // 10).tolist()
-    with pytest.raises(FileNotFoundError, match="data: no Covertype in the data home"):
+    with pytest.raises(FileNotFoundError, match=r"data: .* does not contain Covertype"):
         load(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"nothing\.npz does not exist"):
         load(tmp_path / "nothing.npz")

@@ -33,7 +33,7 @@ def test_outcomes_are_the_last_stages(done):
         assert outcome.test_volume == pytest.approx(again)
 
 
-def test_isoroc_scores_the_same_in_both_ways_but_for_the_regularisation(done):
+def test_both_ways_of_scoring_isoroc_differ_only_by_the_regularisation(done):
     stages = done.stages["isoroc, sweep"]
     np.testing.assert_allclose(
         stages["test_cross_entropy_as_published"], stages["test_cross_entropy_normalised"]
@@ -63,8 +63,8 @@ def test_claims(done):
         )
 
 
-# Every bin is off by lam (1 - mean) / (1 + lam) in each class, whatever its labels.
-def test_the_calibration_error_of_values_as_published_is_always_the_same(done):
+# Every bin is off by lam (1 - mean) / (1 + lam) in each class, regardless of its labels.
+def test_the_calibration_error_of_published_values_is_constant(done):
     K, run = done.n_classes, done.runs["published IRP"]
     Y = np.eye(K)[done.forecasts.y_cal]
     for values in run.cal[1:]:
@@ -74,7 +74,7 @@ def test_the_calibration_error_of_values_as_published_is_always_the_same(done):
         np.testing.assert_allclose(error, LAM * (K - 1) / (1 + LAM))
 
 
-def test_points_of_the_splits_are_on_the_curve_before(forecasts):
+def test_the_points_of_the_splits_lie_on_the_curve_before(forecasts):
     done = experiment(forecasts(2), Cache(None))
     P, y, _, _, _ = done.forecasts
     curve, hull = symmetric_roc_curve(y, P), roc_convex_hull(y, P)

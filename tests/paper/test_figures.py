@@ -9,7 +9,7 @@ from isoroc.paper._cache import Cache
 from isoroc.paper._experiment import experiment
 from isoroc.paper._figures import ILLUSTRATION, comparison_curves, fit_synthetic, synthetic_data
 from isoroc.paper._repetition import COMPARISONS, compare, repeat
-from isoroc.paper._runs import PUBLISHED
+from isoroc.paper._runs import PUBLISHED, surface_points
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +87,7 @@ def test_a_comparison_shows_every_stage(done, place):
     )
 
 
-def test_a_threshold_outside_the_simplex_can_leave_a_region_out():
+def test_a_threshold_outside_the_simplex_can_leave_a_region_empty():
     np.testing.assert_allclose(figures.GAMMAS.sum(axis=1), 1)
     figure = figures.splitting()
     for ax, gamma in zip(figure.axes, figures.GAMMAS, strict=True):
@@ -112,7 +112,7 @@ def test_the_synthetic_calibration_function():
     np.testing.assert_allclose(data.values.sum(axis=1), 1)
     assert len(data.cells) == 15**2  # small triangles of width 1/15
     assert len(np.unique(data.cells, axis=0)) == 15**2
-    # Both are the values of the bins, those of the rows are all of them.
+    # Both are values of bins, and every bin has a row.
     bins = {tuple(r) for r in data.R.round(9)}
     assert {tuple(r) for r in data.values.round(9)} <= bins
     assert len(data.thresholds) < len(bins) <= 1 + 2 * len(data.thresholds)
@@ -124,9 +124,9 @@ def test_the_mesh_covers_all_ways_to_divide_the_simplex():
     assert triangles.max() == len(gammas) - 1
     P = np.random.default_rng(0).dirichlet(np.ones(3), size=30)
     y = P.argmax(axis=1)
-    points = figures.surface_points(P, y, gammas)
+    points = surface_points(P, y, gammas)
     assert (points == 1).all(axis=1).any()
-    for k in range(3):  # everything in one region
+    for k in range(3):  # all rows in one region
         assert (points == np.eye(3)[k]).all(axis=1).any()
     i = len(gammas) // 3
     side = regions(P, gammas[i])
@@ -136,7 +136,7 @@ def test_the_mesh_covers_all_ways_to_divide_the_simplex():
 def test_all_figures_are_drawn(done, repetition, tmp_path, monkeypatch):
     fitted = fit_synthetic(Cache(None), n=150, grid_size=15)
     monkeypatch.setattr(figures, "fit_synthetic", lambda _: fitted)
-    drawn = figures.all_of(done, repetition, Cache(None))
+    drawn = figures.all_figures(done, repetition, Cache(None))
     assert list(drawn) == [
         "illustration",
         "splitting",
@@ -155,7 +155,7 @@ def test_all_figures_are_drawn(done, repetition, tmp_path, monkeypatch):
         if name == "simplex-4":
             figures.save(figure, tmp_path / name)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["simplex-4.pdf", "simplex-4.png"]
-    assert "repetition" not in figures.all_of(done, {}, Cache(None))
+    assert "repetition" not in figures.all_figures(done, {}, Cache(None))
 
 
 def test_the_differences_show_mean_and_interval(repetition):

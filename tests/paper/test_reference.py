@@ -39,8 +39,8 @@ def test_published_cross_entropy_before(request, name, cal, test):
     assert round(cross_entropy(data["probas_test"], data["labels_test"]), 4) == test
 
 
-# Were a grid point on a boundary given to the region that was made first and not to the one whose
-# value was set last, these would be 0.539 and 0.637: about one test row in a hundred is concerned.
+# If a grid point on a boundary had the value that was set first and not the one that was set last,
+# these would be 0.539 and 0.637; this concerns about one test row in a hundred.
 @pytest.mark.parametrize(("name", "expected"), [("cover2", 0.5397), ("cover3", 0.6383)])
 def test_cross_entropy_of_rows_that_sum_to_one(request, name, expected):
     data = request.getfixturevalue(name)
@@ -53,7 +53,7 @@ def test_cross_entropy_of_rows_that_sum_to_one(request, name, expected):
 
 
 class Naive:
-    """Algorithm 2 word for word in exact arithmetic, one point and one pair at a time."""
+    """Algorithm 2 taken literally, in exact arithmetic, one point and one pair at a time."""
 
     def __init__(self, P, y, grid_size):
         self.start(P, y, grid_size)
@@ -166,10 +166,10 @@ class NaiveBinning(Naive):
 
 
 def draw(seed, K, kind, n):
-    """Forecasts, labels that follow them loosely, and new forecasts.
+    """Forecasts, labels that depend on them weakly, and new forecasts.
 
-    Smooth forecasts have no ties. The others are multiples of 1/16, where floating point is exact
-    and many lie on boundaries of the grid of step 1/8, or halfway between its points.
+    Smooth forecasts have no ties. The others are multiples of 1/16, for which floating point is
+    exact; many of them lie on boundaries of the grid of step 1/8 or halfway between its points.
     """
     rng = np.random.default_rng([seed, K])
     P = rng.dirichlet(np.full(K, 0.8), size=2 * n)
@@ -199,7 +199,7 @@ def test_agrees_with_the_naive_procedure(K, kind, grid_size, n, seed):
     np.testing.assert_allclose(irp.path["gain"], [step[2] for step in naive.path])
 
 
-# Means of grid points are no multiples of 1/16, so no ties that floating point would have to keep.
+# Means of grid points are not multiples of 1/16, so there are no ties that rounding could break.
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("K", "grid_size", "n"), [(K, size, n) for K, kind, size, n in CASES if kind == "smooth"]
@@ -246,7 +246,7 @@ def test_stages_follow_the_path():
         assert sorted(np.concatenate(rows)) == list(range(len(y)))
 
 
-def test_in_a_region_without_calibration_points_the_nearest_value_holds():
+def test_a_region_without_calibration_points_takes_the_nearest_value():
     irp = ReferenceIRP(grid_size=8).fit([[1 / 8, 5 / 8, 2 / 8], [1 / 8, 2 / 8, 5 / 8]], [1, 2])
     assert irp.path["n_bins"].tolist() == [2]
     assert [region.rows.tolist() for region in irp.stages[-1]] == [[1], [0], []]
@@ -258,11 +258,11 @@ def test_in_a_region_without_calibration_points_the_nearest_value_holds():
     np.testing.assert_allclose(irp.predict([[0.2, 0.0, 0.8]]), [irp.stages[-1][0].value])
 
 
-def test_the_brier_score_takes_rows_as_they_are():
+def test_the_brier_score_does_not_normalise_rows():
     assert brier_score(np.array([[1.0, 0.5]]), np.array([0])) == pytest.approx(0.25)
 
 
-def test_blocks_decide_nothing(monkeypatch):
+def test_the_size_of_blocks_has_no_effect(monkeypatch):
     P, y, new = draw(0, 3, "tied", 40)
     whole = ReferenceIRP(grid_size=16).fit(P, y)
     monkeypatch.setattr(reference, "BLOCK", 7)
@@ -271,17 +271,17 @@ def test_blocks_decide_nothing(monkeypatch):
     np.testing.assert_array_equal(blocks.predict(new), whole.predict(new))
 
 
-def test_without_a_split_the_mean_label_is_left_as_it_is():
+def test_without_a_split_the_value_is_the_mean_label():
     irp = ReferenceIRP(grid_size=10).fit([[0.5, 0.5]] * 4, [0, 1, 1, 1])
     assert irp.path.n_rows == 0
     assert irp.predict([[0.1, 0.9]]).tolist() == [[0.25, 0.75]]
 
 
-def test_bad_input_is_refused():
+def test_invalid_input_is_an_error():
     irp = ReferenceIRP(grid_size=10).fit([[0.9, 0.1], [0.1, 0.9]], [0, 1])
-    with pytest.raises(ValueError, match="3 columns, the calibration set had 2"):
+    with pytest.raises(ValueError, match="3 columns, but the calibration set had 2"):
         irp.predict([[0.2, 0.3, 0.5]])
-    with pytest.raises(ValueError, match="a column of probabilities for each class"):
+    with pytest.raises(ValueError, match="P: one column of scores; pass one column for each class"):
         irp.predict([0.2, 0.3])
     with pytest.raises(ValueError, match="y: 3 rows, but P has 2"):
         irp.fit([[0.9, 0.1], [0.1, 0.9]], [0, 1, 1])

@@ -6,14 +6,14 @@ from scipy.stats import ttest_rel
 
 from isoroc.metrics import cross_entropy
 from isoroc.paper._cache import Cache
-from isoroc.paper._repetition import COMPARISONS, compare, judge, paired, repeat, summary
+from isoroc.paper._repetition import COMPARISONS, compare, measure_split, paired, repeat, summary
 from isoroc.paper._runs import PROCEDURES, normalise
 
 values = st.lists(st.floats(-1, 1), min_size=3, max_size=20)
 
 
 @given(values, st.floats(-1, 1))
-def test_paired_is_the_usual_interval_made_wider_for_the_overlap(differences, shift):
+def test_the_paired_interval_is_the_usual_one_widened_for_the_overlap(differences, shift):
     a = np.array(differences)
     found = paired(a + shift, np.full(len(a), shift))
     assert found.mean == pytest.approx(a.mean(), abs=1e-12)
@@ -25,15 +25,15 @@ def test_paired_is_the_usual_interval_made_wider_for_the_overlap(differences, sh
         assert found.mean - found.low == pytest.approx((a.mean() - usual.low) * widened)
 
 
-def test_below_counts_splits():
+def test_n_below_counts_splits():
     assert paired(np.array([1.0, 2.0, 3.0]), np.array([2.0, 2.0, 4.0])).n_below == 2
 
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("K", [2, 4])
-def test_judge_measures_the_last_stage(forecasts, K):
+def test_the_measures_are_those_of_the_last_stage(forecasts, K):
     of = forecasts(K)
-    found = judge(of)
+    found = measure_split(of)
     assert ("before/cal_volume" in found) == (K < 4)
     assert found["before/cross_entropy"] == cross_entropy(of.y_test, of.P_test, eps=1e-6)
     for name, procedure in PROCEDURES.items():
@@ -47,14 +47,14 @@ def test_judge_measures_the_last_stage(forecasts, K):
 
 @pytest.mark.usefixtures("small")
 def test_repeat(rows, tmp_path):
-    said = []
-    options = {"classifiers": ("naive Bayes",), "report": said.append}
+    reports = []
+    options = {"classifiers": ("naive Bayes",), "report": reports.append}
     first = Cache(tmp_path)
     found = repeat(rows, (2, 3), (5, 6, 7), cache=first, **options)
     assert list(found) == [(2, "naive Bayes"), (3, "naive Bayes")]
-    assert said[-1] == "K = 3, naive Bayes: split 3 of 3"
+    assert reports[-1] == "K = 3, naive Bayes: split 3 of 3"
     for (K, classifier), measures in found.items():
-        again = judge(rows.forecasts(K, 6, classifier))
+        again = measure_split(rows.forecasts(K, 6, classifier))
         assert {name: values[1] for name, values in measures.items()} == pytest.approx(again)
         for title, a, b in COMPARISONS:
             assert compare(measures)[title].mean == pytest.approx(

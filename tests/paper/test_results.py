@@ -27,7 +27,7 @@ def tables(page):
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
-def test_json_holds_everything(written):
+def test_the_json_has_all_results(written):
     done, repetition, results, _ = written
     again = json.loads(json.dumps(results))
     assert again["data"] == "generated"
@@ -52,7 +52,7 @@ def test_markdown_shows_every_outcome_in_every_way(written):
     done, _, _, page = written
     assert "not the paper's" in page
     shown = {tuple(row[:3]): row[3:] for row in tables(page) if len(row) == 9}
-    for each in done[-1:]:  # the same names for each number of classes: the last is left
+    for each in done[-1:]:  # names repeat for each number of classes; the last ones remain
         for outcome in each.outcomes():
             bins = "" if outcome.n_bins is None else str(outcome.n_bins)
             for way, scores in (
@@ -67,7 +67,7 @@ def test_markdown_shows_every_outcome_in_every_way(written):
                 assert cells == [f"{value:.4f}" for value in (*scores, *volumes)]
 
 
-def test_markdown_says_why_published_figures_are_too_low(written):
+def test_markdown_explains_why_published_figures_are_too_low(written):
     page = written[3].replace("\n", " ")
     for K in (2, 3):
         assert f"{surplus(K):.3f} for {K} classes" in page
@@ -80,7 +80,7 @@ def test_all_rows_of_a_table_have_as_many_cells_as_its_head(written):
         assert len(tables(block)) > 2
 
 
-def test_sections_that_have_nothing_to_say_are_left_out(written):
+def test_empty_sections_are_left_out(written):
     done, repetition, _, page = written
     measured = [claims(each, Cache(None)) for each in done]
     assert "Repetition" not in to_markdown(Heading("generated"), done, measured, {})

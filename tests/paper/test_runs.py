@@ -46,7 +46,7 @@ def test_the_last_stage_is_what_the_procedure_predicts(forecasts):
     np.testing.assert_array_equal(run.test[-1], ours.predict_proba(of.P_test))
 
 
-def test_scores_as_published_are_too_low_by_what_the_rows_sum_to(forecasts):
+def test_published_scores_are_too_low_by_the_log_of_the_sums_of_rows(forecasts):
     of = forecasts(3)
     run = PROCEDURES["published IRP"](of)
     published = score_as_published(run.cal[-1], run.test[-1], of)
@@ -59,12 +59,12 @@ def test_scores_as_published_are_too_low_by_what_the_rows_sum_to(forecasts):
     assert published.cal_cross_entropy > normalised.cal_cross_entropy - np.log(1.15 / 1.05)
 
 
-def test_the_volume_does_not_see_how_rows_are_scaled(forecasts):
+def test_the_volume_does_not_depend_on_the_scale_of_rows(forecasts):
     of = forecasts(2)
     expected = hull_auc(of.y_cal, of.P_cal)
     assert volume(of.P_cal, of.y_cal) == pytest.approx(expected)
     assert volume(1.1 * of.P_cal, of.y_cal) == pytest.approx(expected)
 
 
-def test_grids_beyond_the_experiments_stay_small():
+def test_grids_of_more_classes_stay_small():
     assert [grid_size_of(K) for K in (3, 5, 6)] == [12, 20, 8]

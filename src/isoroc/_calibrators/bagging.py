@@ -134,8 +134,8 @@ class BaggedIRPCalibrator(Calibrator):
         self.pseudocount_ = irp.constant_weight()
         self.oob_forecasts_ = self._out_of_bag(sample, size, seeds)
 
-    def fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:  # noqa: ARG002
-        self.fit_sample(sample)
+    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:  # noqa: ARG002
+        self._fit(sample)
         return self.oob_forecasts_
 
     def _of_each_tree(self, forecasts: Floats) -> Iterator[Floats]:

@@ -17,6 +17,7 @@ from isoroc._calibrators.document import to_document
 from isoroc._input import (
     Sample,
     Scores,
+    check_counts,
     check_forecasts,
     check_sample,
     check_two_classes,
@@ -103,9 +104,14 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             check(getattr(self, name), name, sizes)
 
     def fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
-        """Fit to a sample; return forecasts of its rows that did not see their own fold.
+        """Learn the map from a sample; return forecasts of its rows that did not see their fold."""
+        self.scores_ = sample.scores
+        return self._fit_out_of_fold(sample if self.reads_logs else sample.on_simplex(), fold)
 
-        A subclass that has a cheaper way to honest forecasts of its own calibration set uses it.
+    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
+        """Fit once per fold and once to all rows.
+
+        A subclass overrides this where it has a cheaper way to forecasts of unseen rows.
         """
         Q = np.empty((len(fold), sample.n_classes))
         for held_out in range(fold.max() + 1):
@@ -113,7 +119,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             part: Self = clone(self)
             part.fit_sample(sample.take(~inside))
             Q[inside] = part.calibrate(sample.forecasts[inside])
-        self.fit_sample(sample)
+        self._fit(sample)
         return Q
 
     def fit(
@@ -150,16 +156,21 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        sample = check_sample(
-            P,
-            y,
-            sample_weight,
-            labels,
-            scores=scores,
-            weights_are_counts=True,
-            warn=self.reads_logs,
-        )
+        sample = check_sample(P, y, sample_weight, labels, scores=scores, warn=self.reads_logs)
         warn_if_reversed(sample)
+        return self.fit_validated(sample, P)
+
+    def fit_validated(self, sample: Sample, P: Any = None) -> Self:
+        """Fit to a sample whose parts have been checked.
+
+        Parameters
+        ----------
+        sample : Sample
+            With its classes.
+        P : dataframe or array, default=None
+            Where the forecasts come from: its column names are remembered.
+        """
+        check_counts(sample.weights)
         class_weights = sample.class_weights()
         check_two_classes(class_weights, sample.classes)
         summary = {
@@ -214,8 +225,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         if known is not None and names is not None and set(names) == set(known):
             order = [names.index(name) for name in known]
             P = P[list(known)] if order != sorted(order) else P
+        # Where only the order of scores counts, new ones may lie beyond those of the fit.
         forecasts = check_forecasts(
-            P, scores=self.scores_, unit=self.takes_probabilities(), n_columns=self.n_features_in_
+            P,
+            scores="logit" if self.scores_ == "logit" else "auto",
+            unit=self.takes_probabilities(),
+            n_columns=self.n_features_in_,
         )
         self._remember_columns(P, forecasts, reset=False)
         return forecasts

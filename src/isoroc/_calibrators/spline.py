@@ -106,13 +106,13 @@ class SplineCalibrator(ProbabilityCalibrator):
         problem = self._problem(sample)
         self._set(problem, problem.solve(problem.weights, problem.start()))
 
-    def fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
+    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
         # The features do not depend on the labels, so all folds share them: a row that is held
         # out has weight zero, and the solution for all rows is close to that for most of them.
         self.scores_ = sample.scores
         problem = self._problem(sample)
         if len(problem.codes) < len(fold):
-            return super().fit_out_of_fold(sample, fold)
+            return super()._fit_out_of_fold(sample, fold)
         theta = problem.solve(problem.weights, problem.start())
         self._set(problem, theta)
         log_q = np.empty((sample.n_classes, len(fold)))

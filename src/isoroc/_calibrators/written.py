@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from isoroc._simplex import CERTAIN, PRECISE, Floats
+from isoroc._simplex import LEAST, PRECISE, STEP, Floats
 from isoroc._tree import BinTree
 from isoroc._writer import C, Writer
 
@@ -17,9 +18,10 @@ def bin_values(w: Writer[C], tree: BinTree, values: Floats, columns: Sequence[C]
 
 def binary_score(w: Writer[C], p0: C, p1: C) -> C:
     """What `isoroc._simplex.binary_scores` returns for a matrix."""
-    next_to_one = w.at_most(w.number(PRECISE), p0)
-    least = w.maximum(p0, w.number(PRECISE / CERTAIN))
-    return w.where(next_to_one, p1, w.divide(w.number(PRECISE), least))
+    logs = w.log(w.maximum(p0, w.number(LEAST)))
+    fall = w.multiply(w.number(STEP), w.subtract(logs, w.number(math.log(LEAST))))
+    exact = w.at_most(w.number(PRECISE), p0)
+    return w.where(exact, p1, w.subtract(w.number(1.0), fall))
 
 
 def mixed(w: Writer[C], q: Sequence[C], smoothing: float) -> list[C]:

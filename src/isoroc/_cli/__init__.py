@@ -1,4 +1,4 @@
-"""The command line: forecasts and outcomes in files, calibrated forecasts and a verdict out."""
+"""The command line: calibrate and evaluate forecasts in files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ __all__ = ["main"]
 
 
 def main(tokens: Sequence[str] | None = None) -> int:
-    """Run the command with these words, by default those of the process; returns the exit code.
+    """Run the command and return its exit code.
+
+    Parameters
+    ----------
+    tokens : sequence of str, default=None
+        Words of the command line after the name of the program; ``sys.argv[1:]`` by default.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The commands and what happens around each of them: options, errors, exit codes."""
+"""The command and its subcommands: options, errors, exit codes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,25 @@ from typing import Any
 from cyclopts import App, CycloptsError
 
 import isoroc
-from isoroc._cli.errors import CommandError, first_line
-from isoroc._cli.io.streams import forget_output, mark_standard
+from isoroc._cli.errors import CommandError, ExitCode, first_line
+from isoroc._cli.io.streams import discard_output, mark_standard
 from isoroc._cli.texts import ABOUT, COMMANDS, EPILOGUE
 
-OK, CHECK_FAILED, BAD_INPUT, INTERNAL, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
+#: The option that sets an argument of the library.
+_OPTIONS = {
+    "P": "--probs",
+    "y": "--label",
+    "y_prob": "--probs",
+    "y_true": "--label",
+    "sample_weight": "--weight",
+    "labels": "--classes",
+    "classes": "--classes",
+    "data": "--data",
+}
 
 
 def build() -> App:
-    """The command with its subcommands, none of which is imported before it is asked for."""
+    """Command with its subcommands; a subcommand is imported when it is called."""
     app = App(
         name="isoroc",
         help=ABOUT,
@@ -37,7 +47,7 @@ def build() -> App:
 
 
 def run(tokens: list[str]) -> int:
-    """Run a command line and return its exit code; errors become one line."""
+    """Run a command line and return its exit code; an error becomes one line on standard error."""
     debug = "--debug" in tokens
     words = mark_standard([word for word in tokens if word != "--debug"])
     with warnings.catch_warnings():
@@ -46,36 +56,44 @@ def run(tokens: list[str]) -> int:
             code = build()(words)
             sys.stdout.flush()
         except KeyboardInterrupt:
-            return _fail(INTERRUPTED, "interrupted", "nothing was written", debug=debug)
+            what = "stopped before the end"
+            return _fail(ExitCode.INTERRUPTED, "interrupted", what, debug=debug)
         except BrokenPipeError:
-            forget_output()  # or Python complains once more when it flushes on its way out
-            return BROKEN_PIPE
+            discard_output()  # otherwise Python reports the error again when it exits
+            return int(ExitCode.BROKEN_PIPE)
         except (CycloptsError, CommandError, ValueError, TypeError, OSError, ImportError) as error:
-            return _fail(BAD_INPUT, "error", _message(error), debug=debug)
+            return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
         except Exception as error:  # noqa: BLE001
-            what = f"{type(error).__name__}: {first_line(error)}; see more with --debug"
-            return _fail(INTERNAL, "internal error", what, debug=debug)
-    return code if isinstance(code, int) else OK
+            what = f"{type(error).__name__}: {first_line(error)}; use --debug for details"
+            return _fail(ExitCode.INTERNAL, "internal error", what, debug=debug)
+    return int(code) if isinstance(code, int) else int(ExitCode.OK)
 
 
 def _message(error: BaseException) -> str:
     if isinstance(error, ImportError) and isinstance(error.__cause__, ImportError):
-        return _message(error.__cause__)  # a missing extra, behind a command that needs it
+        return _message(error.__cause__)  # of the missing extra, not of the command that needs it
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
+    if isinstance(error, ValueError):
+        # Raised by a command, which has imported the library already; `--help` has not.
+        from isoroc._input import InputError  # noqa: PLC0415
+
+        if isinstance(error, InputError):
+            option = _OPTIONS.get(error.argument, error.argument)
+            return str(InputError(option, error.row, error.problem, error.fix))
     return first_line(error)
 
 
-def _fail(code: int, kind: str, message: str, *, debug: bool) -> int:
-    from isoroc._cli.terminal import complain  # noqa: PLC0415
+def _fail(code: ExitCode, kind: str, message: str, *, debug: bool) -> int:
+    from isoroc._cli.terminal import print_error  # noqa: PLC0415
 
     if debug:
         traceback.print_exc()
-    complain(kind, message)
-    return code
+    print_error(kind, message)
+    return int(code)
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    from isoroc._cli.terminal import note  # noqa: PLC0415
+    from isoroc._cli.terminal import print_note  # noqa: PLC0415
 
-    note(f"isoroc: warning: {message}")
+    print_note(f"isoroc: warning: {message}")

@@ -1,4 +1,4 @@
-"""Conditions such as ``calibration_error > 0.02`` that let a pipeline fail."""
+"""Conditions of ``--fail-if``, such as ``calibration_error > 0.02``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CONDITION = re.compile(r"\s*([\w.+-]+)\s*(>=|<=|>|<)\s*([\w.+-]+)\s*")
 
 
 class Condition(NamedTuple):
-    """Two sides, each a number or a metric, perhaps of a named column."""
+    """A comparison; each side is a number, or a metric with or without the name of a column."""
 
     text: str
     left: str
@@ -49,7 +49,7 @@ class Condition(NamedTuple):
         return cls(text.strip(), *match.groups())
 
     def holds(self, values: Values, column: str) -> bool:
-        """Whether it holds; metrics that name no column are those of `column`."""
+        """Whether it holds; a metric without the name of a column is that of `column`."""
         sides = [self._value(side, values, column) for side in (self.left, self.right)]
         return _COMPARISONS[self.sign](*sides)
 
@@ -66,7 +66,7 @@ class Condition(NamedTuple):
             raise CommandError(f"--fail-if: no metric {metric!r}; {did_you_mean(metric, known)}")
         if math.isnan(known[metric]):
             raise CommandError(
-                f"--fail-if: {metric} is not defined for {named or column}: these scores are no "
-                "probabilities, or a class is missing."
+                f"--fail-if: {metric} is not defined for {named or column}: the scores are not "
+                "probabilities, or a class does not occur."
             )
         return known[metric]

@@ -1,17 +1,29 @@
-"""What can go wrong for the user, and the one line that says so."""
+"""Errors that the user can fix, and the exit codes of the command."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes of the command."""
+
+    OK = 0
+    CHECK_FAILED = 1  #: a condition of ``evaluate --fail-if`` holds
+    BAD_INPUT = 2  #: options, files or data that cannot be used
+    INTERNAL = 3  #: a bug in isoroc
+    INTERRUPTED = 130
+    BROKEN_PIPE = 141  #: standard output was closed
 
 
 class CommandError(Exception):
-    """Something that the user can mend; its message is one line that says how."""
+    """An error that the user can fix; its message is one line that says how."""
 
 
 def first_line(error: BaseException) -> str:
-    r"""What an exception says, without the hints for programmers that may follow.
+    r"""Message of an exception without the details for programmers that may follow it.
 
     Examples
     --------
@@ -23,15 +35,15 @@ def first_line(error: BaseException) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown word: the nearest known one, else all of them.
+    """End of a message about an unknown word: the closest known word, or else all of them.
 
     Examples
     --------
     >>> did_you_mean("lable", ["label", "weight"])
     "did you mean 'label'?"
     >>> did_you_mean("x", ["label", "weight"])
-    'there are label, weight.'
+    'expected one of label, weight.'
     """
     names = list(known)
     near = get_close_matches(word, names, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}."
+    return f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}."

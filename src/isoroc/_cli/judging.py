@@ -1,29 +1,29 @@
-"""The figures of ``isoroc evaluate``: metrics of several forecasts of the same rows."""
+"""Figures of ``isoroc evaluate``: metrics of several forecasts of the same rows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
 from isoroc import metrics
-from isoroc._cli.io.reading import Outcomes
 from isoroc._cli.terminal import Advance, progress_bar
-from isoroc._simplex import Floats, count_classes
+from isoroc._input import Sample, first_improbable
+from isoroc._simplex import Floats
 
-#: What is shown for each metric.
+#: Titles of the metrics, in the order in which they are shown.
 TITLES = {
     "log_loss": "log loss",
-    "calibration_loss": "  of it calibration",
-    "refinement_loss": "  of it refinement",
-    "brier_score": "Brier score",
+    "calibration_loss": "calibration loss",
+    "refinement_loss": "refinement loss",
+    "brier_score": "Brier score (sum over classes)",
     "calibration_error": "calibration error",
-    "classwise_calibration_error": "  classwise",
-    "top_calibration_error": "  of the top label",
+    "classwise_calibration_error": "classwise calibration error",
+    "top_calibration_error": "top-label calibration error",
     "auc": "AUC",
     "vus": "volume under the ROC surface",
 }
@@ -31,7 +31,7 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Figure:
-    """A value and half the width of its interval; NaN where there is none."""
+    """A value and half the width of its interval; NaN if unknown."""
 
     value: float
     error: float
@@ -39,14 +39,23 @@ class Figure:
     def __str__(self) -> str:
         if math.isnan(self.value):
             return "-"
-        return f"{self.value:.4f}" + ("" if math.isnan(self.error) else f" ± {self.error:.4f}")
+        return f"{self.value:.4f}" + (f" ± {self.error:.4f}" if self.has_interval else "")
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the width of the interval is known."""
+        return not math.isnan(self.error)
+
+
+#: Figures by metric.
+Figures = dict[str, Figure]
 
 
 class Effort(NamedTuple):
-    """What is spent on some metrics.
+    """How much work is done for some metrics.
 
-    Where there are more rows than are resampled, the interval is that of so many, narrowed by the
-    root of the ratio: that is how standard errors shrink.
+    If there are more rows than `resampled_rows`, so many of them are resampled and the interval is
+    narrowed by the square root of the ratio, as standard errors shrink with the number of rows.
     """
 
     n_resamples: int
@@ -54,38 +63,39 @@ class Effort(NamedTuple):
     judged_rows: float = math.inf
 
 
-#: Metrics by name of ``(codes, forecasts, weights)``.
-Part = Callable[[Any, Floats, Floats | None], dict[str, float]]
+#: Metrics of a sample, by name.
+Part = Callable[[Sample], dict[str, float]]
 
 
 def judge(
-    data: Outcomes,
+    sample: Sample,
     forecasts: Mapping[str, Floats],
     *,
     n_resamples: int,
     confidence: float,
-) -> tuple[dict[str, dict[str, Figure]], dict[str, dict[str, Figure]]]:
-    """Figures of each of some forecasts, and of each less the one before.
+) -> tuple[dict[str, Figures], dict[str, Figures]]:
+    """Figures of several forecasts of the same rows, and of the differences between them.
 
     Parameters
     ----------
-    data : Outcomes
-    forecasts : mapping
-        Names and forecasts of the rows of `data`, in the order in which they are compared.
+    sample : Sample
+        Outcomes and weights.
+    forecasts : mapping of str to forecast arrays
+        Forecasts of the rows of `sample`, in the order in which they are compared.
     n_resamples : int
-        How often rows are resampled for the intervals of what is quick to compute, a fraction of it
-        for the rest; 0 for none.
+        How often rows are resampled for the intervals of metrics that are quick to compute; others
+        are resampled less often. 0 for no intervals.
     confidence : float
-        Probability that an interval covers the truth.
+        Probability that an interval covers the true value.
 
     Returns
     -------
     figures : dict
-        Name of the forecasts, metric, figure.
+        By name of the forecasts and metric.
     differences : dict
-        ``"after - before"``, metric, figure.
+        By ``"after - before"`` and metric: each forecasts less the one before.
     """
-    K = len(data.classes)
+    K = sample.n_classes
     few = max(n_resamples // 8, min(n_resamples, 16))
     parts: list[tuple[Part, Effort]] = [
         (_scores, Effort(n_resamples, 10_000)),
@@ -95,13 +105,14 @@ def judge(
         parts.append((_surface, Effort(few, 500, 2000)))
     names = list(forecasts)
     pairs = list(zip(names[1:], names[:-1], strict=True))
-    figures: dict[str, dict[str, Figure]] = {name: {} for name in names}
-    differences: dict[str, dict[str, Figure]] = {f"{a} - {b}": {} for a, b in pairs}
+    figures: dict[str, Figures] = {name: {} for name in names}
+    differences: dict[str, Figures] = {f"{a} - {b}": {} for a, b in pairs}
     z = float(ndtri(0.5 + confidence / 2))
     total = len(names) * sum(effort.n_resamples for _, effort in parts)
+    samples = {name: replace(sample, forecasts=P) for name, P in forecasts.items()}
     with progress_bar("resampling", total, unit="resamples") as advance:
         for part, effort in parts:
-            found = {P: _estimate(part, data, forecasts[P], effort, advance) for P in names}
+            found = {name: _estimate(part, samples[name], effort, advance) for name in names}
             for name, (values, draws) in found.items():
                 figures[name] |= _figures(values, draws, z)
             for after, before in pairs:
@@ -112,14 +123,14 @@ def judge(
     return _in_order(figures), _in_order(differences)
 
 
-def _in_order(tables: dict[str, dict[str, Figure]]) -> dict[str, dict[str, Figure]]:
+def _in_order(tables: dict[str, Figures]) -> dict[str, Figures]:
     return {
         name: {metric: table[metric] for metric in TITLES if metric in table}
         for name, table in tables.items()
     }
 
 
-def _figures(values: Mapping[str, float], draws: Floats, z: float) -> dict[str, Figure]:
+def _figures(values: Mapping[str, float], draws: Floats, z: float) -> Figures:
     errors = np.full(len(values), np.nan)
     if len(draws) > 1:
         with np.errstate(invalid="ignore"):
@@ -131,95 +142,104 @@ def _figures(values: Mapping[str, float], draws: Floats, z: float) -> dict[str, 
 
 
 def _estimate(
-    part: Part, data: Outcomes, P: Floats, effort: Effort, advance: Advance
+    part: Part, sample: Sample, effort: Effort, advance: Advance
 ) -> tuple[dict[str, float], Floats]:
-    """Metrics, and the same on resamples, one row a resample, scaled to the number of rows.
+    """Metrics, and the same on resamples, one row per resample, scaled to the number of rows.
 
-    The same rows are drawn for all forecasts of the same data, so differences are paired.
+    All forecasts of the same rows are resampled alike, so that differences are paired.
     """
-    codes, P, weights = _some(data.codes, P, data.weights, effort.judged_rows)
-    n_rows = len(codes)
-    values = part(codes, P, weights)
+    judged = _subsample(sample, effort.judged_rows)
+    values = part(judged)
     if effort.n_resamples < 2:
         return values, np.empty((0, len(values)))
-    codes, P, weights = _some(codes, P, weights, effort.resampled_rows)
+    resampled = _subsample(judged, effort.resampled_rows)
 
-    def figures(codes: Any, P: Floats, sample_weight: Floats | None = None) -> list[float]:
+    def metric(codes: Any, P: Floats, sample_weight: Floats | None = None) -> list[float]:
         advance(1)
-        return list(part(codes, P, sample_weight).values())
+        return list(part(Sample(P, codes, sample_weight)).values())
 
     draws = metrics.bootstrap(
-        figures,
-        codes,
-        P,
-        sample_weight=weights,
+        metric,
+        resampled.codes,
+        resampled.forecasts,
+        sample_weight=resampled.weights,
         n_resamples=effort.n_resamples,
         random_state=0,
     ).distribution
-    return values, draws * math.sqrt(len(codes) / n_rows)
+    return values, draws * math.sqrt(len(resampled) / len(judged))
 
 
-def _some(
-    codes: Any, P: Floats, weights: Floats | None, most: float
-) -> tuple[Any, Floats, Floats | None]:
-    """The rows, or so many of them drawn at random."""
-    if len(codes) <= most:
-        return codes, P, weights
-    rows = np.sort(np.random.default_rng(0).choice(len(codes), int(most), replace=False))
-    return codes[rows], P[rows], None if weights is None else weights[rows]
+def _subsample(sample: Sample, most: float) -> Sample:
+    """The sample, or `most` rows of it chosen at random."""
+    if len(sample) <= most:
+        return sample
+    rows = np.random.default_rng(0).choice(len(sample), int(most), replace=False)
+    return sample.take(np.sort(rows))
 
 
-def _is_score(P: Floats) -> bool:
-    """Whether forecasts are no probabilities and can only rank."""
-    return P.ndim == 1 and bool(P.min() < 0 or P.max() > 1)
+def _options(sample: Sample) -> dict[str, Any]:
+    """Options of the metrics: weights, and codes as labels, of which some may not occur."""
+    return {"sample_weight": sample.weights, "labels": np.arange(sample.n_classes)}
 
 
-def _scores(codes: Any, P: Floats, weights: Floats | None) -> dict[str, float]:
-    """What is quick to compute."""
-    losses = {"log_loss": metrics.cross_entropy, "brier_score": metrics.brier_score}
-    found = {
-        name: math.nan if _is_score(P) else loss(codes, P, sample_weight=weights)
-        for name, loss in losses.items()
+def _are_scores(sample: Sample) -> bool:
+    """Whether the forecasts are scores that are not probabilities and only rank the rows."""
+    return sample.forecasts.ndim == 1 and first_improbable(sample.forecasts) is not None
+
+
+def _scores(sample: Sample) -> dict[str, float]:
+    """Metrics that are quick to compute."""
+    losses: dict[str, Callable[..., float]] = {
+        "log_loss": metrics.cross_entropy,
+        "brier_score": metrics.brier_score,
     }
-    return found | {"auc": _auc(codes, P, weights)}
+    found = dict.fromkeys(losses, math.nan)
+    if not _are_scores(sample):
+        for name, loss in losses.items():
+            found[name] = loss(sample.codes, sample.forecasts, **_options(sample))
+    return found | {"auc": _auc(sample)}
 
 
-def _errors(codes: Any, P: Floats, weights: Floats | None) -> dict[str, float]:
-    """What rests on an estimate of E[Y | p], which takes long for three classes or more."""
+def _errors(sample: Sample) -> dict[str, float]:
+    """Metrics that estimate E[Y | p], which takes long for three classes or more."""
     kinds: dict[str, Literal["canonical", "classwise", "top"]] = {
         "calibration_error": "canonical",
         "classwise_calibration_error": "classwise",
         "top_calibration_error": "top",
     }
-    if count_classes(P) == 2:
-        del kinds["classwise_calibration_error"]  # the same
-    n_rows = len(codes) if weights is None else np.count_nonzero(weights)
-    if _is_score(P) or n_rows < 2:  # the estimate is made from other rows
+    if sample.n_classes == 2:
+        del kinds["classwise_calibration_error"]  # equals calibration_error
+    n_rows = len(sample) if sample.weights is None else np.count_nonzero(sample.weights)
+    if _are_scores(sample) or n_rows < 2:  # the estimate for a row is made from other rows
         return dict.fromkeys(["calibration_loss", "refinement_loss", *kinds], math.nan)
     with np.errstate(invalid="ignore"):
-        parts = metrics.decompose(codes, P, sample_weight=weights)
-    return {"calibration_loss": parts.calibration, "refinement_loss": parts.refinement} | {
-        name: metrics.calibration_error(codes, P, kind=kind, sample_weight=weights)
-        for name, kind in kinds.items()
-    }
+        parts = metrics.decompose(sample.codes, sample.forecasts, **_options(sample))
+    found = {"calibration_loss": parts.calibration, "refinement_loss": parts.refinement}
+    for name, kind in kinds.items():
+        found[name] = metrics.calibration_error(
+            sample.codes, sample.forecasts, kind=kind, **_options(sample)
+        )
+    return found
 
 
-def _auc(codes: Any, P: Floats, weights: Floats | None) -> float:
-    """Area under the ROC curve; with more classes its mean over each of them against the rest."""
-    if count_classes(P) == 2:
+def _auc(sample: Sample) -> float:
+    """Area under the ROC curve; for more classes the mean over one class against the rest."""
+    codes, P = sample.codes, sample.forecasts
+    if sample.n_classes == 2:
         tasks = [(codes, P)]
     else:
-        tasks = [((codes == k).view(np.uint8), P[:, k]) for k in range(P.shape[1])]
+        tasks = [((codes == k).view(np.uint8), P[:, k]) for k in range(sample.n_classes)]
     areas = [
-        metrics.auc(right, score, sample_weight=weights)
-        for right, score in tasks
-        if np.bincount(right, weights, 2).all()
+        metrics.auc(is_class, score, sample_weight=sample.weights)
+        for is_class, score in tasks
+        if np.bincount(is_class, sample.weights, 2).all()
     ]
     return float(np.mean(areas)) if areas else math.nan
 
 
-def _surface(codes: Any, P: Floats, weights: Floats | None) -> dict[str, float]:
+def _surface(sample: Sample) -> dict[str, float]:
     """Volume under the ROC surface, which takes long."""
-    if not np.bincount(codes, weights, P.shape[1]).all():
+    if not sample.class_weights().all():
         return {"vus": math.nan}
-    return {"vus": float(metrics.volume_under_surface(codes, P, sample_weight=weights))}
+    volume = metrics.volume_under_surface(sample.codes, sample.forecasts, **_options(sample))
+    return {"vus": float(volume)}

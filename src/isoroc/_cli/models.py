@@ -7,15 +7,16 @@ import json
 import re
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import isoroc
 from isoroc._cli.errors import CommandError, did_you_mean
-from isoroc._cli.io.files import naming, output_path
+from isoroc._cli.io.files import file_errors, output_path
 from isoroc._cli.io.streams import STANDARD
 
-#: The calibrator for those who do not want to choose.
+#: The calibrator that ``fit`` uses by default.
 DEFAULT = "auto"
 
 
@@ -32,7 +33,7 @@ def calibrator_classes() -> dict[str, type[Any]]:
 
 
 def _kebab(name: str) -> str:
-    """Words of a name in capitals, joined by hyphens: BaggedIRP is bagged-irp."""
+    """Words of a camel-case name joined by hyphens: BaggedIRP becomes bagged-irp."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name).lower()
 
 
@@ -42,20 +43,20 @@ def parameters_of(kind: type[Any]) -> dict[str, inspect.Parameter]:
 
 
 def make_calibrator(name: str, words: dict[str, str], options: list[str]) -> Any:
-    """Unfitted calibrator of a name with the parameters that the user gave as words.
+    """Unfitted calibrator with the parameters that the user gave.
 
     Parameters
     ----------
     name : str
-        Its name on the command line.
+        Name of the calibrator on the command line.
     words : dict
         Names of parameters, with hyphens, and their values.
     options : list of str
-        Options of the command itself, for a name that is neither.
+        Other options of the command, for the message about a misspelled one.
     """
     known = calibrator_classes()
     if name not in known:
-        raise CommandError(f"--calibrator {name}: not known; {did_you_mean(name, known)}")
+        raise CommandError(f"--calibrator {name}: unknown; {did_you_mean(name, known)}")
     parameters = parameters_of(known[name])
     given = {word.replace("-", "_"): parse_value(text) for word, text in words.items()}
     for word, key in zip(words, given, strict=True):
@@ -65,13 +66,13 @@ def make_calibrator(name: str, words: dict[str, str], options: list[str]) -> Any
                 f"--{word}: neither an option of fit nor a parameter of {name}; "
                 f"{did_you_mean(word, [*options, *spelled])}"
             )
-    # The same file gives the same model, and a terminal is told how far the work is.
+    # The same file always gives the same model, and progress is shown on terminals.
     defaults = {"random_state": 0, "verbose": int(sys.stderr.isatty())}
     return known[name](**{k: v for k, v in defaults.items() if k in parameters} | given)
 
 
 def parse_value(text: str) -> Any:
-    """Value that a word stands for: JSON, None, numbers joined by commas, or the word itself.
+    """Value that a word stands for: JSON, None, a list separated by commas, or the word itself.
 
     Examples
     --------
@@ -89,7 +90,7 @@ def parse_value(text: str) -> Any:
 
 
 class Model(NamedTuple):
-    """A calibrator from a file, and the columns that it was fitted on if the file names them."""
+    """A calibrator from a file, and the columns that it was fitted on, if the file names them."""
 
     calibrator: Any
     columns: list[str] | None
@@ -99,23 +100,33 @@ class Model(NamedTuple):
     def load(cls, path: str) -> Model:
         """Model in a file."""
         if path == STANDARD:
-            raise CommandError("a model is read from a file, not from standard input.")
+            raise CommandError("a model cannot be read from standard input; name a file.")
         calibrator = isoroc.load(path)
         columns = calibrator.summary_.get("columns")
         if hasattr(calibrator, "feature_names_in_"):
             columns = columns or calibrator.feature_names_in_.tolist()
-            del calibrator.feature_names_in_  # scikit-learn warns of arrays without names
-        sound = isinstance(columns, list) and len(columns) == calibrator.n_features_in_
+            # The command passes arrays, and scikit-learn warns of arrays without names.
+            del calibrator.feature_names_in_
+        valid = isinstance(columns, list) and len(columns) == calibrator.n_features_in_
         label = calibrator.summary_.get("label")
         return cls(
             calibrator,
-            [str(name) for name in columns] if sound else None,
+            [str(name) for name in columns] if valid else None,
             label if isinstance(label, str) else None,
         )
 
+    def check_columns(self, columns: Sequence[str]) -> None:
+        """Raise an error if the number of columns is not the number that the model takes."""
+        n_columns = self.calibrator.n_features_in_
+        if len(columns) != n_columns:
+            raise CommandError(
+                f"the model takes {n_columns} column(s) of forecasts, found {len(columns)} "
+                f"({', '.join(columns)}); name them with --probs."
+            )
+
 
 def save_model(calibrator: Any, target: str, summary: dict[str, Any]) -> None:
-    """Write a model file, whole or not at all, or the same to standard output."""
+    """Write a model file, atomically to a file or directly to standard output."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         calibrator.save(path, summary=summary)
@@ -123,5 +134,5 @@ def save_model(calibrator: Any, target: str, summary: dict[str, Any]) -> None:
     if target == STANDARD:
         sys.stdout.buffer.write(data)
         return
-    with naming(target), output_path(target) as new:
+    with file_errors(target), output_path(target) as new:
         new.write_bytes(data)

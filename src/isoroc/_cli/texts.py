@@ -1,9 +1,9 @@
-"""What ``--help`` says: what each command is for, by example."""
+"""Texts of ``--help``."""
 
 from __future__ import annotations
 
 ABOUT = """\
-Turn a classifier's forecasts into probabilities that can be trusted.
+Calibrate the forecasts of classifiers.
 
 ```
 isoroc fit march.parquet --label y --probs p_cat,p_dog,p_bird -o model.json
@@ -12,20 +12,20 @@ isoroc apply model.json new.csv -o calibrated.csv
 isoroc export model.json --sql duckdb --table forecasts
 ```
 
-Files may be CSV, TSV, NDJSON (all also .gz or .zst), Parquet or Arrow, several of them, globs,
-folders, or - for standard input and output, and of any size. `isoroc COMMAND --help` shows more,
-`isoroc demo` shows the whole job.
+Input files may be CSV, TSV, NDJSON (each also compressed: .gz, .zst), Parquet or Arrow. Several
+files, globs and folders are read as one table; - stands for standard input or output.
+`isoroc COMMAND --help` describes a command, `isoroc demo` runs an example.
 """
 
 EPILOGUE = """\
-Exit codes: 0 done; 1 a check of `evaluate --fail-if` failed; 2 bad options, files or data; 3 a
-fault of isoroc; 130 interrupted; 141 the reader of the output has gone. `--debug` shows where an
-error arose.
+Exit codes: 0 success; 1 a condition of `evaluate --fail-if` holds; 2 invalid options, files or
+data; 3 a bug in isoroc; 130 interrupted; 141 standard output was closed (broken pipe). `--debug`
+shows the traceback of an error.
 """
 
 COMMANDS = {
     "fit": """\
-Learn a calibration map from forecasts and outcomes.
+Fit a calibrator to forecasts and outcomes.
 
 ```
 isoroc fit march.parquet --label y --probs p_cat,p_dog,p_bird -o model.json
@@ -34,12 +34,12 @@ isoroc fit log.ndjson --where "y IS NOT NULL" --max-bins 20 -o model.json
 zcat log.csv.gz | isoroc fit - -w weight -c irp --monotonicity global -o model.json
 ```
 
-A column such as proba_cat is taken to be of the class cat if that is a label; where no name says
-anything, columns stand in the order of the sorted labels. The same file gives the same model:
-`--random-state` is 0 unless you say otherwise.
+A column belongs to the class that its name ends in: proba_cat to cat. If no name ends in a label,
+the columns are in the order of the sorted labels. The same file always gives the same model,
+because `--random-state` is 0 by default.
 """,
     "apply": """\
-Add calibrated forecasts to a file, in the same order.
+Add calibrated forecasts to a table.
 
 ```
 isoroc apply model.json new.parquet -o calibrated.parquet
@@ -48,11 +48,11 @@ isoroc apply model.json new.csv -o new.csv --replace
 cat new.ndjson | isoroc apply model.json - -o - | head
 ```
 
-Rows are read and written in batches, so files of any size need little memory. The output appears
-whole or not at all. Other columns are passed on as they are.
+Rows keep their order and other columns do not change. Rows are processed in batches, so large files
+need little memory. The output file is complete or not written at all.
 """,
     "evaluate": """\
-Judge forecasts, before and after calibration, and guard a pipeline.
+Evaluate forecasts before and after calibration.
 
 ```
 isoroc evaluate april.parquet --label y
@@ -62,11 +62,12 @@ isoroc evaluate april.parquet -l y -m model.json --fail-if "calibration_error > 
 isoroc evaluate april.parquet -m model.json --fail-if "after.log_loss > before.log_loss"
 ```
 
-Judge on rows that the calibrator has not seen. Intervals and differences come from resampling the
-rows. With `--fail-if` the exit code is 1 if a condition holds.
+Use rows that the calibrator was not fitted on. Intervals, also those of differences, come from
+resampling the rows. With `--fail-if` the exit code is 1 if a condition holds. The Brier score is
+summed over the classes: for two classes it is twice scikit-learn's `brier_score_loss`.
 """,
     "inspect": """\
-Show what a model file holds: bins, path, certificate, where it comes from.
+Show the contents of a model file: bins, path, certificate, origin.
 
 ```
 isoroc inspect model.json
@@ -74,7 +75,7 @@ isoroc inspect model.json --json
 ```
 """,
     "export": """\
-Turn a model file into ONNX or SQL.
+Convert a model file to ONNX or SQL.
 
 ```
 isoroc export model.json --onnx model.onnx
@@ -83,7 +84,7 @@ isoroc export model.json --sql bigquery --probs p_cat,p_dog,p_bird -o calibrate.
 ```
 """,
     "calibrators": """\
-List the calibrators, or the parameters of one.
+List the calibrators, or the parameters of one of them.
 
 ```
 isoroc calibrators
@@ -91,7 +92,7 @@ isoroc calibrators irp
 ```
 """,
     "demo": """\
-The whole job on generated data: fit, evaluate, apply.
+Fit, evaluate and apply on generated data.
 
 ```
 isoroc demo
@@ -99,7 +100,7 @@ isoroc demo --keep folder
 ```
 """,
     "reproduce": """\
-The paper's experiments and figures, next to what isoroc makes of the same data.
+Run the paper's experiments, next to isoroc's calibrator on the same data.
 
 ```
 isoroc reproduce --quick --out results

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 CHECKED: Final[bool]
 
-def corners(
+def scan_lines(
     right: NDArray[np.float64],
     left: NDArray[np.float64],
     lines: NDArray[np.float64],

@@ -1,4 +1,4 @@
-"""The compiled loops of the ROC surface: arrays in, arrays out, no decisions and no GIL.
+"""Compiled loops of the ROC surface: arrays in, arrays out, without the GIL.
 
 Array arguments are C-contiguous.
 """
@@ -18,8 +18,8 @@ cdef extern from *:
 CHECKED = bool(isoroc_checked)
 
 
-cdef Py_ssize_t select(const double[:, ::1] rows, double a, bint above, double shift,
-                       double[:, ::1] out, double* lost) noexcept nogil:
+cdef Py_ssize_t select_side(const double[:, ::1] rows, double a, bint above, double shift,
+                            double[:, ::1] out, double* lost) noexcept nogil:
     """Copy (place + shift, weight) of the rows on one side of a; end with a row at infinity.
 
     Rows are (x, place, weight); `lost` becomes the sum of the negative weights.
@@ -28,7 +28,7 @@ cdef Py_ssize_t select(const double[:, ::1] rows, double a, bint above, double s
     cdef double total = 0.0
     cdef bint taken
     for i in range(rows.shape[0]):
-        # Written in any case, kept if taken: no branch to mispredict.
+        # Write every row but advance only past those that are taken: no branch to mispredict.
         out[m, 0] = rows[i, 1] + shift
         out[m, 1] = rows[i, 2]
         taken = (rows[i, 0] >= a) == above
@@ -40,8 +40,9 @@ cdef Py_ssize_t select(const double[:, ::1] rows, double a, bint above, double s
     return m
 
 
-cdef inline double reach(const double[:, ::1] table, double x, double y, bint concave) noexcept nogil:
-    """A lower bound, from its values at whole numbers, of a decreasing function at (x, y)."""
+cdef inline double lower_bound(const double[:, ::1] table, double x, double y,
+                               bint concave) noexcept nogil:
+    """Lower bound at (x, y) of a decreasing function, given its values at integers."""
     cdef Py_ssize_t i = <Py_ssize_t> x, j = <Py_ssize_t> y
     if not concave:
         return table[i + 1, j + 1]
@@ -53,27 +54,77 @@ cdef inline double reach(const double[:, ::1] table, double x, double y, bint co
             + (1.0 - x) * table[i, j + 1])
 
 
-cdef struct Turn:
-    double c1        # weight of each class in its own region at a corner,
+cdef struct Corner:
+    double c1        # weight of each class in its own region,
     double c2
     double c3
-    Py_ssize_t i     # and how many of the right
-    Py_ssize_t j     # and of the left list are behind
+    Py_ssize_t i     # and the number of entries passed in the right
+    Py_ssize_t j     # and in the left list
 
-TURN = np.dtype([("c1", "f8"), ("c2", "f8"), ("c3", "f8"), ("i", np.intp), ("j", np.intp)])
+CORNER = np.dtype([("c1", "f8"), ("c2", "f8"), ("c3", "f8"), ("i", np.intp), ("j", np.intp)])
 
 
-def corners(const double[:, ::1] right, const double[:, ::1] left, const double[:, ::1] lines,
-            Py_ssize_t line, Py_ssize_t capacity, const double[::1] totals,
-            const double[:, ::1] table, bint concave, double step, double tolerance):
+cdef Py_ssize_t find_corners(const double[:, ::1] right, const double[:, ::1] left,
+                             Py_ssize_t n_entries, double c1, double c2, double tolerance,
+                             Corner[::1] found) noexcept nogil:
+    """Merge the two sorted lists of a line; a corner is where a gain is followed by a loss.
+
+    `c1` and `c2` are the weights of the classes that lose, before the first entry. Where the
+    places of both lists tie, the left list comes first: that is their order just left of the line,
+    where the threshold will be.
+    """
+    cdef Py_ssize_t e, i = 0, j = 0, m = 0
+    cdef double weight, loss, c3 = 0.0
+    cdef bint is_left, gained = True
+    for e in range(n_entries + 1):
+        is_left = left[j, 0] <= right[i, 0] + tolerance
+        weight = left[j, 1] if is_left else right[i, 1]
+        # Write every entry but advance only past corners.
+        found[m].c1, found[m].c2, found[m].c3 = c1, c2, c3
+        found[m].i, found[m].j = i, j
+        m += gained & (weight <= 0.0)
+        gained = weight > 0.0
+        loss = min(weight, 0.0)
+        c3 += max(weight, 0.0)
+        c2 += loss if is_left else 0.0
+        c1 += 0.0 if is_left else loss
+        j += is_left
+        i += not is_left
+    return m
+
+
+cdef bint place_threshold(const double[:, ::1] right, const double[:, ::1] left, Corner corner,
+                          double a, double gap, double tolerance, double[::1] out) noexcept nogil:
+    """Write the threshold (a, b) of a corner; False if no gap is wide enough for one.
+
+    The threshold lies left of the line by half of what is free, at most half of `gap`. There the
+    places of the left list are lower by as much.
+    """
+    cdef Py_ssize_t i = corner.i, j = corner.j
+    cdef double right_before = right[i - 1, 0] if i > 0 else -INFINITY
+    cdef double left_before = left[j - 1, 0] if j > 0 else -INFINITY
+    cdef double shift = min(gap, left[j, 0] - right_before) / 2
+    cdef double low = max(right_before, left_before - shift)
+    cdef double high = min(right[i, 0], left[j, 0] - shift)
+    if not high - low > tolerance:
+        return False
+    if low == -INFINITY:
+        low = high - 2.0 if high < INFINITY else -1.0
+    if high == INFINITY:
+        high = low + 2.0
+    out[3], out[4] = a - shift, (low + high) / 2
+    return True
+
+
+def scan_lines(const double[:, ::1] right, const double[:, ::1] left, const double[:, ::1] lines,
+               Py_ssize_t line, Py_ssize_t capacity, const double[::1] totals,
+               const double[:, ::1] table, bint concave, double step, double tolerance):
     """Corners of the ROC surface of classes 1, 2 and 3 on vertical lines a = gamma_1 - gamma_2.
 
     With x = p_1 - p_2, z = p_1 - p_3 and w = p_2 - p_3, a point with x >= a is in region 1 up to
     b = gamma_1 - gamma_3 = z and in region 3 beyond; one with x < a is in region 2 up to
     b = w + a and in region 3 beyond. So as b rises from -infinity to infinity, classes 1 and 2
-    lose points and class 3 gains points, in the order of two sorted lists that are merged. A
-    corner is where a gain is followed by a loss. Where the places of both lists tie, the left
-    list comes first: that is their order just left of the line, where the threshold will be.
+    lose points and class 3 gains points, in the order of two sorted lists that are merged.
 
     Parameters
     ----------
@@ -88,86 +139,55 @@ def corners(const double[:, ::1] right, const double[:, ::1] left, const double[
     totals : (3,)
         Weight of each class.
     table : (D + 2, D + 2)
-        How far on the third axis reaches what is known, over (i / D, j / D) on the other two: a
-        decreasing function. A corner that is not beyond is of no use.
+        How far the points found so far reach on the third axis over (i / D, j / D) on the other
+        two: a decreasing function. Corners that do not reach further are skipped.
     concave
-        Whether that function is concave, so that a straight line between its values is below it.
+        Whether that function is concave, so that linear interpolation is a lower bound.
     step
-        Of corners on a line that are closer than this, in the sum of all coordinates, the first.
+        Corners on a line closer than this to the last one kept, in the sum of all coordinates, are
+        skipped.
     tolerance
-        Thresholds that no wider gap than this sets apart are one.
+        Gaps up to this width separate nothing.
 
     Returns
     -------
     Corners with their thresholds, rows (p_1, p_2, p_3, a, b), and the next line to scan.
     """
-    cdef Py_ssize_t i, j, e, q, turns, n_events, m = 0, L = lines.shape[0]
-    cdef Py_ssize_t D = table.shape[0] - 2, n_right = right.shape[0], n_left = left.shape[0]
-    cdef double a, c1, c2, c3, p1, p2, p3, weight, loss, low, high, shift
-    cdef double last1, last2, last3
-    cdef double right_before, left_before
-    cdef bint is_left, gained
+    cdef Py_ssize_t q, n_entries, n_corners, m = 0, L = lines.shape[0], D = table.shape[0] - 2
+    cdef Py_ssize_t n_right = right.shape[0], n_left = left.shape[0]
+    cdef double a, lost1, lost2, p1, p2, p3, last1, last2, last3
     rows = np.empty((capacity + (n_right + n_left) // 2 + 2, 5))
     cdef double[:, ::1] out = rows
     cdef double[:, ::1] r = np.empty((n_right + 1, 2))
     cdef double[:, ::1] l = np.empty((n_left + 1, 2))
-    cdef Turn[::1] turn = np.empty((n_right + n_left) // 2 + 3, dtype=TURN)
+    cdef Corner[::1] corner = np.empty((n_right + n_left) // 2 + 3, dtype=CORNER)
     with nogil:
         while line < L and m < capacity:
             a = lines[line, 0]
-            n_events = select(right, a, True, 0.0, r, &c1)
-            n_events += select(left, a, False, a, l, &c2)
-            c1, c2, c3 = -c1, -c2, 0.0
-            i = j = turns = 0
-            gained = True
-            for e in range(n_events + 1):
-                is_left = l[j, 0] <= r[i, 0] + tolerance
-                weight = l[j, 1] if is_left else r[i, 1]
-                # Written in any case, kept if it is a corner.
-                turn[turns].c1, turn[turns].c2, turn[turns].c3 = c1, c2, c3
-                turn[turns].i, turn[turns].j = i, j
-                turns += gained & (weight <= 0.0)
-                gained = weight > 0.0
-                loss = min(weight, 0.0)
-                c3 += max(weight, 0.0)
-                c2 += loss if is_left else 0.0
-                c1 += 0.0 if is_left else loss
-                j += is_left
-                i += not is_left
+            n_entries = select_side(right, a, True, 0.0, r, &lost1)
+            n_entries += select_side(left, a, False, a, l, &lost2)
+            n_corners = find_corners(r, l, n_entries, -lost1, -lost2, tolerance, corner)
             last1, last2, last3 = INFINITY, 0.0, 0.0
-            for q in range(turns):
-                p1, p2 = turn[q].c1 / totals[0], turn[q].c2 / totals[1]
-                p3 = turn[q].c3 / totals[2]
-                if p3 <= reach(table, D * p1, D * p2, concave):
+            for q in range(n_corners):
+                p1, p2 = corner[q].c1 / totals[0], corner[q].c2 / totals[1]
+                p3 = corner[q].c3 / totals[2]
+                if p3 <= lower_bound(table, D * p1, D * p2, concave):
                     continue
                 if last1 - p1 + last2 - p2 + p3 - last3 < step:
                     continue
                 last1, last2, last3 = p1, p2, p3
-                # Step to the left of the line by half of what is free: there the places of the
-                # left list are lower by as much.
-                i, j = turn[q].i, turn[q].j
-                right_before = r[i - 1, 0] if i > 0 else -INFINITY
-                left_before = l[j - 1, 0] if j > 0 else -INFINITY
-                shift = min(a - lines[line, 1], l[j, 0] - right_before) / 2
-                low = max(right_before, left_before - shift)
-                high = min(r[i, 0], l[j, 0] - shift)
-                if high - low > tolerance:
-                    if low == -INFINITY:
-                        low = high - 2.0 if high < INFINITY else -1.0
-                    if high == INFINITY:
-                        high = low + 2.0
+                if place_threshold(r, l, corner[q], a, a - lines[line, 1], tolerance, out[m]):
                     out[m, 0], out[m, 1], out[m, 2] = p1, p2, p3
-                    out[m, 3], out[m, 4] = a - shift, (low + high) / 2
                     m += 1
             line += 1
     return rows[:m].copy(), line
 
 
 def undominated(const double[:, ::1] points):
-    """Which points no other dominates, and the volume of the union of their boxes.
+    """Which points are not dominated by another, and the volume of the union of their boxes.
 
-    `points` come in descending order of the three coordinates, so each can only be dominated by
-    one before it. Of equal points the first is kept. Those before it leave a staircase in the
+    `points` are sorted in descending order of the three coordinates, so each can only be dominated
+    by an earlier one. Of equal points the first is kept. The earlier points form a staircase in the
     other two coordinates, ascending in the second and descending in the third.
     """
     cdef Py_ssize_t q, low, high, middle, first, height = 0, m = points.shape[0]
@@ -213,14 +233,14 @@ def lower_envelope(const double[:, ::1] planes, Py_ssize_t cells):
     """Lowest of some planes over a square grid, shape (cells + 2, cells + 2).
 
     Entry [i, j] is the smallest ``u * i / cells + v * j / cells + c`` among the planes (u, v, c),
-    which come in descending order of v.
+    which are sorted in descending order of v.
     """
     cdef Py_ssize_t i, j, f, top, F = planes.shape[0]
     cdef double x, y, c, v
     lowest = np.empty((cells + 2, cells + 2))
     cdef double[:, ::1] out = lowest
-    # Over one row of the grid planes are lines, and those that are lowest somewhere form a
-    # stack: line s is the lowest from start[s] on, until start[s + 1].
+    # Over one row of the grid, planes are lines. Those that are lowest somewhere form a stack:
+    # line s is the lowest from start[s] to start[s + 1].
     cdef double[::1] slope = np.empty(F + 1)
     cdef double[::1] level = np.empty(F + 1)
     cdef double[::1] start = np.empty(F + 1)
@@ -232,7 +252,7 @@ def lower_envelope(const double[:, ::1] planes, Py_ssize_t cells):
                 v, c = planes[f, 1], planes[f, 0] * x + planes[f, 2]
                 y = -INFINITY
                 while top >= 0:
-                    # where the new line, less steep upwards, comes below the last
+                    # where the new line, which rises less steeply, falls below the last one
                     if slope[top] > v:
                         y = (c - level[top]) / (slope[top] - v)
                     else:

@@ -13,20 +13,23 @@ from isoroc._input.forecasts import (
     Scores,
     check_forecasts,
     first_improbable,
+    resolve_scores,
 )
 from isoroc._input.labels import check_two_classes, encode_labels
-from isoroc._input.orientation import warn_if_reversed
+from isoroc._input.orientation import Reversal, find_reversal, warn_if_reversed
 from isoroc._input.parameters import check_number, check_option
 from isoroc._input.sample import Sample, check_sample
-from isoroc._input.weights import check_weights
+from isoroc._input.weights import check_counts, check_weights
 
 __all__ = [
     "RANGE_TOLERANCE",
     "SUM_EXACT",
     "SUM_TOLERANCE",
     "InputError",
+    "Reversal",
     "Sample",
     "Scores",
+    "check_counts",
     "check_forecasts",
     "check_length",
     "check_number",
@@ -36,7 +39,9 @@ __all__ = [
     "check_weights",
     "column_names",
     "encode_labels",
+    "find_reversal",
     "first_improbable",
+    "resolve_scores",
     "to_array",
     "warn_if_reversed",
 ]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
@@ -20,8 +22,36 @@ MAX_ROWS = 20_000
 MAX_CLASSES = 50
 
 
-def warn_if_reversed(sample: Sample, *, name: str = "P") -> None:
-    """Warn if the forecasts of some class rank it below the others beyond noise."""
+class Reversal(NamedTuple):
+    """A class that forecasts rank worse than chance."""
+
+    label: Any
+    area: float
+    """Area under the ROC curve of the class against the others."""
+    other: Any
+    """The other class of scores, None if there is one column per class."""
+
+    def __str__(self) -> str:
+        cause = (
+            "the columns may stand in another order"
+            if self.other is None
+            else f"they may be the scores of {shown(self.other)}"
+        )
+        rank = f"rank class {shown(self.label)} worse than chance (AUC {self.area:.3f})"
+        return f"the forecasts {rank}; {cause}"
+
+
+def find_reversal(sample: Sample) -> Reversal | None:
+    """The class that forecasts rank below the others beyond noise, the worst if there are several.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p = np.linspace(0, 1, 100)
+    >>> sample = Sample(p, (p < 0.5).astype(np.uint8), classes=np.array(["fraud", "ok"]))
+    >>> print(find_reversal(sample))
+    the forecasts rank class 'ok' worse than chance (AUC 0.000); they may be the scores of 'fraud'
+    """
     some = sample.positive().draw(MAX_ROWS)
     counts = np.bincount(some.codes, minlength=sample.n_classes)
     if sample.n_classes == 2:
@@ -31,35 +61,36 @@ def warn_if_reversed(sample: Sample, *, name: str = "P") -> None:
         columns = [some.forecasts[:, k] for k in classes]
     bound = ndtri(LEVEL / len(classes))
     found = [
-        (k, area)
+        (area, k)
         for k, column in zip(classes, columns, strict=True)
         if 0 < counts[k] < len(some)
         for area, deviation in [_area(column, some.codes == k)]
         if deviation < bound
     ]
     if not found:
-        return
-    k, area = min(found, key=lambda entry: entry[1])
-    if sample.forecasts.ndim == 1:
-        cause = f"the scores may be those of {shown(sample.classes[0])}"
-        fix = "labels= takes the two classes with that of larger scores last"
-    else:
-        cause = "the columns may stand in another order"
-        fix = "labels= takes the class of each column"
-    warnings.warn(
-        f"{name}: the forecasts rank class {shown(sample.classes[k])} worse than chance (AUC "
-        f"{area:.3f}); {cause}: {fix}.",
-        UserWarning,
-        stacklevel=3,
-    )
+        return None
+    area, k = min(found)
+    other = sample.classes[0] if sample.forecasts.ndim == 1 else None
+    return Reversal(sample.classes[k], area, other)
 
 
-def _area(scores: Floats, positive: np.ndarray) -> tuple[float, float]:
-    """Area under the ROC curve, and how many standard deviations of noise it is above 1/2."""
+def warn_if_reversed(sample: Sample, *, name: str = "P") -> None:
+    """Warn if the forecasts of some class rank it below the others beyond noise."""
+    if (reversal := find_reversal(sample)) is not None:
+        order = "the class of each column"
+        if reversal.other is not None:
+            order = "the two classes with that of larger scores last"
+        warnings.warn(f"{name}: {reversal}. labels= takes {order}.", UserWarning, stacklevel=4)
+
+
+def _area(scores: Floats, positive: NDArray[np.bool_]) -> tuple[float, float]:
+    """Area under the ROC curve, and how many standard deviations of noise it is above 1/2.
+
+    The deviation is that of noise without ties. Ties make it smaller, but then few rows decide, and
+    the normal approximation would take a single odd row for a certainty.
+    """
     n1 = np.count_nonzero(positive)
     n0 = len(scores) - n1
-    ranks = rankdata(scores)
-    area = (ranks[positive].sum() / n1 - (n1 + 1) / 2) / n0
-    spread = ranks.var() / (len(scores) ** 2 / 12)  # below 1 with ties
-    deviation = np.sqrt(max(spread, 1e-12) * (n0 + n1 + 1) / (12 * n0 * n1))
+    area = (rankdata(scores)[positive].sum() / n1 - (n1 + 1) / 2) / n0
+    deviation = np.sqrt((n0 + n1 + 1) / (12 * n0 * n1))
     return float(area), float((area - 0.5) / deviation)

@@ -108,7 +108,6 @@ def check_sample(
     labels: Any = None,
     *,
     scores: Scores = "auto",
-    weights_are_counts: bool = False,
     warn: bool = False,
     name: str = "P",
     label_name: str = "y",
@@ -129,8 +128,6 @@ def check_sample(
         labels, and otherwise follow the sorted labels.
     scores : {"auto", "probability", "logit"}, default="auto"
         What the forecasts are.
-    weights_are_counts : bool, default=False
-        Whether the size of weights matters, see `check_weights`.
     warn : bool, default=False
         Whether to warn where it is in doubt what the forecasts are.
     name, label_name : str
@@ -145,7 +142,7 @@ def check_sample(
     if y is None:
         raise InputError(label_name, None, "requires y to be passed, but the target y is None")
     forecasts = check_forecasts(P, name=name, scores=scores)
-    weights = check_weights(sample_weight, len(forecasts), counts=weights_are_counts)
+    weights = check_weights(sample_weight, len(forecasts))
     names = column_names(P)
     classes, codes = encode_labels(
         y, count_classes(forecasts), labels=labels, names=names, name=label_name

@@ -17,21 +17,8 @@ WEIGHT_RANGE = (1e-100, 1e100)
 LEAST_MEAN = 0.1
 
 
-def check_weights(
-    sample_weight: Any, n_rows: int, *, counts: bool = False, name: str = "sample_weight"
-) -> Floats | None:
+def check_weights(sample_weight: Any, n_rows: int, *, name: str = "sample_weight") -> Floats | None:
     """Weights as a float64 vector, or None where every row weighs the same.
-
-    Parameters
-    ----------
-    sample_weight : array-like of shape (n,), number or None
-    n_rows : int
-        Number of rows.
-    counts : bool, default=False
-        Whether weights count rows, as in calibrators, so that their size matters. Then weights are
-        refused that are far below one per row, such as shares that sum to one.
-    name : str
-        What error messages call them.
 
     Examples
     --------
@@ -46,8 +33,7 @@ def check_weights(
     if sample_weight is None:
         return None
     if isinstance(sample_weight, numbers.Real):
-        full = np.full(n_rows, sample_weight)
-        return check_weights(full, n_rows, counts=counts, name=name)
+        return check_weights(np.full(n_rows, sample_weight), n_rows, name=name)
     weights = np.ascontiguousarray(to_array(sample_weight, name=name), dtype=np.float64)
     if weights.ndim != 1:
         raise InputError(
@@ -65,14 +51,30 @@ def check_weights(
             f"weights must be 0 or between {smallest:g} and {largest:g}",
         )
     if not weights.any():
-        raise InputError(name, None, "all weights are zero", "there is nothing to learn from")
-    if counts:
-        _check_counts(weights, name)
+        raise _no_weight(name)
     return weights
 
 
-def _check_counts(weights: Floats, name: str) -> None:
+def check_counts(weights: Floats | None, *, name: str = "sample_weight") -> None:
+    """Refuse weights that are far below one per row, such as shares that sum to one.
+
+    To a calibrator weights count rows, so that their size matters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> check_counts(np.full(100, 0.01))
+    Traceback (most recent call last):
+    ...
+    isoroc._input.error.InputError: sample_weight: 100 rows have a total weight of 1; weights
+    count rows, and weight 2 is the same as the row twice. If yours are relative, multiply them
+    by 100 / 1.
+    """
+    if weights is None:
+        return
     heavy = weights[weights > 0]
+    if not len(heavy):
+        raise _no_weight(name)
     total = float(heavy.sum())
     if total < LEAST_MEAN * len(heavy):
         raise InputError(
@@ -82,3 +84,7 @@ def _check_counts(weights: Floats, name: str) -> None:
             "weights count rows, and weight 2 is the same as the row twice. If yours are relative, "
             f"multiply them by {len(heavy)} / {total:.6g}",
         )
+
+
+def _no_weight(name: str) -> InputError:
+    return InputError(name, None, "all weights are zero", "there is nothing to learn from")

@@ -9,7 +9,8 @@ from isoroc.metrics._scores import brier_score, cross_entropy
 from isoroc.metrics._separability import Separability, pairwise_separability
 from isoroc.metrics._significance import CalibrationTest, calibration_test
 from isoroc.metrics._smooth import smooth_calibration_error
-from isoroc.metrics._surface.surface import RocSurface, Volume, roc_surface, volume_under_surface
+from isoroc.metrics._surface.results import RocSurface, Volume
+from isoroc.metrics._surface.surface import roc_surface, volume_under_surface
 
 __all__ = [
     "BootstrapResult",

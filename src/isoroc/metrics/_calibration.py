@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from isoroc._input import Sample, check_number, check_option
-from isoroc._simplex import Floats, Ints, binary_scores
+from isoroc._input import InputError, Sample, check_number, check_option
+from isoroc._simplex import Floats, Ints
 from isoroc.metrics._crossfit import calibrated, directions, reduce_classes
 from isoroc.metrics._grouping import (
     group_equal,
@@ -112,19 +112,22 @@ def calibration_error(
         check_number("bins", bins, numbers.Integral, minimum=1)
     check_number("n_bins", n_bins, numbers.Integral, minimum=1)
     if debias and norm != "l2":
-        raise ValueError(f'debias: only squares can be debiased; pass norm="l2", got {norm!r}.')
+        problem = f"not defined for norm={norm!r}; only squares can be debiased"
+        raise InputError("debias", None, problem, 'pass norm="l2"')
     if bins == "irp" and (debias or norm == "max"):
-        what = "debias" if debias else 'norm="max"'
-        raise ValueError(f'{what}: not defined for bins="irp"; pass "quantile" or a number.')
+        argument, value = ("debias", True) if debias else ("norm", norm)
+        problem = f'{value!r} is not defined for bins="irp"'
+        raise InputError(argument, None, problem, 'pass bins="quantile" or a number')
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
-    weighty = views(sample.positive(), kind)
-    ways = [bins] * len(weighty)
+    parts = split_by_kind(sample.positive(), kind)
+    chosen = [bins] * len(parts)
     if bins is None:
-        # Rows of weight 0 have a say in how the rest is measured: resampling must not change it.
-        ways = [_choose_bins(view, norm, debias=debias) for view in views(sample, kind)]
+        # Decided by all rows, also those of weight 0: resampling must not change it.
+        every_row = split_by_kind(sample, kind)
+        chosen = [_choose_bins(part, norm, debias=debias) for part in every_row]
     errors = [
-        _error(view, norm, way, n_bins, debias=debias)
-        for view, way in zip(weighty, ways, strict=True)
+        _error(part, norm, bins_of_part, n_bins, debias=debias)
+        for part, bins_of_part in zip(parts, chosen, strict=True)
     ]
     if norm == "max":
         return max(errors)
@@ -132,15 +135,18 @@ def calibration_error(
     return error if norm == "l1" else float(np.sqrt(error))
 
 
-def views(sample: Sample, kind: Kind) -> list[Sample]:
-    """What has to be calibrated, as one question or as one for each class."""
+def split_by_kind(sample: Sample, kind: Kind) -> list[Sample]:
+    """The samples that must be calibrated: one, or one per class for "classwise".
+
+    Two classes, the top class, and one class against the rest are given by scores.
+    """
     P, codes, weights = sample.arrays
     if kind == "top":
         best = P.argmax(axis=1)
         right = (best == codes).view(np.uint8)
         return [Sample(P[np.arange(len(P)), best], right, weights)]
     if P.shape[1] == 2:
-        return [Sample(binary_scores(P), codes, weights)]
+        return [Sample(np.ascontiguousarray(P[:, 1]), codes, weights)]
     if kind == "canonical":
         return [Sample(P, codes, weights)]
     return [
@@ -149,42 +155,42 @@ def views(sample: Sample, kind: Kind) -> list[Sample]:
     ]
 
 
-def _choose_bins(view: Sample, norm: Norm, *, debias: bool) -> Bins:
-    if is_discrete(view.forecasts):
+def _choose_bins(sample: Sample, norm: Norm, *, debias: bool) -> Bins:
+    if is_discrete(sample.forecasts):
         return "exact"
     return "quantile" if debias or norm == "max" else "irp"
 
 
-def _error(view: Sample, norm: Norm, bins: Bins, n_bins: int, *, debias: bool) -> float:
-    """Error of one view; its square for the norm "l2"."""
+def _error(sample: Sample, norm: Norm, bins: Bins, n_bins: int, *, debias: bool) -> float:
+    """Error of one sample; its square for the norm "l2"."""
     if bins == "irp":
-        return _cross_fitted(view, norm)
+        return _cross_fitted(sample, norm)
     if bins == "exact":
-        group = group_equal(view.forecasts)
+        group = group_equal(sample.forecasts)
     elif bins == "quantile":
-        group = group_quantile(view.forecasts, view.weights, n_bins)
+        group = group_quantile(sample.forecasts, sample.weights, n_bins)
     else:
-        group = group_uniform(view.forecasts, int(bins or n_bins))
+        group = group_uniform(sample.forecasts, int(bins or n_bins))
     if debias:
-        return _debiased(view, group)
-    weight = np.bincount(group, view.weights).astype(np.float64)
+        return _debiased(sample, group)
+    weight = np.bincount(group, sample.weights).astype(np.float64)
     filled = weight > 0
-    residual = sum_rows(group, view.residuals(), view.weights)[filled]
+    residual = sum_rows(group, sample.residuals(), sample.weights)[filled]
     weight = weight[filled]
     distance = _distance((residual.T / weight).T, norm)
     return float(distance.max()) if norm == "max" else mean(distance, weight)
 
 
-def _cross_fitted(view: Sample, norm: Norm) -> float:
+def _cross_fitted(sample: Sample, norm: Norm) -> float:
     """Mean product of residuals and of what other rows say about them."""
     if norm == "l1":
-        view = reduce_classes(view)
-        return mean(_over_classes(directions(view) * view.residuals()), view.weights)
-    h = calibrated(view) - view.forecasts
-    product = mean(_over_classes(h * view.residuals()), view.weights)
+        sample = reduce_classes(sample)
+        return mean(_over_classes(directions(sample) * sample.residuals()), sample.weights)
+    h = calibrated(sample) - sample.forecasts
+    product = mean(_over_classes(h * sample.residuals()), sample.weights)
     # What recalibrating by h saves is less than the error on average. Still it is the better
     # estimate where forecasts are so wrong that the noise of h matters little, its bias much.
-    return max(product, 2 * product - mean(_over_classes(h * h), view.weights))
+    return max(product, 2 * product - mean(_over_classes(h * h), sample.weights))
 
 
 def _over_classes(terms: Floats) -> Floats:
@@ -197,16 +203,14 @@ def _distance(residual: Floats, norm: Norm) -> Floats:
     return _over_classes(size)
 
 
-def _debiased(view: Sample, group: Ints) -> float:
+def _debiased(sample: Sample, group: Ints) -> float:
     """Mean square error over bins from products of different rows only, which have no bias."""
-    residual = view.residuals()
-    weights = np.ones(len(group)) if view.weights is None else view.weights
+    residual = sample.residuals()
+    weights = sample.row_weights()
     several = np.bincount(group) > 1
     if not several.any():
-        raise ValueError(
-            "debias: no bin has two rows, so chance cannot be told from error; "
-            'pass fewer bins, or bins="quantile".'
-        )
+        problem = "no bin has two rows, so error and chance cannot be separated"
+        raise InputError("debias", None, problem, 'pass fewer bins, or bins="quantile"')
     weight = sum_rows(group, weights, None)
     all_pairs = _distance(sum_rows(group, residual, weights), "l2")
     own = sum_rows(group, _distance(residual, "l2"), weights**2)

@@ -1,4 +1,4 @@
-"""Cross-fitted IRP: what the labels of other rows say about each forecast."""
+"""Cross-fitted IRP: E[Y | forecast] for each row, estimated from other rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FULL, TOP = 4, 2
 SHRINKAGE = 100.0
 
 
-def calibrated(view: Sample) -> Floats:
+def calibrated(sample: Sample) -> Floats:
     """E[Y | forecast] for each row, as IRP learns it from the other rows.
 
     Examples
@@ -36,63 +36,63 @@ def calibrated(view: Sample) -> Floats:
     >>> calibrated(Sample(p, y, None))[:4].round(1)
     array([0. , 0.5, 0. , 0.5])
     """
-    return _cross_fit(view, _learn_values)
+    return _cross_fit(sample, _learn_values)
 
 
-def directions(view: Sample) -> Floats:
+def directions(sample: Sample) -> Floats:
     """Sign of E[Y | forecast] - forecast for each row, as IRP partitions of other rows tell it.
 
     A bin's forecasts differ among themselves, and by more than its mean label differs from their
     mean. So this rests on mean residuals, each shrunk to that of the bin above (hierarchical
     shrinkage, Agarwal et al. 2022), for which deep bins say little and the first splits much.
     """
-    return _cross_fit(view, _learn_signs)
+    return _cross_fit(sample, _learn_signs)
 
 
-def reduce_classes(view: Sample) -> Sample:
-    """The view as it is or, of many classes, that of their ranks: the largest ones and the rest."""
-    if view.forecasts.ndim == 1 or view.forecasts.shape[1] <= FULL:
-        return view
-    return TopReduction(TOP, 0.0).reduce_sample(view)
+def reduce_classes(sample: Sample) -> Sample:
+    """The sample; with many classes, the sample of the largest probabilities and the rest."""
+    if sample.forecasts.ndim == 1 or sample.forecasts.shape[1] <= FULL:
+        return sample
+    return TopReduction(TOP, 0.0).reduce_sample(sample)
 
 
-def _cross_fit(view: Sample, learn: Callable[[Sample, Floats], Floats]) -> Floats:
+def _cross_fit(sample: Sample, learn: Callable[[Sample, Floats], Floats]) -> Floats:
     """What is learned for the forecasts of each fold from the other folds.
 
     Which rows share a fold is fixed, so that metrics are functions of their input. Only ratios of
     weights matter: they are scaled to sum to Kish's effective number of rows.
     """
-    n = len(view.codes)
+    n = len(sample.codes)
     if n < 2:
         raise InputError("y_prob", None, "one row only", "holding rows out takes two or more")
-    if view.weights is not None:
-        weights = view.weights * (view.weights.sum() / (view.weights @ view.weights))
-        view = replace(view, weights=weights)
+    if sample.weights is not None:
+        weights = sample.weights * (sample.weights.sum() / (sample.weights @ sample.weights))
+        sample = replace(sample, weights=weights)
     n_folds = N_FOLDS if n <= MANY_ROWS else 2
     fold = deal_folds(n, n_folds, np.random.default_rng(0))
-    learned = np.empty_like(view.forecasts)
+    learned = np.empty_like(sample.forecasts)
     for held_out in range(fold.max() + 1):
         inside = fold == held_out
-        learned[inside] = learn(view.take(~inside), view.forecasts[inside])
+        learned[inside] = learn(sample.take(~inside), sample.forecasts[inside])
     return learned
 
 
-def _learn_values(view: Sample, new: Floats) -> Floats:
-    """Values of IRP, grown on a view, for other forecasts."""
-    if view.forecasts.ndim == 2 and view.forecasts.shape[1] > FULL:
-        reduction = TopReduction.fit(TOP, view)
-        return reduction.expand(_learn_values(reduce_classes(view), reduction.reduce(new)), new)
-    tree = _grow(view)
+def _learn_values(sample: Sample, new: Floats) -> Floats:
+    """Values of IRP, grown on a sample, for other forecasts."""
+    if sample.forecasts.ndim == 2 and sample.forecasts.shape[1] > FULL:
+        reduction = TopReduction.fit(TOP, sample)
+        return reduction.expand(_learn_values(reduce_classes(sample), reduction.reduce(new)), new)
+    tree = _grow(sample)
     values = tree.values(pseudocount=1.0)[tree.bins][tree.bin_of(new)]
     return values if new.ndim == 2 else np.asarray(values[:, 1])
 
 
-def _learn_signs(view: Sample, new: Floats) -> Floats:
-    tree = _grow(view)
-    bin_of = tree.bin_of(view.forecasts)
-    columns = view.forecasts.reshape(len(view.codes), -1)
+def _learn_signs(sample: Sample, new: Floats) -> Floats:
+    tree = _grow(sample)
+    bin_of = tree.bin_of(sample.forecasts)
+    columns = sample.forecasts.reshape(len(sample.codes), -1)
     expected = np.zeros((len(tree.class_weights), columns.shape[1]))  # of each node and class
-    expected[tree.bins] = sum_rows(bin_of, columns, view.weights, len(tree.bins))
+    expected[tree.bins] = sum_rows(bin_of, columns, sample.weights, len(tree.bins))
     for s in reversed(range(tree.n_splits)):
         children = tree.children[s]
         expected[tree.split_nodes[s]] = expected[children[children >= 0]].sum(axis=0)
@@ -110,7 +110,7 @@ def _learn_signs(view: Sample, new: Floats) -> Floats:
     return signs if new.ndim == 2 else np.asarray(signs[:, 0])
 
 
-def _grow(view: Sample) -> BinTree:
+def _grow(sample: Sample) -> BinTree:
     """The tree that `IRPCalibrator` would grow."""
-    K = view.n_classes
-    return grow_tree(view, GrowthOptions(smoothing=np.full(K, 1 / K)))
+    K = sample.n_classes
+    return grow_tree(sample, GrowthOptions(smoothing=np.full(K, 1 / K)))

@@ -1,4 +1,4 @@
-"""Loss = calibration + refinement: what calibrating can mend, and what only a better model can."""
+"""Loss = calibration + refinement: what calibration can save, and what needs a better model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from isoroc._input import Sample, check_option
 from isoroc._simplex import Floats
 from isoroc._table import Table
-from isoroc.metrics._calibration import views
+from isoroc.metrics._calibration import split_by_kind
 from isoroc.metrics._crossfit import calibrated
 from isoroc.metrics._grouping import group_equal, is_discrete, sum_classes
 from isoroc.metrics._inputs import check_probabilities
@@ -25,7 +25,7 @@ TERMS = ("loss", "calibration", "refinement", "uncertainty", "resolution")
 class Decomposition:
     """A loss and its parts: ``loss = calibration + uncertainty - resolution``.
 
-    As an array it is its five figures in the order below.
+    Converted to an array, it gives the five values in the order below.
     """
 
     loss: float
@@ -33,23 +33,23 @@ class Decomposition:
     calibration: float
     """What calibration would save: the mean divergence of ``E[Y | p]`` from ``p``."""
     refinement: float
-    """What remains then, ``uncertainty - resolution``: the mean entropy of ``E[Y | p]``."""
+    """What would remain, ``uncertainty - resolution``: the mean entropy of ``E[Y | p]``."""
     uncertainty: float
-    """Entropy of the shares of the classes: the loss of the best forecast that is constant."""
+    """Entropy of the class frequencies: the loss of the best constant forecast."""
     resolution: float
-    """What the forecasts know beyond it, once calibrated."""
+    """How much lower than that the loss would be after calibration."""
     standard_errors: Floats
-    """Standard errors of the five."""
+    """Standard errors of the five values."""
     of: Loss
     """The loss, "log" or "brier"."""
     bins: Literal["exact", "irp"]
-    """How ``E[Y | p]`` was found."""
+    """How ``E[Y | p]`` was estimated."""
 
     def frame(self, confidence: float = 0.95) -> Table:
-        """One row for each part: its value, standard error and normal interval."""
+        """Table with one row per term: value, standard error and normal interval."""
         value, error = np.asarray(self), self.standard_errors
         half = ndtri(0.5 + confidence / 2) * error
-        with np.errstate(invalid="ignore"):  # of an infinite loss
+        with np.errstate(invalid="ignore"):  # if the loss is infinite
             low, high = value - half, value + half
         return Table(term=np.array(TERMS), value=value, standard_error=error, low=low, high=high)
 
@@ -89,9 +89,10 @@ def decompose(
     loss : {"log", "brier"}, default="log"
         Cross entropy or Brier score.
     bins : {"exact", "irp"} or None, default=None
-        How ``E[Y | p]`` is found: "exact" is the mean label of equal forecasts, for forecasts of
-        few values. "irp" is for continuous ones: isotonic recursive partitions grown on other
-        rows. None is "exact" where n rows have at most ``sqrt(n)`` distinct forecasts.
+        How ``E[Y | p]`` is estimated. "exact" takes the mean label of equal forecasts; it is for
+        forecasts with few distinct values. "irp" is for continuous ones: isotonic recursive
+        partitions grown on other rows. None means "exact" if n rows have at most ``sqrt(n)``
+        distinct forecasts, and "irp" otherwise.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     labels : array-like of shape (K,), default=None
@@ -100,7 +101,7 @@ def decompose(
     Returns
     -------
     Decomposition
-        Its parts add up to the loss.
+        Calibration and refinement add up to the loss.
 
     Notes
     -----
@@ -137,12 +138,12 @@ def decompose(
     check_option("loss", loss, ("log", "brier"))
     check_option("bins", bins, ("exact", "irp", None))
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
-    (view,) = views(sample, "canonical")
-    if bins is None:  # by all rows, those of weight 0 included: resampling must not change it
-        bins = "exact" if is_discrete(view.forecasts) else "irp"
+    if bins is None:  # decided by all rows, also those of weight 0: resampling must not change it
+        (every_row,) = split_by_kind(sample, "canonical")
+        bins = "exact" if is_discrete(every_row.forecasts) else "irp"
     sample = sample.positive()
-    (view,) = views(sample, "canonical")
-    g = _exact(sample, view) if bins == "exact" else _cross_fitted(view)
+    (canonical,) = split_by_kind(sample, "canonical")
+    g = _exact(sample, canonical) if bins == "exact" else _cross_fitted(canonical)
     shares = np.bincount(sample.codes, sample.weights, sample.n_classes)
     constant = np.broadcast_to(shares / shares.sum(), sample.forecasts.shape)
 
@@ -170,33 +171,33 @@ def _losses(sample: Sample, forecasts: Floats, loss: Loss) -> Floats:
     return of(forecasts, sample.codes)
 
 
-def _exact(sample: Sample, view: Sample) -> Floats:
+def _exact(sample: Sample, canonical: Sample) -> Floats:
     """Mean label of equal forecasts, for each row."""
-    group = group_equal(view.forecasts)
+    group = group_equal(canonical.forecasts)
     sums = sum_classes(group, sample.codes, sample.n_classes, sample.weights)
     return np.asarray((sums / sums.sum(axis=1, keepdims=True))[group])
 
 
-def _cross_fitted(view: Sample) -> Floats:
-    """What other rows say of E[Y | p], for each row and class."""
-    g = calibrated(view)
+def _cross_fitted(sample: Sample) -> Floats:
+    """E[Y | p] estimated from other rows, for each row and class."""
+    g = calibrated(sample)
     return g if g.ndim == 2 else np.column_stack([1 - g, g])
 
 
 def _refinement(sample: Sample, g: Floats, loss: Loss) -> Floats:
-    """Loss of each row less what the row says about calibration."""
+    """Loss of each row minus its contribution to the calibration term."""
     P, codes = sample.forecasts, sample.codes
     residual = Sample(P, codes, None).residuals()
     if loss == "brier":
         return np.asarray(brier_losses(P, codes) - ((g - P) * residual).sum(axis=1))
-    # A forecast of 0 that came true costs infinity, all of which is calibration: near 0 this
-    # difference no longer depends on the forecast.
+    # If an observed class had forecast 0, the loss is infinite and all of it is calibration. The
+    # difference has a limit as the forecast tends to 0.
     P = P.clip(min=1e-300)
     return np.asarray(log_losses(P, codes) - (_secant(g, P) * residual).sum(axis=1))
 
 
 def _secant(g: Floats, p: Floats) -> Floats:
-    """``(g log(g / p) - g + p) / (g - p)``: the divergence of one class over the difference."""
+    """``(g log(g / p) - g + p) / (g - p)``: divergence of one class over the difference."""
     x = g / p - 1
     small = np.abs(x) < 1e-4
     near, far = np.where(small, x, 0.0), np.where(small, 1.0, x)
@@ -205,8 +206,8 @@ def _secant(g: Floats, p: Floats) -> Floats:
 
 
 def _standard_errors(rows: Floats, weights: Floats | None) -> Floats:
-    """Standard errors of the means of some quantities over the rows, given as (m, n)."""
+    """Standard errors of the weighted means of the rows of an (m, n) array."""
     w = np.ones(rows.shape[1]) if weights is None else weights
-    with np.errstate(invalid="ignore"):  # of an infinite loss
+    with np.errstate(invalid="ignore"):  # if the loss is infinite
         centred = rows - (rows @ w / w.sum())[:, None]
         return np.asarray(np.sqrt((centred**2) @ w**2) / w.sum())

@@ -1,7 +1,7 @@
-"""Rows gathered in bins by their forecasts: equal ones, cells of equal size, cells of equal weight.
+"""Bins of rows by their forecasts: equal forecasts, cells of equal size, cells of equal weight.
 
-Each function takes a forecast array and returns the bin of each row, numbered from 0; a bin may be
-empty.
+The functions ``group_...`` take a forecast array and return the bin of each row, numbered from 0. A
+bin may be empty.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from isoroc._simplex import Floats, Ints
 
 
 def group_equal(forecasts: Floats) -> Ints:
-    """Equal forecasts share a bin.
+    """One bin for each distinct forecast.
 
     Examples
     --------
@@ -28,19 +28,37 @@ def group_equal(forecasts: Floats) -> Ints:
     """
     if forecasts.ndim == 1:
         return np.asarray(np.unique(forecasts, return_inverse=True)[1])
-    key = _key((forecasts + 0.0).view(np.uint64))  # which makes -0.0 0.0
+    return _find_equal(forecasts)[1]
+
+
+def distinct_rows(values: Floats) -> Ints:
+    """Index of the first of each group of equal rows of a matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> np.sort(distinct_rows(np.array([[0.5, 0.5], [1.0, 0.0], [0.5, 0.5]])))
+    array([0, 1])
+    """
+    return _find_equal(values)[0]
+
+
+def _find_equal(values: Floats) -> tuple[Ints, Ints]:
+    """First row of each group of equal rows, and the group of each row."""
+    key = _key((values + 0.0).view(np.uint64))  # adding 0.0 turns -0.0 into 0.0
     _, first, group = np.unique(key, return_index=True, return_inverse=True)
-    # Different rows share a 64-bit key about never; then sort whole rows.
-    if all(np.array_equal(column[first][group], column) for column in forecasts.T):
-        return group
-    return np.asarray(np.unique(forecasts, axis=0, return_inverse=True)[1]).ravel()
+    # Different rows almost never share a 64-bit key; if they do, sort whole rows.
+    if all(np.array_equal(column[first][group], column) for column in values.T):
+        return first, group
+    _, first, group = np.unique(values, axis=0, return_index=True, return_inverse=True)
+    return first, np.asarray(group).ravel()
 
 
 def is_discrete(forecasts: Floats) -> bool:
     """Whether n forecasts have at most sqrt(n) distinct values.
 
-    Then the plug-in estimates of what equal forecasts have in common are biased by less than
-    they fluctuate.
+    If so, the bias of plug-in estimates with one bin per distinct forecast is smaller than their
+    standard deviation.
 
     Examples
     --------
@@ -49,7 +67,7 @@ def is_discrete(forecasts: Floats) -> bool:
     (True, False)
     """
     allowed = isqrt(len(forecasts))
-    # A part of the rows has no more distinct values than all, and settles most cases.
+    # The first rows settle most cases: they have no more distinct values than all rows.
     few = forecasts[: 4 * allowed]
     if group_equal(few).max() >= allowed:
         return False
@@ -59,8 +77,9 @@ def is_discrete(forecasts: Floats) -> bool:
 def group_uniform(forecasts: Floats, n_bins: int) -> Ints:
     """Cells of width 1 / n_bins: bin b of scores is (b / n_bins, (b + 1) / n_bins], 0 in the first.
 
-    For three classes or more, cells have every coordinate in one such interval: the n_bins**2
-    small triangles that parallels to the sides cut from a triangle, and so on.
+    For three classes or more, each coordinate of a cell lies in one such interval. For three
+    classes these are the n_bins**2 small triangles into which parallels to the sides divide the
+    simplex.
 
     Examples
     --------
@@ -78,11 +97,11 @@ def group_uniform(forecasts: Floats, n_bins: int) -> Ints:
 
 
 def group_quantile(forecasts: Floats, weights: Floats | None, n_bins: int) -> Ints:
-    """About n_bins bins of equal weight; equal forecasts stay together.
+    """About n_bins bins of equal weight; equal forecasts share a bin.
 
-    For three classes or more, the heaviest bin is halved at the median of the coordinate that
-    varies most in it, until there are n_bins (the data-dependent bins of Vaicenavicius et al.
-    2019, with medians for means).
+    For three classes or more, the heaviest bin is halved at the median of the coordinate with the
+    largest variance in it, until there are n_bins (the data-dependent bins of Vaicenavicius et al.
+    2019, with medians in place of means).
 
     Examples
     --------
@@ -111,8 +130,8 @@ def group_quantile(forecasts: Floats, weights: Floats | None, n_bins: int) -> In
 def halve_repeatedly(forecasts: Floats, n_levels: int) -> Ints:
     """Bins of n_levels nested halvings: after l of them a row is in bin ``b >> (n_levels - l)``.
 
-    Each bin is halved at the median of the coordinate that varies most in it. One whose forecasts
-    are all equal stays whole.
+    Each bin is halved at the median of the coordinate with the largest variance in it. A bin of
+    equal forecasts is not divided.
 
     Examples
     --------
@@ -151,10 +170,10 @@ def sum_rows(group: Ints, values: Floats, weights: Floats | None, n_bins: int = 
 
 
 def _key(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A 64-bit number for each row that differs where rows differ, but for accidents.
+    """A 64-bit hash of each row.
 
-    Bits of short fractions are zero but for the first few, so they are mixed (the finaliser of
-    SplitMix64) before each column is added.
+    Short fractions have only a few nonzero bits, so bits are mixed (finaliser of SplitMix64) after
+    each column is added.
     """
     key = np.zeros(len(bits), dtype=np.uint64)
     for column in bits.T:
@@ -171,26 +190,29 @@ def _total(weights: Floats | None, rows: Ints) -> float:
 
 
 def _group_scores(scores: Floats, weights: Floats | None, n_bins: int) -> Ints:
+    """Bins that end at the smallest scores at or below which i / n_bins of the weight lies."""
     if weights is None:
         ordered = np.sort(scores)
-        at = (np.arange(1, n_bins) * len(scores)) // n_bins - 1
-        cuts = ordered[at[at >= 0]]
+        needed = -(-np.arange(1, n_bins) * len(scores) // n_bins)  # rounded up
+        cuts = ordered[needed - 1]
     else:
         order = np.argsort(scores)
         cumulative = np.cumsum(weights[order])
         share = np.arange(1, n_bins) / n_bins * cumulative[-1]
-        # rounding must not move a cut that weights meet exactly
+        # Rounding must not move a cut that the weights meet exactly.
         cuts = scores[order[np.searchsorted(cumulative, share * (1 - 1e-12))]]
     return locate(np.unique(cuts), scores)
 
 
 def _upper_half(P: Floats, weights: Floats | None) -> NDArray[np.bool_] | None:
-    """Rows above the median of the coordinate that varies most; None if all rows are equal."""
-    spread = np.argsort(-P.var(axis=0), kind="stable")
-    for k in spread:
+    """Rows above the median of the coordinate of largest variance; None if all rows are equal."""
+    w = np.ones(len(P)) if weights is None else weights
+    variance = w @ (P - w @ P / w.sum()) ** 2 / w.sum()
+    # Rounding must not decide between coordinates of equal variance.
+    for k in np.argsort(-variance.round(12), kind="stable"):
         column = np.ascontiguousarray(P[:, k])
         upper = _group_scores(column, weights, 2) > 0
-        if not upper.any():  # more than half the weight is at the largest value
+        if not upper.any():  # more than half of the weight is at the largest value
             upper = column == column.max()
         if not upper.all():
             return np.asarray(upper)

@@ -1,4 +1,4 @@
-"""What every metric takes: labels, forecasts and weights."""
+"""Validation of the arguments that all metrics share: labels, forecasts and weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from isoroc._input import InputError, Sample, check_sample, first_improbable
 def check_outcomes(
     y_true: Any, y_prob: Any, sample_weight: Any = None, labels: Any = None
 ) -> Sample:
-    """Sample of labels and forecasts, which for two classes may be any real scores.
+    """Sample of labels and forecasts; for two classes the forecasts may be any real scores.
 
     Examples
     --------
@@ -31,9 +31,9 @@ def check_probabilities(
     *,
     keep_zeros: bool = False,
 ) -> Sample:
-    """The same for metrics of probabilities: a 1-D `y_prob` is that of the second class.
+    """Sample for metrics of probabilities: a 1-D `y_prob` is the probability of the second class.
 
-    Forecasts are returned as a matrix, and rows of weight 0 only with `keep_zeros`.
+    The forecasts of the sample are a matrix. Rows of weight 0 are dropped unless `keep_zeros`.
 
     Examples
     --------
@@ -56,3 +56,20 @@ def check_probabilities(
         fix = "probabilities lie between 0 and 1. Calibrate scores first"
         raise InputError("y_prob", row, f"is {scores[row]:.6g}", fix)
     return replace(sample, forecasts=np.column_stack([1 - scores, scores]))
+
+
+def check_every_class(sample: Sample, fix: str) -> None:
+    """Raise an error if some class has no row of positive weight.
+
+    Examples
+    --------
+    >>> check_every_class(check_outcomes([0, 0], [0.2, 0.4]), "both are needed")
+    Traceback (most recent call last):
+    ...
+    isoroc._input.error.InputError: y_true: no row of class 1 has positive weight; both are needed.
+    """
+    class_weights = sample.class_weights()
+    if not class_weights.all():
+        missing = sample.classes.tolist()[class_weights.argmin()]
+        problem = f"no row of class {missing!r} has positive weight"
+        raise InputError("y_true", None, problem, fix)

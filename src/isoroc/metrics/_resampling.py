@@ -1,4 +1,4 @@
-"""Intervals for any metric, and for the difference that a calibrator makes, by resampling rows."""
+"""Bootstrap intervals of any metric, and of its difference between two forecasts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from isoroc._input import check_length, check_number, check_option, check_weights, to_array
+from isoroc._input import (
+    InputError,
+    check_length,
+    check_number,
+    check_option,
+    check_weights,
+    to_array,
+)
 from isoroc._simplex import Floats
 
 Metric = Callable[..., Any]
@@ -21,10 +28,10 @@ Metric = Callable[..., Any]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BootstrapResult:
-    """A metric's value with its interval; arrays where the metric returns several figures."""
+    """A metric with its interval; arrays if the metric returns several values."""
 
     estimate: Any
-    """The metric on all rows, or the difference of two forecasts."""
+    """The metric on all rows, or its difference between two forecasts."""
     low: Any
     """Lower end of the interval."""
     high: Any
@@ -33,7 +40,7 @@ class BootstrapResult:
     standard_error: Any
     """Standard deviation over the resamples."""
     distribution: Floats
-    """The metric on each resample, one row a resample."""
+    """The metric on each resample, one row per resample."""
 
     @property
     def n_resamples(self) -> int:
@@ -62,10 +69,10 @@ def bootstrap(
 ) -> BootstrapResult:
     """Bootstrap interval of a metric, or of its difference between two forecasts of the same rows.
 
-    Rows are drawn with replacement. A metric that takes `sample_weight` is given all rows with
-    the number of times each was drawn as its weight, any other metric is given the drawn rows.
-    The former matters where a metric holds rows out, as the cross-fitted ones do: a row that was
-    drawn twice is then held out as a whole.
+    Rows are drawn with replacement. A metric that takes `sample_weight` gets all rows, and the
+    number of times each was drawn as its weight. Any other metric gets the drawn rows. The weights
+    matter for metrics that hold rows out, as the cross-fitted ones do: all copies of a row are
+    then held out together.
 
     Parameters
     ----------
@@ -77,26 +84,26 @@ def bootstrap(
     y_prob : array-like of shape (n, K) or (n,)
         Forecasts.
     paired : array-like of shape (n, K) or (n,), default=None
-        Other forecasts of the same rows: then the difference ``metric(y_true, paired) -
-        metric(y_true, y_prob)`` is estimated, both on the same resamples. Below 0 the other ones
-        have the lower loss.
+        Other forecasts of the same rows. Then the difference ``metric(y_true, paired) -
+        metric(y_true, y_prob)`` is estimated, with both terms on the same resamples. For a loss, a
+        negative difference means that `paired` is better.
     n_resamples : int, default=999
-        How often rows are drawn.
+        Number of resamples.
     confidence : float, default=0.95
         Probability that the interval covers the truth.
     method : {"basic", "percentile"}, default="percentile"
-        The quantiles of the resampled values, or those mirrored at the estimate, which undoes a
-        bias that resampling repeats. Binned calibration errors have such a bias, and neither is
-        an interval for them that can be relied on.
+        "percentile" takes quantiles of the resampled values. "basic" mirrors them at the estimate,
+        which removes a bias that resampling repeats. Binned calibration errors have such a bias,
+        and neither interval is reliable for them.
     stratified : bool, default=False
-        Draw from each class as many rows as it has, where the shares of the classes were fixed
-        beforehand.
+        Draw from each class as many rows as it has; for data in which the class frequencies were
+        fixed by design.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     random_state : int, RandomState or None, default=None
-        Draws the rows; the result does not depend on `n_jobs`.
+        Seed of the draws; the result does not depend on `n_jobs`.
     n_jobs : int, default=None
-        How many resamples to work on at a time, as in joblib.
+        Number of parallel jobs, as in joblib.
 
     Returns
     -------
@@ -117,7 +124,7 @@ def bootstrap(
     check_number("n_resamples", n_resamples, numbers.Integral, minimum=2)
     check_option("method", method, ("basic", "percentile"))
     if not 0 < confidence < 1:
-        raise ValueError(f"confidence: expected a number between 0 and 1, got {confidence!r}.")
+        raise InputError("confidence", None, f"is {confidence!r}", "expected 0 < confidence < 1")
     y = to_array(y_true, name="y_true")
     forecasts = [to_array(y_prob, name="y_prob")]
     check_length(y, len(forecasts[0]), name="y_true", of="y_prob")
@@ -141,7 +148,7 @@ def _summary(
     estimate: Floats, distribution: Floats, confidence: float, method: str
 ) -> BootstrapResult:
     tails = [(1 - confidence) / 2, (1 + confidence) / 2]
-    # an observed value, not one between two: a loss may be infinite on some resamples
+    # Quantiles are observed values, not interpolated: a loss may be infinite on some resamples.
     low, high = np.quantile(distribution, tails, axis=0, method="inverted_cdf")
     if method == "basic":
         low, high = 2 * estimate - high, 2 * estimate - low
@@ -154,7 +161,7 @@ def _summary(
 
 
 class _Task(NamedTuple):
-    """The metric on one resample; a plain tuple, so that it goes to other processes."""
+    """Computes the metric on one resample; a tuple, so that it can be sent to other processes."""
 
     metric: Metric
     y: NDArray[Any]
@@ -173,7 +180,7 @@ class _Task(NamedTuple):
         return self.value(rows)
 
     def value(self, rows: NDArray[np.intp] | None) -> Floats:
-        """The metric, or the difference of two, on some rows or on all."""
+        """The metric, or the difference of two, on some rows, or on all if `rows` is None."""
         y, forecasts, options = self.y, self.forecasts, {}
         if self.weighs:
             weights = self.weights

@@ -1,4 +1,4 @@
-"""The symmetric ROC curve of two classes, its convex hull and the areas under both."""
+"""The symmetric ROC curve of two classes, its convex hull, and the areas under them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from isoroc._counts import BinaryCounts
 from isoroc._input import InputError
 from isoroc._simplex import Floats
-from isoroc.metrics._inputs import check_outcomes
+from isoroc.metrics._inputs import check_every_class, check_outcomes
 
 
 class RocCurve(NamedTuple):
@@ -108,13 +108,10 @@ def _counts(y_true: Any, y_prob: Any, sample_weight: Any, labels: Any) -> Binary
     sample = check_outcomes(y_true, y_prob, sample_weight, labels)
     if sample.n_classes != 2:
         raise InputError(
-            "y_prob", None, f"{sample.n_classes} columns", "a ROC curve is of two classes"
+            "y_prob", None, f"{sample.n_classes} columns", "a ROC curve needs two classes"
         )
-    counts = BinaryCounts.from_sample(sample)
-    if not counts.class_weights.all():
-        missing = sample.classes[counts.class_weights.argmin()]
-        raise InputError("y_true", None, f"no row of class {missing!r}", "both classes are needed")
-    return counts
+    check_every_class(sample, "both classes are needed")
+    return BinaryCounts.from_sample(sample)
 
 
 def _curve(scores: Floats, class_weights: Floats) -> RocCurve:

@@ -1,4 +1,4 @@
-"""Metrics as scorers of scikit-learn: larger is better, labels come from the classifier."""
+"""Metrics as scikit-learn scorers: larger is better, labels come from the classifier."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from isoroc.metrics._smooth import smooth_calibration_error
 class ProbabilityScorer:
     """A metric of forecasts as ``scorer(classifier, X, y)``, for ``scoring=`` in scikit-learn.
 
-    The metrics work in ``sklearn.metrics.make_scorer`` too. What this adds: the metric is told the
-    classes of the classifier, so that a fold that misses one is scored all the same.
+    The metrics also work with ``sklearn.metrics.make_scorer``. In addition, this class passes the
+    classes of the classifier to the metric, so that folds in which a class is missing can be
+    scored.
 
     Parameters
     ----------
     metric : callable
         ``metric(y_true, y_prob, *, sample_weight, labels)`` returning a number.
     greater_is_better : bool, default=False
-        Whether the metric is a score; a loss is returned with its sign changed.
+        Whether larger values are better. The sign of a loss is changed.
     **options
         Further arguments of the metric.
 
@@ -66,8 +67,8 @@ def _refinement(y_true: Any, y_prob: Any, **options: Any) -> float:
     return decompose(y_true, y_prob, **options).refinement
 
 
-#: Scorers by name, for ``scoring=scorers["neg_calibration_error"]``. "neg_refinement" judges a
-#: model by the cross entropy that it would have once calibrated.
+#: Scorers by name, for ``scoring=scorers["neg_calibration_error"]``. "neg_refinement" is the cross
+#: entropy that the model would have after calibration.
 scorers: dict[str, ProbabilityScorer] = {
     "neg_cross_entropy": ProbabilityScorer(cross_entropy),
     "neg_brier_score": ProbabilityScorer(brier_score),

@@ -22,11 +22,11 @@ def cross_entropy(
     sample_weight: Any = None,
     labels: Any = None,
 ) -> float:
-    """Mean of ``-log`` of the probability that was forecast for what came true (log loss).
+    """Mean of ``-log`` of the probability forecast for the observed class (log loss).
 
-    A forecast of 0 for something that happens costs infinity, and by default that is what is
-    returned: clipping is a choice that changes which of two models looks better, so it has to be
-    asked for. Forecasts of calibrators with ``pseudocount > 0`` are never 0.
+    If an observed class had forecast 0, the loss is infinite, and by default infinity is returned.
+    Clipping can change which of two models has the smaller loss, so it must be requested with
+    `eps`. Forecasts of calibrators with ``pseudocount > 0`` are never 0.
 
     Parameters
     ----------
@@ -35,8 +35,8 @@ def cross_entropy(
     y_prob : array-like of shape (n, K) or (n,)
         Forecasts, or the probability of the second of two classes.
     eps : float, default=0.0
-        Probabilities below `eps` count as `eps`. scikit-learn's ``log_loss`` clips at the machine
-        epsilon of the forecasts' type.
+        Probabilities below `eps` are replaced by `eps`. scikit-learn's ``log_loss`` clips at the
+        machine epsilon of the forecasts' type.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row; weight 2 is the same as the row twice.
     labels : array-like of shape (K,), default=None
@@ -45,7 +45,7 @@ def cross_entropy(
     Returns
     -------
     float
-        In nats; 0 for certain forecasts that come true, log K for uniform ones.
+        In nats; 0 for certain forecasts that are right, log K for uniform forecasts.
 
     Examples
     --------
@@ -61,12 +61,19 @@ def cross_entropy(
 
 
 def brier_score(
-    y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = None
+    y_true: Any,
+    y_prob: Any,
+    *,
+    scale_by_half: bool = False,
+    sample_weight: Any = None,
+    labels: Any = None,
 ) -> float:
     """Mean squared distance of forecasts and outcomes, summed over the classes (Brier 1950).
 
-    For two classes this is twice the mean of ``(y - p)**2``, the number that scikit-learn's
-    ``brier_score_loss`` returns for them by default; for more classes the two agree.
+    For two classes this is twice the mean of ``(y - p)**2``. scikit-learn's ``brier_score_loss``
+    halves the sum for two classes (``scale_by_half="auto"``, its default) and does not halve it
+    for more. So with the defaults of both, the value for two classes is twice that of scikit-learn,
+    and for more classes the values are equal.
 
     Parameters
     ----------
@@ -74,6 +81,9 @@ def brier_score(
         Labels.
     y_prob : array-like of shape (n, K) or (n,)
         Forecasts, or the probability of the second of two classes.
+    scale_by_half : bool, default=False
+        Whether to return half of the sum: for two classes the mean of ``(y - p)**2``. The option
+        of the same name of ``brier_score_loss`` does the same.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row; weight 2 is the same as the row twice.
     labels : array-like of shape (K,), default=None
@@ -82,16 +92,19 @@ def brier_score(
     Returns
     -------
     float
-        Between 0 and 2.
+        Between 0 and 2, or between 0 and 1 with `scale_by_half`.
 
     Examples
     --------
     >>> from isoroc.metrics import brier_score
     >>> brier_score([0, 1], [0.25, 0.5])
     0.3125
+    >>> brier_score([0, 1], [0.25, 0.5], scale_by_half=True)
+    0.15625
     """
     sample = check_probabilities(y_true, y_prob, sample_weight, labels)
-    return mean(brier_losses(sample.forecasts, sample.codes), sample.weights)
+    score = mean(brier_losses(sample.forecasts, sample.codes), sample.weights)
+    return score / 2 if scale_by_half else score
 
 
 def log_losses(forecasts: Floats, codes: Codes, eps: float = 0.0) -> Floats:

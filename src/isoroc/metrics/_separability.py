@@ -1,36 +1,37 @@
-"""How often a threshold separates one row of each class."""
+"""Share of tuples, one row of each class, that a threshold separates."""
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from isoroc._input import Sample
+from isoroc._input import Sample, check_number
 from isoroc._simplex import Floats
-from isoroc.metrics._inputs import check_outcomes
+from isoroc.metrics._inputs import check_every_class, check_outcomes
 from isoroc.metrics._roc import auc
 
 #: Ties are broken at random, by noise of this size.
 NOISE = 1e-12
-#: Entries of the matrices that are worked on at a time.
+#: Number of matrix entries to process at a time.
 BLOCK = 2**21
 
 
 @dataclass(frozen=True, repr=False)
 class Separability:
-    """A share of tuples, estimated from some. ``float(separability)`` is its value.
+    """Share of separated tuples, estimated from a sample. ``float(separability)`` is its value.
 
     Attributes
     ----------
     value : float
     standard_error : float
-        Of drawing the tuples, given the rows; 0 where the value is exact. What other rows would
-        have given is a question for `isoroc.metrics.bootstrap`.
+        Standard error due to drawing tuples, given the rows; 0 if the value is exact. For the
+        variation between samples of rows use `isoroc.metrics.bootstrap`.
     n_samples : int
-        How many tuples were drawn, 0 where the value is exact.
+        Number of tuples drawn, 0 if the value is exact.
     """
 
     value: float
@@ -56,11 +57,11 @@ def pairwise_separability(
 ) -> Separability:
     """Share of K-tuples of rows, one of each class, that some threshold separates.
 
-    A threshold puts each row of the tuple into the region of its own class iff giving each row its
-    own class is the best of all assignments, in the sum of forecasts: the differences of gamma
-    then have bounds without a negative cycle. Ties are broken at random. Perfect forecasts have
-    separability 1, and forecasts that know nothing 1 / K!, constant ones included. For two classes
-    it is the area under the ROC curve, exactly.
+    A threshold that puts each row of the tuple into the region of its own class exists iff, of all
+    assignments of the K rows to the K classes, the true one has the largest sum of forecasts: then
+    the bounds on the differences of gamma have no negative cycle. Ties are broken at random.
+    Separability is 1 for perfect forecasts and 1 / K! for forecasts without information, such as
+    constant ones. For two classes it equals the area under the ROC curve.
 
     Parameters
     ----------
@@ -68,12 +69,12 @@ def pairwise_separability(
         Labels.
     y_prob : array-like of shape (n, K) or (n,)
         Forecasts, or real scores that increase with the probability of the second of two classes.
-    n_samples : int
-        How many tuples to draw. Two classes need none.
-    random_state : int, RandomState or None
-        Draws them.
+    n_samples : int, default=100_000
+        Number of tuples to draw. For two classes the value is exact and none are drawn.
+    random_state : int, RandomState or None, default=None
+        Seed of the draws and of the random tie breaks.
     sample_weight : array-like of shape (n,), default=None
-        Weight of each row: how often it is drawn.
+        Weight of each row; rows are drawn in proportion to it.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; sorted by default.
 
@@ -91,8 +92,8 @@ def pairwise_separability(
     if K == 2:
         value = auc(y_true, y_prob, sample_weight=sample_weight, labels=labels)
         return Separability(value, standard_error=0.0, n_samples=0)
-    if n_samples < 1:
-        raise ValueError(f"n_samples: expected a positive number, got {n_samples!r}.")
+    check_number("n_samples", n_samples, numbers.Integral, minimum=1)
+    check_every_class(sample, "a tuple needs a row of each class")
     rng = check_random_state(random_state)
     size = max(1, BLOCK // K**2)
     separated = sum(
@@ -104,26 +105,23 @@ def pairwise_separability(
 
 
 def _tuples(sample: Sample, size: int, rng: np.random.RandomState) -> Floats:
-    """Forecasts of drawn tuples: [t, i] is that of a row of class i, shape (size, K, K)."""
+    """Forecasts of drawn tuples: entry [t, i] is the forecast of a row of class i, (size, K, K)."""
     drawn = []
-    for k, name in enumerate(sample.classes):
+    for k in range(sample.n_classes):
         rows = np.flatnonzero(sample.codes == k)
-        weights = np.ones(len(rows)) if sample.weights is None else sample.weights[rows]
-        reached = np.cumsum(weights)
-        if not len(rows) or reached[-1] == 0:
-            raise ValueError(f"y_true: no row of class {name!r}; a tuple needs all classes.")
-        place = np.searchsorted(reached, rng.random_sample(size) * reached[-1], side="right")
-        drawn.append(rows[place])
+        cumulative = np.cumsum(sample.row_weights()[rows])
+        chance = rng.random_sample(size) * cumulative[-1]
+        drawn.append(rows[np.searchsorted(cumulative, chance, side="right")])
     return np.asarray(sample.forecasts[np.column_stack(drawn)])
 
 
 def _separated(tuples: Floats, rng: np.random.RandomState) -> Floats:
-    """Whether each row's own class is the best assignment of a tuple."""
+    """Whether the true assignment of each tuple is the best one."""
     tuples = tuples + NOISE * rng.random_sample(tuples.shape)
     K = tuples.shape[1]
-    # W[t, i, j] bounds gamma_i - gamma_j: what row i loses by going to region j.
+    # W[t, i, j] bounds gamma_i - gamma_j: the lead of class i over class j in row i.
     W = np.einsum("tii->ti", tuples)[:, :, None] - tuples
-    # Most that fail do so for a pair of classes: spare them the longer cycles.
+    # Most failures are cycles of two classes: check those first.
     left = np.flatnonzero((W + W.transpose(0, 2, 1) >= 0).all(axis=(1, 2)))
     W = W[left]
     for m in range(K):

@@ -1,4 +1,4 @@
-"""A test of calibration: whether the labels could have been drawn from the forecasts."""
+"""A test of calibration: whether the labels are compatible with draws from the forecasts."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ from sklearn.utils import check_random_state
 
 from isoroc._input import Sample, check_number, check_option
 from isoroc._simplex import Floats, Ints
-from isoroc.metrics._calibration import views
+from isoroc.metrics._calibration import split_by_kind
 from isoroc.metrics._grouping import halve_repeatedly, sum_classes, sum_rows
 from isoroc.metrics._inputs import check_probabilities
 
-#: The finest cells have about this many rows, and there are at most 2 ** MOST_LEVELS.
+#: The finest cells have about this many rows, and there are at most 2 ** MOST_LEVELS of them.
 ROWS_IN_CELL, MOST_LEVELS = 32, 10
 
 
 @dataclass(frozen=True, repr=False)
 class CalibrationTest:
-    """Outcome of a test of calibration."""
+    """Result of a test of calibration."""
 
     statistic: float
-    """Largest deviation from calibration over the scales, in standard deviations under it."""
+    """Largest deviation from calibration over all scales, in standard deviations."""
     p_value: float
-    """Probability of as large a statistic if the forecasts are calibrated."""
+    """Probability of a statistic at least as large if the forecasts are calibrated."""
     n_cells: int
     """Number of cells at the scale where the deviation is largest."""
     n_resamples: int
+    """Number of times labels were drawn."""
 
     def __repr__(self) -> str:
         return (
@@ -52,16 +53,16 @@ def calibration_test(
 ) -> CalibrationTest:
     """Test whether forecasts are calibrated, for any number of classes.
 
-    If they are, labels drawn from them are as good as the real ones (consistency resampling,
-    Bröcker and Smith 2007, Vaicenavicius et al. 2019). So the statistic is compared with its values
-    for drawn labels, and for any statistic the test rejects calibrated forecasts with no more
-    than the probability asked for, whatever n, K and the forecasts are.
+    If they are, labels drawn from the forecasts have the same distribution as the observed ones
+    (consistency resampling, Bröcker and Smith 2007, Vaicenavicius et al. 2019). So the statistic is
+    compared with its values for drawn labels. This controls the probability to reject calibrated
+    forecasts, for any statistic, n, K and forecasts.
 
-    The statistic looks at many scales at once, as minimax optimal tests do (T-Cal, Lee et al.
-    2023). The forecasts are halved again and again into nested cells of equal size. At each scale
-    the squared sums of residuals of the cells, each over its variance under calibration, are
-    added up: a kernel calibration error (Widmann et al. 2019) whose kernel tells whether two
-    forecasts share a cell, in one pass over the rows. The scale that deviates most counts.
+    The statistic combines many scales, as minimax optimal tests do (T-Cal, Lee et al. 2023). The
+    forecasts are repeatedly halved into nested cells of equal size. At each scale the squared sum
+    of residuals of each cell is divided by its variance under calibration and summed over the
+    cells. This is a kernel calibration error (Widmann et al. 2019) whose kernel is 1 for forecasts
+    in the same cell and 0 otherwise. The statistic is that of the scale that deviates most.
 
     Parameters
     ----------
@@ -70,16 +71,18 @@ def calibration_test(
     y_prob : array-like of shape (n, K) or (n,)
         Forecasts, or the probability of the second of two classes.
     kind : {"canonical", "top"}, default="canonical"
-        Whether the whole forecast is tested or the largest probability as that of being right.
+        "canonical" tests the whole forecast, "top" the largest probability against the accuracy.
     n_resamples : int, default=999
-        How often labels are drawn; the smallest p-value possible is ``1 / (n_resamples + 1)``.
+        Number of times labels are drawn; the smallest possible p-value is
+        ``1 / (n_resamples + 1)``.
     sample_weight : array-like of shape (n,), default=None
-        Weight of each row's residual. A row is one outcome whatever it weighs, so the test
+        Weight of the residual of each row. A row is one outcome whatever its weight, so the test
         keeps its level; weight 2 is not the same as the row twice.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; sorted by default.
     random_state : int, RandomState or None, default=None
-        Draws the labels.
+        Seed of the draws. They are made row by row and column by column, so another order of rows
+        or columns gives another p-value, within the Monte Carlo error.
 
     Returns
     -------
@@ -98,11 +101,11 @@ def calibration_test(
     """
     check_option("kind", kind, ("canonical", "top"))
     check_number("n_resamples", n_resamples, numbers.Integral, minimum=1)
-    (view,) = views(check_probabilities(y_true, y_prob, sample_weight, labels), kind)
+    (sample,) = split_by_kind(check_probabilities(y_true, y_prob, sample_weight, labels), kind)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-    scales = _Scales(view)
+    scales = _Scales(sample)
     drawn = (scales.draw(rng) for _ in range(n_resamples))
-    sizes = np.array([scales.measure(codes) for codes in (view.codes, *drawn)])
+    sizes = np.array([scales.measure(codes) for codes in (sample.codes, *drawn)])
     deviation = _standardise(sizes)
     worst = deviation.max(axis=1)
     as_large = int(np.count_nonzero(worst[1:] >= worst[0]))
@@ -115,16 +118,16 @@ def calibration_test(
 
 
 class _Scales:
-    """Nested cells of the forecasts, and what labels deviate from them at each scale."""
+    """Nested cells of the forecasts, and the deviation of labels from them at each scale."""
 
-    def __init__(self, view: Sample) -> None:
-        P = view.forecasts
+    def __init__(self, sample: Sample) -> None:
+        P = sample.forecasts
         if P.ndim == 1:
             P = np.column_stack([1 - P, P])
         n, K = P.shape
         n_levels = min(MOST_LEVELS, max(0, (n // ROWS_IN_CELL).bit_length() - 1))
-        cell = halve_repeatedly(view.forecasts, n_levels)
-        weights = np.ones(n) if view.weights is None else view.weights
+        cell = halve_repeatedly(sample.forecasts, n_levels)
+        weights = sample.row_weights()
         self.weights = weights * (weights.sum() / (weights @ weights))
         self.cumulative = np.cumsum(P[:, :-1], axis=1)
         self.n_classes = K
@@ -135,19 +138,19 @@ class _Scales:
         self.n_cells = [len(v) for v in self.variances]
 
     def _levels(self, sums: Floats) -> Iterator[Floats]:
-        """Sums in the cells of every scale, the finest first."""
+        """Sums in the cells of each scale, from the finest to the coarsest."""
         yield sums
         while len(sums) > 1:
-            if len(sums) % 2:  # the last cells are empty and were not counted
+            if len(sums) % 2:  # empty cells at the end were not counted
                 sums = np.vstack([sums, np.zeros(sums.shape[1])])
             sums = sums[::2] + sums[1::2]
             yield sums
 
     def measure(self, codes: NDArray[np.integer[Any]]) -> list[float]:
-        """Squared sums of residuals over their variances, added up at each scale.
+        """Squared sums of residuals over their variances, summed over the cells of each scale.
 
-        A cell whose variance is far below that of one outcome would count for nothing or for all;
-        one more keeps it in proportion.
+        Adding 1 to the variance limits the influence of cells with certain forecasts, whose
+        variance is close to 0.
         """
         hits = sum_classes(self.cell, codes, self.n_classes, self.weights)
         sums = self._levels(hits - self.expected)
@@ -160,17 +163,16 @@ class _Scales:
 
 
 def _standardise(sizes: Floats) -> Floats:
-    """Each entry less the mean of the others in its column, over their standard deviation.
+    """Each entry minus the mean of the others in its column, over their standard deviation.
 
-    That treats the real labels, the first row, and the drawn ones alike, which makes the test
-    exact.
+    This treats the observed labels, the first row, and the drawn ones alike, so the test is exact.
     """
     centred = sizes - sizes.mean(axis=0)
     others = len(sizes) - 1
     mean = -centred / others
     square = ((centred**2).sum(axis=0) - centred**2) / others
     spread = np.sqrt(np.maximum(square - mean**2, 0))
-    # where the others are all alike, any difference is as large as can be
+    # If the others are all equal, any difference counts as very large.
     difference = centred - mean
     tiny = 1e-9 * np.abs(sizes).max(axis=0)
     return np.where(np.abs(difference) <= tiny, 0.0, difference / np.maximum(spread, tiny + 1e-300))

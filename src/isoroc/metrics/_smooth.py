@@ -1,4 +1,4 @@
-"""Smooth calibration error (smECE): no bins, one bandwidth that the data set themselves."""
+"""Smooth calibration error (smECE): a kernel in place of bins, with a data-driven bandwidth."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from scipy.optimize import brentq
 
 from isoroc._input import Sample, check_option
 from isoroc._simplex import Floats
-from isoroc.metrics._calibration import views
+from isoroc.metrics._calibration import split_by_kind
 from isoroc.metrics._inputs import check_probabilities
 
-#: Steps of the grid on [0, 1]; bandwidths of a few steps and more are resolved.
+#: Steps of the grid on [0, 1]; the smallest bandwidth is a few steps.
 N_STEPS = 2**14
 NARROWEST = 4 / N_STEPS
 
@@ -29,10 +29,10 @@ def smooth_calibration_error(
     """Smooth calibration error of Błasiok and Nakkiran (2023).
 
     Residuals ``y - p`` are smoothed along p by a Gaussian kernel that is reflected at 0 and 1, and
-    the absolute value of what is left is integrated. The bandwidth is the one that equals the
-    result, so there is nothing to choose. It is a continuous function of the forecasts, which
-    errors with bins are not, and it is within constants of the distance to the nearest calibrated
-    forecasts.
+    the absolute value of the result is integrated. The bandwidth is the one that equals the
+    resulting error, so it need not be chosen. Unlike binned errors, this error is a continuous
+    function of the forecasts. It is within constant factors of the distance to the nearest
+    calibrated forecasts.
 
     Parameters
     ----------
@@ -41,8 +41,9 @@ def smooth_calibration_error(
     y_prob : array-like of shape (n, K) or (n,)
         Forecasts, or the probability of the second of two classes.
     kind : {"classwise", "top"}, default="classwise"
-        Each class's probability by itself, and the mean over the classes (for two classes that is
-        the usual error of the second one); or the largest probability as that of being right.
+        "classwise": the probability of each class by itself, averaged over the classes (for two
+        classes, the error of the second one). "top": the largest probability, compared with the
+        accuracy.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row; weight 2 is the same as the row twice.
     labels : array-like of shape (K,), default=None
@@ -51,8 +52,8 @@ def smooth_calibration_error(
     Returns
     -------
     float
-        Between 0 and 1. Chance alone gives calibrated forecasts some of it, about
-        ``n ** (-1/2)`` and a little more. Values below 0.00025 are not resolved.
+        Between 0 and 1. Calibrated forecasts have a positive error by chance, somewhat more than
+        ``n ** (-1/2)``. Values below 0.00025 are not resolved.
 
     Examples
     --------
@@ -65,14 +66,15 @@ def smooth_calibration_error(
     """
     check_option("kind", kind, ("classwise", "top"))
     sample = check_probabilities(y_true, y_prob, sample_weight, labels)
-    return float(np.mean([_fixed_point(_spectrum(view)) for view in views(sample, kind)]))
+    parts = split_by_kind(sample, kind)
+    return float(np.mean([_fixed_point(_spectrum(part)) for part in parts]))
 
 
-def _spectrum(view: Sample) -> Floats:
-    """Cosine transform of the residuals' mass along [0, 1], shared out between grid points."""
-    scores = view.forecasts
-    mass = view.residuals()
-    mass *= 1 / len(mass) if view.weights is None else view.weights / view.weights.sum()
+def _spectrum(sample: Sample) -> Floats:
+    """Cosine transform of the residuals along [0, 1], distributed to the nearest grid points."""
+    scores = sample.forecasts
+    weights = sample.row_weights()
+    mass = sample.residuals() * (weights / weights.sum())
     place = scores * N_STEPS
     left = np.minimum(place.astype(np.intp), N_STEPS - 1)
     right_share = mass * (place - left)
@@ -80,12 +82,12 @@ def _spectrum(view: Sample) -> Floats:
     grid = grid + np.bincount(left + 1, right_share, N_STEPS + 1)
     ends = np.zeros(N_STEPS + 1)
     ends[[0, -1]] = grid[[0, -1]] / 2
-    return np.asarray(dct(grid / 2 + ends, type=1))  # the transform counts inner points twice
+    return np.asarray(dct(grid / 2 + ends, type=1))  # inner points count twice in the transform
 
 
 def _fixed_point(spectrum: Floats) -> float:
-    """The bandwidth at which the error equals it."""
-    # The heat kernel with reflecting ends is diagonal in cosines: that is the reflected Gaussian.
+    """The bandwidth that equals the error at this bandwidth."""
+    # The reflected Gaussian is the heat kernel with reflecting ends, which is diagonal in cosines.
     decay = (np.pi * np.arange(len(spectrum))) ** 2 / 2
 
     def error(sigma: float) -> float:

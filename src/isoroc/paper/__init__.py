@@ -1,5 +1,5 @@
 """The paper's experiments, and its procedures exactly as published."""
 
-from isoroc.paper._command import Reproduction, reproduce
+from isoroc.paper._reproduce import Reproduction, reproduce
 
 __all__ = ["Reproduction", "reproduce"]

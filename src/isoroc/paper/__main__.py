@@ -1,5 +1,8 @@
-"""``python -m isoroc.paper``."""
+"""``python -m isoroc.paper`` is the command ``isoroc reproduce``."""
 
-from isoroc.paper._command import main
+import sys
 
-main()
+from isoroc._cli import main
+
+if __name__ == "__main__":
+    sys.exit(main(["reproduce", *sys.argv[1:]]))

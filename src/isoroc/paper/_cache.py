@@ -1,11 +1,9 @@
-"""What was computed once: arrays in files that are named after everything they depend on."""
+"""Results kept in files whose names depend on everything that the results depend on."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -15,21 +13,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 import isoroc
+from isoroc._files import replacing
 
+#: A result: arrays by name.
 Arrays = dict[str, NDArray[Any]]
 
 
 class Cache:
-    """Results in a folder.
+    """Cache of results in a folder.
 
-    A result is found again if its name, all parts of its key and the code are the same: the files
-    of this package byte by byte, and the versions of what it computes with. So no result outlives
-    the code that made it.
+    A result is reused if its name, its key and the code are the same: every byte of this package,
+    and the versions of NumPy, SciPy and scikit-learn. So no result outlives the code that computed
+    it.
 
     Parameters
     ----------
     folder : Path or None
-        Where the files are; made when the first one is. With None nothing is kept.
+        Folder of the files, created with the first one; None to keep nothing.
+
+    Attributes
+    ----------
+    n_computed, n_reused : int
+        How many results were computed, and how many came from files.
 
     Examples
     --------
@@ -49,16 +54,16 @@ class Cache:
         self.n_reused = 0
 
     def get(self, name: str, key: tuple[Any, ...], compute: Callable[[], Arrays]) -> Arrays:
-        """Arrays by name, from their file or else from `compute`.
+        """Result from its file, or from `compute` if there is no file.
 
         Parameters
         ----------
         name : str
-            What the file's name begins with.
+            Beginning of the name of the file.
         key : tuple
-            What the result depends on: arrays, and anything else whose `repr` tells all.
+            What the result depends on: arrays, and objects that are determined by their `repr`.
         compute : callable
-            Called without arguments if there is no file.
+            Computes the result, without arguments.
         """
         if self.folder is None:
             self.n_computed += 1
@@ -70,21 +75,10 @@ class Cache:
                 return dict(file)
         self.n_computed += 1
         arrays = compute()
-        with replacing(path) as beside:
-            np.savez_compressed(beside, **arrays)  # type: ignore[arg-type]
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as new:
+            np.savez_compressed(new, **arrays)  # type: ignore[arg-type]
         return arrays
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A path to write to, which takes the place of `path` once it is whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{os.getpid()}-{path.name}")
-    try:
-        yield beside
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _digest(key: tuple[Any, ...]) -> str:
@@ -101,7 +95,7 @@ def _digest(key: tuple[Any, ...]) -> str:
 
 @cache
 def _code() -> bytes:
-    """Digest of the package and of what its results rest on."""
+    """Digest of the package and of the versions of the libraries that it computes with."""
     names = ("numpy", "scipy", "scikit-learn")
     found = hashlib.sha256(repr([(name, version(name)) for name in names]).encode())
     root = Path(isoroc.__file__).parent

@@ -1,4 +1,4 @@
-"""The data of the experiments: Covertype, a CSV, ready forecasts, or a stand-in."""
+"""Data of the experiments: Covertype, a CSV, ready forecasts, or a substitute."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
-from isoroc._input import check_forecasts, check_length, encode_labels
+from isoroc._input import InputError, check_forecasts, check_length, encode_labels
 from isoroc._simplex import Floats, Ints
 from isoroc.paper._cache import Arrays
 
-#: The paper's data: so many rows of each class as far as they go, in the order of the file,
-ROWS_OF_A_CLASS = 4000
-#: of which, in random order, so many are for training, calibration and test.
+#: The paper takes the first so many rows of each class, or all if there are fewer,
+ROWS_PER_CLASS = 4000
+#: and of these, in random order, so many for training, calibration and test.
 SIZES = (4500, 500, 1000)
 #: Seed of the paper's split.
 SEED = 1
-#: The paper's classifier first. It takes the features as they are, and its solver gives up after
-#: 100 steps; so does ours.
+#: The paper's classifier comes first. As in the paper, features are not scaled and the solver stops
+#: after 100 iterations without having converged.
 CLASSIFIERS: dict[str, Callable[[int], Any]] = {
     "logistic regression": lambda seed: LogisticRegression(random_state=seed),
     "naive Bayes": lambda _: GaussianNB(),
@@ -37,7 +37,7 @@ CLASSIFIERS: dict[str, Callable[[int], Any]] = {
 
 
 class Forecasts(NamedTuple):
-    """Forecasts of a classifier, and the column of what came true, for calibration and test."""
+    """Forecasts of a classifier and the columns of the outcomes, for calibration and test."""
 
     P_cal: Floats
     y_cal: Ints
@@ -52,18 +52,18 @@ class Forecasts(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Features and labels, not yet restricted to K classes."""
+    """Features and labels of all classes."""
 
     X: Floats
     y: NDArray[Any]
     title: str
-    #: Whether K classes are made by joining neighbours; otherwise they are the first K.
+    #: Whether K classes are made by joining neighbouring ones; otherwise they are the first K.
     joined: bool = False
-    #: What the reader has to know about the data.
+    #: What readers of the results have to know about the data.
     note: str = ""
 
     def of_classes(self, K: int) -> tuple[Floats, Ints]:
-        """Rows of K classes, class by class, and the column of each label.
+        """Features of K classes, and the column of each label.
 
         Examples
         --------
@@ -76,31 +76,35 @@ class Rows(NamedTuple):
         """
         classes, codes = np.unique(self.y, return_inverse=True)
         if len(classes) < K:
-            raise ValueError(f"data: {self.title} has {len(classes)} classes, {K} are asked for.")
+            raise InputError(
+                "data", None, f"{self.title} has {len(classes)} classes, {K} are needed"
+            )
         if self.joined:
             return self.X, np.asarray(codes * K // len(classes))
-        kept = [np.flatnonzero(codes == k)[:ROWS_OF_A_CLASS] for k in range(K)]
+        kept = [np.flatnonzero(codes == k)[:ROWS_PER_CLASS] for k in range(K)]
         rows = np.concatenate(kept)
         return self.X[rows], codes[rows]
 
     def forecasts(self, K: int, seed: int = SEED, classifier: str = "") -> Forecasts:
-        """Train a classifier of K classes on a random part, and let it forecast two others.
+        """Forecasts of a classifier for calibration and test rows; it is trained on other rows.
 
         Parameters
         ----------
         K : int
             Number of classes.
         seed : int
-            Draws the split and the classifier's own randomness.
+            Seed of the random split and of the classifier.
         classifier : str
-            A name of `CLASSIFIERS`; the paper's, logistic regression, by default.
+            A name of `CLASSIFIERS`; by default the paper's, logistic regression.
         """
         X, y = self.of_classes(K)
         train, cal, test = _parts(len(y), seed)
         if len(np.unique(y[train])) < K:
-            raise ValueError(
-                f"data: {self.title} has too few rows: one of {K} classes is missing among the "
-                f"{len(train)} that the classifier is trained on."
+            raise InputError(
+                "data",
+                None,
+                f"{self.title} has too few rows: one of {K} classes does not occur among the "
+                f"{len(train)} training rows",
             )
         name = classifier or next(iter(CLASSIFIERS))
         model = CLASSIFIERS[name](seed)
@@ -112,25 +116,23 @@ class Rows(NamedTuple):
 
 
 def _parts(n: int, seed: int) -> list[Ints]:
-    """Training, calibration and test rows: of the paper's sizes, or shares of what there is."""
+    """Training, calibration and test rows: `SIZES`, or in the same proportions if n is smaller."""
     sizes = np.array(SIZES)
     if n < sizes.sum():
         sizes = sizes * n // sizes.sum()
-    # The legacy generator is what draws the paper's own split with seed 1.
+    # The paper's split is that of the legacy generator with seed 1.
     order = np.random.RandomState(seed).permutation(n)
     return np.split(order[: sizes.sum()], np.cumsum(sizes)[:-1])
 
 
 def load(data: str | Path | None = None) -> Rows | Forecasts:
-    """Data to run the experiments on.
+    """Data of the experiments.
 
     Parameters
     ----------
     data : str or Path, default=None
-        A CSV file with a column `Class`, maybe gzipped; ready forecasts, an ``.npz`` file with
-        `probas_cal`, `labels_cal`, `probas_test` and `labels_test`; or a data home of scikit-learn
-        that holds Covertype. By default Covertype is fetched, and where that fails scikit-learn's
-        digits stand in, which title and note say.
+        As in `isoroc.paper.reproduce`; the CSV file may be gzipped. If the digits of scikit-learn
+        are used instead of Covertype, title and note say so.
 
     Examples
     --------
@@ -140,50 +142,51 @@ def load(data: str | Path | None = None) -> Rows | Forecasts:
     FileNotFoundError: data: nothing.csv does not exist.
     """
     if data is None:
-        return _fetch_or_stand_in()
+        return _download_or_substitute()
     path = Path(data)
     if path.is_dir():
         try:
             X, y = fetch_covtype(data_home=path, download_if_missing=False, return_X_y=True)
         except OSError as error:
-            raise FileNotFoundError(f"data: no Covertype in the data home {path}.") from error
+            raise FileNotFoundError(f"data: {path} does not contain Covertype.") from error
         return Rows(X, y, "Covertype")
     if not path.exists():
         raise FileNotFoundError(f"data: {path} does not exist.")
     return read_forecasts(path) if path.suffix == ".npz" else read_csv(path)
 
 
-def _fetch_or_stand_in() -> Rows:
+def _download_or_substitute() -> Rows:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the failure the note tells
+            warnings.simplefilter("ignore")  # the note reports the failure
             X, y = fetch_covtype(return_X_y=True, n_retries=1, delay=0.1)
     except OSError as error:
         digits = load_digits()
         note = (
-            f"Covertype cannot be fetched ({str(error).strip('<>')}), so this is about other data: "
-            "the digits of scikit-learn, neighbouring ones joined into classes."
+            f"Covertype cannot be downloaded ({str(error).strip('<>')}); these results are for the "
+            "digits of scikit-learn, with neighbouring digits joined into classes."
         )
         return Rows(digits.data, digits.target, "digits (not Covertype)", joined=True, note=note)
     return Rows(X, y, "Covertype")
 
 
 def read_csv(path: Path) -> Rows:
-    """Rows of a CSV file: `Class` is the label, every other column with a name a feature.
+    """Rows of a CSV file: `Class` is the label, all other columns that have a name are features.
 
-    A column without a name holds row numbers. Files are often ordered by class, so these would
-    tell the label.
+    A column without a name holds row numbers, which reveal the label in files sorted by class.
     """
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
         names = [name.strip('"') for name in file.readline().rstrip("\r\n").split(",")]
         if "Class" not in names:
-            raise ValueError(f"data: {path} has no column Class among {', '.join(names[:5])}, ...")
+            problem = f"{path} has no column Class among {', '.join(names[:5])}, ..."
+            raise InputError("data", None, problem)
         label = names.index("Class")
         used = [i for i, name in enumerate(names) if name and i != label]
         try:
             values = np.loadtxt(file, delimiter=",", ndmin=2, usecols=[*used, label])
         except ValueError as error:
-            raise ValueError(f"data: {path} holds something other than numbers: {error}") from error
+            problem = f"{path} has a value that is not a number ({error})"
+            raise InputError("data", None, problem) from error
     return Rows(values[:, :-1], values[:, -1], path.name.removesuffix(".gz"))
 
 
@@ -194,17 +197,19 @@ def read_forecasts(path: Path) -> Forecasts:
     P_cal, y_cal = _read_part(arrays, "cal", path)
     P_test, y_test = _read_part(arrays, "test", path)
     if P_cal.shape[1] != P_test.shape[1]:
-        raise ValueError(f"data: probas_cal and probas_test of {path} differ in columns.")
+        problem = f"probas_cal and probas_test of {path} have different numbers of columns"
+        raise InputError("data", None, problem)
     return Forecasts(P_cal, y_cal, P_test, y_test, path.stem)
 
 
 def _read_part(arrays: Arrays, part: str, path: Path) -> tuple[Floats, Ints]:
     probas, labels = f"probas_{part}", f"labels_{part}"
     if missing := {probas, labels} - set(arrays):
-        raise ValueError(f"data: {path} has no array {min(missing)}.")
+        raise InputError("data", None, f"{path} has no array {min(missing)}")
     P = check_forecasts(arrays[probas], name=probas)
     if P.ndim == 1:
-        raise ValueError(f"data: {probas} of {path} needs a column for each class.")
-    _, codes = encode_labels(arrays[labels], P.shape[1], name=labels)
+        raise InputError("data", None, f"{probas} of {path} must have one column for each class")
+    K = P.shape[1]
+    _, codes = encode_labels(arrays[labels], K, labels=np.arange(K), name=labels)
     check_length(codes, len(P), name=labels, of=probas)
     return P, codes.astype(np.intp)

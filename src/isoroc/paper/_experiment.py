@@ -1,4 +1,4 @@
-"""The experiment of the paper for one number of classes, and what becomes of its claims."""
+"""The paper's experiment for one number of classes, and measurements of its claims."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from joblib import Parallel, delayed
 from isoroc import metrics
 from isoroc._calibrators.irp import IRPCalibrator
 from isoroc._progress import Report
-from isoroc._simplex import Floats, Ints, regions
+from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
-from isoroc.metrics._surface.bodies import Hull
+from isoroc.metrics._surface.volumes import Hull
 from isoroc.paper._cache import Arrays, Cache
 from isoroc.paper._data import Forecasts
 from isoroc.paper._reference import ReferenceIRP
@@ -25,19 +25,20 @@ from isoroc.paper._runs import (
     normalise,
     score,
     score_as_published,
+    surface_points,
     volume,
 )
 
-#: The one of isoroc's searches that the figures show.
+#: The search of isoroc that the figures show.
 OURS = "isoroc, sweep"
 
 
 class Outcome(NamedTuple):
-    """How forecasts score: a line of the table of results."""
+    """Scores of a procedure: a row of the table of results."""
 
     procedure: str
     n_bins: int | None
-    #: Of the values as they are; None where they sum to one anyway.
+    #: Scores of values that do not sum to one; None if they do.
     as_published: Scores | None
     normalised: Scores
     cal_volume: float
@@ -45,13 +46,13 @@ class Outcome(NamedTuple):
 
 
 class Experiment(NamedTuple):
-    """Forecasts, and what the procedures make of them."""
+    """Forecasts, and the results of all procedures on them."""
 
     forecasts: Forecasts
     runs: dict[str, Run]
-    #: One row for each stage of each procedure: bins, scores in both ways, volumes.
+    #: For each procedure a table with one row per stage: bins, scores in both ways, volumes.
     stages: dict[str, Table]
-    #: Hull volumes before, of calibration and test rows.
+    #: Hull volumes of calibration and test rows before calibration.
     volumes: tuple[float, float]
 
     @property
@@ -60,7 +61,7 @@ class Experiment(NamedTuple):
         return self.forecasts.n_classes
 
     def outcomes(self) -> list[Outcome]:
-        """Lines of the table of results: before, and the last stage of each procedure."""
+        """Rows of the table of results: before, and the last stage of each procedure."""
         P, _, P_test, _, _ = self.forecasts
         before = Outcome(
             "before",
@@ -99,13 +100,14 @@ def experiment(
     Parameters
     ----------
     forecasts : Forecasts
-        Of any number of classes that a grid can bear.
+        The number of classes must be small enough for a grid.
     cache : Cache
-        Where trees and volumes are kept.
+        Keeps trees and volumes.
     n_jobs : int, default=None
-        Processes for the volumes of four classes and more, as in joblib; others are quick.
+        Number of processes, as in joblib, for the volumes of four classes or more; other volumes
+        are quick to compute.
     report : callable
-        Told how far it is.
+        Called with a short text on the progress.
     """
     P, y, P_test, y_test, _ = forecasts
     K = forecasts.n_classes
@@ -151,7 +153,7 @@ def _volumes(cal: Floats, y: Ints, test: Floats, y_test: Ints) -> tuple[float, f
 
 
 def claims(done: Experiment, cache: Cache) -> dict[str, Any]:
-    """What the paper says, measured: ready for JSON."""
+    """Measurements of the paper's claims, as a JSON value."""
     P, y, P_test, y_test, _ = done.forecasts
     K = done.n_classes
     columns = np.arange(K)
@@ -196,7 +198,7 @@ def claims(done: Experiment, cache: Cache) -> dict[str, Any]:
 
 
 def _stop(stages: Table, name: str) -> dict[str, Any]:
-    """Where growth ends and where it had best ended, by the test cross entropy."""
+    """Number of bins and test cross entropy of the last stage and of the best stage."""
     found: dict[str, Any] = {"n_bins": int(stages["n_bins"][-1])}
     for way in ("as_published", "normalised") if name in PUBLISHED else ("normalised",):
         losses = stages[f"test_cross_entropy_{way}"]
@@ -210,14 +212,9 @@ def _stop(stages: Table, name: str) -> dict[str, Any]:
 
 
 def split_volume(done: Experiment) -> float:
-    """Hull volume of the ROC points of the splits that published IRP made, calibration rows.
+    """Hull volume, on calibration rows, of the ROC points of the splits of published IRP.
 
-    These points are on the ROC surface before and after calibration.
+    These points lie on the ROC surface before and after calibration.
     """
     P, y, _, _, _ = done.forecasts
-    K = done.n_classes
-    points = []
-    for gamma in done.runs[PUBLISHED[0]].thresholds:
-        side = regions(P, gamma)
-        points.append([(side[y == k] == k).mean() for k in range(K)])
-    return Hull(np.array(points).reshape(-1, K)).volume
+    return Hull(surface_points(P, y, done.runs[PUBLISHED[0]].thresholds)).volume

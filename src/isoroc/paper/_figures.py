@@ -1,4 +1,4 @@
-"""The figures of the paper, drawn from what was computed with the displays of `isoroc.plots`."""
+"""The figures of the paper, drawn with the displays of `isoroc.plots`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import numpy as np
 from scipy.spatial import Delaunay
 
 from isoroc._calibrators.irp import IRPCalibrator
-from isoroc._simplex import Floats, Ints, lattice, regions
+from isoroc._files import replacing
+from isoroc._simplex import Floats, Ints, lattice
 from isoroc._table import Table
-from isoroc.paper._cache import Arrays, Cache, replacing
+from isoroc.paper._cache import Arrays, Cache
 from isoroc.paper._experiment import OURS, Experiment
 from isoroc.paper._reference import ReferenceIRP
-from isoroc.paper._repetition import Difference, compare
-from isoroc.paper._runs import PUBLISHED, normalise, volume
+from isoroc.paper._repetition import Difference, Repetition, compare
+from isoroc.paper._runs import PUBLISHED, normalise, surface_points, volume
 from isoroc.plots import PathDisplay, RocDisplay, SimplexDisplay
 from isoroc.plots._canvas import Triangle
 from isoroc.plots._geometry import bin_polygons, cells_of
@@ -27,10 +28,10 @@ from isoroc.plots._style import NEUTRAL, SERIES, axes_for, figure_of, mix, style
 Figure = Any
 
 
-def all_of(
-    experiments: Sequence[Experiment], repetition: dict[tuple[int, str], Arrays], cache: Cache
+def all_figures(
+    experiments: Sequence[Experiment], repetition: Repetition, cache: Cache
 ) -> dict[str, Callable[[], Figure]]:
-    """What draws each figure, by the name of its file."""
+    """Function that draws each figure, by the name of its file."""
     found: dict[str, Callable[[], Figure]] = {
         "illustration": illustration,
         "splitting": splitting,
@@ -47,19 +48,18 @@ def all_of(
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG and PDF; `path` has no ending yet."""
+    """Write a figure as PNG and PDF; `path` is without the ending."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     for ending in (".png", ".pdf"):
-        with replacing(path.with_name(path.name + ending)) as beside:
-            # A PDF without a date is the same file when it is drawn again.
+        with replacing(path.with_name(path.name + ending)) as new:
+            # Without a date, the same figure gives the same PDF.
             metadata = {"CreationDate": None} if ending == ".pdf" else None
-            figure.savefig(
-                beside, dpi=160, format=ending[1:], metadata=metadata, bbox_inches="tight"
-            )
-        figure.set_layout_engine("none")  # it has been laid out, and takes long
+            figure.savefig(new, dpi=160, format=ending[1:], metadata=metadata, bbox_inches="tight")
+        figure.set_layout_engine("none")  # the layout is done and takes long
     figure.clear()
 
 
-#: Rows of the illustrative problem in ascending order of their forecasts.
+#: Rows of the illustration, sorted by forecast.
 ILLUSTRATION = Table(
     forecast=np.array([0.08, 0.17, 0.25, 0.33, 0.42, 0.5, 0.58, 0.67, 0.75, 0.83, 0.92]),
     label=np.array([0, 0, 1, 0, 0, 1, 1, 0, 1, 0, 1]),
@@ -67,7 +67,7 @@ ILLUSTRATION = Table(
 
 
 def illustration() -> Figure:
-    """Forecasts, cumulative sums and ROC curve; below the same after isotonic regression."""
+    """Forecasts, cumulative sums and ROC curve, before and (below) after isotonic regression."""
     p, y = ILLUSTRATION["forecast"], ILLUSTRATION["label"]
     r = IRPCalibrator(pseudocount=0).fit(p, y).predict_proba(p)[:, 1]
     panels = ("forecasts", "diagram", "roc")
@@ -80,12 +80,12 @@ def illustration() -> Figure:
     return figure_of(axes[0])
 
 
-#: What the scores of the paper's own figures are called.
+#: Name of the scores in the paper's own figures.
 AS_PUBLISHED = "cross entropy as published"
 
 
 def comparison_curves(done: Experiment) -> tuple[Table, Table]:
-    """What `comparison` shows: a row for each stage, measure and procedure; and lines before."""
+    """Data of `comparison`: one row per stage, measure and procedure; and values before."""
     names = ["AUC of the hull" if done.n_classes == 2 else "VUS of the hull"]
     names += ["cross entropy", AS_PUBLISHED]
     fields = ("{}_volume", "{}_cross_entropy_normalised", "{}_cross_entropy_as_published")
@@ -102,21 +102,16 @@ def comparison_curves(done: Experiment) -> tuple[Table, Table]:
             score = "volume" if "volume" in field else "cross_entropy"
             lines.append((measure, data, getattr(source, f"{part}_{score}")))
     return (
-        _columns(curves, "measure", "data", "method", "n_bins", "value"),
-        _columns(lines, "measure", "data", "value"),
+        Table.from_rows(curves, "measure", "data", "method", "n_bins", "value"),
+        Table.from_rows(lines, "measure", "data", "value"),
     )
 
 
-def _columns(rows: list[tuple[Any, ...]], *names: str) -> Table:
-    columns = zip(*rows, strict=True)
-    return Table({name: np.array(column) for name, column in zip(names, columns, strict=True)})
-
-
 def comparison(done: Experiment) -> Figure:
-    """IRP against recursive binning: volume and cross entropy along the path."""
+    """Volume and cross entropy of IRP and recursive binning against the number of bins."""
     curves, lines = comparison_curves(done)
     display = PathDisplay(curves, lines).plot()
-    # As published, calibration is regularised and test is not: not one scale for both.
+    # As published, only the calibration scores are regularised, so the two need separate scales.
     for place, data in ((4, "calibration"), (5, "test")):
         shown = (curves["measure"] == AS_PUBLISHED) & (curves["data"] == data)
         value = np.append(curves["value"][shown & (curves["n_bins"] > 2)], lines["value"][place])
@@ -126,7 +121,7 @@ def comparison(done: Experiment) -> Figure:
     return display.figure_
 
 
-#: Thresholds of the figure on splitting: in the middle, to one side, outside the simplex.
+#: Thresholds of the figure on splitting: central, off centre, outside the simplex.
 GAMMAS = np.array([[1 / 3, 1 / 3, 1 / 3], [0.2, 0.3, 0.5], [1.1, 0.1, -0.2]])
 
 
@@ -148,18 +143,18 @@ def splitting() -> Figure:
 
 
 class Synthetic(NamedTuple):
-    """The paper's three-class illustration, and published IRP on it."""
+    """The paper's synthetic data of three classes, and published IRP on it."""
 
     P: Floats
     y: Ints
-    R: Floats  #: values of the rows, normalised
-    cells: Ints  #: cells of the simplex, of the width of the grid, in whole steps
-    values: Floats  #: values in the middle of the cells, normalised
+    R: Floats  #: calibrated values of the rows, normalised
+    cells: Ints  #: cells of the simplex, as wide as the grid, in units of its step
+    values: Floats  #: calibrated values at the centres of the cells, normalised
     thresholds: Floats
 
 
 def synthetic_data(n: int = 1000, noise: float = 0.15, seed: int = 0) -> tuple[Floats, Ints]:
-    """Uniform forecasts on the simplex; labels are the argmax of the forecasts plus noise.
+    """Uniform forecasts on the simplex, and labels: the argmax of the forecasts plus noise.
 
     Examples
     --------
@@ -189,7 +184,7 @@ def fit_synthetic(cache: Cache, n: int = 1000, grid_size: int = 100) -> Syntheti
 
 
 def synthetic(cache: Cache) -> Figure:
-    """The three-class calibration function: data, values, bins with splits; and isoroc's bins."""
+    """Calibration function of three classes: data, values, bins with thresholds; isoroc's bins."""
     data = fit_synthetic(cache)
     ours = IRPCalibrator(random_state=0).fit(data.P, 1 + data.y)
     axes = axes_for(None, 4, columns=2, size=(4.6, 4.3), projection="ternary")
@@ -217,25 +212,11 @@ def synthetic(cache: Cache) -> Figure:
     return figure_of(axes[0])
 
 
-def surface_points(P: Floats, y: Ints, gammas: Floats) -> Floats:
-    """Points of the ROC surface at some thresholds, dominated or not, of shape (len(gammas), K).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> surface_points(np.eye(3), np.arange(3), np.array([[1 / 3, 1 / 3, 1 / 3], [2, -0.5, -0.5]]))
-    array([[1., 1., 1.],
-           [0., 1., 1.]])
-    """
-    classes = range(P.shape[1])
-    sides = (regions(P, gamma) for gamma in gammas)
-    return np.array([[(side[y == k] == k).mean() for k in classes] for side in sides])
-
-
 def surface_mesh(steps: int = 40) -> tuple[Floats, Ints]:
-    """Thresholds of three classes that cover all ways to divide the simplex, and their triangles.
+    """Thresholds that cover all ways to divide the simplex of three classes, as a triangle mesh.
 
-    Only differences of gamma matter, and beyond one step from [-1, 1] they change nothing.
+    Only differences of gamma matter. The mesh extends one step beyond [-1, 1], outside of which
+    all thresholds divide the simplex in the same way.
     """
     line = np.arange(-steps - 1, steps + 2) / steps
     a, b = (axis.ravel() for axis in np.meshgrid(line, line))
@@ -246,7 +227,7 @@ def surface_mesh(steps: int = 40) -> tuple[Floats, Ints]:
 
 
 def surfaces(cache: Cache) -> Figure:
-    """ROC surface of the synthetic forecasts, and on it the points after published IRP."""
+    """ROC surface of the synthetic forecasts, with its points before and after published IRP."""
     data = fit_synthetic(cache)
     gammas, triangles = surface_mesh()
     before = surface_points(data.P, data.y, gammas)
@@ -265,7 +246,7 @@ def surfaces(cache: Cache) -> Figure:
 
 
 def calibration_function(done: Experiment) -> Figure:
-    """Forecasts of three or four classes on the simplex, before and after published IRP."""
+    """Forecasts of three or four classes on the simplex before and after published IRP."""
     forecasts = done.forecasts
     display = SimplexDisplay.from_predictions(
         1 + forecasts.y_cal,
@@ -276,13 +257,13 @@ def calibration_function(done: Experiment) -> Figure:
     )
     if done.n_classes == 4:
         for ax in display.axes_:
-            ax.view_init(elev=18, azim=-40)  # no corner behind the forecasts
+            ax.view_init(elev=18, azim=-40)  # so that the forecasts hide no corner
     display.figure_.suptitle(f"published IRP: {forecasts.title}", y=1.06)
     return display.figure_
 
 
-def differences(repetition: dict[tuple[int, str], Arrays]) -> Figure:
-    """Paired differences of test cross entropy over the random splits, with intervals."""
+def differences(repetition: Repetition) -> Figure:
+    """Paired differences of test cross entropy over random splits, with intervals."""
     found = {key: compare(measures) for key, measures in repetition.items()}
     titles = list(next(iter(found.values())))
     axes = axes_for(None, len(titles), columns=3, size=(3.6, 0.9 + 0.24 * len(found)))
@@ -292,7 +273,7 @@ def differences(repetition: dict[tuple[int, str], Arrays]) -> Figure:
             _interval(ax, of[title], place, style_of(K - 2))
         tidy(ax, xlabel="difference of test cross entropy")
         ax.set_title(title.replace(" - ", "\n- "), fontsize="medium")
-        # Naive Bayes gains a hundred times what others do.
+        # The differences of naive Bayes are a hundred times larger than the others.
         ax.set_xscale("symlog", linthresh=0.05)
         ax.set_xticks([-1, -0.1, 0, 0.1], ["-1", "-0.1", "0", "0.1"])
         ax.minorticks_off()

@@ -1,14 +1,14 @@
 """The paper's procedures as its experiments run them: IRP on a grid, and recursive binning.
 
-These are yardsticks, not calibrators: they follow the experiments, warts included. Values do not
-sum to one, and a region without calibration points has none. A comment that begins with a
-quotation, here and in `procedure.py`, says what becomes of that line of Algorithm 2.
+These are references for comparison, not calibrators, and follow the experiments exactly: values do
+not sum to one, and a region without calibration points has no value. A comment that begins with a
+quotation, here and in `_procedure.py`, says how that line of Algorithm 2 is implemented.
 
-Where the text leaves a rule open, it is that of the authors' program
-(github.com/eugeneberta/Calibration-ROC-IR): the grids, the first grid point wins among equal
-gains, all regions are searched again after every split and none is dropped, and how a new forecast
-finds its value. Only what floating point decides there by chance is decided exactly here: which
-grid points lie on a boundary, and which gains and differences of values are equal.
+Where the text leaves a rule open, the rule is that of the authors' program
+(github.com/eugeneberta/Calibration-ROC-IR): the grids; in a tie of gains the first grid point wins;
+all regions are searched again after every split and none is dropped; how a new forecast gets its
+value. Only decisions that depend on rounding errors there are exact here: which grid points lie on
+a boundary, and which gains and differences of values are equal.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from isoroc._simplex import Floats, Ints
 from isoroc._simplex import regions as regions_of
 from isoroc.paper._procedure import GridProcedure, Region
 
-#: Gains and differences of values closer than this are equal. Unequal ones are further apart for
-#: any n that a grid search can bear: gains by about 1 / (21 n), differences by about 1 / n^2.
+#: Gains and differences of values that are closer than this are equal. Unequal gains differ by
+#: about 1 / (21 n) and unequal differences by about 1 / n^2, which is more for n up to 30,000.
 TIE = 1e-9
-#: Number of thresholds that are weighed at once. It bounds memory and decides nothing.
+#: Number of thresholds that are evaluated at once; it bounds memory and has no effect on results.
 BLOCK = 4096
 
 Bools = NDArray[np.bool]
 
 
 class Split(NamedTuple):
-    """A gain, the place of the region to split, and the grid index of the threshold."""
+    """A gain, the index of the region to split, and the grid index of the threshold."""
 
     gain: float
     place: int
@@ -54,14 +54,14 @@ class ReferenceIRP(GridProcedure):
     Attributes
     ----------
     path : Table
-        One row for each split: `n_bins`, the number of regions that hold calibration points;
+        One row per split: `n_bins`, the number of regions that hold calibration points;
         `cross_entropy`, regularised, on the calibration set; and `gain`.
     thresholds : ndarray of shape (n_splits, K)
         The threshold of each split.
     stages : list of lists of Region
         The regions before the first split and after each one.
     grid : ndarray of shape (n_points, K)
-        The grid in whole steps, in ascending order.
+        The grid in units of its step, sorted.
 
     Examples
     --------
@@ -97,8 +97,8 @@ class ReferenceIRP(GridProcedure):
         choices = [self._candidates(regions[0], side, Y)]
         gammas: list[int] = []
         gains: list[float] = []
-        # "while #regions > 0": as printed, a region without a feasible split is dropped for good.
-        # But it may have one later, when the values of other regions have changed. So none is
+        # "while #regions > 0": in the text, a region without a feasible split is dropped. But it
+        # may have one later, when the values of other regions have changed. So no region is
         # dropped, and all are searched again after every split.
         while best := _best_split(regions, choices, side, gammas):
             R = regions.pop(best.place)
@@ -117,7 +117,7 @@ class ReferenceIRP(GridProcedure):
         """Splits of a region that leave at least two children with calibration points."""
         of_rows = side[R.rows]
         found = []
-        # "for gamma in R": the grid points of R, so never a threshold outside the simplex.
+        # "for gamma in R": the grid points of R, so no threshold lies outside the simplex.
         for start in range(0, len(R.grid), BLOCK):
             grid = R.grid[start : start + BLOCK]
             child = of_rows[:, grid].T
@@ -137,7 +137,7 @@ class ReferenceIRP(GridProcedure):
 class _Candidates(NamedTuple):
     """Candidate splits of a region, and where the region lies; c candidates, n_R points.
 
-    None of it changes while the region stands: only which candidates are ROC monotone does.
+    All of it is constant for a region; only which candidates are ROC monotone changes.
     """
 
     grid: Ints  #: grid index of gamma, (c,)
@@ -151,16 +151,16 @@ class _Candidates(NamedTuple):
 def _best_split(
     regions: list[Region], choices: list[_Candidates], side: NDArray[np.int8], gammas: list[int]
 ) -> Split | None:
-    """Split of largest gain, in any region, that leaves the function ROC monotone."""
+    """Split with the largest gain of those that leave the function ROC monotone."""
     best = None
     K = len(regions[0].value)
     for place, (R, choice) in enumerate(zip(regions, choices, strict=True)):
-        # "M(gamma) > M": on equal gains the first region wins, and in it the first grid point.
+        # "M(gamma) > M": in a tie the first region wins, and in it the first grid point.
         left = np.flatnonzero(choice.gain > (best.gain if best else 0) + TIE)
         if not left.size:
             continue
-        # "r ROC monotone": at the candidate itself, and at all thresholds so far with the new
-        # values in place; in each case over all calibration points.
+        # "r ROC monotone": with the new values, at the candidate itself and at all thresholds so
+        # far; in each case over all calibration points.
         W = _slopes_around(regions, choices, place, choice.grid[left])
         own = np.eye(K, dtype=np.bool) & choice.holds[left][:, :, None]
         left = left[_is_pairwise_monotone(W, own, choice.r[left])]
@@ -179,7 +179,7 @@ def _best_split(
 def _slopes_around(
     regions: list[Region], choices: list[_Candidates], place: int, gammas: Ints
 ) -> Floats:
-    """W of each threshold, of shape (len(gammas), K, K), over all regions but one."""
+    """W of each threshold over all regions but one, of shape (len(gammas), K, K)."""
     K = len(regions[0].value)
     W = np.full((len(gammas), K, K), np.inf)
     for other, region in enumerate(regions):
@@ -191,12 +191,12 @@ def _slopes_around(
 
 
 def _is_pairwise_monotone(W: Floats, holds: Bools, r: Floats) -> Bools:
-    """Whether candidate splits are ROC monotone at a threshold, as far as pairs show.
+    """Whether candidate splits are ROC monotone at a threshold for all pairs of classes.
 
     Parameters
     ----------
     W : ndarray of shape (K, K) or (c, K, K)
-        Slopes of the regions around, for all candidates or for each.
+        Slopes of the other regions, for all candidates or for each.
     holds : ndarray of shape (c, K, K)
         Whether child k holds points in R_i of the threshold.
     r : ndarray of shape (c, K, K)
@@ -204,16 +204,16 @@ def _is_pairwise_monotone(W: Floats, holds: Bools, r: Floats) -> Bools:
     """
     slopes = r[:, :, :, None] - r[:, :, None, :]
     W = np.minimum(W, np.where(holds[:, :, :, None], slopes, np.inf).min(axis=1))
-    # A threshold on the values needs W without negative cycles. The experiments look at cycles of
-    # two classes only, which is enough for K = 2.
+    # A threshold on the values exists if W has no negative cycle. The experiments check cycles of
+    # two classes only, which is sufficient for K = 2.
     return np.asarray((W + W.swapaxes(1, 2) >= -TIE).all(axis=(1, 2)))
 
 
 @dataclass
 class ReferenceBinning(GridProcedure):
-    """Recursive binning as published: regions are split one after another, first come first served.
+    """Recursive binning as published: regions are split in the order in which they were made.
 
-    Every region is split at the mean of its grid points, whatever the labels say.
+    Every region is split at the mean of its grid points, regardless of the labels.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class ReferenceBinning(GridProcedure):
     lam : float, default=0.05
         Strength of the smoothing.
     n_splits : int, default=40
-        The experiments make 1 + 3 + 9 + 27 splits, for two and four classes too.
+        The experiments make 1 + 3 + 9 + 27 splits, also for two and four classes.
 
     Examples
     --------
@@ -254,13 +254,13 @@ class ReferenceBinning(GridProcedure):
 
 
 def _joint_counts(child: NDArray[np.int8], columns: Floats) -> Floats:
-    """How many points are in child k and in column j, for each row of `child`: (c, K, K).
+    """Number of points in child k and column j for each row of `child`, of shape (c, K, K).
 
-    `child` has shape (c, n_R), and `columns`, with a single one in each row, (n_R, K).
+    `child` has shape (c, n_R); `columns` has shape (n_R, K) and a single 1 in each row.
     """
     c, n = child.shape
     K = columns.shape[1]
     inside = child[:, None, :] == np.arange(K, dtype=np.int8)[:, None]
-    # Whole numbers below 2^24 are exact in single precision, which is faster.
+    # Single precision is faster, and exact for integers below 2^24.
     counts = inside.reshape(c * K, n).astype(np.float32) @ columns.astype(np.float32)
     return np.asarray(counts.reshape(c, K, K), dtype=np.float64)

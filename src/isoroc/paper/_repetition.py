@@ -1,4 +1,4 @@
-"""The experiment again on many random splits and with several classifiers."""
+"""The experiment repeated on many random splits and with several classifiers."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ from isoroc.paper._cache import Arrays, Cache
 from isoroc.paper._data import CLASSIFIERS, SIZES, Forecasts, Rows
 from isoroc.paper._runs import CLIP, PROCEDURES, PUBLISHED, normalise, volume
 
-#: Up to this many classes the hull volume is exact and quick enough to be taken on every split.
+#: Up to this many classes the hull volume is exact, and quick enough to compute for every split.
 _VOLUME_UP_TO = 3
+
+#: Measures of `measure_split` over splits, by number of classes and classifier.
+Repetition = dict[tuple[int, str], Arrays]
 
 
 class Difference(NamedTuple):
-    """Mean of paired differences over splits with its interval."""
+    """Mean of paired differences over splits, with its interval."""
 
     mean: float
     low: float
     high: float
-    #: In how many splits the difference is below zero.
+    #: Number of splits with a difference below zero.
     n_below: int
     n_splits: int
 
@@ -38,7 +41,7 @@ class Difference(NamedTuple):
 def paired(a: Floats, b: Floats, confidence: float = 0.95) -> Difference:
     """Mean of a - b over random splits of one data set.
 
-    Splits share rows, so that their differences are not independent and the usual interval is too
+    Splits share rows, so their differences are not independent and the usual interval is too
     narrow. The variance of the mean is that of Nadeau and Bengio (2003): (1/m + test/rest) times
     the variance over the m splits, with the paper's sizes.
 
@@ -57,14 +60,13 @@ def paired(a: Floats, b: Floats, confidence: float = 0.95) -> Difference:
     return Difference(mean, mean - half, mean + half, int((differences < 0).sum()), m)
 
 
-def judge(forecasts: Forecasts) -> dict[str, float]:
-    """All procedures on one split.
+def measure_split(forecasts: Forecasts) -> dict[str, float]:
+    """Measures of all procedures on one split.
 
-    Names are ``procedure/measure`` and values are of normalised forecasts, except for
-    `as_published`, the test cross entropy as the experiments take it. `best` is the lowest
-    test cross entropy of any stage, `regret` by how much that at the end is above it, and
-    `best_bins` the bins of that stage. `cal_volume` is the hull volume of the calibration rows,
-    where it is exact.
+    Names are ``procedure/measure``. Forecasts are normalised, except in `as_published`, the test
+    cross entropy as the experiments compute it. `best` is the lowest test cross entropy of all
+    stages, `best_bins` the number of bins of that stage, and `regret` by how much the last stage is
+    above it. `cal_volume` is the hull volume of the calibration rows, if it is exact.
     """
     y, labels = forecasts.y_test, np.arange(forecasts.n_classes)
 
@@ -106,8 +108,8 @@ def repeat(
     cache: Cache,
     n_jobs: int | None = None,
     report: Report = lambda _: None,
-) -> dict[tuple[int, str], Arrays]:
-    """Measures of `judge` for each number of classes and classifier, one entry a seed.
+) -> Repetition:
+    """Measures of `measure_split` for each number of classes and classifier, one entry per seed.
 
     Parameters
     ----------
@@ -116,15 +118,15 @@ def repeat(
     classes : sequence of int
         Numbers of classes.
     seeds : sequence of int
-        One for each split.
+        Seeds of the splits.
     classifiers : sequence of str
         Names of `CLASSIFIERS`.
     cache : Cache
-        Where measures are kept.
+        Keeps the measures.
     n_jobs : int, default=None
-        Processes, as in joblib.
+        Number of processes, as in joblib.
     report : callable
-        Told how far it is.
+        Called with a short text on the progress.
     """
     found = {}
     for K in classes:
@@ -144,10 +146,10 @@ def repeat(
 
 
 def _task(rows: Rows, K: int, seed: int, classifier: str) -> dict[str, float]:
-    return judge(rows.forecasts(K, seed, classifier))
+    return measure_split(rows.forecasts(K, seed, classifier))
 
 
-#: What the table of the repetition compares: a title, and measures whose difference is taken.
+#: Comparisons in the table of the repetition: a title, and two measures to subtract.
 COMPARISONS: tuple[tuple[str, str, str], ...] = (
     (
         "published IRP - before, as published",
@@ -175,12 +177,12 @@ COMPARISONS: tuple[tuple[str, str, str], ...] = (
 
 
 def compare(measures: Arrays) -> dict[str, Difference]:
-    """`COMPARISONS` of one entry of what `repeat` returns."""
+    """`COMPARISONS` of one entry of a repetition."""
     return {title: paired(measures[a], measures[b]) for title, a, b in COMPARISONS}
 
 
-def summary(repetition: dict[tuple[int, str], Arrays]) -> list[dict[str, Any]]:
-    """One entry for each number of classes and classifier, ready for JSON."""
+def summary(repetition: Repetition) -> list[dict[str, Any]]:
+    """One entry for each number of classes and classifier, as a JSON value."""
     return [
         {
             "classes": K,

@@ -1,4 +1,4 @@
-"""Results as Markdown to read and as JSON to compute with."""
+"""Results as a Markdown page and as JSON."""
 
 from __future__ import annotations
 
@@ -9,29 +9,31 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import isoroc
+from isoroc._table import markdown_table
 from isoroc.paper._cache import Arrays
 from isoroc.paper._experiment import Experiment, Outcome
-from isoroc.paper._repetition import COMPARISONS, compare, summary
+from isoroc.paper._repetition import COMPARISONS, Repetition, compare, summary
 from isoroc.paper._runs import CLIP, LAM, PROCEDURES, PUBLISHED, Scores, grid_size_of
 
 NOTE = """\
-**Why the cross entropies as published are too low.** The experiments smooth the mean label of a
-bin as (mean + {lam}) / (1 + {lam}). Such values sum to (1 + {lam} K) / (1 + {lam}), not to one, so
-every cross entropy is low by the logarithm of that: {amounts}. As published, the calibration cross
-entropy is also regularised, with {lam} added to every label. Normalised, rows sum to one and both
-are plain. Before calibration, and for isoroc, rows sum to one as they are."""
+**Why the published cross entropies are too low.** The experiments smooth the mean label of a bin as
+(mean + {lam}) / (1 + {lam}). These values sum to (1 + {lam} K) / (1 + {lam}) instead of one, so
+every cross entropy is too low by the logarithm of that sum: {amounts}. The published calibration
+cross entropy is also regularised: {lam} is added to every label. "Normalised" means that rows are
+divided by their sums and cross entropies are not regularised. Before calibration, and for isoroc,
+rows sum to one."""
 
 
 class Heading(NamedTuple):
-    """What the results are of."""
+    """Heading of the results."""
 
     title: str
-    #: What the reader has to know about the data.
+    #: What readers have to know about the data.
     note: str = ""
 
 
 def surplus(K: int) -> float:
-    """By how much cross entropies as published are too low.
+    """By how much the published cross entropies are too low.
 
     Examples
     --------
@@ -45,9 +47,9 @@ def to_json(
     heading: Heading,
     experiments: Sequence[Experiment],
     measured: Sequence[dict[str, Any]],
-    repetition: dict[tuple[int, str], Arrays],
+    repetition: Repetition,
 ) -> dict[str, Any]:
-    """Everything that was measured."""
+    """All results as a JSON value."""
     return {
         "isoroc": isoroc.__version__,
         "data": heading.title,
@@ -88,9 +90,9 @@ def to_markdown(
     heading: Heading,
     experiments: Sequence[Experiment],
     measured: Sequence[dict[str, Any]],
-    repetition: dict[tuple[int, str], Arrays],
+    repetition: Repetition,
 ) -> str:
-    """The page of results."""
+    """All results as a Markdown page."""
     amounts = ", ".join(
         f"{surplus(done.n_classes):.3f} for {done.n_classes} classes" for done in experiments
     )
@@ -102,24 +104,6 @@ def to_markdown(
     if repetition:
         parts += ["## Repetition", *_repetition(repetition)]
     return "\n\n".join(parts) + "\n"
-
-
-def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table in Markdown.
-
-    Examples
-    --------
-    >>> print(table(("bins", "loss"), [("3", "0.5")]))
-    | bins | loss |
-    |---|---|
-    | 3 | 0.5 |
-    """
-    head = list(head)
-    lines = [head, ["---"] * len(head), *map(list, rows)]
-    return "\n".join(
-        "|" + "|".join(cells) + "|" if cells[0] == "---" else "| " + " | ".join(cells) + " |"
-        for cells in lines
-    )
 
 
 def _rows_used(done: Experiment) -> str:
@@ -152,7 +136,7 @@ def _results(done: Experiment) -> str:
             scores = _cells(outcome.as_published)
             lines.append([outcome.procedure, bins, "as published", *scores, *volumes])
         lines.append([outcome.procedure, bins, "normalised", *_cells(outcome.normalised), *volumes])
-    return table(_HEAD, lines)
+    return markdown_table(_HEAD, lines)
 
 
 def _cells(scores: Scores) -> list[str]:
@@ -179,18 +163,15 @@ def _claims(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-Repetition = dict[tuple[int, str], Arrays]
-
-
 def _repetition(repetition: Repetition) -> list[str]:
     n_splits = len(next(iter(repetition.values()))["before/cross_entropy"])
     differences = (compare(measures) for measures in repetition.values())
-    said = (
-        f"{n_splits} random splits for each number of classes and classifier; means over them. "
-        f"Rows are normalised where nothing else is said, and cross entropies clipped at {CLIP:g}."
+    intro = (
+        f"Means over {n_splits} random splits for each number of classes and classifier. Rows are "
+        f"normalised unless stated otherwise, and cross entropies are clipped at {CLIP:g}."
     )
     parts = [
-        said,
+        intro,
         "Test cross entropy:",
         _of_each(repetition, _LOSSES, map(_loss_cells, repetition.values())),
         "Test Brier score:",
@@ -202,7 +183,7 @@ def _repetition(repetition: Repetition) -> list[str]:
                 for m in repetition.values()
             ),
         ),
-        "Paired differences of test cross entropy, and 95 % intervals that allow for overlap:",
+        "Paired differences of test cross entropy, with 95 % intervals that allow for overlap:",
         _of_each(
             repetition,
             (title for title, _, _ in COMPARISONS),
@@ -218,7 +199,7 @@ def _repetition(repetition: Repetition) -> list[str]:
     exact = {key: m for key, m in repetition.items() if "before/cal_volume" in m}
     if exact:
         parts += [
-            "Hull volume of the calibration rows, after over all thresholds of published IRP:",
+            "Hull volume of the calibration rows, all thresholds, before and after published IRP:",
             _of_each(exact, ("before", "after", "larger"), map(_volume_cells, exact.values())),
         ]
     return parts
@@ -227,7 +208,7 @@ def _repetition(repetition: Repetition) -> list[str]:
 def _of_each(keys: Iterable[tuple[int, str]], head: Iterable[str], rows: Iterable[Any]) -> str:
     first = ([str(K), classifier] for K, classifier in keys)
     lines = ([*names, *cells] for names, cells in zip(first, rows, strict=True))
-    return table(("classes", "classifier", *head), lines)
+    return markdown_table(("classes", "classifier", *head), lines)
 
 
 def _mean(measures: Arrays, name: str, digits: int = 4) -> str:
@@ -243,9 +224,10 @@ def _loss_cells(measures: Arrays) -> list[str]:
 
 
 _STOPS_TEXT = """\
-Where growth stops, and where it had best stopped: bins at the end and at the best stage, by how
-much the latter has the lower test cross entropy, and in how many splits it is the last:"""
-_STOPS = ("bins", "at best", "lower by", "last")
+Where growth stops and where it should have stopped: number of bins at the last and at the best
+stage, by how much the test cross entropy of the best stage is lower, and in how many splits the
+last stage is the best:"""
+_STOPS = ("bins", "bins at best", "lower by", "last is best")
 
 
 def _stop_cells(measures: Arrays, name: str) -> list[str]:

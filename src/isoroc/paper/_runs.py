@@ -1,4 +1,4 @@
-"""Procedures on forecasts: what each gives at every stage, and how that scores."""
+"""Runs of the procedures: values at every stage, and their scores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from isoroc import metrics
 from isoroc._calibrators.irp import IRPCalibrator
-from isoroc._simplex import Floats, Ints
+from isoroc._simplex import Floats, Ints, regions
 from isoroc.metrics._surface.surface import volume_under_surface
 from isoroc.paper import _procedure as procedure
 from isoroc.paper._cache import Arrays
@@ -18,19 +18,19 @@ from isoroc.paper._data import Forecasts
 from isoroc.paper._procedure import GRID_SIZES
 from isoroc.paper._reference import ReferenceBinning, ReferenceIRP
 
-#: Probabilities below this count as this in cross entropies: uncalibrated models give zeros.
+#: Cross entropies clip probabilities at this value, because uncalibrated models forecast zeros.
 CLIP = 1e-6
-#: Strength of smoothing of the procedures as published.
+#: Strength of the smoothing in the published procedures.
 LAM = 0.05
 
 
 class Run(NamedTuple):
-    """What a procedure gives at every stage, from one bin to its end; S stages, K classes."""
+    """Values of a procedure at every stage, from one bin to the end; S stages, K classes."""
 
     n_bins: Ints  #: (S,)
-    cal: Floats  #: values of the calibration rows, as the procedure gives them, (S, n_cal, K)
-    test: Floats  #: the same of the test rows, (S, n_test, K)
-    thresholds: Floats  #: of each split, (S - 1, K)
+    cal: Floats  #: values of the calibration rows, not normalised, (S, n_cal, K)
+    test: Floats  #: values of the test rows, not normalised, (S, n_test, K)
+    thresholds: Floats  #: thresholds of the splits, (S - 1, K)
 
     @classmethod
     def of_arrays(cls, arrays: Arrays) -> Self:
@@ -44,7 +44,7 @@ class Run(NamedTuple):
 
 
 def grid_size_of(K: int) -> int:
-    """Grid of the experiments; beyond them one of about as many points as with four classes."""
+    """Grid size of the experiments; beyond four classes, about as many points as for four."""
     return GRID_SIZES.get(K, 20 if K == 5 else 8)
 
 
@@ -79,8 +79,8 @@ def _isoroc(search: Literal["sweep", "grid"]) -> Callable[[Forecasts], Run]:
     return run
 
 
-#: By name: the published ones first, then isoroc's with its defaults. With two classes both of
-#: isoroc's searches are isotonic regression.
+#: Procedures by name: the published ones, then isoroc's calibrator with its default parameters. For
+#: two classes both of its searches are isotonic regression.
 PROCEDURES: dict[str, Callable[[Forecasts], Run]] = {
     "published IRP": _published(ReferenceIRP),
     "recursive binning": _published(ReferenceBinning),
@@ -100,7 +100,7 @@ class Scores(NamedTuple):
 
 
 def normalise(R: Floats) -> Floats:
-    """Rows that sum to one.
+    """Values divided by the sums of the rows.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def normalise(R: Floats) -> Floats:
 
 
 def score(cal: Floats, test: Floats, forecasts: Forecasts) -> Scores:
-    """Plain scores of forecasts that sum to one, cross entropies clipped at `CLIP`."""
+    """Scores of forecasts that sum to one; cross entropies are clipped at `CLIP`."""
     _, y, _, y_test, _ = forecasts
     columns = np.arange(forecasts.n_classes)
     return Scores(
@@ -124,7 +124,7 @@ def score(cal: Floats, test: Floats, forecasts: Forecasts) -> Scores:
 
 
 def score_as_published(cal: Floats, test: Floats, forecasts: Forecasts) -> Scores:
-    """The experiments' scores: rows as they are, calibration cross entropy regularised."""
+    """Scores as in the experiments: not normalised, calibration cross entropy regularised."""
     _, y, _, y_test, _ = forecasts
     return Scores(
         procedure.cross_entropy(cal, y, LAM),
@@ -134,13 +134,29 @@ def score_as_published(cal: Floats, test: Floats, forecasts: Forecasts) -> Score
     )
 
 
-def volume(R: Floats, y: NDArray[Any]) -> float:
-    """Hull volume under the ROC surface, over all thresholds, whatever the rows sum to.
+def surface_points(P: Floats, y: NDArray[Any], gammas: Floats) -> Floats:
+    """ROC points at the given thresholds, dominated ones included, of shape (len(gammas), K).
 
-    Rows of one run have one sum, and values that are all scaled alike have the same surface.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> surface_points(np.eye(3), np.arange(3), np.array([[1 / 3, 1 / 3, 1 / 3], [2, -0.5, -0.5]]))
+    array([[1., 1., 1.],
+           [0., 1., 1.]])
+    """
+    classes = range(P.shape[1])
+    sides = (regions(P, gamma) for gamma in gammas)
+    points = [[(side[y == k] == k).mean() for k in classes] for side in sides]
+    return np.array(points).reshape(-1, P.shape[1])
+
+
+def volume(R: Floats, y: NDArray[Any]) -> float:
+    """Hull volume under the ROC surface over all thresholds; the rows need not sum to one.
+
+    All rows of a run have the same sum, and scaling all values alike does not change the surface.
     """
     K = R.shape[1]
-    # Rows of one bin have one value: one row for each bin and label, with a weight, says the same.
+    # Rows of one bin have the same value, so one weighted row per bin and label is enough.
     values, level = np.unique(normalise(R), axis=0, return_inverse=True)
     weights = np.bincount(level * K + y, minlength=len(values) * K)
     (some,) = weights.nonzero()

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from isoroc._input import InputError, Sample, check_number, check_option
-from isoroc.metrics._calibration import views
+from isoroc.metrics._calibration import split_by_kind
 from isoroc.metrics._inputs import check_probabilities
 from isoroc.plots._display import (
     BeforeAfterDisplay,
@@ -133,7 +133,7 @@ class ReliabilityDisplay(BeforeAfterDisplay):
         check_number("n_groups", n_groups, numbers.Integral, minimum=1)
         layers = []
         for name, sample in series.items():
-            for panel, view in zip(_panels(sample, kind), views(sample, kind), strict=True):
+            for panel, view in zip(_panels(sample, kind), split_by_kind(sample, kind), strict=True):
                 tables = {
                     "rates": observed_rates(view, n_groups=n_groups, confidence=confidence),
                     "curve": isotonic_curve(view),

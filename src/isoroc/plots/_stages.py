@@ -63,23 +63,9 @@ class Measured:
         # All measures of a stage are added together; PathDisplay orders panels by first appearance.
         curves = sorted(self.curves, key=lambda row: list(MEASURES).index(row[1]))
         return (
-            table_of(curves, "data", "measure", "method", "n_bins", "value"),
-            table_of(self.lines, "data", "measure", "value"),
+            Table.from_rows(curves, "data", "measure", "method", "n_bins", "value"),
+            Table.from_rows(self.lines, "data", "measure", "value"),
         )
-
-
-def table_of(rows: Sequence[tuple[Any, ...]], *names: str) -> Table:
-    """Table of rows whose entries have these names; empty without rows.
-
-    Examples
-    --------
-    >>> table_of([("a", 1), ("b", 2)], "name", "value")
-      name  value
-         a      1
-         b      2
-    """
-    columns: Iterator[tuple[Any, ...]] = zip(*rows, strict=True)
-    return Table({n: np.array(c) for n, c in zip(names, columns, strict=True)}) if rows else Table()
 
 
 def _measure(measure: str, sample: Sample) -> float:

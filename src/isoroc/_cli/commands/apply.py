@@ -1,4 +1,4 @@
-"""``isoroc apply``: a file in, the same with calibrated forecasts out, in batches."""
+"""``isoroc apply``: add calibrated forecasts to a table, batch by batch."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ import polars as pl
 from cyclopts import Parameter
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.columns import SUFFIX, split_words
-from isoroc._cli.io.files import (
-    ROW,
-    Source,
-    check_target,
-    open_source,
-    write_frame,
-)
-from isoroc._cli.io.formats import target_format
-from isoroc._cli.io.reading import arrange_for, check_batch, model_columns
+from isoroc._cli.io.batches import read_forecasts
+from isoroc._cli.io.classes import arrange_for_model
+from isoroc._cli.io.columns import SUFFIX, find_model_forecasts, split_words
+from isoroc._cli.io.files import ROW, Source, check_target, open_source, write_frame
+from isoroc._cli.io.formats import SEPARATORS
+from isoroc._cli.io.formats import output_format as choose_format
 from isoroc._cli.models import Model
 from isoroc._cli.terminal import Advance, progress_bar
 
@@ -37,66 +33,58 @@ def apply(
     format: str | None = None,  # noqa: A002
     output_format: str | None = None,
 ) -> None:
-    """Add calibrated forecasts to a file, row by row and in the same order.
+    """Add calibrated forecasts to a table.
 
     Parameters
     ----------
     model
-        Model file of isoroc fit.
+        Model file written by isoroc fit.
     forecasts
         Files, globs, folders, or - for standard input.
     output
         File to write, or - for standard output.
     probs
-        Columns of the forecasts; by default those that the model was fitted on, or by name.
+        Columns of the forecasts. Default: those that the model was fitted on, or columns with
+        usual names.
     classes
-        Class of each of these columns, where their names do not say it.
+        Class of each column of --probs, if it does not follow from the names of the columns.
     suffix
-        What names of calibrated columns end in.
+        Ending of the names of the calibrated columns.
     names
-        Names of the calibrated columns in the order of the model's classes, instead of a suffix.
+        Names of the calibrated columns in the order of the model's classes, instead of --suffix.
     replace
-        Write calibrated forecasts in place of the forecasts.
+        Replace the forecasts by the calibrated forecasts.
     format
-        Format of the input, if neither name nor content tells.
+        Format of the input, if it follows from neither name nor content.
     output_format
-        Format of the output, if its name does not tell; by default that of the input.
+        Format of the output, if it does not follow from its name. Default: that of the input.
     """
     check_target(output)
     if replace and names:
-        raise CommandError("--replace keeps the names; leave out --names.")
+        raise CommandError("--replace keeps the names of the columns; leave out --names.")
     loaded = Model.load(model)
-    calibrator = loaded.calibrator
     with open_source(forecasts, format) as source:
-        form = target_format(output, output_format, source.format)
+        form = choose_format(output, output_format, source.format)
         given = list(source.schema())
-        columns = columns_for(loaded, probs, classes, given)
-        added = _added(columns, calibrator, given, suffix, split_words(names), replace=replace)
+        columns = _find_columns(loaded, probs, classes, given)
+        added = _name_columns(
+            columns, loaded.calibrator, given, suffix, split_words(names), replace=replace
+        )
         with progress_bar("calibrating", source.count()) as advance:
-            step = Calibrate(calibrator, source, columns, added, advance)
-            write_frame(step.lazily(typed=form.kind not in ("csv", "tsv")), output, form)
+            step = CalibrationStep(loaded.calibrator, source, columns, added, advance)
+            write_frame(step.run(typed=form.kind not in SEPARATORS), output, form)
 
 
-def columns_for(
+def _find_columns(
     model: Model, probs: Sequence[str] | None, classes: Sequence[str] | None, given: list[str]
 ) -> list[str]:
     """Columns that a model is applied to, in the order in which it takes them."""
-    found = model_columns(probs, given, model.columns)
-    check_number_of(found, model)
-    return arrange_for(found, model.calibrator.classes_, model.columns, classes)
+    found = find_model_forecasts(probs, given, model.columns)
+    model.check_columns(found)
+    return arrange_for_model(found, model.calibrator.classes_, model.columns, split_words(classes))
 
 
-def check_number_of(columns: Sequence[str], model: Model) -> None:
-    """Refuse more or fewer columns than a model takes."""
-    n_columns = model.calibrator.n_features_in_
-    if len(columns) != n_columns:
-        raise CommandError(
-            f"the model takes {n_columns} column(s) of forecasts, found {len(columns)} "
-            f"({', '.join(columns)}); name them with --probs."
-        )
-
-
-def _added(
+def _name_columns(
     columns: list[str],
     calibrator: Any,
     given: list[str],
@@ -105,30 +93,44 @@ def _added(
     *,
     replace: bool,
 ) -> dict[str, int]:
-    """Names of the calibrated columns and which class's probability each holds."""
+    """Names of the calibrated columns, and the class whose probability each of them holds."""
     K = len(calibrator.classes_)
-    last = range(K) if len(columns) > 1 else [K - 1]  # one score in, one probability out
+    held = range(K) if len(columns) > 1 else [K - 1]  # one score in, one probability out
     if replace:
-        return dict(zip(columns, last, strict=True))
+        return dict(zip(columns, held, strict=True))
     if names is None:
         names = [f"{column}{suffix}" for column in columns]
     elif len(names) == K:
-        last = range(K)
+        held = range(K)
     elif len(names) != len(columns):
         raise CommandError(f"--names: expected {K} names, one for each class, got {len(names)}.")
     taken = [name for name in names if name in given]
     if taken:
         raise CommandError(
-            f"column {taken[0]!r} is in the file already; choose another --suffix, --names, or "
+            f"column {taken[0]!r} exists already; choose another --suffix or --names, or use "
             "--replace."
         )
     if len(set(names)) < len(names):
         raise CommandError(f"--names: {', '.join(names)} are not all different.")
-    return dict(zip(names, last, strict=True))
+    return dict(zip(names, held, strict=True))
 
 
-class Calibrate:
-    """One batch in, the same with calibrated columns out."""
+class CalibrationStep:
+    """Adds calibrated columns to batches of rows.
+
+    Parameters
+    ----------
+    calibrator : calibrator
+        Fitted.
+    source : Source
+        The table.
+    columns : list of str
+        Columns of the forecasts.
+    added : dict
+        Names of the calibrated columns, and the class whose probability each of them holds.
+    advance : callable
+        Called with the number of rows of each batch.
+    """
 
     def __init__(
         self,
@@ -141,10 +143,10 @@ class Calibrate:
         self._calibrator, self._source, self._columns = calibrator, source, columns
         self._added, self._advance = added, advance
 
-    def lazily(self, *, typed: bool) -> pl.LazyFrame:
-        """All rows with the columns added, to be written as they come.
+    def run(self, *, typed: bool) -> pl.LazyFrame:
+        """All rows with the calibrated columns, lazily.
 
-        Text without types is passed on as it is, unless the output has types.
+        Other columns of CSV and TSV files stay the text that they are, unless the output is typed.
         """
         types = None if typed else ()
         rows = self._source.scan(types, self._columns).with_row_index(ROW)
@@ -153,11 +155,11 @@ class Calibrate:
         return rows.map_batches(self, schema=schema, streamable=True)
 
     def __call__(self, batch: pl.DataFrame) -> pl.DataFrame:
-        """The batch without its row numbers, with the calibrated columns."""
+        """The batch with the calibrated columns and without its row numbers."""
         if not len(batch):
             empty = [pl.lit(None, pl.Float64).alias(name) for name in self._added]
             return batch.drop(ROW).with_columns(empty)
-        Q = check_batch(batch, self._columns, self._source, self._calibrator.predict_proba)
+        Q = read_forecasts(batch, self._columns, self._source, self._calibrator.predict_proba)
         self._advance(len(batch))
         new = [pl.Series(name, Q[:, k]) for name, k in self._added.items()]
         return batch.drop(ROW).with_columns(new)

@@ -1,18 +1,19 @@
-"""``isoroc calibrators``: what can be fitted, and with which parameters."""
+"""``isoroc calibrators``: the calibrators and their parameters."""
 
 from __future__ import annotations
 
-import re
 from inspect import Parameter, getdoc
 from typing import Any
 
+from docstring_parser import DocstringStyle, parse
+
 from isoroc._cli.errors import CommandError, did_you_mean
 from isoroc._cli.models import DEFAULT, calibrator_classes, parameters_of
-from isoroc._cli.terminal import say, say_table
+from isoroc._cli.terminal import print_table, print_text
 
 
 def calibrators(name: str | None = None, /) -> None:
-    """List the calibrators, or the parameters of one.
+    """List the calibrators, or the parameters of one of them.
 
     Parameters
     ----------
@@ -21,30 +22,25 @@ def calibrators(name: str | None = None, /) -> None:
     """
     known = calibrator_classes()
     if name is None:
-        rows = [[key, _first(kind), "*" if key == DEFAULT else ""] for key, kind in known.items()]
-        say_table("calibrators", ["name", "what it is", "default"], rows)
+        rows = [
+            [key, _documentation(kind).short_description, "*" if key == DEFAULT else ""]
+            for key, kind in known.items()
+        ]
+        print_table("calibrators", ["name", "description", "default"], rows)
         return
     if name not in known:
         raise CommandError(f"{name}: not a calibrator; {did_you_mean(name, known)}")
-    kind = known[name]
-    say(_first(kind))
-    described = _descriptions(kind)
-    for parameter in parameters_of(kind).values():
-        say(f"\n--{parameter.name.replace('_', '-')} [{_shown(parameter)}]")
-        say(f"    {described.get(parameter.name, '')}")
+    documentation = _documentation(known[name])
+    print_text(documentation.short_description)
+    described = {entry.arg_name: entry.description or "" for entry in documentation.params}
+    for parameter in parameters_of(known[name]).values():
+        print_text(f"\n--{parameter.name.replace('_', '-')} [{_default(parameter)}]")
+        print_text(f"    {' '.join(described[parameter.name].split())}")
 
 
-def _first(kind: type[Any]) -> str:
-    return (getdoc(kind) or "").partition("\n")[0]
+def _documentation(kind: type[Any]) -> Any:
+    return parse(getdoc(kind) or "", DocstringStyle.NUMPYDOC)
 
 
-def _shown(parameter: Parameter) -> str:
+def _default(parameter: Parameter) -> str:
     return "none" if parameter.default is None else str(parameter.default)
-
-
-def _descriptions(kind: type[Any]) -> dict[str, str]:
-    """What the docstring says of each parameter, on one line."""
-    _, _, section = (getdoc(kind) or "").partition("Parameters\n----------\n")
-    section = re.split(r"\n\n\w+\n-+\n", section)[0]
-    entries = re.findall(r"^(\w+) : .*\n((?:    .*\n?)+)", section, re.MULTILINE)
-    return {name: " ".join(text.split()) for name, text in entries}

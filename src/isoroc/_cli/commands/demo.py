@@ -1,4 +1,4 @@
-"""``isoroc demo``: the whole job on generated data."""
+"""``isoroc demo``: fit, evaluate and apply on generated data."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ import numpy as np
 import polars as pl
 
 from isoroc._cli.app import run
-from isoroc._cli.terminal import say
+from isoroc._cli.terminal import print_text
 from isoroc._simplex import Floats
 
 CLASSES = ("bird", "cat", "dog")
 
 
 def demo(*, keep: str | None = None) -> int:
-    """The whole job on generated data: fit, evaluate, apply.
+    """Fit, evaluate and apply on generated data.
 
     Parameters
     ----------
     keep
-        Folder to leave the files in; by default they are removed.
+        Folder in which the files are kept. Default: they are removed.
     """
     if keep is not None:
         Path(keep).mkdir(parents=True, exist_ok=True)
-        return _play(Path(keep))
+        return _run_steps(Path(keep))
     with tempfile.TemporaryDirectory() as folder:
-        return _play(Path(folder))
+        return _run_steps(Path(folder))
 
 
-def _play(folder: Path) -> int:
-    say("A model tells birds, cats and dogs apart, but is too sure of itself. It has logged")
-    say("its forecasts; for March and April the outcomes are known, for May not yet.")
+def _run_steps(folder: Path) -> int:
+    print_text("A model classifies birds, cats and dogs, and is overconfident. Its forecasts were")
+    print_text("logged; the outcomes of March and April are known, those of May are not yet.")
     for k, month in enumerate(("march", "april", "may")):
         table = pl.DataFrame(forecasts_of_a_month(600, seed=k))
         table = table.drop("animal") if month == "may" else table
@@ -46,19 +46,19 @@ def _play(folder: Path) -> int:
     ]
     for step in steps:
         words = [str(word) for word in step]
-        say(f"\n$ isoroc {shlex.join(words)}")
+        print_text(f"\n$ isoroc {shlex.join(words)}")
         code = run(words)
         if code:
             return code
-    say("\nThe first rows of calibrated.csv:\n")
+    print_text("\nThe first rows of calibrated.csv:\n")
     lines = (folder / "calibrated.csv").read_text(encoding="utf-8").splitlines()[:4]
-    say("\n".join(lines))
-    say("\nMore: isoroc inspect, isoroc export; isoroc --help.")
+    print_text("\n".join(lines))
+    print_text("\nNext: isoroc inspect, isoroc export, isoroc --help.")
     return 0
 
 
 def forecasts_of_a_month(n_rows: int, seed: int) -> dict[str, object]:
-    """Forecasts that are sharper than the truth, and what came true."""
+    """Overconfident forecasts and their outcomes."""
     rng = np.random.default_rng(seed)
     truth = rng.dirichlet(np.full(3, 0.8), n_rows)
     outcome = (truth.cumsum(axis=1) > rng.random((n_rows, 1))).argmax(axis=1)

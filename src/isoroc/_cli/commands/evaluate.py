@@ -1,4 +1,4 @@
-"""``isoroc evaluate``: how good forecasts are, before and after calibration."""
+"""``isoroc evaluate``: metrics of forecasts before and after calibration."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from typing import Annotated, Any
 import numpy as np
 from cyclopts import Parameter
 
-from isoroc._cli.commands.apply import check_number_of
 from isoroc._cli.conditions import Condition
-from isoroc._cli.errors import CommandError
+from isoroc._cli.errors import CommandError, ExitCode
+from isoroc._cli.io.classes import list_labels
 from isoroc._cli.io.files import BATCH, Source, open_source
-from isoroc._cli.io.reading import Outcomes, Reading, read_outcomes
-from isoroc._cli.judging import TITLES, Figure, judge
+from isoroc._cli.io.reading import Selection, read_sample
+from isoroc._cli.judging import TITLES, Figure, Figures, judge
 from isoroc._cli.models import Model
-from isoroc._cli.terminal import complain, markdown_table, say, say_json, say_table
+from isoroc._cli.terminal import print_error, print_json, print_table, print_text
+from isoroc._input import Sample
 from isoroc._simplex import Floats
-
-#: Exit code where a condition of ``--fail-if`` holds.
-CHECK_FAILED = 1
+from isoroc._table import markdown_table
 
 
 def evaluate(
@@ -29,106 +28,112 @@ def evaluate(
     *,
     model: Annotated[str | None, Parameter(alias="-m")] = None,
     compare: str | None = None,
-    reading: Reading | None = None,
+    selection: Selection | None = None,
     fail_if: Annotated[list[str] | None, Parameter(negative=())] = None,
     json: Annotated[bool, Parameter(negative=())] = False,
     markdown: Annotated[bool, Parameter(negative=())] = False,
     resamples: int = 200,
     confidence: float = 0.95,
-) -> int:
-    """Judge forecasts, before and after calibration, and guard a pipeline.
+) -> ExitCode:
+    """Evaluate forecasts before and after calibration.
 
     Parameters
     ----------
     forecasts
         Files, globs, folders, or - for standard input.
     model
-        Model file of isoroc fit; then forecasts are sample before and after it.
+        Model file written by isoroc fit; forecasts are evaluated before and after calibration.
     compare
-        Another model file, or other columns of forecasts in the same rows.
+        Another model file, or other columns of forecasts of the same rows.
     fail_if
-        Exit with code 1 if this holds: a metric, >, <, >= or <=, and a number or a metric.
+        Exit with code 1 if this condition holds: a metric, one of > < >= <=, and a number or a
+        metric.
     json
         Print JSON.
     markdown
-        Print a table for a page.
+        Print a Markdown table.
     resamples
-        How often rows are resampled for intervals; 0 for none.
+        How often rows are resampled for the intervals; 0 for no intervals.
     confidence
-        Probability that an interval covers the truth.
+        Probability that an interval covers the true value.
     """
-    reading = reading or Reading()
+    selection = selection or Selection()
     if resamples < 0 or resamples == 1:
-        raise CommandError(f"--resamples {resamples}: expected 0 for none, or 2 and more.")
+        raise CommandError(f"--resamples {resamples}: expected 0, or at least 2.")
     if not 0 < confidence < 1:
         raise CommandError(f"--confidence {confidence:g}: expected a number between 0 and 1.")
     conditions = [Condition.parse(text) for text in fail_if or ()]
-    with open_source(forecasts, reading.format) as source:
-        data, columns = _read(source, reading, model, compare)
-    figures, differences = judge(data, columns, n_resamples=resamples, confidence=confidence)
+    with open_source(forecasts, selection.format) as source:
+        sample, compared = _read(source, selection, model, compare)
+    figures, differences = judge(sample, compared, n_resamples=resamples, confidence=confidence)
     values = {
         name: {metric: figure.value for metric, figure in table.items()}
         for name, table in figures.items()
     }
     last = "before" if model is None else "after"
     failed = [condition.text for condition in conditions if condition.holds(values, last)]
+    shown = figures | differences
     if json:
-        shown = figures | differences
-        say_json(
+        print_json(
             {
-                "rows": len(data.codes),
-                "classes": data.classes,
+                "rows": len(sample),
+                "classes": sample.classes,
                 "confidence": confidence,
                 "metrics": {metric: _entries(shown, metric) for metric in figures["before"]},
                 "failed": failed,
             }
         )
+    elif markdown:
+        print_text(markdown_table(["metric", *shown], _rows(shown)))
     else:
-        _show(figures | differences, len(data.codes), confidence, markdown=markdown)
+        _show(shown, len(sample), confidence)
     for text in failed:
-        complain("check failed", text)
-    return CHECK_FAILED if failed else 0
+        print_error("check failed", text)
+    return ExitCode.CHECK_FAILED if failed else ExitCode.OK
 
 
 def _read(
-    source: Source, reading: Reading, model: str | None, compare: str | None
-) -> tuple[Outcomes, dict[str, Floats]]:
-    """Rows, and the forecasts of them that are sample, by name."""
-    models = {"after": model, "other": compare if compare and Path(compare).is_file() else None}
-    loaded = {name: Model.load(path) for name, path in models.items() if path is not None}
-    first = next(iter(loaded.values()), None)
+    source: Source, selection: Selection, model: str | None, compare: str | None
+) -> tuple[Sample, dict[str, Floats]]:
+    """Sample, and the forecasts of its rows that are compared, by name."""
+    files = {"after": model, "other": compare if compare and Path(compare).is_file() else None}
+    models = {name: Model.load(path) for name, path in files.items() if path is not None}
+    first = next(iter(models.values()), None)
     if first is None:
-        data = read_outcomes(source, reading)
+        sample, columns = read_sample(source, selection)
     else:
+        if selection.label is None and first.label in source.schema():
+            selection = replace(selection, label=first.label)
+        if selection.scores == "auto" and len(first.calibrator.classes_) > 2:
+            selection = replace(selection, scores=first.calibrator.scores_)
         classes = first.calibrator.classes_
-        if reading.label is None and first.label in source.schema():
-            reading = replace(reading, label=first.label)
-        data = read_outcomes(source, reading, columns=first.columns, classes=classes)
-    columns = {"before": data.forecasts}
-    for name, entry in loaded.items():
-        check_number_of(data.columns, entry)
-        if entry.calibrator.classes_.tolist() != data.classes.tolist():
+        sample, columns = read_sample(source, selection, columns=first.columns, classes=classes)
+    compared = {"before": sample.on_simplex().forecasts}
+    for name, entry in models.items():
+        entry.check_columns(columns.forecasts)
+        if entry.calibrator.classes_.tolist() != sample.classes.tolist():
             raise CommandError(
-                f"{models[name]}: its classes ({_listed(entry.calibrator.classes_)}) are not those "
-                f"of the forecasts ({_listed(data.classes)})."
+                f"{files[name]}: its classes ({list_labels(entry.calibrator.classes_)}) are not "
+                f"those of the forecasts ({list_labels(sample.classes)})."
             )
-        columns[name] = _calibrate(entry.calibrator, data.forecasts)
-    if compare is not None and "other" not in loaded:
-        same = replace(reading, probs=[compare], classes=None)
-        other = read_outcomes(source, same, classes=data.classes)
-        columns["other"] = other.forecasts
-    return data, columns
+        compared[name] = _calibrate(entry.calibrator, sample.forecasts)
+    if compare is not None and "other" not in models:
+        same = replace(selection, probs=[compare], classes=None)
+        other, _ = read_sample(source, same, classes=sample.classes)
+        compared["other"] = other.forecasts
+    return sample, compared
 
 
 def _calibrate(calibrator: Any, forecasts: Floats) -> Floats:
-    """Calibrated forecasts, a part at a time."""
+    """Calibrated forecasts, computed batch by batch to save memory."""
     Q = np.empty((len(forecasts), len(calibrator.classes_)))
     for start in range(0, len(Q), BATCH):
         Q[start : start + BATCH] = calibrator.predict_proba(forecasts[start : start + BATCH])
     return Q
 
 
-def _entries(shown: dict[str, dict[str, Figure]], metric: str) -> dict[str, Any]:
+def _entries(shown: dict[str, Figures], metric: str) -> dict[str, Any]:
+    """Values and intervals of a metric, by column."""
     return {
         name: {
             "value": table[metric].value,
@@ -139,52 +144,49 @@ def _entries(shown: dict[str, dict[str, Figure]], metric: str) -> dict[str, Any]
     }
 
 
-def _show(
-    shown: dict[str, dict[str, Figure]], n_rows: int, confidence: float, *, markdown: bool
-) -> None:
-    titles = ["metric", *shown]
-    rows = [
+def _rows(shown: dict[str, Figures]) -> list[list[str]]:
+    """Cells of the table, one row per metric."""
+    return [
         [TITLES[metric], *(str(table[metric]) for table in shown.values())]
         for metric in shown["before"]
     ]
-    if markdown:
-        say(markdown_table(titles, [[row[0].strip(), *row[1:]] for row in rows]))
-        return
-    known = any("±" in cell for row in rows for cell in row)
-    intervals = f", ± of {confidence:.0%} intervals" if known else ""
-    say_table(f"{n_rows:,} rows{intervals}", titles, rows)
-    say(verdict(shown))
 
 
-def verdict(shown: dict[str, dict[str, Figure]]) -> str:
-    """One line on whether calibration pays.
+def _show(shown: dict[str, Figures], n_rows: int, confidence: float) -> None:
+    known = any(figure.has_interval for table in shown.values() for figure in table.values())
+    title = f"{n_rows:,} rows"
+    if known:
+        title += f"; ± is half the width of a {confidence:.0%} interval"
+    print_table(title, ["metric", *shown], _rows(shown), numeric=True)
+    print_text(verdict(shown))
+
+
+def verdict(shown: dict[str, Figures]) -> str:
+    """One line on whether calibration lowers the log loss.
 
     Examples
     --------
     >>> verdict({"before": {}, "after - before": {"log_loss": Figure(-0.02, 0.005)}})
-    'Verdict: calibrate; it saves 0.0200 ± 0.0050 nats of log loss a row.'
+    'Verdict: calibrate; it saves 0.0200 ± 0.0050 nats of log loss per row.'
     """
     change = shown.get("after - before", {}).get("log_loss")
     if change is None:
-        return "Verdict: " + _alone(shown["before"]["calibration_loss"])
+        return "Verdict: " + _verdict_before(shown["before"]["calibration_loss"])
     if np.isnan(change.value):
-        return "Verdict: calibrate; the scores before are no probabilities."
-    error = 0.0 if np.isnan(change.error) else change.error
+        return "Verdict: calibrate; the scores before calibration are not probabilities."
+    error = change.error if change.has_interval else 0.0
     if change.value < -error:
         saved = Figure(-change.value, change.error)
-        return f"Verdict: calibrate; it saves {saved} nats of log loss a row."
+        return f"Verdict: calibrate; it saves {saved} nats of log loss per row."
     if change.value > error:
-        return f"Verdict: leave it; calibration costs {change} nats of log loss a row."
-    return f"Verdict: no difference beyond chance ({change} nats of log loss a row)."
+        return f"Verdict: do not calibrate; it costs {change} nats of log loss per row."
+    return f"Verdict: no significant difference ({change} nats of log loss per row)."
 
 
-def _alone(part: Figure) -> str:
-    if np.isnan(part.value):
-        return "these scores rank rows; fit a model to make them probabilities."
-    if part.value > (0.0 if np.isnan(part.error) else part.error):
-        return f"not calibrated; calibrating could save {part} nats of log loss a row."
-    return "no sign that these forecasts are not calibrated."
-
-
-def _listed(classes: Any) -> str:
-    return ", ".join(map(str, classes))
+def _verdict_before(loss: Figure) -> str:
+    """Verdict on forecasts alone, from their calibration loss."""
+    if np.isnan(loss.value):
+        return "these scores are not probabilities; calibrate them with isoroc fit."
+    if loss.value > (loss.error if loss.has_interval else 0.0):
+        return f"not calibrated; calibration could save {loss} nats of log loss per row."
+    return "no evidence of miscalibration."

@@ -1,4 +1,4 @@
-"""``isoroc export``: a model file as ONNX or SQL."""
+"""``isoroc export``: convert a model file to ONNX or SQL."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from isoroc import export as room
+import isoroc
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import split_words
-from isoroc._cli.io.files import naming, output_path
+from isoroc._cli.io.files import file_errors, output_path
 from isoroc._cli.io.streams import STANDARD
 from isoroc._cli.models import Model
-from isoroc._cli.terminal import note, say
+from isoroc._cli.terminal import print_note, print_text
 
 
 def export(
@@ -28,48 +28,52 @@ def export(
     input_type: Literal["double", "float"] = "double",
     output: Annotated[str, Parameter(alias="-o")] = STANDARD,
 ) -> None:
-    """Turn a model file into ONNX or SQL.
+    """Convert a model file to ONNX or SQL.
 
     Parameters
     ----------
     model
-        Model file of isoroc fit.
+        Model file written by isoroc fit.
     onnx
         ONNX file to write.
     sql
-        Dialect of SQL: bigquery, duckdb, postgres, snowflake, spark, sqlite.
+        SQL dialect: bigquery, duckdb, postgres, snowflake, spark, sqlite.
     table
-        Table of forecasts that the SQL query reads.
+        Table of forecasts that the query reads.
     probs
-        Its columns of forecasts, in the order of the classes; by default those of the fit.
+        Columns of the forecasts in that table, in the order of the model's classes. Default: the
+        columns that the model was fitted on.
     keep
-        Its columns that the query hands on; by default the forecasts.
+        Columns of that table that the query returns besides the calibrated ones. Default: the
+        forecasts.
     names
-        Names of the calibrated columns in the query.
+        Names of the calibrated columns in the result of the query.
     input_type
-        Type of the ONNX model's input.
+        Type of the input of the ONNX model.
     output
-        File for the SQL query; by default standard output.
+        File for the SQL query. Default: standard output.
     """
     if (onnx is None) == (sql is None):
-        raise CommandError("name what to export to: --onnx FILE, or --sql DIALECT.")
+        raise CommandError("choose the target: --onnx FILE, or --sql DIALECT.")
     loaded = Model.load(model)
     if onnx is not None:
-        _write(onnx, room.to_onnx(loaded.calibrator, input_type=input_type).SerializeToString())
-        note(f"{onnx}: input forecasts (N, {loaded.calibrator.n_features_in_}), output calibrated")
+        graph = isoroc.export.to_onnx(loaded.calibrator, input_type=input_type)
+        _write(onnx, graph.SerializeToString())
+        shape = f"(N, {loaded.calibrator.n_features_in_})"
+        print_note(f"{onnx}: input forecasts {shape}, output calibrated")
         return
     columns = split_words(probs) or loaded.columns
     if columns is None:
         raise CommandError(f"{model}: does not name its columns; name the table's with --probs.")
     options: dict[str, Any] = {"dialect": sql, "table": table}
     options |= {"keep": split_words(keep), "names": split_words(names)}
-    query = room.to_sql(loaded.calibrator, columns, **options)
+    query = isoroc.export.to_sql(loaded.calibrator, columns, **options)
     if output == STANDARD:
-        say(query.rstrip())
+        print_text(query.rstrip())
     else:
         _write(output, f"{query.rstrip()}\n".encode())
 
 
 def _write(target: str, data: bytes) -> None:
-    with naming(target), output_path(target) as path:
+    with file_errors(target), output_path(target) as path:
         path.write_bytes(data)

@@ -1,4 +1,4 @@
-"""``isoroc fit``: forecasts and outcomes in, a model file out."""
+"""``isoroc fit``: fit a calibrator to forecasts and outcomes, and write a model file."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from cyclopts import Parameter
 
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.files import BATCH, check_target, open_source
-from isoroc._cli.io.reading import Outcomes, Reading, read_outcomes
+from isoroc._cli.io.reading import Columns, Selection, read_sample
 from isoroc._cli.io.streams import STANDARD
 from isoroc._cli.models import DEFAULT, make_calibrator, save_model
-from isoroc._cli.terminal import note
+from isoroc._cli.terminal import print_note
+from isoroc._input import Sample, first_improbable
 from isoroc.metrics._scores import log_losses
 
 
@@ -23,85 +24,96 @@ def fit(
     /,
     *,
     output: Annotated[str, Parameter(alias="-o")],
-    reading: Reading | None = None,
+    selection: Selection | None = None,
     calibrator: Annotated[str, Parameter(alias="-c")] = DEFAULT,
     **parameters: str,
 ) -> None:
-    """Learn a calibration map from forecasts and outcomes.
+    """Fit a calibrator to forecasts and outcomes.
 
     Parameters
     ----------
     forecasts
         Files, globs, folders, or - for standard input.
     output
-        The model file to write, or - for standard output.
+        Model file to write, or - for standard output.
     calibrator
-        What learns the map; isoroc calibrators lists all.
+        The calibrator to fit; isoroc calibrators lists them.
     parameters
-        Any parameter of the calibrator with its value, such as --max-bins 20 --pseudocount 0.5.
+        Parameters of the calibrator, such as --max-bins 20 --pseudocount 0.5.
     """
     check_target(output)
-    reading = reading or Reading()
+    selection = selection or Selection()
     model = make_calibrator(calibrator, parameters, _own_options())
-    with open_source(forecasts, reading.format) as source:
-        data = read_outcomes(source, reading)
+    with open_source(forecasts, selection.format) as source:
+        sample, columns = read_sample(source, selection)
         files = source.names
-    fit_outcomes(model, data)
-    loss = {"before": _log_loss(data, None), "after": _log_loss(data, model)}
+    _fit(model, sample)
+    loss = {"before": _log_loss(sample), "after": _log_loss(sample, model)}
     summary = {
         "files": files[:100],
-        "label": data.label,
-        "columns": data.columns,
-        "weight_column": reading.weight,
-        "where": reading.where,
-        "sample": reading.sample,
+        "label": columns.label,
+        "columns": columns.forecasts,
+        "weight_column": columns.weight,
+        "where": selection.where,
+        "sample": selection.sample,
         "log_loss": loss,
     }
     save_model(model, output, summary)
-    _tell(calibrator, model, data, loss, "standard output" if output == STANDARD else output)
-
-
-def fit_outcomes(model: Any, data: Outcomes) -> None:
-    """Fit a calibrator to rows that were read."""
-    if len(np.unique(data.codes[:BATCH])) < 2 and len(np.unique(data.codes)) < 2:
-        label = data.classes[data.codes[0]]
-        raise CommandError(f"every row has the label {label!s}; rows of two classes are needed.")
-    # Codes stand for labels: any column of them is found, and millions of names are not compared.
-    model.fit(data.forecasts, data.codes, sample_weight=data.weights)
-    model.classes_ = data.classes
+    print_note(_headline(calibrator, model, sample, output))
+    for line in _details(model, sample, columns, loss):
+        print_note(f"  {line}")
 
 
 def _own_options() -> list[str]:
-    named = [name for name in inspect.signature(fit).parameters if name != "parameters"]
-    return [*named, *(field.name for field in fields(Reading))]
+    """Options of the command itself."""
+    named = [*inspect.signature(fit).parameters, *(field.name for field in fields(Selection))]
+    return [name for name in named if name not in ("forecasts", "parameters", "selection")]
 
 
-def _log_loss(data: Outcomes, model: Any) -> float | None:
-    """Mean log loss of the rows that were read; None where forecasts are scores of any range."""
+def _fit(model: Any, sample: Sample) -> None:
+    if (sample.codes == sample.codes[0]).all():
+        label = sample.classes[sample.codes[0]]
+        raise CommandError(f"all rows have the label {label!s}; at least two classes are needed.")
+    model.fit_validated(sample)
+
+
+def _log_loss(sample: Sample, model: Any = None) -> float | None:
+    """Mean log loss, before or after calibration; None if the scores are not probabilities."""
     total = weight = 0.0
-    for start in range(0, len(data.codes), BATCH):
-        part = slice(start, start + BATCH)
-        P = data.forecasts[part] if model is None else model.predict_proba(data.forecasts[part])
+    for start in range(0, len(sample), BATCH):
+        part = sample.take(np.arange(start, min(start + BATCH, len(sample))))
+        raw = part.on_simplex().forecasts
+        P = raw if model is None else model.predict_proba(part.forecasts)
         if P.ndim == 1:
-            if P.min() < 0 or P.max() > 1:
+            if first_improbable(P) is not None:
                 return None
             P = np.column_stack([1 - P, P])
-        weights = np.ones(len(P)) if data.weights is None else data.weights[part]
-        total += float(weights @ log_losses(P, data.codes[part]))
+        weights = part.row_weights()
+        total += float(weights @ log_losses(P, part.codes))
         weight += float(weights.sum())
     return total / weight
 
 
-def _tell(name: str, model: Any, data: Outcomes, loss: dict[str, Any], target: str) -> None:
-    n_rows, K = len(data.codes), len(data.classes)
-    bins = f", {model.n_bins_} bins" if hasattr(model, "n_bins_") else ""
-    note(f"{target}: {name} on {n_rows:,} rows, {K} classes{bins}")
-    if len(data.columns) == 1:
-        note(f"  {data.columns[0]} is taken as the score of {data.classes[1]!s}")
-    elif K <= 12:
-        pairs = zip(data.columns, data.classes, strict=True)
-        note("  columns: " + ", ".join(f"{column} is {label!s}" for column, label in pairs))
+def _headline(name: str, model: Any, sample: Sample, output: str) -> str:
+    target = "standard output" if output == STANDARD else output
+    bins = ""
+    if hasattr(model, "n_bins_"):
+        bins = f", {model.n_bins_} bin" + ("s" if model.n_bins_ > 1 else "")
+    return f"{target}: {name} fitted to {len(sample):,} rows, {len(sample.classes)} classes{bins}"
+
+
+def _details(
+    model: Any, sample: Sample, columns: Columns, loss: dict[str, float | None]
+) -> list[str]:
+    """How the columns were read, the verdict of the calibrator, and the log loss."""
+    lines = []
+    if len(columns.forecasts) == 1:
+        lines.append(f"{columns.forecasts[0]} is the score of class {sample.classes[1]!s}")
+    elif len(columns.forecasts) <= 12:
+        pairs = zip(columns.forecasts, sample.classes, strict=True)
+        lines.append("classes: " + ", ".join(f"{name} is {label!s}" for name, label in pairs))
     if hasattr(model, "verdict_"):
-        note(f"  {model.verdict_}")
+        lines.append(model.verdict_)
     before = "" if loss["before"] is None else f"{loss['before']:.4f} before, "
-    note(f"  log loss on these rows: {before}{loss['after']:.4f} after")
+    lines.append(f"log loss on these rows: {before}{loss['after']:.4f} after")
+    return lines

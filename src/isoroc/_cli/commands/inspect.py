@@ -1,4 +1,4 @@
-"""``isoroc inspect``: what a model file holds."""
+"""``isoroc inspect``: show the contents of a model file."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-import isoroc
-from isoroc._cli.errors import CommandError
-from isoroc._cli.io.streams import STANDARD
-from isoroc._cli.terminal import say, say_json, say_table
+from isoroc._cli.models import Model
+from isoroc._cli.terminal import print_json, print_table, print_text
 from isoroc._persistence import read
 from isoroc._table import Table
 
@@ -20,18 +18,16 @@ def inspect(
     *,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Show what a model file holds: bins, path, certificate, where it comes from.
+    """Show the contents of a model file: bins, path, certificate, origin.
 
     Parameters
     ----------
     model
-        Model file of isoroc fit.
+        Model file written by isoroc fit.
     json
         Print JSON.
     """
-    if model == STANDARD:
-        raise CommandError("a model is read from a file, not from standard input.")
-    document, calibrator = read(model), isoroc.load(model)
+    calibrator, document = Model.load(model).calibrator, read(model)
     about = {
         "file": model,
         "calibrator": type(calibrator).__name__,
@@ -48,35 +44,36 @@ def inspect(
     if hasattr(calibrator, "verdict_"):
         about["verdict"] = calibrator.verdict_
     if json:
-        held = {name: dict(table) for name, table in tables.items()}
-        proof = {} if certificate is None else {"certificate": dict(certificate.table())}
-        about["parameters"] = {name: _word(v) for name, v in about["parameters"].items()}
-        say_json(about | held | proof)
+        if certificate is not None:
+            tables["certificate"] = certificate.table()
+        about["parameters"] = {name: _json(v) for name, v in about["parameters"].items()}
+        print_json(about | {name: dict(table) for name, table in tables.items()})
         return
-    flat = [line for name, value in about.items() for line in _lines(name, value)]
-    say_table(f"model {model}", ["", "value"], flat)
+    rows = [row for name, value in about.items() for row in _rows(name, value)]
+    print_table(f"model {model}", ["", "value"], rows)
     for name, table in tables.items():
-        say(f"\n{name.replace('_', ' ')}\n{table}")
+        print_text(f"\n{name.replace('_', ' ')}\n{table}")
     if certificate is not None:
-        say(f"\n{certificate}")
+        print_text(f"\n{certificate}")
 
 
 def _tables(calibrator: Any) -> dict[str, Table]:
-    """Fitted tables by name: the bins and the path of a tree, the scores of members."""
+    """Fitted attributes that are tables, such as the bins and the path of a tree."""
     names = [name for name in dir(calibrator) if name.endswith("_") and name[0] != "_"]
     values = {name.removesuffix("_"): getattr(calibrator, name, None) for name in names}
     return {name: value for name, value in values.items() if isinstance(value, Table)}
 
 
-def _lines(name: str, value: Any) -> list[tuple[str, str]]:
-    """Rows of the table about a model: one for each entry of what has entries."""
+def _rows(name: str, value: Any) -> list[tuple[str, str]]:
+    """Rows of the table about a model; a dictionary gives one row per entry."""
     if isinstance(value, dict):
-        return [line for key, entry in value.items() for line in _lines(f"{name}: {key}", entry)]
+        return [row for key, entry in value.items() for row in _rows(f"{name}: {key}", entry)]
     if not isinstance(value, str) and hasattr(value, "__len__"):
         shown = ", ".join(map(str, value[:12]))
-        return [(name, shown if len(value) <= 12 else f"{shown}, ... {len(value)} in all")]
+        return [(name, shown if len(value) <= 12 else f"{shown}, ... ({len(value)} in total)")]
     return [(name, f"{value:.6g}" if isinstance(value, float) else str(value))]
 
 
-def _word(value: Any) -> Any:
+def _json(value: Any) -> Any:
+    """Value of a parameter as JSON: a calibrator becomes text."""
     return value if isinstance(value, str | int | float | list | None) else str(value)

@@ -1,4 +1,4 @@
-"""Files of forecasts: found, told apart by format, read lazily and written whole or not at all."""
+"""Tables in files: finding them, reading them lazily, writing them atomically."""
 
 from __future__ import annotations
 
@@ -19,58 +19,57 @@ from isoroc._cli.io.formats import KINDS, SEPARATORS, Format
 from isoroc._cli.io.streams import STANDARD
 from isoroc._files import replacing
 
-#: Rows that are in hand at a time.
+#: Number of rows per batch.
 BATCH = 1 << 17
-#: The column that carries each row's number in its file through filters, to be named in errors.
+#: Column that keeps each row's number in its file when rows are filtered, for error messages.
 ROW = "__row__"
-#: Rows from which types of text files are inferred, where types matter.
+#: Number of rows from which the types of columns in text files are inferred.
 _INFERRED = 10_000
 
 
 @dataclass(frozen=True)
 class Source:
-    """Files of one format, in order; one table as far as the commands are concerned."""
+    """Files of one format, read in order as one table."""
 
     paths: list[Path]
     format: Format
     names: list[str]
-    """What messages call the files."""
+    """Names of the files in messages."""
     partitioned: bool = False
     """Whether folders named ``column=value`` are columns."""
 
     @property
-    def typeless(self) -> bool:
-        """Whether the files are text in which everything is text."""
+    def untyped(self) -> bool:
+        """Whether the format stores all values as text."""
         return self.format.kind in SEPARATORS
 
     @property
     def name(self) -> str:
-        """What messages call all of it."""
+        """Name of the whole table in messages."""
         rest = len(self.names) - 1
         return self.names[0] + (f" and {rest} more" if rest else "")
 
     def scan(
         self, typed: Collection[str] | None = None, numbers: Collection[str] = ()
     ) -> pl.LazyFrame:
-        """The rows, lazily.
+        """All rows, lazily.
 
         Parameters
         ----------
         typed : collection of str, default=None
-            In text without types (CSV), the columns whose types are inferred; all by default. The
-            others are read as the text that they are, so that nothing is lost or refused.
+            In CSV and TSV files, the columns whose types are inferred; all by default. Other
+            columns stay text, so that they can be copied without a change.
         numbers : collection of str, default=()
-            Columns of real numbers, whatever those of the first rows look like.
+            In NDJSON files, the columns of real numbers, even if the first rows hold integers.
         """
         kind = self.format.kind
-        if self.typeless:
-            separator = SEPARATORS[kind]
+        if self.untyped:
             texts = {}
             if typed is not None:
                 texts = {name: pl.String for name in self.schema() if name not in typed}
             return pl.scan_csv(
                 self.paths,
-                separator=separator,
+                separator=SEPARATORS[kind],
                 infer_schema_length=_INFERRED,
                 schema_overrides=texts,
                 glob=False,
@@ -86,13 +85,14 @@ class Source:
 
     def schema(self) -> dict[str, pl.DataType]:
         """Names and types of the columns."""
-        with naming(self.name):
+        with file_errors(self.name):
             return dict(self.scan().collect_schema())
 
     def rows(self, numbers: Collection[str], where: str | None = None) -> pl.LazyFrame:
-        """The rows that a filter lets through, with their numbers in the column `ROW`.
+        """Rows that satisfy a condition, with their numbers in the column `ROW`.
 
-        Text stays text but for the columns of the filter; `numbers` are as in `scan`.
+        In CSV and TSV files only the columns of the condition have types; `numbers` are as in
+        `scan`.
         """
         if where is None:
             return self.scan((), numbers).with_row_index(ROW)
@@ -100,14 +100,14 @@ class Source:
         return self.scan(condition.meta.root_names(), numbers).with_row_index(ROW).filter(condition)
 
     def count(self) -> int | None:
-        """Number of rows, where the files say so."""
+        """Number of rows, if the format stores it."""
         if self.format.kind not in ("parquet", "arrow"):
             return None
-        with naming(self.name):
+        with file_errors(self.name):
             return int(self.scan().select(pl.len()).collect().item())
 
     def place(self, row: int) -> str:
-        """File and row of a row of the whole, counted from 0, for messages."""
+        """File and row, for messages, of a row of the whole table, counted from 0."""
         *others, (last, _) = zip(self.names, self.paths, strict=True)
         for name, path in others:
             n_rows = int(replace(self, paths=[path]).scan().select(pl.len()).collect().item())
@@ -118,52 +118,52 @@ class Source:
 
 
 @contextmanager
-def naming(name: str) -> Iterator[None]:
-    """Errors of reading and writing as one line that names the file."""
+def file_errors(name: str) -> Iterator[None]:
+    """Context that turns errors of reading and writing into one line that names the file."""
     try:
         yield
     except (pl.exceptions.PolarsError, OSError) as error:
         text = first_line(error)
-        if "Broken pipe" in text:
+        if "Broken pipe" in text:  # polars raises it as an OSError without a number
             raise BrokenPipeError from error
         raise CommandError(text if name in text else f"{name}: {text}") from error
 
 
 @contextmanager
 def open_source(given: Sequence[str], format_name: str | None = None) -> Iterator[Source]:
-    """Source of files, globs, folders or standard input.
+    """Context that yields the table in some files, globs, folders or standard input.
 
-    What can be read only once, standard input and pipes, is kept in files while it lasts.
+    Standard input and pipes can be read only once, so they are copied to temporary files.
     """
-    asked = None if format_name is None else Format.asked(format_name)
+    of_option = None if format_name is None else Format.from_option(format_name)
     if STANDARD in given and len(given) > 1:
-        raise CommandError("standard input (-) stands alone; it cannot be mixed with files.")
+        raise CommandError("standard input (-) cannot be combined with files.")
     with tempfile.TemporaryDirectory() as folder:
         if STANDARD in given:
-            paths, names = [_spool(sys.stdin.buffer, folder)], ["standard input"]
+            paths, names = [_copy(sys.stdin.buffer, folder)], ["standard input"]
         else:
             found = [path for item in given for path in _expand(item)]
             paths, names = [_readable(path, folder) for path in found], list(map(str, found))
         formats = [
-            asked or Format.named(name) or Format.sniffed(path)
+            of_option or Format.from_name(name) or Format.from_content(path)
             for name, path in zip(names, paths, strict=True)
         ]
         kinds = sorted({form.kind for form in formats})
         if len(kinds) > 1:
-            raise CommandError(f"{names[0]}: others are of another format ({', '.join(kinds)}).")
+            raise CommandError(f"{names[0]}: the files have several formats ({', '.join(kinds)}).")
         partitioned = any(Path(item).is_dir() for item in given)
         yield Source(paths, formats[0], names, partitioned)
 
 
 def _readable(path: Path, folder: str) -> Path:
-    """The path, or a copy where it is a pipe."""
+    """The path, or the path of a copy if it is a pipe."""
     if path.is_file():
         return path
     with path.open("rb") as pipe:
-        return _spool(pipe, folder)
+        return _copy(pipe, folder)
 
 
-def _spool(stream: IO[bytes], folder: str) -> Path:
+def _copy(stream: IO[bytes], folder: str) -> Path:
     with tempfile.NamedTemporaryFile(dir=folder, delete=False) as copy:
         shutil.copyfileobj(stream, copy)
     return Path(copy.name)
@@ -175,7 +175,7 @@ def _expand(item: str) -> list[Path]:
     if path.is_dir():
         inside = (file.relative_to(path) for file in path.rglob("*") if file.is_file())
         shown = [file for file in inside if not any(part[0] in "._" for part in file.parts)]
-        found = sorted(path / file for file in shown if Format.named(file.name) is not None)
+        found = sorted(path / file for file in shown if Format.from_name(file.name) is not None)
         if not found:
             raise CommandError(f"{item}: no file in this folder ends in {', '.join(KINDS)}.")
         return found
@@ -189,7 +189,7 @@ def _expand(item: str) -> list[Path]:
 
 
 def _condition(where: str, schema: dict[str, pl.DataType]) -> pl.Expr:
-    """The filter of ``--where``, with its columns checked."""
+    """Condition of ``--where``; its columns are in the schema."""
     try:
         condition = pl.sql_expr(where)
     except pl.exceptions.PolarsError as error:
@@ -204,30 +204,30 @@ def _condition(where: str, schema: dict[str, pl.DataType]) -> pl.Expr:
 
 
 def write_frame(frame: pl.LazyFrame, target: str, form: Format) -> None:
-    """Write rows as they come: beside the target, renamed when complete, or to standard output."""
+    """Write a table batch by batch, atomically to a file or directly to standard output."""
     if target == STANDARD:
-        with naming("standard output"):
+        with file_errors("standard output"):
             _sink(frame, sys.stdout.buffer, form)
         return
-    with naming(target), output_path(target) as path:
+    with file_errors(target), output_path(target) as path:
         _sink(frame, path, form)
 
 
 def check_target(target: str) -> None:
-    """Refuse a place that cannot be written to, before work is spent on it."""
+    """Raise an error if a target cannot be written to, before any work is done for it."""
     path = Path(target)
     if path.is_dir():
         raise CommandError(f"{target}: is a folder; name a file.")
     if target != STANDARD and not path.resolve().parent.is_dir():
-        raise CommandError(f"{target}: there is no such folder; make it first.")
+        raise CommandError(f"{target}: the folder does not exist; create it first.")
 
 
 @contextmanager
 def output_path(target: str) -> Iterator[Path]:
-    """A path to write to, which becomes the target at the end if nothing goes wrong."""
+    """Context that yields a path to write to; it becomes the target if nothing fails."""
     check_target(target)
     path = Path(target)
-    if path.exists() and not path.is_file():  # a pipe or a device, which renaming would replace
+    if path.exists() and not path.is_file():  # a pipe or a device must not be replaced by a file
         yield path
         return
     with replacing(path) as new:

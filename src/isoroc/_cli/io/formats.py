@@ -1,4 +1,4 @@
-"""Formats of files, told by their names or by their first bytes."""
+"""File formats, recognised by the ends of names or by the first bytes of the content."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 @dataclass(frozen=True)
 class Format:
-    """Kind of a file, and how it is compressed around that."""
+    """Format of a file, and the compression of the whole file."""
 
     kind: Kind
     compression: Literal["gzip", "zstd"] | None = None
 
     @classmethod
-    def named(cls, name: str) -> Format | None:
-        """Format that the end of a name stands for, None where it stands for none.
+    def from_name(cls, name: str) -> Format | None:
+        """Format that the end of a file name stands for; None if it stands for none.
 
         Examples
         --------
-        >>> Format.named("day.csv.gz")
+        >>> Format.from_name("day.csv.gz")
         Format(kind='csv', compression='gzip')
-        >>> Format.named("day.txt")
+        >>> Format.from_name("day.txt")
         """
         path = PurePath(name.lower())
         compression = _COMPRESSIONS.get(path.suffix)
@@ -50,21 +50,23 @@ class Format:
         if kind is None:
             return None
         if compression is not None and kind not in _TEXT:
-            raise CommandError(f"{name}: {kind} files compress themselves; leave out the last end.")
+            raise CommandError(
+                f"{name}: {kind} files are compressed internally; remove the ending {path.suffix}."
+            )
         return cls(kind, compression)
 
     @classmethod
-    def asked(cls, name: str) -> Format:
-        """Format that the user asked for by an option."""
-        found = cls.named(f"x.{name.lower().lstrip('.')}")
+    def from_option(cls, name: str) -> Format:
+        """Format that the user named in an option."""
+        found = cls.from_name(f"x.{name.lower().lstrip('.')}")
         if found is None:
             ends = [end[1:] for end in KINDS]
-            raise CommandError(f"format {name}: not known; {did_you_mean(name, ends)}")
+            raise CommandError(f"unknown format {name}; {did_you_mean(name, ends)}")
         return found
 
     @classmethod
-    def sniffed(cls, path: Path) -> Format:
-        """Format that the first bytes of a file speak of."""
+    def from_content(cls, path: Path) -> Format:
+        """Format that the first bytes of a file indicate."""
         with path.open("rb") as file:
             start = file.read(8)
         if start.startswith(b"PAR1"):
@@ -82,13 +84,13 @@ class Format:
         return cls("ndjson" if start.lstrip().startswith(b"{") else "csv")
 
 
-def target_format(target: str, asked: str | None, otherwise: Format) -> Format:
-    """Format to write: the one asked for, or that of the name, or that of what was read."""
-    if asked is not None:
-        return Format.asked(asked)
-    found = None if target == STANDARD else Format.named(Path(target).name)
+def output_format(target: str, option: str | None, of_input: Format) -> Format:
+    """Format to write: the one of the option, of the target's name, or of the input."""
+    if option is not None:
+        return Format.from_option(option)
+    found = None if target == STANDARD else Format.from_name(Path(target).name)
     if found is not None:
         return found
-    if otherwise.kind == "arrow stream":
+    if of_input.kind == "arrow stream":
         return Format("arrow")
-    return Format(otherwise.kind) if target == STANDARD else otherwise
+    return Format(of_input.kind) if target == STANDARD else of_input

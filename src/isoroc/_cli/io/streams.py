@@ -1,16 +1,16 @@
-"""Standard input and output as commands see them."""
+"""Standard input and output."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-#: What ``-`` becomes before options are read: to the parser a hyphen would begin an option.
+#: What ``-`` becomes before options are parsed: a hyphen would start an option.
 STANDARD = "<standard>"
 
 
 def mark_standard(tokens: list[str]) -> list[str]:
-    """Words of a command line with every lone hyphen marked.
+    """Words of a command line with every lone hyphen replaced by `STANDARD`.
 
     Examples
     --------
@@ -20,7 +20,7 @@ def mark_standard(tokens: list[str]) -> list[str]:
     return [STANDARD if word == "-" else word for word in tokens]
 
 
-def forget_output() -> None:
-    """Let nothing more be written to standard output, whose reader has gone."""
+def discard_output() -> None:
+    """Discard whatever is still written to standard output, because its reader closed it."""
     with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
         os.dup2(nowhere.fileno(), sys.stdout.fileno())

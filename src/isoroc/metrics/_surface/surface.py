@@ -2,95 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import numbers
 from typing import Any, Literal
 
 import numpy as np
 
 from isoroc._counts import Counts
-from isoroc._input import Sample
+from isoroc._input import InputError, Sample, check_number, check_option
 from isoroc._simplex import Floats
-from isoroc.metrics._inputs import check_outcomes
+from isoroc.metrics._inputs import check_every_class, check_outcomes
 from isoroc.metrics._roc import roc_convex_hull, symmetric_roc_curve
-from isoroc.metrics._surface.ascents import corners_around, support
-from isoroc.metrics._surface.bodies import Body, Boxes, Hull
-from isoroc.metrics._surface.corners import all_lines, scan
-from isoroc.metrics._surface.points import Cases, pair_curves
+from isoroc.metrics._surface.hull_ascents import ascend_to_hull, corners_around
+from isoroc.metrics._surface.line_scan import all_lines, scan
+from isoroc.metrics._surface.results import RocSurface, Volume
+from isoroc.metrics._surface.roc_points import Cases, pair_curves
+from isoroc.metrics._surface.tree_thresholds import all_points, count_thresholds
+from isoroc.metrics._surface.volumes import Body, Boxes, Hull
 
-#: Three classes: steps of work up to which all lines of thresholds are scanned,
+#: Three classes: all lines of thresholds are scanned if that takes at most this many steps.
 EXACT_WORK = {"hull": 2 * 10**8, "boxes": 3 * 10**7}
-#: and how many lines, in each of two directions, are scanned beyond that: at least and at most,
+#: Otherwise LINE_WORK / n of them are scanned in each of two directions, within these limits.
 N_LINES = (50, 200)
-#: between them as many as make this when multiplied by the number of rows.
 LINE_WORK = 2 * 10**7
-#: More classes: ascents for the hull, by number of classes,
+#: More classes: all thresholds of trees are evaluated if there are at most this many.
+EXACT_THRESHOLDS = 500_000
+#: Otherwise: number of ascents by number of classes,
 N_ASCENTS = {4: 1000, 5: 1000, 6: 500, 7: 300}
-#: for each of them so many boxes at most whose union is measured,
+#: maximum number of boxes per ascent,
 N_BOXES = {4: 20, 5: 8, 6: 2, 7: 1}
-#: the distance of corners on a line, and the cells that ascents work on where rows are many.
+#: minimum distance of box corners on a line, and the number of cells for ascents on many rows.
 BOX_STEP = 0.1
 MAX_CELLS = 4096
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RocSurface:
-    """Points of a ROC surface, and thresholds that reach them.
-
-    Attributes
-    ----------
-    points : ndarray of shape (m, K)
-        Entry [q, k]: the share of class k that is in region k under threshold q.
-    thresholds : ndarray of shape (m, K)
-        Thresholds gamma, their coordinates sum to 1: with ``isoroc._simplex.regions(P, gamma)`` the
-        forecasts fall into those regions.
-    exact : bool
-        Whether no undominated point is missing.
-    resolution : int or None
-        What was searched where it is not exact, see `roc_surface`.
-    """
-
-    points: Floats
-    thresholds: Floats
-    exact: bool
-    resolution: int | None = None
-
-    def __repr__(self) -> str:
-        m, K = self.points.shape
-        return f"RocSurface({m} points, {K} classes, {_how(self.exact, self.resolution)})"
-
-
-@dataclass(frozen=True, repr=False)
-class Volume:
-    """A volume under a ROC surface, and how it was computed. ``float(volume)`` is its value.
-
-    Attributes
-    ----------
-    value : float
-    volume : "hull" or "boxes"
-    exact : bool
-        Whether all thresholds were accounted for; otherwise the value is a lower bound.
-    resolution : int or None
-        What was searched where it is not exact, see `volume_under_surface`.
-    n_points : int
-        ROC points that span the volume.
-    """
-
-    value: float
-    volume: Literal["hull", "boxes"]
-    exact: bool
-    resolution: int | None = None
-    n_points: int = field(default=0, compare=False)
-
-    def __float__(self) -> float:
-        return self.value
-
-    def __repr__(self) -> str:
-        how = _how(self.exact, self.resolution)
-        return f"Volume({self.value:.6g}, {self.volume}, {how}, {self.n_points} points)"
-
-
-def _how(exact: bool, resolution: int | None) -> str:  # noqa: FBT001
-    return "exact" if exact else f"resolution {resolution}"
 
 
 def roc_surface(
@@ -101,13 +43,14 @@ def roc_surface(
     labels: Any = None,
     resolution: int | None = None,
 ) -> RocSurface:
-    """The ROC surface: how much of each class a threshold can get right at the same time.
+    """The ROC surface: the shares of each class that one threshold can classify correctly.
 
-    A threshold gamma puts a forecast p into region k where ``p_k - gamma_k`` is largest; its ROC
-    point is the share of each class that falls into the region of its own. Of all those points,
-    many millions, these are returned: for two classes the symmetric ROC curve; for three all that
-    no other dominates, and the undominated ones of two classes while the third is out of reach;
-    for more classes points that span the hull, as far as they were found.
+    A threshold gamma puts a forecast p into the region k with the largest ``p_k - gamma_k``. Its
+    ROC point holds, for each class, the share of rows that fall into their own region. Of these
+    many millions of points the following are returned. For two classes: the symmetric ROC curve.
+    For three: all undominated points, and the undominated points of each pair of classes while the
+    third is out of reach. For more classes: points that span the hull, all of them if the result is
+    exact.
 
     Parameters
     ----------
@@ -122,7 +65,10 @@ def roc_surface(
     resolution : int, default=None
         For three classes, how many lines of thresholds to scan in each of two directions; by
         default all of them up to some thousand rows, and 50 to 200 beyond. For more classes, in
-        how many directions to look for the hull. Two classes need none.
+        how many directions to search for the hull; by default the result is exact for few rows
+        (about 125 for four classes, 40 for five), and 300 to 1,000 directions are searched
+        beyond. If all thresholds are at most as many as the resolution, the result is exact. Two
+        classes need none.
 
     Examples
     --------
@@ -135,7 +81,7 @@ def roc_surface(
     array([[1. , 1. , 0. ],
            [1. , 1. , 0.5]])
     """
-    sample = _check(y_true, y_prob, sample_weight, labels, resolution)
+    sample = _check_sample(y_true, y_prob, sample_weight, labels, resolution)
     K = sample.n_classes
     if K == 2:
         curve = symmetric_roc_curve(y_true, y_prob, sample_weight=sample_weight, labels=labels)
@@ -145,14 +91,14 @@ def roc_surface(
         return RocSurface(points, np.column_stack([1 - scores, scores]), exact=True)
     counts = Counts.from_arrays(sample.forecasts, sample.codes, sample.weights)
     if K == 3:
-        rows, _, searched = _scan(counts, "boxes", resolution)
+        rows, _, used = _scan_lines(counts, "boxes", resolution)
         rows = np.vstack([rows, pair_curves(counts, hull=False)])
     else:
-        searched = resolution or N_ASCENTS[K]
-        rows = _support(sample, counts, searched)
+        rows, used = _search(sample, counts, resolution)
+        rows = rows[Hull(rows[:, :K]).kept]
     thresholds = np.ascontiguousarray(rows[:, K:])
     points, first = np.unique(Cases.of(counts).reach(thresholds), axis=0, return_index=True)
-    return RocSurface(points, thresholds[first], exact=searched is None, resolution=searched)
+    return RocSurface(points, thresholds[first], exact=used is None, resolution=used)
 
 
 def volume_under_surface(
@@ -166,11 +112,11 @@ def volume_under_surface(
 ) -> Volume:
     """Volume under the ROC surface: how well forecasts separate the classes, between 0 and 1.
 
-    Two volumes go by this name. The *hull* is the convex hull of the ROC points, the origin and
-    the unit vectors: what mixtures of thresholds reach. Perfect forecasts have volume 1, constant
-    ones 1 / K!. The *boxes* are all that ROC points dominate, what thresholds reach without
-    mixing; constant forecasts have volume 0. For two classes these are the area under the convex
-    hull of the ROC curve, and the area under its steps, where ties count nothing.
+    Two volumes have this name. The *hull* is the convex hull of the ROC points, the origin and the
+    unit vectors: what random mixtures of thresholds reach. Its volume is 1 for perfect forecasts
+    and 1 / K! for constant ones. The *boxes* are the set that ROC points dominate: what single
+    thresholds reach. Their volume is 0 for constant forecasts. For two classes these are the area
+    under the convex hull of the ROC curve, and the area under its steps, in which ties count 0.
 
     Parameters
     ----------
@@ -179,12 +125,14 @@ def volume_under_surface(
     y_prob : array-like of shape (n, K) or (n,)
         Forecasts, or real scores that increase with the probability of the second of two classes.
     volume : {"hull", "boxes"}
-        Which volume is meant.
+        Which of the two volumes.
     resolution : int, default=None
         For three classes, how many lines of thresholds to scan in each of two directions; by
         default all of them up to some thousand rows, and 50 to 200 beyond. For more classes, in
-        how many directions to look for the hull. Volumes that are not exact are lower bounds, the
-        closer the higher the resolution. Two classes need none.
+        how many directions to search for the hull; by default the volume is exact for few rows
+        (about 125 for four classes, 40 for five), and 300 to 1,000 directions are searched
+        beyond. If all thresholds are at most as many as the resolution, the volume is exact. A
+        volume that is not exact is a lower bound. Two classes need none.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     labels : array-like of shape (K,), default=None
@@ -200,9 +148,8 @@ def volume_under_surface(
     >>> float(volume_under_surface(y, P, volume="boxes"))
     0.75
     """
-    if volume not in EXACT_WORK:
-        raise ValueError(f"volume: expected 'hull' or 'boxes', got {volume!r}.")
-    sample = _check(y_true, y_prob, sample_weight, labels, resolution)
+    check_option("volume", volume, ("hull", "boxes"))
+    sample = _check_sample(y_true, y_prob, sample_weight, labels, resolution)
     K = sample.n_classes
     if K == 2:
         curve = (roc_convex_hull if volume == "hull" else symmetric_roc_curve)(
@@ -212,62 +159,71 @@ def volume_under_surface(
         return Volume(value, volume, exact=True, n_points=len(curve.p0))
     counts = Counts.from_arrays(sample.forecasts, sample.codes, sample.weights)
     if K == 3:
-        rows, body, searched = _scan(counts, volume, resolution)
-        return Volume(body.volume, volume, searched is None, searched, len(rows))
-    searched = resolution or N_ASCENTS[K]
-    rows = _support(sample, counts, searched)
+        rows, body, used = _scan_lines(counts, volume, resolution)
+        return Volume(body.volume, volume, used is None, used, len(rows))
+    rows, used = _search(sample, counts, resolution)
     if volume == "hull":
         body = Hull(rows[:, :K])
+    elif used is None:
+        body = Boxes(rows[:, :K])
     else:
         corners = corners_around(Cases.of(counts), rows, BOX_STEP)
-        body = Boxes(corners, most=N_BOXES[K] * searched)
-    return Volume(body.volume, volume, exact=False, resolution=searched, n_points=len(body.kept))
+        body = Boxes(corners, most=N_BOXES[K] * used)
+    return Volume(body.volume, volume, used is None, used, len(body.kept))
 
 
-def _check(
+def _check_sample(
     y_true: Any, y_prob: Any, sample_weight: Any, labels: Any, resolution: int | None
 ) -> Sample:
-    """Rows that weigh something, of all classes, and no more classes than can be computed."""
+    """Rows with positive weight; all classes must be among them."""
     sample = check_outcomes(y_true, y_prob, sample_weight, labels)
-    if resolution is not None and (resolution < 1 or resolution % 1):
-        raise ValueError(f"resolution: expected a positive integer or None, got {resolution!r}.")
+    if resolution is not None:
+        check_number("resolution", resolution, numbers.Integral, minimum=1)
     K = sample.n_classes
     if max(N_ASCENTS) < K:
-        raise ValueError(
-            f"y_prob: {K} classes; the faces of a ROC surface grow beyond count after "
-            f"{max(N_ASCENTS)}. pairwise_separability takes any number."
+        raise InputError(
+            "y_prob",
+            None,
+            f"{K} classes, but hulls have too many faces beyond {max(N_ASCENTS)}",
+            "use pairwise_separability, which takes any number of classes",
         )
     sample = sample.positive()
-    missing = np.bincount(sample.codes, minlength=K) == 0
-    if missing.any():
-        name = sample.classes[missing.argmax()]
-        raise ValueError(f"y_true: no row of class {name!r}; a ROC surface needs all classes.")
+    check_every_class(sample, "a ROC surface needs all classes")
     return sample
 
 
-def _scan(
+def _scan_lines(
     counts: Counts, volume: Literal["hull", "boxes"], resolution: int | None
 ) -> tuple[Floats, Body, int | None]:
-    """Rows that span a volume of three classes, the body, and the lines scanned if not all."""
+    """Rows that span a volume of three classes, the body, and the resolution if not exact."""
     families = all_lines(counts)
     if resolution is None and sum(lines.work for lines in families) > EXACT_WORK[volume]:
         resolution = int(np.clip(LINE_WORK // len(counts.forecasts), *N_LINES))
-    searched = None
+    used = None
     if resolution is not None and any(len(lines.values) > resolution for lines in families):
-        searched = resolution
+        used = resolution
         families = [lines.thin(resolution) for lines in families]
     bodies: dict[str, type[Body]] = {"hull": Hull, "boxes": Boxes}
-    # Where lines are some way apart, corners on a line need not be much closer.
-    step = 0.0 if searched is None or volume == "hull" else 0.25 / searched
+    # If only some lines are scanned, corners on a line need not be much closer than the lines.
+    step = 0.0 if used is None or volume == "hull" else 0.25 / used
     rows, body = scan(families, bodies[volume], pair_curves(counts, hull=True), step=step)
-    return rows, body, searched
+    return rows, body, used
 
 
-def _support(sample: Sample, counts: Counts, n_ascents: int) -> Floats:
-    """Rows that span the hull of more classes."""
+def _search(sample: Sample, counts: Counts, resolution: int | None) -> tuple[Floats, int | None]:
+    """Rows that span the hull of four classes or more, and the resolution if not exact."""
+    cases = Cases.of(counts)
+    if count_thresholds(cases) <= (resolution or EXACT_THRESHOLDS):
+        return all_points(cases), None
+    n_ascents = resolution or N_ASCENTS[sample.n_classes]
+    return _ascend(sample, counts, n_ascents), n_ascents
+
+
+def _ascend(sample: Sample, counts: Counts, n_ascents: int) -> Floats:
+    """Rows that span the hull of four classes or more, as far as ascents find it."""
     if len(counts.forecasts) <= MAX_CELLS:
-        return support(Cases.of(counts), n_ascents)
+        return ascend_to_hull(Cases.of(counts), n_ascents)
     cells = Counts.from_arrays(sample.forecasts, sample.codes, sample.weights, MAX_CELLS)
-    rows = support(Cases.of(cells), n_ascents)
+    rows = ascend_to_hull(Cases.of(cells), n_ascents)
     K = sample.n_classes
     return np.hstack([Cases.of(counts).reach(rows[:, K:]), rows[:, K:]])

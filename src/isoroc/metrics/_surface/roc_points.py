@@ -1,6 +1,6 @@
-"""ROC points: those of given thresholds, and those of two classes while others are out of reach.
+"""ROC points of given thresholds, and of pairs of classes with all others out of reach.
 
-Below, *rows* are ROC points with thresholds that reach them, (p_0 .. p_K-1, gamma_0 .. gamma_K-1).
+*Rows* are ROC points with thresholds that reach them, (p_0 .. p_K-1, gamma_0 .. gamma_K-1).
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from isoroc._counts import BinaryCounts, Counts
 from isoroc._growth.sweep import MIN_GAP
 from isoroc._simplex import Floats, Ints, midpoint
 
-#: A threshold higher than another by this much is out of the reach of every forecast.
+#: If gamma_k exceeds another coordinate by this much, no forecast is in region k.
 OUT_OF_REACH = 3.0
 
 
 class Cases(NamedTuple):
-    """Forecasts, each with one class and its weight: what `Counts` holds, one class at a time."""
+    """Forecasts, each with one class and its weight: `Counts` with one row per class."""
 
     forecasts: Floats
     codes: Ints
     shares: Floats
-    """Weight as a share of the whole weight of the class."""
+    """Weight as a share of the total weight of the class."""
 
     @classmethod
     def of(cls, counts: Counts) -> Cases:
@@ -51,7 +51,7 @@ class Cases(NamedTuple):
 
 
 def merge_ties(values: Floats) -> Floats:
-    """Values with those that tie made equal, to the lowest of them.
+    """Values in which ties are replaced by the lowest value of the tie.
 
     Examples
     --------
@@ -68,9 +68,9 @@ def merge_ties(values: Floats) -> Floats:
 
 
 def sum_to_one(thresholds: Floats) -> Floats:
-    """The same thresholds, as points of A_K: only their differences matter."""
-    lacking = 1 - thresholds.sum(axis=1, keepdims=True)
-    return np.asarray(thresholds + lacking / thresholds.shape[1])
+    """Equivalent thresholds in A_K; only differences of coordinates matter."""
+    missing = 1 - thresholds.sum(axis=1, keepdims=True)
+    return np.asarray(thresholds + missing / thresholds.shape[1])
 
 
 def pair_curves(counts: Counts, *, hull: bool) -> Floats:

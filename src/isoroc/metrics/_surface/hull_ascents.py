@@ -1,11 +1,11 @@
-"""Thresholds on the hull of the ROC surface of many classes, found direction by direction.
+"""Lower bound of the hull of the ROC surface of four classes or more, by coordinate ascents.
 
-The hull of a ROC surface is known by its support function: in a direction u >= 0 it reaches as far
-as the largest sum of u_k p_k(gamma) over all thresholds. Begin with the simplex that the unit
-vectors span, look beyond each of its faces in the direction of its normal, add the points found,
-and go on with the faces of the larger hull. A look is a coordinate ascent: on a line of thresholds
-one sort finds the best exactly, and lines alternate until no axis improves. What ends in a local
-maximum stays inside the hull, so volumes are lower bounds.
+In a direction u >= 0 the hull reaches as far as the largest sum of u_k p_k(gamma) over all
+thresholds. Begin with the simplex that the unit vectors span, search in the direction of the normal
+of each face, add the points found, and continue with the faces of the larger hull. A search is a
+coordinate ascent: on a line of thresholds one sort finds the best exactly, and lines alternate
+until no axis improves. An ascent may end in a local maximum, which lies inside the hull, so
+volumes are lower bounds.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from scipy.spatial import ConvexHull
 
 from isoroc._growth.sweep import MIN_GAP
 from isoroc._simplex import Floats, Ints
-from isoroc.metrics._surface.points import OUT_OF_REACH, Cases, sum_to_one
+from isoroc.metrics._surface.roc_points import OUT_OF_REACH, Cases, sum_to_one
 
-#: Rounds over all axes after which an ascent that still creeps is stopped.
+#: An ascent stops after this many rounds over all axes.
 MAX_CYCLES = 10
-#: Lines times cases that a look around may take.
+#: Lines times cases that `corners_around` may scan.
 MAX_WORK = 2 * 10**7
-#: Something that differences of forecasts are no multiples of.
+#: Initial thresholds differ by multiples of this, so that they tie with no forecast.
 OFF_ROUND = 1.4142e-7
-#: Faces tried before the hull is made again: this many, later as many as were tried so far.
+#: Number of faces to search before the hull is computed again; later as many as so far.
 FIRST_FACES = 32
 
 
 class LineSearch:
     """Lines of thresholds: gamma moved along one axis.
 
-    A case is in region k iff gamma_k is moved by no more than its *place*, the lead of k over its
-    best other class, and beyond in the region of that other class, however far gamma_k moves. No
-    forecast may tie between two other classes; where a search has moved gamma, none does.
+    A case is in region k iff gamma_k is moved by no more than its *place*, the lead of k over the
+    best other class; beyond, it is in the region of that other class, however far gamma_k moves. No
+    forecast may tie between two other classes; thresholds moved by a search satisfy this.
     """
 
     def __init__(self, cases: Cases) -> None:
@@ -41,7 +41,7 @@ class LineSearch:
         self._own = cases.codes * len(cases.codes) + np.arange(len(cases.codes))
 
     def places(self, gamma: Floats, k: int) -> tuple[Ints, Floats]:
-        """Cases that gain or, if of class k, lose their own region on the line; their places."""
+        """Cases that enter or, if of class k, leave their own region on the line; their places."""
         margins = self._columns - gamma[:, None]
         own = margins.ravel()[self._own]
         place = margins[k].copy()
@@ -52,7 +52,7 @@ class LineSearch:
         return cases, place[cases]
 
     def best(self, gamma: Floats, k: int, value: Floats) -> tuple[float, float]:
-        """How far to move gamma_k for the largest value of cases in their own region.
+        """Move of gamma_k that maximises the value of the cases in their own region.
 
         Returns the move, and by how much the value exceeds that of class k alone.
         """
@@ -68,9 +68,9 @@ class LineSearch:
         return float(move), float(total[best])
 
     def ascend(self, u: Floats, gamma: Floats) -> tuple[Floats, float]:
-        """A threshold that no move along an axis improves in direction u, and what it reaches.
+        """A threshold that no move along an axis improves in direction u, and its value there.
 
-        Classes that weigh nothing are put out of reach.
+        Classes with ``u_k = 0`` are put out of reach.
         """
         axes = np.flatnonzero(u)
         gamma = np.where(u > 0, gamma, gamma[axes].max() + OUT_OF_REACH)
@@ -87,10 +87,10 @@ class LineSearch:
         return gamma, reached
 
     def corners(self, gamma: Floats, k: int, step: float) -> Floats:
-        """Points of the line where a gain is followed by a loss, `step` apart or more."""
+        """Points of the line where a gain is followed by a loss, at least `step` apart."""
         cases, place = self.places(gamma, k)
         lost = self.cases.codes[cases] == k
-        sort = np.append(np.flatnonzero(lost), np.flatnonzero(~lost))  # of a tie the losses first
+        sort = np.append(np.flatnonzero(lost), np.flatnonzero(~lost))  # on ties losses come first
         sort = sort[np.argsort(place[sort], kind="stable")]
         cases, place = cases[sort], place[sort]
         codes, shares = self.cases.codes[cases], self.cases.shares[cases]
@@ -104,11 +104,10 @@ class LineSearch:
         return np.asarray(points[np.diff(way // step, prepend=-1) > 0])
 
 
-def support(cases: Cases, n_ascents: int) -> Floats:
-    """Rows that span the hull of the ROC surface, as far as so many ascents find them."""
+def ascend_to_hull(cases: Cases, n_ascents: int) -> Floats:
+    """Rows that span the hull of the ROC surface, as far as `n_ascents` ascents find them."""
     search = LineSearch(cases)
     K = cases.forecasts.shape[1]
-    # Thresholds are a little off the round numbers that forecasts like to differ by.
     points, thresholds = np.eye(K), OUT_OF_REACH * (1 - np.eye(K)) + OFF_ROUND * np.arange(K)
     tried: set[bytes] = set()
     while True:
@@ -124,7 +123,7 @@ def support(cases: Cases, n_ascents: int) -> Floats:
             return np.asarray(rows[hull.vertices[hull.vertices < len(points)]])
         found = []
         for f in faces:
-            # Of the face's corners start from the one with most of every class that counts.
+            # Start from the corner of the face with the largest minimum over the classes in u.
             corners = hull.simplices[f]
             start = corners[points[corners][:, normals[f] > 0].min(axis=1).argmax()]
             gamma, reached = search.ascend(normals[f], thresholds[start])
@@ -136,9 +135,9 @@ def support(cases: Cases, n_ascents: int) -> Floats:
 
 
 def _untried(hull: ConvexHull, normals: Floats, tried: set[bytes], most: int) -> list[int]:
-    """The largest faces off the origin in whose direction nobody looked so far."""
+    """The largest faces away from the origin whose direction has not been searched."""
     offsets = -hull.equations[:, -1]
-    # |det| is the offset times the area, up to a constant.
+    # |det| is proportional to offset times area.
     areas = np.abs(np.linalg.det(hull.points[hull.simplices])) / offsets.clip(min=1e-9)
     chosen: list[int] = []
     for f in np.argsort(-areas):
@@ -156,7 +155,7 @@ def corners_around(cases: Cases, rows: Floats, step: float) -> Floats:
     search = LineSearch(cases)
     K = cases.forecasts.shape[1]
     points, thresholds = rows[:, :K], rows[:, K:]
-    # Lines where a class is out of reach have little to offer but that class.
+    # Where a class is out of reach, lines mostly vary that class alone.
     inner = thresholds[(points > 0).all(axis=1)]
     inner = inner[:: 1 + K * len(inner) * len(cases.codes) // MAX_WORK]
     found = [search.corners(gamma, k, step) for gamma in inner for k in range(K)]

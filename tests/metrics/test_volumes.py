@@ -9,7 +9,7 @@ from scipy.spatial import ConvexHull
 
 from isoroc._core import surface as _surface
 from isoroc.metrics import volume_under_surface
-from isoroc.metrics._surface.bodies import Boxes, Hull
+from isoroc.metrics._surface.volumes import Boxes, Hull
 
 POINTS = hnp.arrays(
     np.float64, st.tuples(st.integers(1, 40), st.just(3)), elements=st.integers(0, 8)
@@ -55,7 +55,7 @@ def test_boxes_of_more_classes_need_moocore(monkeypatch):
 
 @given(POINTS, st.permutations(range(3)), st.sampled_from([Boxes, Hull]))
 def test_heights_are_where_the_body_ends(points, order, body):
-    """The table never claims what is not in the body, and what it claims is as much as it can."""
+    """Each height is the largest one that is in the body."""
     if body is Hull:  # heights are of hulls that hold what their points dominate
         points = np.vstack([points * corner for corner in np.ndindex(2, 2, 2)])
     table = body(points).heights(8, np.array(order))

@@ -1,4 +1,4 @@
-"""What ROC points span: the union of their boxes, or their convex hull."""
+"""Bodies that ROC points span: the union of their boxes, and their convex hull."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Body(ABC):
     """A set in the unit cube that ROC points span."""
 
     concave: ClassVar[bool]
-    """Whether its border is a concave function of all axes but one."""
+    """Whether the border on the last axis is a concave function of the other axes."""
     kept: Ints
-    """Which points are needed to span it."""
+    """Indices of the points that span it."""
     volume: float
 
     @abstractmethod
@@ -28,16 +28,16 @@ class Body(ABC):
     def heights(self, cells: int, order: Ints) -> Floats:
         """How far the body of three classes reaches on the last axis, shape (cells + 2,) * 2.
 
-        Entry [i, j] is for the line over (i / cells, j / cells) in the other two, negative where
-        the line misses the body; `order` says which axes are meant.
+        Entry [i, j] is for the line over (i / cells, j / cells) on the other two axes, negative
+        where the line misses the body; `order` is the order of the axes.
         """
 
 
 class Boxes(Body):
-    """Union of the boxes between the origin and each point: all that the points dominate.
+    """Union of the boxes between the origin and each point: everything that the points dominate.
 
-    Of more than three dimensions the union can take long to measure: with `most`, it is that of
-    at most so many of the undominated points, spread evenly.
+    In more than three dimensions the volume can take long to compute. `most` limits the number of
+    undominated points that are used; they are spread evenly.
 
     Examples
     --------
@@ -108,12 +108,12 @@ class Hull(Body):
 
 
 def import_moocore() -> Any:
-    """The optional package that measures unions of boxes in four and more dimensions."""
+    """The optional package that computes unions of boxes in four and more dimensions."""
     try:
         import moocore  # noqa: PLC0415
     except ImportError:
         raise ImportError(
-            "The union of boxes of more than three classes needs moocore: "
+            'volume="boxes" with four classes or more needs moocore: '
             "pip install 'isoroc[volume]'."
         ) from None
     return moocore
