@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -229,10 +229,14 @@ class BinaryCounts:
         >>> counts.forecasts_in(np.array([0.2, 0.9]), np.array([0.5, 0.9]), "probability")
         array([1.2, 0.9])
         """
+        parts: list[tuple[Floats, Any]] = [(scores, 1.0) for scores in self.scores]
+        if any(len(weights) for weights in self.weights):
+            distinct, of_classes = self.distinct()  # the order of rows with ties must not matter
+            parts = [(distinct, of_classes.sum(axis=1))]
         total = np.zeros(len(low))
-        for scores, weights in zip(self.scores, self.weights, strict=True):
+        for scores, weights in parts:
             start = np.searchsorted(scores, low, side="left")
             held = start < np.searchsorted(scores, high, side="right")
             p = second_probabilities(scores, kind)
-            total[held] += np.add.reduceat(p * weights if len(weights) else p, start[held])
+            total[held] += np.add.reduceat(p * weights, start[held])
         return total

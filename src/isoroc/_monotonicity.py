@@ -202,7 +202,7 @@ class Certificate:
             self.thresholds, self.calibrated_thresholds, strict=True
         ):
             margin = calibrated - calibrated_gamma
-            own = margin[np.arange(len(margin)), regions(forecasts, gamma)]
+            own = margin[np.arange(len(margin)), regions(sample.forecasts, gamma)]
             if not (own >= margin.max(axis=1) - TOLERANCE).all():
                 return False
         return True

@@ -43,13 +43,18 @@ class IRPCalibrator(BinCalibrator):
 
     Parameters
     ----------
-    pseudocount : float, default=1.0
+    pseudocount : float or "auto", default="auto"
         Weight of the prior in every bin's value: ``(class weights + pseudocount * prior) /
         (bin weight + pseudocount)``. With 0 a bin's value is its observed rate, 0 and 1 included;
-        above 0 no forecast is ever certain.
-    prior : {"uniform", "marginal"} or array-like of shape (K,), default="uniform"
-        What the pseudocount pulls towards: all classes alike, the class shares of the calibration
-        set, or given probabilities.
+        above 0 no forecast is ever certain. "auto" is 1, and for ``prior="forecast"`` 1 plus the
+        weight of the mean forecasts, at most 100, under which the labels in the bins are likeliest
+        (Dirichlet-multinomial evidence).
+    prior : {"forecast", "uniform", "marginal"} or array-like of shape (K,), default="forecast"
+        What the pseudocount pulls towards. "forecast" is the mean forecast of the bin's own rows,
+        but a weight of 1 of the pseudocount, or all of it if it is less, goes to the uniform
+        forecast, so that no value is 0 where the model says 0. Scores of two classes beyond [0, 1]
+        are read as log odds for this. "uniform" treats all classes alike, "marginal" is the class
+        shares of the calibration set; or pass probabilities.
     monotonicity : {"tree", "global"} or None, default="tree"
         What a split's order must be kept for: the calibration points that reach it, all of them
         (the paper's condition), or nothing (greedy growth without the guarantee, for comparison).
@@ -92,8 +97,11 @@ class IRPCalibrator(BinCalibrator):
         Columns of the forecasts; 1 for scores.
     tree_ : BinTree
         The partition with its class weights.
-    prior_ : ndarray of shape (K,)
-        The prior that was used.
+    prior_ : ndarray of shape (K,) or (N, K)
+        The prior that was used, or the one of each of the N nodes of the tree.
+    pseudocount_ : float
+        Its weight. For ``prior="forecast"`` and three classes or more it is less than what was
+        given or found where values would otherwise lose the certificate of a split.
     reduction_ : TopReduction or None
         The reduction that was used; `tree_` and `prior_` then speak of ranks and the rest.
     top_ : int or None
@@ -208,9 +216,8 @@ class IRPCalibrator(BinCalibrator):
                 "monotonicity", None, "None gives no guarantee, so there is nothing to verify"
             )
         forecasts = self._check_new(P)
-        sample = check_sample(
-            forecasts, y, sample_weight, self.classes_, scores=self.scores_
-        ).on_simplex()
+        sample = check_sample(forecasts, y, sample_weight, self.classes_, scores=self.scores_)
+        sample = replace(sample, forecasts=forecasts).on_simplex()  # scores as predictions see them
         if self.reduction_ is not None:
             sample = self.reduction_.reduce_sample(sample)
         return self.certificate_.verify(self.tree_, self.bin_values_, sample.positive())
