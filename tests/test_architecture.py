@@ -30,6 +30,7 @@ PARTS = {
     "_intervals": {"_simplex"},
     "_tree": {"_core", "_simplex"},
     "_writer": {"_simplex", "_tree"},
+    "_cyclic": {"_simplex"},
     "_monotonicity": {"_core", "_input", "_simplex", "_table", "_tree"},
     "_counts": {"_core", "_input", "_simplex"},
     "_top": {"_input", "_simplex", "_writer"},
@@ -38,6 +39,7 @@ PARTS = {
     "_calibrators": {
         "_core",
         "_counts",
+        "_cyclic",
         "_folds",
         "_growth",
         "_input",
