@@ -60,9 +60,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     calibrator : calibrator, default=None
         Anything with ``fit(P, y)`` and ``predict_proba(P)``, ``IRPCalibrator()`` by default. It
         sees forecasts of shape (n, K), or (n, 1) for the decision function of two classes. If its
-        ``fit`` takes ``labels``, as those of isoroc do, it sees the labels themselves, otherwise
-        integers 0 to K - 1; if it takes ``scores``, it sees decision functions of several classes
-        as logits, otherwise as probabilities.
+        ``fit`` takes ``labels``, it sees the labels themselves, otherwise integers 0 to K - 1; if
+        it takes ``scores``, decision functions of several classes are logits, else probabilities.
     cv : int, splitter, iterable or "prefit", default=5
         How to split the data so that every forecast the calibrator learns from is of a row that
         the classifier was not trained on. To calibrate a classifier that is already fitted, wrap

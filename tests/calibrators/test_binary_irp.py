@@ -83,10 +83,10 @@ def test_probabilities_are_monotone_and_sum_to_one(data, pseudocount, prior):
 
 @given(binary_data(), st.floats(0, 20))
 def test_certificates_verify(data, pseudocount):
-    scores, _, _ = data
+    scores, y, weights = data
     cal = fit(data, pseudocount=pseudocount)
     certificate = cal.certificate_
-    assert certificate.verify(cal.tree_, cal.tree_.values(pseudocount)[cal.tree_.bins], scores)
+    assert cal.verify(scores, y, sample_weight=weights)
     assert (certificate.slack > 0).all()
     # The thresholds on the calibrated side tell the calibrated forecasts apart.
     q = cal.predict_proba(scores)[:, 1]

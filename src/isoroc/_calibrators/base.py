@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isoroc._calibrators import written
 from isoroc._calibrators.document import to_document
+from isoroc._calibrators.thresholds import CarriedThresholds, FittedMap, carry_over
 from isoroc._input import (
     Sample,
     Scores,
@@ -87,6 +88,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def takes_probabilities(self) -> bool:
         """Whether scores of two classes outside [0, 1] are refused."""
+        return False
+
+    def is_increasing(self) -> bool:
+        """Whether the map of two classes is known to be strictly increasing everywhere."""
         return False
 
     def check_state(self, n_classes: int) -> None:
@@ -200,6 +205,49 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """Label with the largest calibrated probability, the first of `classes_` on ties."""
         best = self.predict_proba(P).argmax(axis=1)
         return np.asarray(self.classes_[best])
+
+    def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
+        """Thresholds on the calibrated forecasts that repeat decisions made on forecasts before.
+
+        For two classes and a strictly increasing map, such as temperature scaling, the decisions
+        are the same for every forecast. Otherwise the thresholds with the fewest changed decisions
+        on the rows `P` are returned: for two classes the best ones, for more the best ones that
+        line searches from several starts find.
+
+        Parameters
+        ----------
+        thresholds : float or array-like of shape (K,)
+            Two classes: a number; the decision is the second class iff its score is above the
+            number. For two columns of logits the score is their difference. More classes: a vector
+            gamma; the decision is the class with the largest ``p - gamma``, the first on ties.
+        P : array-like, dataframe or series, default=None
+            Forecasts of rows on which decisions are compared. Required except for two classes and
+            a strictly increasing map.
+
+        Returns
+        -------
+        CarriedThresholds
+            With attributes `thresholds`, `n_changed`, `n_rows` and `exact`.
+
+        Examples
+        --------
+        >>> from isoroc import IsotonicCalibrator, TemperatureCalibrator
+        >>> p, y = [0.1, 0.2, 0.7, 0.9, 0.95], [0, 1, 0, 1, 1]
+        >>> print(TemperatureCalibrator().fit(p, y).carry_over(0.8))
+        0.653831: the same decision for every forecast, as the map is increasing.
+        >>> print(IsotonicCalibrator().fit(p, y).carry_over(0.5, p))
+        0.5: 1 of 5 decisions change (20.00%).
+        """
+        check_is_fitted(self, "classes_")
+        fitted = FittedMap(
+            self.calibrate,
+            n_classes=len(self.classes_),
+            columns=self.n_features_in_ > 1,
+            logits=self.scores_ == "logit",
+            unit=self.takes_probabilities(),
+            increasing=self.is_increasing(),
+        )
+        return carry_over(fitted, thresholds, None if P is None else self._check_new(P))
 
     def save(self, path: str | os.PathLike[str], *, summary: dict[str, Any] | None = None) -> None:
         """Write the fitted calibrator to a model file; `isoroc.load` reads it.
