@@ -25,8 +25,8 @@ PARTS = {
     "_table": set(),
     "_simplex": set(),
     "_files": set(),
-    "_folds": {"_simplex"},
     "_input": {"_core", "_simplex"},
+    "_folds": {"_input", "_simplex"},
     "_intervals": {"_simplex"},
     "_tree": {"_core", "_simplex"},
     "_writer": {"_simplex", "_tree"},
@@ -54,7 +54,7 @@ PARTS = {
         "_writer",
     },
     "_response": {"_input", "_simplex"},
-    "_classifier": {"_calibrators", "_input", "_response", "_simplex"},
+    "_classifier": {"_calibrators", "_folds", "_input", "_response", "_simplex"},
     "metrics": {
         "_core",
         "_counts",

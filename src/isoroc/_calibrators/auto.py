@@ -245,6 +245,14 @@ class AutoCalibrator(Calibrator):
         """Whether scores of two classes outside [0, 1] are refused."""
         return any(member.takes_probabilities() for member in self.members_)
 
+    def is_increasing(self) -> bool:
+        """Whether the map of two classes is strictly increasing, as those of all members are."""
+        return all(
+            member.is_increasing()
+            for weight, member in zip(self.weights_, self.members_, strict=True)
+            if weight
+        )
+
     def _check_fitted(self, n_classes: int) -> None:
         """Check the fitted attributes, and those of the members."""
         super()._check_fitted(n_classes)

@@ -42,7 +42,8 @@ class BaggedIRPCalibrator(Calibrator):
     ----------
     calibrator : IRPCalibrator, default=None
         How trees are grown, ``IRPCalibrator()`` by default; its `random_state`, `n_jobs` and
-        `verbose` are not used. With ``top="auto"`` trees of more than 4 classes take turns: the
+        `verbose` are not used. With ``prior="forecast"``, bins are pulled towards the uniform
+        forecast only. With ``top="auto"`` trees of more than 4 classes take turns: the
         largest probability, and all classes; of more than 12 classes the 1, 2 and 3 largest.
     n_trees : int, default=10
         Number of trees.
@@ -86,10 +87,10 @@ class BaggedIRPCalibrator(Calibrator):
     >>> P = rng.dirichlet([0.5, 0.5, 0.5], size=2000)
     >>> y = [rng.choice(["a", "b", "c"], p=0.6 * p + 0.4 / 3) for p in P]
     >>> cal = BaggedIRPCalibrator(random_state=0).fit(P, y)
-    >>> cal.predict_proba([[0.9, 0.05, 0.05]]).round(2)       # the truth: 0.67, 0.16, 0.16
-    array([[0.68, 0.17, 0.14]])
+    >>> cal.predict_proba([[0.9, 0.05, 0.05]]).round(1)       # the truth: 0.67, 0.16, 0.16
+    array([[0.7, 0.2, 0.1]])
     >>> cal.predict_std([[0.9, 0.05, 0.05]]).round(2)
-    array([[0.05, 0.07, 0.03]])
+    array([[0.05, 0.06, 0.05]])
     """
 
     fitted_state: ClassVar[dict[str, states.Check]] = {
@@ -120,7 +121,7 @@ class BaggedIRPCalibrator(Calibrator):
         irp = IRPCalibrator() if self.calibrator is None else self.calibrator
         if not isinstance(irp, IRPCalibrator):
             raise TypeError(f"calibrator: expected an IRPCalibrator, got {irp!r}.")
-        check_number("pseudocount", irp.pseudocount, numbers.Real, minimum=0)
+        irp.check_prior()
         irp.check_parameters(sample.n_classes)
         turns = _turns(irp.top, sample.n_classes)[: self.n_trees]
         reductions = [None if top is None else TopReduction.fit(top, sample) for top in turns]
@@ -136,7 +137,7 @@ class BaggedIRPCalibrator(Calibrator):
         )
         self.reductions_ = reductions
         self.priors_ = priors
-        self.pseudocount_ = float(irp.pseudocount)
+        self.pseudocount_ = irp.constant_weight()
         self.oob_forecasts_ = self._out_of_bag(sample, size, seeds)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:  # noqa: ARG002

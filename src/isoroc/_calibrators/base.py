@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from narwhals.stable.v2.dependencies import is_into_dataframe
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isoroc._calibrators import written
 from isoroc._calibrators.document import to_document
+from isoroc._calibrators.thresholds import CarriedThresholds, FittedMap, carry_over
 from isoroc._input import (
     Sample,
     Scores,
@@ -21,7 +23,7 @@ from isoroc._input import (
     check_forecasts,
     check_sample,
     check_two_classes,
-    column_names,
+    in_order,
     warn_if_reversed,
 )
 from isoroc._persistence import Fault, write
@@ -86,6 +88,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def takes_probabilities(self) -> bool:
         """Whether scores of two classes outside [0, 1] are refused."""
+        return False
+
+    def is_increasing(self) -> bool:
+        """Whether the map of two classes is known to be strictly increasing everywhere."""
         return False
 
     def check_state(self, n_classes: int) -> None:
@@ -200,6 +206,49 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         best = self.predict_proba(P).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
+    def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
+        """Thresholds on the calibrated forecasts that repeat decisions made on forecasts before.
+
+        For two classes and a strictly increasing map, such as temperature scaling, the decisions
+        are the same for every forecast. Otherwise the thresholds with the fewest changed decisions
+        on the rows `P` are returned: for two classes the best ones, for more the best ones that
+        line searches from several starts find.
+
+        Parameters
+        ----------
+        thresholds : float or array-like of shape (K,)
+            Two classes: a number; the decision is the second class iff its score is above the
+            number. For two columns of logits the score is their difference. More classes: a vector
+            gamma; the decision is the class with the largest ``p - gamma``, the first on ties.
+        P : array-like, dataframe or series, default=None
+            Forecasts of rows on which decisions are compared. Required except for two classes and
+            a strictly increasing map.
+
+        Returns
+        -------
+        CarriedThresholds
+            With attributes `thresholds`, `n_changed`, `n_rows` and `exact`.
+
+        Examples
+        --------
+        >>> from isoroc import IsotonicCalibrator, TemperatureCalibrator
+        >>> p, y = [0.1, 0.2, 0.7, 0.9, 0.95], [0, 1, 0, 1, 1]
+        >>> print(TemperatureCalibrator().fit(p, y).carry_over(0.8))
+        0.653831: the same decision for every forecast, as the map is increasing.
+        >>> print(IsotonicCalibrator().fit(p, y).carry_over(0.5, p))
+        0.5: 1 of 5 decisions change (20.00%).
+        """
+        check_is_fitted(self, "classes_")
+        fitted = FittedMap(
+            self.calibrate,
+            n_classes=len(self.classes_),
+            columns=self.n_features_in_ > 1,
+            logits=self.scores_ == "logit",
+            unit=self.takes_probabilities(),
+            increasing=self.is_increasing(),
+        )
+        return carry_over(fitted, thresholds, None if P is None else self._check_new(P))
+
     def save(self, path: str | os.PathLike[str], *, summary: dict[str, Any] | None = None) -> None:
         """Write the fitted calibrator to a model file; `isoroc.load` reads it.
 
@@ -219,12 +268,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def _check_new(self, P: Any) -> Floats:
         check_is_fitted(self, "classes_")
-        known = getattr(self, "feature_names_in_", None)
-        names = column_names(P)
-        order = None
-        if known is not None and names is not None and set(names) == set(known):
-            order = [names.index(name) for name in known]
-            P = P[list(known)] if order != sorted(order) else P
+        if hasattr(self, "feature_names_in_"):
+            P = in_order(P, self.feature_names_in_.tolist())
         # Where only the order of scores counts, new ones may lie beyond those of the fit.
         forecasts = check_forecasts(
             P,
@@ -237,5 +282,5 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def _remember_columns(self, P: Any, forecasts: Floats, *, reset: bool) -> None:
         """Set or compare n_features_in_ and feature_names_in_."""
-        named = P if getattr(P, "ndim", 0) == 2 else forecasts.reshape(len(forecasts), -1)
+        named = P if is_into_dataframe(P) else forecasts.reshape(len(forecasts), -1)
         validate_data(self, X=named, reset=reset, skip_check_array=True)

@@ -35,6 +35,10 @@ class IdentityCalibrator(ProbabilityCalibrator):
 
     fitted_state: ClassVar[dict[str, Check]] = {}
 
+    def is_increasing(self) -> bool:
+        """Whether the map of two classes is strictly increasing: always."""
+        return True
+
     def _fit(self, sample: Sample) -> None:
         """Learn nothing."""
 

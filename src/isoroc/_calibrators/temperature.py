@@ -69,6 +69,10 @@ class TemperatureCalibrator(TemperedCalibrator):
         self.floor = floor
         self.pseudocount = pseudocount
 
+    def is_increasing(self) -> bool:
+        """Whether the map of two classes is strictly increasing: a floor above 1/2 flattens it."""
+        return self.floor_ <= 0.5
+
     def _fit(self, sample: Sample) -> None:
         self.fit_temperature(sample)
 

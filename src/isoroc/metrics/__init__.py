@@ -2,6 +2,7 @@
 
 from isoroc.metrics._calibration import calibration_error
 from isoroc.metrics._decomposition import Decomposition, decompose
+from isoroc.metrics._order import OrderReport, order_report
 from isoroc.metrics._resampling import BootstrapResult, bootstrap
 from isoroc.metrics._roc import RocCurve, auc, hull_auc, roc_convex_hull, symmetric_roc_curve
 from isoroc.metrics._scorers import ProbabilityScorer, scorers
@@ -16,6 +17,7 @@ __all__ = [
     "BootstrapResult",
     "CalibrationTest",
     "Decomposition",
+    "OrderReport",
     "ProbabilityScorer",
     "RocCurve",
     "RocSurface",
@@ -29,6 +31,7 @@ __all__ = [
     "cross_entropy",
     "decompose",
     "hull_auc",
+    "order_report",
     "pairwise_separability",
     "roc_convex_hull",
     "roc_surface",

@@ -1,0 +1,280 @@
+"""Decision thresholds on forecasts, carried over to calibrated forecasts.
+
+A threshold on two classes is a number t: decide for the second class iff its score is above t. A
+threshold on more classes is a vector gamma: decide for the class with the largest p - gamma, the
+first on ties. Carrying over means to find thresholds on the calibrated forecasts q that make the
+same decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import log_softmax
+
+from isoroc._input import InputError, to_array
+from isoroc._monotonicity import smallest_differences, solve
+from isoroc._simplex import Floats, Ints, midpoint, regions
+
+#: Number of calibrated rows from which a search for gamma' may start, besides the obvious starts.
+N_STARTS = 32
+#: Searches are run from the best starts, from SEARCH_WORK / (n K) of them, but from at least this.
+LEAST_SEARCHES, SEARCH_WORK = 4, 200_000
+#: With more rows than this, some of them choose where the search on all of them starts.
+SEARCHED_ROWS = 10_000
+#: A search ends after so many cycles over the classes without improvement.
+PATIENCE = 3
+#: How far beyond the outermost row a threshold is placed.
+MARGIN = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class CarriedThresholds:
+    """Thresholds on calibrated forecasts, and what they do to decisions, which ``print`` shows.
+
+    Attributes
+    ----------
+    thresholds : float or ndarray of shape (K,)
+        For two classes a number: decide for the second class iff its calibrated probability is
+        above it. For more classes a vector gamma whose entries sum to 1: decide for the class with
+        the largest ``q - gamma``, the first on ties.
+    n_changed : int
+        Number of rows for which the decision is another one.
+    n_rows : int
+        Number of rows on which the decisions were compared; 0 if none were given.
+    exact : bool
+        Whether all possible forecasts get the same decision as before, up to rounding. Otherwise
+        `n_changed` is known for the given rows only.
+    """
+
+    thresholds: Any
+    n_changed: int
+    n_rows: int
+    exact: bool
+
+    def __str__(self) -> str:
+        shown = np.array2string(np.asarray(self.thresholds), 10**6, precision=6)
+        if self.exact:
+            return f"{shown}: the same decision for every forecast, as the map is increasing."
+        share = f"{self.n_changed / self.n_rows:.2%}"
+        return f"{shown}: {self.n_changed:,} of {self.n_rows:,} decisions change ({share})."
+
+
+@dataclass(frozen=True, eq=False)
+class FittedMap:
+    """What thresholds need to know of a calibrator.
+
+    Attributes
+    ----------
+    calibrate : callable
+        Calibrated forecasts, shape (n, K), of a forecast array.
+    n_classes : int
+        K.
+    columns : bool
+        Whether forecasts have a column per class; otherwise they are scores of two classes.
+    logits : bool
+        Whether forecasts are logits.
+    unit : bool
+        Whether scores must lie between 0 and 1.
+    increasing : bool
+        Whether the map of two classes is strictly increasing.
+    """
+
+    calibrate: Callable[[Floats], Floats]
+    n_classes: int
+    columns: bool
+    logits: bool
+    unit: bool
+    increasing: bool
+
+
+def carry_over(fitted: FittedMap, thresholds: Any, forecasts: Floats | None) -> CarriedThresholds:
+    """Thresholds on calibrated forecasts that repeat the decisions of thresholds on forecasts.
+
+    Parameters
+    ----------
+    fitted : FittedMap
+    thresholds : float or array-like of shape (K,)
+        A number for two classes, a vector for more.
+    forecasts : forecast array or None
+        Rows on which decisions are compared.
+    """
+    if fitted.n_classes > 2:
+        gamma = _check_vector(thresholds, fitted.n_classes)
+        if forecasts is None:
+            fix = "pass rows P; the thresholds with the fewest changes on them are found"
+            raise InputError("P", None, "three classes or more need rows to compare", fix)
+        return _carry_vector(fitted, gamma, forecasts)
+    t = _check_number(thresholds, unit=fitted.unit or (fitted.columns and not fitted.logits))
+    if forecasts is None and not fitted.increasing:
+        fix = "pass rows P; the threshold with the fewest changes on them is found"
+        raise InputError("P", None, "this map is not known to be strictly increasing", fix)
+    return _carry_number(fitted, t, forecasts)
+
+
+def _check_number(thresholds: Any, *, unit: bool) -> float:
+    values = _numbers(thresholds)
+    if values.ndim:
+        problem = f"has shape {values.shape}"
+        raise InputError("thresholds", None, problem, "two classes have one threshold, a number")
+    t = float(values)
+    if unit and not 0 <= t <= 1:
+        problem = f"is {t:.6g}, but the forecasts are probabilities"
+        raise InputError("thresholds", None, problem, "expected a number between 0 and 1")
+    return t
+
+
+def _check_vector(thresholds: Any, n_classes: int) -> Floats:
+    values = _numbers(thresholds)
+    if values.shape != (n_classes,):
+        problem = f"has shape {values.shape}"
+        raise InputError(
+            "thresholds", None, problem, f"expected {n_classes} numbers, one per class"
+        )
+    return values
+
+
+def _numbers(thresholds: Any) -> Floats:
+    raw = thresholds if np.ndim(thresholds) == 0 else to_array(thresholds, name="thresholds")
+    try:
+        values = np.asarray(raw, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError("thresholds", None, f"thresholds must be numbers ({error})") from error
+    if not np.isfinite(values).all():
+        raise InputError("thresholds", None, f"is {thresholds!r}", "expected finite numbers")
+    return values
+
+
+def _carry_number(fitted: FittedMap, t: float, forecasts: Floats | None) -> CarriedThresholds:
+    point = np.array([t])
+    if fitted.columns:
+        point = log_softmax([[0.0, t]], axis=1) if fitted.logits else np.array([[1 - t, t]])
+    value = float(fitted.calibrate(point)[0, 1])
+    if forecasts is None:
+        return CarriedThresholds(value, n_changed=0, n_rows=0, exact=True)
+    scores = forecasts
+    if fitted.columns:
+        scores = forecasts[:, 1] - forecasts[:, 0] if fitted.logits else forecasts[:, 1]
+    wanted, q = scores > t, fitted.calibrate(forecasts)[:, 1]
+    n_changed = int(np.count_nonzero((q > value) != wanted))
+    if n_changed:
+        value, n_changed = _best_cut(q, wanted, value)
+    exact = fitted.increasing and not n_changed
+    return CarriedThresholds(value, n_changed, len(q), exact)
+
+
+def _best_cut(q: Floats, wanted: Any, guess: float) -> tuple[float, int]:
+    """Cut of q with the fewest changed decisions, the closest to a guess, and their number."""
+    distinct, group = np.unique(q, return_inverse=True)
+    ones = np.bincount(group, wanted)
+    zeros = np.bincount(group) - ones
+    # cut g lies above the g smallest values
+    changed = np.append(0, np.cumsum(ones)) + zeros.sum() - np.append(0, np.cumsum(zeros))
+    best = np.flatnonzero(changed == changed.min())
+    low = np.append(np.nextafter(min(0.0, distinct[0]), -1.0), distinct)[best]
+    high = np.append(distinct, max(1.0, distinct[-1]))[best]
+    inside = (low <= guess) & (guess < high)
+    cut = np.where(inside, guess, midpoint(low, high))
+    return float(cut[np.abs(cut - guess).argmin()]), int(changed.min())
+
+
+def _carry_vector(fitted: FittedMap, gamma: Floats, forecasts: Floats) -> CarriedThresholds:
+    wanted = regions(forecasts, gamma)
+    Q = fitted.calibrate(forecasts)
+    rows = np.arange(len(Q))
+    if len(Q) > SEARCHED_ROWS:
+        rows = np.random.default_rng(0).choice(rows, SEARCHED_ROWS, replace=False)
+    some, wanted_some = np.ascontiguousarray(Q[rows]), wanted[rows]
+    starts = _starts(fitted, gamma, forecasts[rows], some, wanted_some)
+    counts = [_count_changed(some, wanted_some, start) for start in starts]
+    n_searches = max(LEAST_SEARCHES, SEARCH_WORK // some.size)
+    n_changed, best = len(Q) + 1, gamma
+    for place in np.argsort(counts, kind="stable")[:n_searches]:
+        found, there = _search(some, wanted_some, starts[place])
+        if found < n_changed:
+            n_changed, best = found, there
+        if not n_changed:
+            break
+    if len(some) < len(Q):
+        n_changed, best = _search(Q, wanted, best)
+    return CarriedThresholds(best, n_changed, len(Q), exact=False)
+
+
+def _starts(
+    fitted: FittedMap, gamma: Floats, forecasts: Floats, Q: Floats, wanted: Ints
+) -> list[Floats]:
+    """Thresholds to start from.
+
+    All decisions meet at the forecast gamma, so its calibrated value is close to gamma' where the
+    map is smooth; so are those of the rows closest to it. If some gamma' changes no decision, the
+    first start is one.
+    """
+    K = fitted.n_classes
+    starts = []
+    separating = solve(smallest_differences(Q, np.eye(K, dtype=bool)[wanted])[None])[0][0]
+    if np.isfinite(separating).all():
+        starts.append(separating)
+    if fitted.logits:
+        meeting = log_softmax(gamma[None], axis=1)
+    else:
+        meeting = np.maximum(_sum_to_one(gamma), 0.0)[None]
+        meeting /= meeting.sum()
+    starts += [fitted.calibrate(meeting)[0], np.exp(meeting[0]) if fitted.logits else meeting[0]]
+    spread = np.ptp(forecasts - gamma, axis=1)
+    nearest = np.argsort(spread, kind="stable")[:N_STARTS]
+    return [*starts, *np.unique(Q[nearest], axis=0)]
+
+
+def _count_changed(Q: Floats, wanted: Ints, gamma: Floats) -> int:
+    return int(np.count_nonzero(regions(Q, gamma) != wanted))
+
+
+def _search(Q: Floats, wanted: Ints, gamma: Floats) -> tuple[int, Floats]:
+    """Fewest changed decisions that moving one entry of gamma at a time finds, and that gamma."""
+    gamma = _sum_to_one(gamma)
+    changed, best = _count_changed(Q, wanted, gamma), gamma
+    patience = PATIENCE
+    while patience:
+        patience = patience - 1 if changed else 0
+        for k in range(len(gamma)):
+            gamma = _move(Q, wanted, gamma, k)
+            now = _count_changed(Q, wanted, gamma)
+            if now < changed:
+                patience = PATIENCE
+            if now <= changed:  # equally good in the middle of a gap is better
+                changed, best = now, gamma
+    return changed, best
+
+
+def _move(Q: Floats, wanted: Ints, gamma: Floats, k: int) -> Floats:
+    """Gamma with entry k where the fewest decisions change, the others fixed.
+
+    If entry k rises by s, row i stays in region k iff s is at most its lead over its strongest
+    rival, and falls to that rival otherwise. So sorting the leads gives the number of changed
+    decisions for every s. Of equally good gaps between leads the widest is taken.
+    """
+    margins = Q - gamma
+    own = margins[:, k].copy()
+    margins[:, k] = -np.inf
+    rival = margins.argmax(axis=1)
+    lead = own - margins.max(axis=1)
+    order = np.argsort(lead)
+    lead = lead[order]
+    fallen = np.append(0, np.cumsum((rival != wanted)[order]))
+    stayed = np.append(0, np.cumsum((wanted != k)[order]))
+    changed = fallen + stayed[-1] - stayed
+    low = np.append(lead[0] - 2 * MARGIN, lead)
+    high = np.append(lead, lead[-1] + 2 * MARGIN)
+    gaps = np.flatnonzero(low < high)
+    best = gaps[np.lexsort((low[gaps] - high[gaps], changed[gaps]))[0]]
+    step = np.zeros(len(gamma))
+    step[k] = (low[best] + high[best]) / 2
+    return _sum_to_one(gamma + step)
+
+
+def _sum_to_one(gamma: Floats) -> Floats:
+    """The threshold with the same regions whose entries sum to one."""
+    return np.asarray(gamma + (1 - gamma.sum()) / len(gamma))
