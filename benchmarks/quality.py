@@ -98,6 +98,7 @@ def own_methods() -> list[Method]:
         "isoroc bagged IRP": lambda: isoroc.BaggedIRPCalibrator(random_state=0),
         "isoroc spline": isoroc.SplineCalibrator,
         "isoroc matrix": isoroc.MatrixCalibrator,
+        "isoroc monotone": isoroc.MonotoneCalibrator,
         "isoroc temperature": isoroc.TemperatureCalibrator,
         "isoroc isotonic": isoroc.IsotonicCalibrator,
         "isoroc Venn-Abers": isoroc.VennAbersCalibrator,

@@ -225,7 +225,8 @@ def test_without_departures_two_classes_are_temperature_scaling():
 @pytest.mark.parametrize("K", [2, 3, 5, 7])
 def test_gradient_and_curvature_of_the_posterior(K, monkeypatch):
     monkeypatch.setattr(departures, "PAIR_CLASSES", 5)  # seven classes do not interact
-    monkeypatch.setattr(posterior, "CHUNK", 64)
+    for name in ("NUMBERS", "GRADIENT_NUMBERS", "LEAST_ROWS"):  # several parts of rows
+        monkeypatch.setattr(posterior, name, 40)
     P, y = overconfident(150, K)
     weights = np.random.default_rng(1).random(150) + 0.5
     family = Departures(K, weights.sum(), 0.8)

@@ -11,17 +11,25 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators.bagging import BaggedIRPCalibrator
 from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.identity import IdentityCalibrator
 from isoroc._calibrators.isotonic import IsotonicCalibrator
 from isoroc._calibrators.matrix import MATRIX_CLASSES, MatrixCalibrator
+from isoroc._calibrators.mixture import (
+    MixtureCertificate,
+    certify_mixture,
+    monotone_members,
+    verify_mixture,
+)
 from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._calibrators.venn_abers import VennAbersCalibrator
+from isoroc._cyclic import CyclicCheck
 from isoroc._folds import deal_folds
-from isoroc._input import InputError, Sample, check_number
+from isoroc._input import InputError, Sample, check_number, check_option
 from isoroc._persistence import Fault, states
 from isoroc._progress import progress
 from isoroc._simplex import Floats, Ints
@@ -51,6 +59,10 @@ class AutoCalibrator(Calibrator):
         What to mix. "auto": `IdentityCalibrator`, `TemperatureCalibrator`, `MatrixCalibrator`,
         `SplineCalibrator`, `IsotonicCalibrator`, `VennAbersCalibrator` and `BaggedIRPCalibrator`;
         above 100 classes without the last two, whose cost grows fastest with them.
+    monotone : bool, default=False
+        Whether to mix only members whose mixtures are monotone on all rows: `IdentityCalibrator`
+        and `MonotoneCalibrator`, and for two classes also `TemperatureCalibrator` and
+        `IsotonicCalibrator`. Requires ``members="auto"``.
     cv : int, splitter or iterable, default=5
         Folds; of a number, shuffled and stratified. Others must hold out every row once.
     max_rows : int, default=20000
@@ -80,6 +92,8 @@ class AutoCalibrator(Calibrator):
         Log loss of each member (row) in each fold (column).
     verdict_ : str
         Whether calibration pays, in a sentence.
+    certificate_ : MixtureCertificate or None
+        With ``monotone=True``, the guarantee in words: ``print(calibrator.certificate_)``.
 
     Notes
     -----
@@ -118,6 +132,7 @@ class AutoCalibrator(Calibrator):
         self,
         *,
         members: Literal["auto"] | Sequence[Calibrator] = "auto",
+        monotone: bool = False,
         cv: Any = 5,
         max_rows: int = 20_000,
         random_state: int | np.random.RandomState | None = None,
@@ -125,6 +140,7 @@ class AutoCalibrator(Calibrator):
         verbose: int = 0,
     ) -> None:
         self.members = members
+        self.monotone = monotone
         self.cv = cv
         self.max_rows = max_rows
         self.random_state = random_state
@@ -194,9 +210,13 @@ class AutoCalibrator(Calibrator):
         )
 
     def _resolve_members(self, n_classes: int, random_state: Any) -> list[Calibrator]:
+        check_option("monotone", self.monotone, (True, False))
         members: Any = self.members
         if isinstance(members, str) and members == "auto":
-            members = default_members(n_classes)
+            members = monotone_members(n_classes) if self.monotone else default_members(n_classes)
+        elif self.monotone:
+            fix = 'expected members="auto"'
+            raise InputError("monotone", None, "is True, which chooses the members itself", fix)
         elif isinstance(members, str | Calibrator) or not list(members):
             fix = 'expected "auto" or a list of calibrators, as [IRPCalibrator()]'
             raise InputError("members", None, f"is {members!r}", fix)
@@ -207,6 +227,19 @@ class AutoCalibrator(Calibrator):
             if "random_state" in member.get_params() and member.random_state is None:
                 member.set_params(random_state=random_state.randint(2**31 - 1))
         return list(members)
+
+    @property
+    def certificate_(self) -> MixtureCertificate | None:
+        """The guarantee of a monotone mixture in words."""
+        check_is_fitted(self, "members_")
+        return certify_mixture(self.members_, len(self.classes_)) if self.monotone else None
+
+    def verify(self, P: Any) -> CyclicCheck:
+        """Check the guarantee of a monotone mixture on any rows, as in `MonotoneCalibrator`."""
+        if not self.monotone:
+            raise InputError("monotone", None, "is False, so there is no guarantee to verify")
+        forecasts = self._check_new(P)
+        return verify_mixture(self.members_, self.weights_, forecasts, self.calibrate(forecasts))
 
     def takes_probabilities(self) -> bool:
         """Whether scores of two classes outside [0, 1] are refused."""

@@ -149,7 +149,7 @@ class MonotoneCalibrator(ProbabilityCalibrator):
         sample = sample.draw(MOST_NUMBERS // (K * departures.n_levels))
         theta, converged = np.zeros(departures.n_parameters), False
         for rows in (sample,) if len(some) == len(sample) else (some, sample):
-            posterior = Posterior(departures, self._floored(rows.forecasts), rows)
+            posterior = Posterior(departures, self.floored(rows.forecasts), rows)
             theta, converged = posterior.maximise(theta, learn=len(rows) == len(some))
         if not converged:
             warnings.warn(
@@ -189,7 +189,7 @@ class MonotoneCalibrator(ProbabilityCalibrator):
         _, negative, inverse = min(found)
         return -negative, inverse
 
-    def _floored(self, forecasts: Floats) -> Floats:
+    def floored(self, forecasts: Floats) -> Floats:
         """The points z of a forecast array, shape (K, n)."""
         return with_floor(self.log_forecasts(forecasts, LEAST), self.floor_)
 
@@ -199,7 +199,7 @@ class MonotoneCalibrator(ProbabilityCalibrator):
         )
 
     def _calibrate(self, forecasts: Floats) -> Floats:
-        return self._potential().gradient(self._floored(forecasts))
+        return self._potential().gradient(self.floored(forecasts))
 
     @property
     def prototypes_(self) -> Floats:
@@ -221,7 +221,7 @@ class MonotoneCalibrator(ProbabilityCalibrator):
         P : array-like, dataframe or series
             Forecasts as in `fit`.
         """
-        return np.ascontiguousarray(self._floored(self._check_new(P)).T)
+        return np.ascontiguousarray(self.floored(self._check_new(P)).T)
 
     def verify(self, P: Any) -> CyclicCheck:
         """Check on any rows that the map is cyclically monotone in its `coordinates`.
@@ -248,7 +248,7 @@ class MonotoneCalibrator(ProbabilityCalibrator):
         return self._potential().write(w, self._write_floored(w, columns))
 
     def _write_floored(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        """What `_floored` returns, as columns."""
+        """What `floored` returns, as columns."""
         floor, one = w.number(float(np.log(self.floor_))), w.number(1.0)
         z = []
         for log in w.keep(self.write_log_forecasts(w, LEAST, columns)):

@@ -9,6 +9,7 @@ that of a mixture: with e_kl = exp(s_kl), x and y as in `isoroc._calibrators.pot
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -22,8 +23,9 @@ from isoroc._simplex import Floats, Ints
 
 #: Up to so many parameters the curvature is a full matrix, above it a diagonal.
 DENSE = 800
-#: Rows for which gradients are formed at a time.
-CHUNK = 4096
+#: Numbers in the arrays of the rows that are taken at a time, so that they stay in the cache: for
+#: the loss, and for the gradients of single rows; but at least so many rows.
+NUMBERS, GRADIENT_NUMBERS, LEAST_ROWS = 2**18, 2**21, 64
 #: Converged: a Newton step promises to lower the loss by at most this per unit of weight.
 TOLERANCE = 1e-6
 #: Rounds of the fit, and of those in which precisions are learned; learning ends when the logarithm
@@ -61,7 +63,6 @@ class Posterior:
     """
 
     def __init__(self, departures: Departures, z: Floats, sample: Sample) -> None:
-        K = departures.n_classes
         # Sorted by outcome, the rows of one class share the entries r_kl[outcome].
         order = np.argsort(sample.codes, kind="stable")
         self.departures = departures
@@ -69,35 +70,46 @@ class Posterior:
         self.weights = sample.row_weights()[order]
         self.codes = sample.codes[order].astype(np.intp)
         self.total = float(self.weights.sum())
-        self.starts: Ints = np.searchsorted(self.codes, np.arange(K + 1))
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:
         """Negative log posterior and its gradient."""
         F = self.departures.potential(theta)
         a, soft, t = F.scale, F.softness, F.full_directions()
         K, L = soft.shape
-        slopes = _slopes(F, self.z, self.starts, self.weights)
-        rises = F.rises(self.z)
-        entries = np.empty((K, L, K))  # derivatives in r_kl from the likelihood of the outcome
-        for k in range(K):
-            rows = slice(self.starts[k], self.starts[k + 1])
-            entries[:, :, k] = slopes.own_entries[:, :, rows].sum(axis=2)
-        by_level = np.einsum("kln,kn->kl", slopes.scores, rises)
-        dscale = a * (np.einsum("kln,kn->", slopes.scores, self.z) + (soft * by_level).sum())
-        dsoft = a * by_level - np.einsum("klj,kj->kl", entries, t - np.eye(K))
+        loss = along = 0.0
+        biases, rises = np.zeros((K, L)), np.zeros((K, L))
+        entries = np.zeros((K, L, K))  # minus the derivatives in r_kl
+        matrices = np.zeros((2, K, K))  # derivatives in exp(J), and in t through the scores
+        for rows in self._chunks(NUMBERS // (K * L)):
+            z, codes = self.z[:, rows], self.codes[rows]
+            slopes = _slopes(F, z, codes, self.weights[rows])
+            loss += slopes.loss
+            biases += slopes.scores.sum(axis=2)
+            along += float(np.einsum("kln,kn->", slopes.scores, z))
+            rises += np.einsum("kln,kn->kl", slopes.scores, F.rises(z))
+            for k, own in _by_class(codes):
+                entries[:, :, k] += slopes.own_entries[:, :, own].sum(axis=2)
+            if F.interactions is not None:
+                matrices[0] += slopes.mixed @ slopes.sums.T
+                matrices[1] += np.einsum("kln,kl->kn", slopes.scores, soft) @ z.T
+        dsoft = a * rises - np.einsum("klj,kj->kl", entries, t - np.eye(K))
         dsoft *= soft * (1 - soft)
-        dbias = slopes.scores.sum(axis=2)
-        parts = [[dscale], dsoft.sum(axis=0), dbias.sum(axis=0), dbias.sum(axis=1)]
-        parts += [dbias.ravel(), dsoft.ravel()]
+        parts = [[a * (along + (soft * rises).sum())], dsoft.sum(axis=0), biases.sum(axis=0)]
+        parts += [biases.sum(axis=1), biases.ravel(), dsoft.ravel()]
         if F.interactions is not None:
-            dJ = (slopes.mixed @ slopes.sums.T) * np.exp(F.interactions)
-            dt = a * np.einsum("kln,kl->kn", slopes.scores, soft) @ self.z.T
-            dt -= np.einsum("klj,kl->kj", entries, soft)
+            dJ = matrices[0] * np.exp(F.interactions)
+            dt = a * matrices[1] - np.einsum("klj,kl->kj", entries, soft)
             dt = t * (dt - (t * dt).sum(axis=1, keepdims=True))
             parts += [(dJ + dJ.T)[self.departures.pairs], dt[self.departures.others]]
         precision = self.departures.precision()
-        value = slopes.loss + float(precision @ theta**2) / 2
-        return value, np.concatenate(parts) + precision * theta
+        gradient = np.concatenate(parts) + precision * theta
+        return loss + float(precision @ theta**2) / 2, gradient
+
+    def _chunks(self, n_rows: int) -> Iterator[slice]:
+        """Slices of about so many rows."""
+        step = max(n_rows, LEAST_ROWS)
+        for first in range(0, len(self.codes), step):
+            yield slice(first, first + step)
 
     def curvature(self, theta: Floats) -> Floats:
         """Sum of the outer products of the gradients of each row's loss, or its diagonal.
@@ -107,8 +119,8 @@ class Posterior:
         P = self.departures.n_parameters
         H = np.zeros((P, P)) if P <= DENSE else np.zeros(P)
         F = self.departures.potential(theta)
-        for first in range(0, len(self.codes), CHUNK):
-            G = self._gradients(F, slice(first, first + CHUNK))
+        for rows in self._chunks(GRADIENT_NUMBERS // P):
+            G = self._gradients(F, rows)
             H += G @ G.T if P <= DENSE else np.einsum("pn,pn->p", G, G)
         return H
 
@@ -118,8 +130,7 @@ class Posterior:
         a, soft, t = F.scale, F.softness, F.full_directions()
         K, L = soft.shape
         n = len(codes)
-        starts: Ints = np.searchsorted(codes, np.arange(K + 1))
-        slopes = _slopes(F, z, starts, np.sqrt(self.weights[rows]))
+        slopes = _slopes(F, z, codes, np.sqrt(self.weights[rows]))
         rises = F.rises(z)
         own, towards = np.eye(K)[:, codes], t[:, codes]
         dsoft = a * slopes.scores * rises[:, None] - slopes.own_entries * (towards - own)[:, None]
@@ -225,17 +236,13 @@ class Factor:
         return np.asarray(solve_triangular(self._root, gradient, lower=True))
 
 
-def _slopes(F: Potential, z: Floats, starts: Ints, weights: Floats) -> Slopes:
-    """Loss of rows sorted by outcome, of which class k has ``starts[k]:starts[k + 1]``.
-
-    Derivatives are multiplied by the weights.
-    """
+def _slopes(F: Potential, z: Floats, codes: Ints, weights: Floats) -> Slopes:
+    """Loss of rows sorted by outcome, and its derivatives, multiplied by the weights."""
     e, _ = F.exponentials(z)
     r = F.prototypes()
     likely = np.empty_like(e)
-    for k in range(len(z)):
-        rows = slice(starts[k], starts[k + 1])
-        np.multiply(e[:, :, rows], r[:, :, k, None], out=likely[:, :, rows])
+    for k, own in _by_class(codes):
+        np.multiply(e[:, :, own], r[:, :, k, None], out=likely[:, :, own])
     x, v = e.sum(axis=1), likely.sum(axis=1)
     y = F.interact(x)
     total, outcome = np.einsum("kn,kn->n", x, y), np.einsum("kn,kn->n", v, y)
@@ -248,3 +255,11 @@ def _slopes(F: Potential, z: Floats, starts: Ints, weights: Floats) -> Slopes:
     scores -= likely
     e *= outcome_pull
     return Slopes(loss, scores, e, x, mixed)
+
+
+def _by_class(codes: Ints) -> Iterator[tuple[int, slice]]:
+    """Each class that occurs in sorted codes, and where."""
+    present, starts = np.unique(codes, return_index=True)
+    ends = [*starts[1:].tolist(), len(codes)]
+    for k, first, end in zip(present.tolist(), starts.tolist(), ends, strict=True):
+        yield k, slice(first, end)

@@ -1,0 +1,109 @@
+"""Monotone mixtures: what holds for averages of monotone maps, and its check.
+
+Let z be the coordinates of a `MonotoneCalibrator`, an increasing function of each forecast. Its map
+is the gradient of a convex F(z). The identity is the gradient of a convex function of z too: of the
+sum over the classes of G, with ``dG = p dz``. So their average is the gradient of the average. For
+two classes, averages of non-decreasing maps are non-decreasing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from isoroc._calibrators.base import Calibrator
+from isoroc._calibrators.identity import IdentityCalibrator
+from isoroc._calibrators.isotonic import IsotonicCalibrator
+from isoroc._calibrators.monotone import MonotoneCalibrator
+from isoroc._calibrators.potential import TRACE
+from isoroc._calibrators.temperature import TemperatureCalibrator
+from isoroc._cyclic import CyclicCheck, check_cyclic
+from isoroc._simplex import LEAST, Floats, binary_scores
+from isoroc._table import Table
+
+
+@dataclass(frozen=True)
+class MixtureCertificate:
+    """The guarantee of a monotone mixture, in words.
+
+    Attributes
+    ----------
+    n_classes : int
+        K.
+    floor : float
+        For three classes or more, the floor of the coordinates z in which the mixture is cyclically
+        monotone; see `MonotoneCalibrator`.
+    strict : bool
+        For two classes, whether the mixture is strictly increasing.
+    """
+
+    n_classes: int
+    floor: float
+    strict: bool
+
+    def table(self) -> Table:
+        """One row: the floor and the guarantee in words."""
+        return Table(floor=np.array([self.floor]), guarantee=np.array([str(self)]))
+
+    def __str__(self) -> str:
+        if self.n_classes > 2:
+            return (
+                "Cyclically monotone: a mixture of maps that on all rows, new ones included, are "
+                f"gradients of convex potentials of z, where z = {1 - TRACE:g} log(p + "
+                f"{self.floor:g}) + {TRACE:g} log(p) in each class (forecasts below {LEAST:g} "
+                f"count as {LEAST:g}). The most probable class may change."
+            )
+        if self.strict:
+            return (
+                "Strictly increasing: on all rows, new ones included, the calibrated probability "
+                "of each class is a strictly increasing function of its forecast. The ROC curve is "
+                "unchanged and no ties arise, up to rounding."
+            )
+        return (
+            "Non-decreasing: on all rows, new ones included, the calibrated probability of each "
+            "class is a non-decreasing function of its forecast. Different forecasts may become "
+            "ties."
+        )
+
+
+def monotone_members(n_classes: int) -> list[Calibrator]:
+    """What members="auto" mixes with monotone=True."""
+    members: list[Calibrator] = [IdentityCalibrator(), MonotoneCalibrator()]
+    if n_classes == 2:
+        members += [TemperatureCalibrator(), IsotonicCalibrator()]
+    # For more classes, temperature scaling is a gradient in other coordinates: its floor differs.
+    return members
+
+
+def certify_mixture(members: Sequence[Calibrator], n_classes: int) -> MixtureCertificate:
+    """Certificate of a mixture of members of `AutoCalibrator(monotone=True)`."""
+    strict = any(isinstance(m, IdentityCalibrator | MonotoneCalibrator) for m in members)
+    return MixtureCertificate(n_classes, _floor(members), strict)
+
+
+def _floor(members: Sequence[Calibrator]) -> float:
+    """Floor of the coordinates; without a `MonotoneCalibrator` any will do."""
+    return next((m.floor_ for m in members if isinstance(m, MonotoneCalibrator)), LEAST)
+
+
+def verify_mixture(
+    members: Sequence[Calibrator], weights: Floats, forecasts: Floats, Q: Floats
+) -> CyclicCheck:
+    """Check that forecasts Q of a mixture are monotone on the rows of a forecast array."""
+    if Q.shape[1] == 2:
+        logs = forecasts.ndim == 2 and members[0].scores_ == "logit"
+        scores = binary_scores(np.exp(forecasts) if logs else forecasts)
+        return check_cyclic(np.column_stack([np.zeros(len(Q)), scores]), Q)
+    coordinates = MonotoneCalibrator()
+    coordinates.scores_, coordinates.floor_ = members[0].scores_, _floor(members)
+    z = np.ascontiguousarray(coordinates.floored(forecasts).T)
+    potential = np.zeros(len(z))
+    for weight, member in zip(weights, members, strict=True):
+        if isinstance(member, MonotoneCalibrator):
+            potential += weight * member.certificate_.potential(z)
+        else:
+            P, f = member.calibrate(forecasts), coordinates.floor_
+            potential += weight * (P - (1 - TRACE) * f * np.log(P + f)).sum(axis=1)
+    return check_cyclic(z, Q, potential)
