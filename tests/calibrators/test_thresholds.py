@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import expit, softmax
+from scipy.special import expit
 from sklearn.exceptions import NotFittedError
 
 from isoroc import (
@@ -23,7 +23,7 @@ from zoo import CASES, fitted, forecasts
 STRICT = [
     IdentityCalibrator(),
     TemperatureCalibrator(),
-    AutoCalibrator([IdentityCalibrator(), TemperatureCalibrator()], cv=2, random_state=0),
+    AutoCalibrator(members=[IdentityCalibrator(), TemperatureCalibrator()], cv=2, random_state=0),
 ]
 
 
@@ -80,7 +80,9 @@ def test_all_forms_of_two_class_forecasts_carry_the_same_threshold():
 def test_flat_temperature_scaling_is_not_called_increasing():
     P, y = example(2)
     assert not TemperatureCalibrator(floor=0.6).fit(P, y).is_increasing()
-    mixed = AutoCalibrator([IdentityCalibrator(), IRPCalibrator()], cv=2, random_state=0).fit(P, y)
+    mixed = AutoCalibrator(
+        members=[IdentityCalibrator(), IRPCalibrator()], cv=2, random_state=0
+    ).fit(P, y)
     assert mixed.is_increasing() == (mixed.weights_[1] == 0)
 
 
@@ -191,9 +193,7 @@ def test_logits_of_several_classes():
     gamma = np.array([0.5, -0.2, 0.1])
     carried = calibrator.carry_over(gamma, z + 3)
     Q = calibrator.predict_proba(z)
-    assert carried.n_changed == np.count_nonzero(
-        decide(Q, carried.thresholds) != decide(softmax(z, axis=1) * 0 + z, gamma)
-    )
+    assert carried.n_changed == np.count_nonzero(decide(Q, carried.thresholds) != decide(z, gamma))
     assert carried.n_changed < 0.2 * len(P)
 
 

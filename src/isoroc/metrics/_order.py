@@ -20,7 +20,7 @@ from isoroc._input import (
     check_number,
     check_sample,
 )
-from isoroc._simplex import Floats, Ints, count_classes
+from isoroc._simplex import Floats, count_classes
 from isoroc._table import Table
 from isoroc.metrics._pairs import PairChanges
 from isoroc.metrics._ranking import Ranking, ranked_columns
@@ -239,7 +239,7 @@ Measure = Callable[[Floats], Figures]
 
 def _measure(first: Sample, second: Sample) -> Measure:
     """Measures that are quick to compute for other weights: everything is sorted once."""
-    decisions = [_decide(sample) for sample in (first, second)]
+    decisions = [sample.decisions() for sample in (first, second)]
     hits = [decision == first.codes for decision in decisions]
     changed = decisions[0] != decisions[1]
     rankings = [Ranking(sample.forecasts, first.codes) for sample in (first, second)]
@@ -285,15 +285,6 @@ def _with_change(measure: str, before: float, after: float) -> Figures:
         (measure, "after"): after,
         (measure, "change"): after - before,
     }
-
-
-def _decide(sample: Sample) -> Ints:
-    """The class with the largest probability, the first on ties."""
-    P = sample.forecasts
-    if P.ndim == 2:
-        return np.asarray(P.argmax(axis=1))
-    even = 0.0 if sample.scores == "logit" else 0.5
-    return np.asarray(even < P, dtype=np.intp)
 
 
 def _estimate(
