@@ -7,6 +7,7 @@ from ._calibrators.irp import IRPCalibrator
 from ._calibrators.isotonic import IsotonicCalibrator
 from ._calibrators.load import load
 from ._calibrators.matrix import MatrixCalibrator
+from ._calibrators.monotone import MonotoneCalibrator
 from ._calibrators.recursive_binning import RecursiveBinningCalibrator
 from ._calibrators.spline import SplineCalibrator
 from ._calibrators.temperature import TemperatureCalibrator
@@ -26,6 +27,7 @@ __all__ = [
     "IsotonicCalibrator",
     "MatrixCalibrator",
     "ModelFileError",
+    "MonotoneCalibrator",
     "RecursiveBinningCalibrator",
     "SplineCalibrator",
     "TemperatureCalibrator",

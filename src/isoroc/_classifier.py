@@ -23,6 +23,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isoroc._calibrators.irp import IRPCalibrator
+from isoroc._folds import Fold, usable_folds
 from isoroc._input import (
     InputError,
     check_option,
@@ -59,9 +60,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     calibrator : calibrator, default=None
         Anything with ``fit(P, y)`` and ``predict_proba(P)``, ``IRPCalibrator()`` by default. It
         sees forecasts of shape (n, K), or (n, 1) for the decision function of two classes. If its
-        ``fit`` takes ``labels``, as those of isoroc do, it sees the labels themselves, otherwise
-        integers 0 to K - 1; if it takes ``scores``, it sees decision functions of several classes
-        as logits, otherwise as probabilities.
+        ``fit`` takes ``labels``, it sees the labels themselves, otherwise integers 0 to K - 1; if
+        it takes ``scores``, decision functions of several classes are logits, else probabilities.
     cv : int, splitter, iterable or "prefit", default=5
         How to split the data so that every forecast the calibrator learns from is of a row that
         the classifier was not trained on. To calibrate a classifier that is already fitted, wrap
@@ -189,32 +189,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         forecasts = np.concatenate(held_out)
         return [self._calibrate(trained[-1], forecasts, outcomes, rows)]
 
-    def _split(
-        self, X: Any, y: Any, codes: Ints, splitting: dict[str, Any]
-    ) -> list[tuple[Ints, Ints]]:
+    def _split(self, X: Any, y: Any, codes: Ints, splitting: dict[str, Any]) -> list[Fold]:
         """Rows to train on and rows held out, for each fold that can be used."""
         try:
             folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **splitting))
         except ValueError as error:
             raise InputError("cv", None, f"cannot split {len(codes)} rows ({error})") from error
-        for f, (train, _) in enumerate(folds):
-            if len(np.unique(codes[train])) < 2:
-                problem = f"fold {f} leaves rows of one class only to train on"
-                raise InputError("cv", None, problem, "use fewer folds, or stratified ones")
-        if not self.ensemble:
-            return folds
-        usable = [fold for fold in folds if len(np.unique(codes[fold[1]])) > 1]
-        if not usable:
-            problem = "every fold holds out rows of one class only, and calibrating takes two"
-            raise InputError("cv", None, problem, "use fewer folds, or ensemble=False")
-        if len(usable) < len(folds):
-            warnings.warn(
-                f"cv: {len(folds) - len(usable)} of {len(folds)} folds hold out rows of one class "
-                "only; their classifiers cannot be calibrated and are left out.",
-                UserWarning,
-                stacklevel=4,
-            )
-        return usable
+        return usable_folds(folds, codes, calibrated_apart=self.ensemble)
 
     def predict_proba(self, X: Any) -> Floats:
         """Calibrated probabilities, shape (n, K)."""
@@ -329,6 +310,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         inner = get_tags(self.estimator)
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        if hasattr(self.calibrator, "__sklearn_tags__"):
+            of_calibrator = get_tags(self.calibrator).classifier_tags
+            if of_calibrator is not None:
+                tags.classifier_tags.multi_class = of_calibrator.multi_class
         return tags
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._core.pav import merge_classes, partition_scores, pool_adjacent_violators
 from isoroc._input import Sample
-from isoroc._simplex import Codes, Floats, Ints, binary_scores, two_columns
+from isoroc._simplex import Codes, Floats, Ints, binary_scores, second_probabilities, two_columns
 
 _UNIT: Floats = np.empty(0)
 #: Rows that are put into cells at a time.
@@ -206,3 +207,36 @@ class BinaryCounts:
         return pool_adjacent_violators(
             self.scores[0], self.weights[0], self.scores[1], self.weights[1]
         )
+
+    def forecasts_in(
+        self, low: Floats, high: Floats, kind: Literal["probability", "logit"]
+    ) -> Floats:
+        """Weighted sum of the second probabilities in each of the blocks that hold all scores.
+
+        Parameters
+        ----------
+        low, high : ndarrays of shape (m,)
+            Lowest and highest score of each block.
+        kind : {"probability", "logit"}
+            What the scores are.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> counts = BinaryCounts.from_arrays(
+        ...     np.array([0.5, 0.2, 0.5, 0.9]), np.array([1, 0, 0, 1], dtype=np.uint8)
+        ... )
+        >>> counts.forecasts_in(np.array([0.2, 0.9]), np.array([0.5, 0.9]), "probability")
+        array([1.2, 0.9])
+        """
+        parts: list[tuple[Floats, Any]] = [(scores, 1.0) for scores in self.scores]
+        if any(len(weights) for weights in self.weights):
+            distinct, of_classes = self.distinct()  # the order of rows with ties must not matter
+            parts = [(distinct, of_classes.sum(axis=1))]
+        total = np.zeros(len(low))
+        for scores, weights in parts:
+            start = np.searchsorted(scores, low, side="left")
+            held = start < np.searchsorted(scores, high, side="right")
+            p = second_probabilities(scores, kind)
+            total[held] += np.add.reduceat(p * weights, start[held])
+        return total

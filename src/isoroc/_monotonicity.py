@@ -68,12 +68,23 @@ def bounds_everywhere(tree: BinTree, values: Floats, forecasts: Floats) -> Float
     forecasts : forecast array
         The calibration points.
     """
+    return bounds_of(values, regions_held(tree, forecasts))
+
+
+def regions_held(tree: BinTree, forecasts: Floats) -> NDArray[np.bool_]:
+    """Whether each bin has a calibration point in each region of each split, shape (S, B, K)."""
     bin_of = tree.bin_of(forecasts)
-    W = np.full((tree.n_splits, tree.n_classes, tree.n_classes), np.inf)
-    for s, gamma in enumerate(tree.thresholds):
-        held = np.zeros(values.shape, dtype=bool)
-        held[bin_of, regions(forecasts, gamma)] = True
-        W[s] = smallest_differences(values, held)
+    held = np.zeros((tree.n_splits, len(tree.bins), tree.n_classes), dtype=bool)
+    for of_split, gamma in zip(held, tree.thresholds, strict=True):
+        of_split[bin_of, regions(forecasts, gamma)] = True
+    return held
+
+
+def bounds_of(values: Floats, held: NDArray[np.bool_]) -> Floats:
+    """W of splits, shape (S, K, K), whose regions hold these bins."""
+    W = np.full((len(held), values.shape[1], values.shape[1]), np.inf)
+    for s, of_split in enumerate(held):
+        W[s] = smallest_differences(values, of_split)
     return W
 
 
@@ -191,7 +202,7 @@ class Certificate:
             self.thresholds, self.calibrated_thresholds, strict=True
         ):
             margin = calibrated - calibrated_gamma
-            own = margin[np.arange(len(margin)), regions(forecasts, gamma)]
+            own = margin[np.arange(len(margin)), regions(sample.forecasts, gamma)]
             if not (own >= margin.max(axis=1) - TOLERANCE).all():
                 return False
         return True

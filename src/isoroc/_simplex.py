@@ -8,9 +8,11 @@ matrix or any other real score that orders the rows.
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -112,6 +114,18 @@ def binary_scores(forecasts: Floats) -> Floats:
         logs = np.log(np.maximum(forecasts[next_to_one, 0], LEAST))
         scores[next_to_one] = 1 - STEP * (logs - math.log(LEAST))
     return scores
+
+
+def second_probabilities(scores: Floats, kind: Literal["probability", "logit"]) -> Floats:
+    """Probabilities of the second of two classes from scores of a kind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> second_probabilities(np.array([0.0, 100.0]), "logit")
+    array([0.5, 1. ])
+    """
+    return np.asarray(expit(scores) if kind == "logit" else np.clip(scores, 0.0, 1.0))
 
 
 def two_columns(forecasts: Floats) -> Floats:

@@ -133,6 +133,13 @@ def test_halves_are_nested_and_even(P, n_levels):
         assert len(np.unique(group[same == b])) == 1
 
 
+@given(forecasts(2), st.integers(0, 5))
+def test_halves_of_scores_are_those_of_a_matrix_with_one_column(P, n_levels):
+    scores = as_array(P)
+    expected = halve_repeatedly(scores[:, None], n_levels)
+    assert halve_repeatedly(scores, n_levels).tolist() == expected.tolist()
+
+
 def test_halves_of_distinct_forecasts_are_halves():
     P = np.random.default_rng(0).dirichlet(np.ones(3), 64)
     assert np.bincount(halve_repeatedly(P, 3)).tolist() == [8] * 8

@@ -87,6 +87,10 @@ class AutoCalibrator(Calibrator):
     applies. It differs little from them then, and on average it is still the better forecast: on
     the arena of the documentation it never cost a tenth of a percent of log loss.
 
+    Rows are dealt to folds one by one, whatever they weigh. For a given `random_state`, weights and
+    the order of the rows therefore change the folds. The order of the columns matters to the
+    members to which it matters alone, such as `BaggedIRPCalibrator`.
+
     Examples
     --------
     >>> import numpy as np

@@ -42,7 +42,8 @@ class BaggedIRPCalibrator(Calibrator):
     ----------
     calibrator : IRPCalibrator, default=None
         How trees are grown, ``IRPCalibrator()`` by default; its `random_state`, `n_jobs` and
-        `verbose` are not used. With ``top="auto"`` trees of more than 4 classes take turns: the
+        `verbose` are not used. With ``prior="forecast"``, bins are pulled towards the uniform
+        forecast only. With ``top="auto"`` trees of more than 4 classes take turns: the
         largest probability, and all classes; of more than 12 classes the 1, 2 and 3 largest.
     n_trees : int, default=10
         Number of trees.
@@ -71,6 +72,12 @@ class BaggedIRPCalibrator(Calibrator):
         For each row of the calibration set that has weight, the mean of the trees that have not
         seen it, or of all where every tree has. They tell what forecasts of new rows are worth.
         A model file does not keep them.
+
+    Notes
+    -----
+    Rows are drawn one by one, whatever they weigh. For a given `random_state`, weights and the
+    order of the rows therefore change which rows a tree sees, and a row of weight 2 is not exactly
+    the row twice. The order of the columns matters as in `IRPCalibrator`.
 
     Examples
     --------
@@ -114,7 +121,7 @@ class BaggedIRPCalibrator(Calibrator):
         irp = IRPCalibrator() if self.calibrator is None else self.calibrator
         if not isinstance(irp, IRPCalibrator):
             raise TypeError(f"calibrator: expected an IRPCalibrator, got {irp!r}.")
-        check_number("pseudocount", irp.pseudocount, numbers.Real, minimum=0)
+        irp.check_prior()
         irp.check_parameters(sample.n_classes)
         turns = _turns(irp.top, sample.n_classes)[: self.n_trees]
         reductions = [None if top is None else TopReduction.fit(top, sample) for top in turns]
@@ -130,7 +137,7 @@ class BaggedIRPCalibrator(Calibrator):
         )
         self.reductions_ = reductions
         self.priors_ = priors
-        self.pseudocount_ = float(irp.pseudocount)
+        self.pseudocount_ = irp.constant_weight()
         self.oob_forecasts_ = self._out_of_bag(sample, size, seeds)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:  # noqa: ARG002

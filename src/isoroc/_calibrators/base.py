@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from narwhals.stable.v2.dependencies import is_into_dataframe
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -22,7 +23,7 @@ from isoroc._input import (
     check_forecasts,
     check_sample,
     check_two_classes,
-    column_names,
+    in_order,
     warn_if_reversed,
 )
 from isoroc._persistence import Fault, write
@@ -267,12 +268,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def _check_new(self, P: Any) -> Floats:
         check_is_fitted(self, "classes_")
-        known = getattr(self, "feature_names_in_", None)
-        names = column_names(P)
-        order = None
-        if known is not None and names is not None and set(names) == set(known):
-            order = [names.index(name) for name in known]
-            P = P[list(known)] if order != sorted(order) else P
+        if hasattr(self, "feature_names_in_"):
+            P = in_order(P, self.feature_names_in_.tolist())
         # Where only the order of scores counts, new ones may lie beyond those of the fit.
         forecasts = check_forecasts(
             P,
@@ -285,5 +282,5 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def _remember_columns(self, P: Any, forecasts: Floats, *, reset: bool) -> None:
         """Set or compare n_features_in_ and feature_names_in_."""
-        named = P if getattr(P, "ndim", 0) == 2 else forecasts.reshape(len(forecasts), -1)
+        named = P if is_into_dataframe(P) else forecasts.reshape(len(forecasts), -1)
         validate_data(self, X=named, reset=reset, skip_check_array=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import xlogy
@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators import written
 from isoroc._calibrators.base import Calibrator
+from isoroc._growth import likeliest_weight, mean_forecasts
 from isoroc._input import InputError, Sample, check_forecasts, check_number, to_array
 from isoroc._intervals import wilson
-from isoroc._persistence import states
+from isoroc._persistence import Fault, states
 from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
 from isoroc._tree import BinTree
@@ -28,23 +29,59 @@ class BinCalibrator(Calibrator):
     A subclass has the parameters `pseudocount` and `prior` and says how the tree is grown.
     """
 
-    pseudocount: float
+    pseudocount: float | Literal["auto"]
     prior: Any
     tree_: BinTree
     prior_: Floats
+    pseudocount_: float
 
     fitted_state: ClassVar[dict[str, states.Check]] = {
         "tree_": states.tree("K"),
-        "prior_": states.probabilities("K"),
+        "prior_": states.priors("K"),
+        "pseudocount_": states.number(most=states.LARGEST_WEIGHT),
     }
 
     def _fit(self, sample: Sample) -> None:
-        check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
+        self.check_prior()
         self._fit_tree(sample)
 
     @abstractmethod
     def _fit_tree(self, sample: Sample) -> None:
-        """Set `tree_`, `prior_` and what else the subclass needs to predict."""
+        """Set `tree_` and the prior (`_set_prior`), and what else the subclass predicts with."""
+
+    def _set_prior(
+        self, constant: Floats, means: Floats | None = None, forecast_weight: float = 0.0
+    ) -> None:
+        """Set `prior_` and `pseudocount_`.
+
+        Parameters
+        ----------
+        constant : ndarray of shape (K,)
+            The part of the prior that is the same for all bins,
+        means : ndarray of shape (N, K)
+            and the mean forecast of each node,
+        forecast_weight : float
+            with its weight.
+        """
+        constant_weight = self.constant_weight()
+        self.pseudocount_ = constant_weight + forecast_weight
+        self.prior_ = constant
+        if means is not None and forecast_weight:
+            total = constant_weight * constant + forecast_weight * means
+            self.prior_ = total / total.sum(axis=1, keepdims=True)
+
+    def _set_tree(self, tree: BinTree, sample: Sample) -> None:
+        """Set a tree that was grown without regard to the prior, and the prior."""
+        self.tree_ = tree
+        constant = self.resolve_prior(sample.class_weights())
+        if not self.prior_is_forecast():
+            self._set_prior(constant)
+            return
+        means = mean_forecasts(tree, sample)
+        weight = self.forecast_weight()
+        if weight is None:
+            weight = likeliest_weight(tree.class_weights[tree.bins], means[tree.bins], constant)
+        self._set_prior(constant, means, weight)
 
     def _to_bin_space(self, forecasts: Floats) -> Floats:
         """Forecasts as the tree takes them."""
@@ -66,9 +103,12 @@ class BinCalibrator(Calibrator):
         return written.bin_values(w, self.tree_, self.bin_values_, columns)
 
     def _check_fitted(self, n_classes: int) -> None:
-        """Check the fitted attributes, and the parameter that the bins' values rest on."""
+        """Check the fitted attributes, and the parameter that the weight of the prior rests on."""
         super()._check_fitted(n_classes)
-        states.number(most=states.LARGEST_WEIGHT)(self.pseudocount, "pseudocount", {})
+        if self.prior_.ndim == 2 and len(self.prior_) != len(self.tree_.class_weights):
+            raise Fault("prior_", "expected one prior, or one for each node of the tree")
+        if self.pseudocount != "auto":
+            states.number(most=states.LARGEST_WEIGHT)(self.pseudocount, "pseudocount", {})
 
     def apply(self, P: Any) -> Ints:
         """Row of `bins_` in which each forecast lies, shape (n,)."""
@@ -144,17 +184,46 @@ class BinCalibrator(Calibrator):
 
     def _node_values(self) -> Floats:
         check_is_fitted(self, "tree_")
-        return self.tree_.values(self.pseudocount, self.prior_)
+        return self.tree_.values(self.pseudocount_, self.prior_)
+
+    def check_prior(self) -> None:
+        """Raise an error if the pseudocount is not a number >= 0 or "auto"."""
+        if self.pseudocount != "auto":
+            check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
+
+    def prior_is_forecast(self) -> bool:
+        """Whether the mean forecast of a bin's rows is part of its prior."""
+        return isinstance(self.prior, str) and self.prior == "forecast"
+
+    def constant_weight(self) -> float:
+        """Weight of the part of the prior that is the same for all bins.
+
+        If the rest of the prior is the mean forecast, this part is worth one row: enough that no
+        value is 0 where the model says 0.
+        """
+        if self.pseudocount == "auto":
+            return 1.0
+        given = float(self.pseudocount)
+        return min(given, 1.0) if self.prior_is_forecast() else given
+
+    def forecast_weight(self) -> float | None:
+        """Weight of the mean forecast in the prior; None if it is to be found by evidence."""
+        return (
+            None if self.pseudocount == "auto" else float(self.pseudocount) - self.constant_weight()
+        )
 
     def resolve_prior(self, class_weights: Floats) -> Floats:
-        """Probabilities that the parameter `prior` stands for."""
+        """Probabilities that are the same for all bins: what `prior` stands for.
+
+        For "forecast" these are the uniform ones that mean forecasts are mixed with.
+        """
         K = len(class_weights)
         if isinstance(self.prior, str):
-            if self.prior == "uniform":
+            if self.prior in ("uniform", "forecast"):
                 return np.full(K, 1 / K)
             if self.prior == "marginal":
                 return np.asarray(class_weights / class_weights.sum())
-            fix = 'expected "uniform", "marginal" or probabilities'
+            fix = 'expected "forecast", "uniform", "marginal" or probabilities'
             raise InputError("prior", None, f"is {self.prior!r}", fix)
         prior = check_forecasts(to_array(self.prior, name="prior").reshape(1, -1), name="prior")
         if prior.shape != (1, K):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,15 +23,20 @@ class HistogramCalibrator(BinCalibrator):
         Number of bins; those without calibration points are joined to a neighbour.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width, over [0, 1] or the range of scores beyond it, or of equal weight.
-    pseudocount : float, default=1.0
-        Weight of the prior in every bin's value.
-    prior : {"uniform", "marginal"} or array-like of shape (2,), default="uniform"
+    pseudocount : float or "auto", default="auto"
+        Weight of the prior in every bin's value, as in `IRPCalibrator`.
+    prior : {"forecast", "uniform", "marginal"} or array-like of shape (2,), default="uniform"
         What the pseudocount pulls towards.
 
     Attributes
     ----------
-    classes_, n_features_in_, tree_, prior_, n_bins_, bin_values_, bins_, path_
+    classes_, n_features_in_, tree_, prior_, pseudocount_, n_bins_, bin_values_, bins_, path_
         As in `IRPCalibrator`.
+
+    Notes
+    -----
+    A score on the border of two bins belongs to the lower one. Which one is the lower depends on
+    the order of the columns, where forecasts have two.
 
     Examples
     --------
@@ -47,8 +52,8 @@ class HistogramCalibrator(BinCalibrator):
         *,
         n_bins: int = 10,
         strategy: Literal["uniform", "quantile"] = "uniform",
-        pseudocount: float = 1.0,
-        prior: Literal["uniform", "marginal"] | ArrayLike = "uniform",
+        pseudocount: float | Literal["auto"] = "auto",
+        prior: Literal["forecast", "uniform", "marginal"] | ArrayLike = "uniform",
     ) -> None:
         self.n_bins = n_bins
         self.strategy = strategy
@@ -66,8 +71,12 @@ class HistogramCalibrator(BinCalibrator):
                 "the target is multiclass",
                 "RecursiveBinningCalibrator takes any number of classes",
             )
-        self.tree_ = cut_at(sample, self._cuts)
-        self.prior_ = self.resolve_prior(sample.class_weights())
+        self._set_tree(cut_at(sample, self._cuts), sample)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
 
     def _cuts(self, scores: Floats, weight: Floats) -> Floats:
         inner = np.arange(1, self.n_bins) / self.n_bins

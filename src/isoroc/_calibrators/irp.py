@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._folds import deal_folds
-from isoroc._growth import GrowthOptions, grow_tree
+from isoroc._growth import GrowthOptions, grow_pulled, grow_tree
 from isoroc._input import InputError, Sample, check_number, check_option, check_sample
 from isoroc._monotonicity import Certificate, certify
 from isoroc._persistence import Fault, states
@@ -43,13 +43,18 @@ class IRPCalibrator(BinCalibrator):
 
     Parameters
     ----------
-    pseudocount : float, default=1.0
+    pseudocount : float or "auto", default="auto"
         Weight of the prior in every bin's value: ``(class weights + pseudocount * prior) /
         (bin weight + pseudocount)``. With 0 a bin's value is its observed rate, 0 and 1 included;
-        above 0 no forecast is ever certain.
-    prior : {"uniform", "marginal"} or array-like of shape (K,), default="uniform"
-        What the pseudocount pulls towards: all classes alike, the class shares of the calibration
-        set, or given probabilities.
+        above 0 no forecast is ever certain. "auto" is 1, and for ``prior="forecast"`` 1 plus the
+        weight of the mean forecasts, at most 100, under which the labels in the bins are likeliest
+        (Dirichlet-multinomial evidence).
+    prior : {"forecast", "uniform", "marginal"} or array-like of shape (K,), default="forecast"
+        What the pseudocount pulls towards. "forecast" is the mean forecast of the bin's own rows,
+        but a weight of 1 of the pseudocount, or all of it if it is less, goes to the uniform
+        forecast, so that no value is 0 where the model says 0. Scores of two classes beyond [0, 1]
+        are read as log odds for this. "uniform" treats all classes alike, "marginal" is the class
+        shares of the calibration set; or pass probabilities.
     monotonicity : {"tree", "global"} or None, default="tree"
         What a split's order must be kept for: the calibration points that reach it, all of them
         (the paper's condition), or nothing (greedy growth without the guarantee, for comparison).
@@ -92,8 +97,11 @@ class IRPCalibrator(BinCalibrator):
         Columns of the forecasts; 1 for scores.
     tree_ : BinTree
         The partition with its class weights.
-    prior_ : ndarray of shape (K,)
-        The prior that was used.
+    prior_ : ndarray of shape (K,) or (N, K)
+        The prior that was used, or the one of each of the N nodes of the tree.
+    pseudocount_ : float
+        Its weight. For ``prior="forecast"`` and three classes or more it is less than what was
+        given or found where values would otherwise lose the certificate of a split.
     reduction_ : TopReduction or None
         The reduction that was used; `tree_` and `prior_` then speak of ranks and the rest.
     top_ : int or None
@@ -112,6 +120,13 @@ class IRPCalibrator(BinCalibrator):
     certificate_ : Certificate or None
         For each split the threshold that makes it again on the calibrated forecasts; None with
         ``monotonicity=None``.
+
+    Notes
+    -----
+    For three classes or more the search visits the classes in the order of the columns. Another
+    order of the columns may end in another tree that is as good. With ``top="auto"`` folds are
+    dealt row by row, so above 4 classes weights and the order of the rows may change which
+    reduction is chosen.
 
     Examples
     --------
@@ -146,15 +161,16 @@ class IRPCalibrator(BinCalibrator):
     fitted_state: ClassVar[dict[str, states.Check]] = {
         "reduction_": states.reduction("R"),
         "tree_": states.tree("R"),
-        "prior_": states.probabilities("R"),
+        "prior_": states.priors("R"),
+        "pseudocount_": states.number(most=states.LARGEST_WEIGHT),
         "certificate_": states.certificate,
     }
 
     def __init__(
         self,
         *,
-        pseudocount: float = 1.0,
-        prior: Literal["uniform", "marginal"] | ArrayLike = "uniform",
+        pseudocount: float | Literal["auto"] = "auto",
+        prior: Literal["forecast", "uniform", "marginal"] | ArrayLike = "forecast",
         monotonicity: Literal["tree", "global"] | None = "tree",
         search: Literal["sweep", "grid"] = "sweep",
         grid_size: int | None = None,
@@ -207,9 +223,8 @@ class IRPCalibrator(BinCalibrator):
                 "monotonicity", None, "None gives no guarantee, so there is nothing to verify"
             )
         forecasts = self._check_new(P)
-        sample = check_sample(
-            forecasts, y, sample_weight, self.classes_, scores=self.scores_
-        ).on_simplex()
+        sample = check_sample(forecasts, y, sample_weight, self.classes_, scores=self.scores_)
+        sample = replace(sample, forecasts=forecasts).on_simplex()  # scores as predictions see them
         if self.reduction_ is not None:
             sample = self.reduction_.reduce_sample(sample)
         return self.certificate_.verify(self.tree_, self.bin_values_, sample.positive())
@@ -239,9 +254,14 @@ class IRPCalibrator(BinCalibrator):
                 reduction = TopReduction.fit(top, sample)
                 sample = reduction.reduce_sample(sample)
             prior = self.resolve_prior(sample.class_weights())
-            tree = grow_tree(sample, self.growth_options(prior, random_state, report))
+            options = self.growth_options(prior, random_state, report)
+            if self.prior_is_forecast():
+                tree, means, weight = grow_pulled(sample, options, self.forecast_weight())
+                self._set_prior(prior, means, weight)
+            else:
+                tree = grow_tree(sample, options)
+                self._set_prior(prior)
         self.tree_ = tree
-        self.prior_ = prior
         if reduction is not None:
             Q = np.take(self.bin_values_, tree.bin_of(sample.forecasts), axis=0)
             reduction = reduction.settle(Q, of_classes)
@@ -255,7 +275,7 @@ class IRPCalibrator(BinCalibrator):
     def growth_options(self, prior: Floats, random_state: Any, report: Any) -> GrowthOptions:
         """How a tree of this calibrator is grown."""
         return GrowthOptions(
-            smoothing=self.pseudocount * prior,
+            smoothing=self.constant_weight() * prior,
             monotonicity=self.monotonicity,
             search=self.search,
             grid_size=self.grid_size,
@@ -322,7 +342,7 @@ class IRPCalibrator(BinCalibrator):
                 raise InputError("top", None, f"is {self.top} for {n_classes} classes", fix)
         reduces = n_classes > FULL if self.top == "auto" else self.top is not None
         if reduces and not isinstance(self.prior, str):
-            fix = 'pass top=None, or prior="uniform" or "marginal"'
+            fix = 'pass top=None, or prior="forecast", "uniform" or "marginal"'
             raise InputError("prior", None, "probabilities of classes, but bins are of ranks", fix)
 
 

@@ -17,11 +17,11 @@ from isoroc._simplex import Floats
 class IsotonicCalibrator(OneVsRestCalibrator):
     """Isotonic regression of each class against the rest, smoothed.
 
-    For two classes it predicts what `IRPCalibrator` does. For more, each column of the forecasts
-    has a map of its own, ``(weight of the class + pseudocount / K) / (weight + pseudocount)`` in
-    every block of its isotonic regression, and rows are divided by their sum. That is quick, needs
-    few rows and orders each class as the model does; how the classes stand to each other it does
-    not keep.
+    For two classes it predicts what ``IRPCalibrator(prior="uniform")`` does. For more, each column
+    of the forecasts has a map of its own, ``(weight of the class + pseudocount / K) / (weight +
+    pseudocount)`` in every block of its isotonic regression, and rows are divided by their sum.
+    That is quick, needs few rows and orders each class as the model does; how the classes stand to
+    each other it does not keep.
 
     Parameters
     ----------

@@ -123,6 +123,8 @@ def _check_forecasts(calibrator: Calibrator, n_classes: int) -> None:
         forecasts = np.full((3, n_classes), 1 / n_classes)
         forecasts[:2] = 0.0
         forecasts[0, 0] = forecasts[1, -1] = 1.0
+        if calibrator.scores_ == "logit":
+            forecasts = np.log(np.maximum(forecasts, 1e-300))
     Q = calibrator.calibrate(forecasts)
     if Q.shape != (len(forecasts), n_classes) or not (
         (Q >= 0).all() and (np.abs(Q.sum(axis=1) - 1) < ROUNDING).all()

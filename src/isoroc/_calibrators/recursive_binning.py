@@ -22,9 +22,9 @@ class RecursiveBinningCalibrator(BinCalibrator):
     ----------
     depth : int, default=4
         How often regions are split; K classes give at most ``K ** depth`` bins.
-    pseudocount : float, default=1.0
-        Weight of the prior in every bin's value.
-    prior : {"uniform", "marginal"} or array-like of shape (K,), default="uniform"
+    pseudocount : float or "auto", default="auto"
+        Weight of the prior in every bin's value, as in `IRPCalibrator`.
+    prior : {"forecast", "uniform", "marginal"} or array-like of shape (K,), default="uniform"
         What the pseudocount pulls towards.
     grid_size : int, default=None
         The lattice has step 1 / grid_size; by default 1000 for two classes, 100 for three and
@@ -32,8 +32,13 @@ class RecursiveBinningCalibrator(BinCalibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, tree_, prior_, n_bins_, bin_values_, bins_, path_
+    classes_, n_features_in_, tree_, prior_, pseudocount_, n_bins_, bin_values_, bins_, path_
         As in `IRPCalibrator`.
+
+    Notes
+    -----
+    Lattice points on a border belong to the region of the first class that it touches, so
+    centroids depend a little on the order of the columns.
 
     Examples
     --------
@@ -50,8 +55,8 @@ class RecursiveBinningCalibrator(BinCalibrator):
         self,
         *,
         depth: int = 4,
-        pseudocount: float = 1.0,
-        prior: Literal["uniform", "marginal"] | ArrayLike = "uniform",
+        pseudocount: float | Literal["auto"] = "auto",
+        prior: Literal["forecast", "uniform", "marginal"] | ArrayLike = "uniform",
         grid_size: int | None = None,
     ) -> None:
         self.depth = depth
@@ -65,5 +70,4 @@ class RecursiveBinningCalibrator(BinCalibrator):
             check_number("grid_size", self.grid_size, numbers.Integral, minimum=1)
         K = sample.n_classes
         points = lattice(K, steps_for(K, self.grid_size))
-        self.tree_ = split_at_centroids(sample, points, self.depth)
-        self.prior_ = self.resolve_prior(sample.class_weights())
+        self._set_tree(split_at_centroids(sample, points, self.depth), sample)

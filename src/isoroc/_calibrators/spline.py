@@ -134,7 +134,8 @@ class SplineCalibrator(ProbabilityCalibrator):
         logs = self.log_forecasts(sample.forecasts, self.floor_)
         odds = log_odds(logs)
         inner = np.linspace(0, 1, self.n_knots + 2)[1:-1]
-        self.knots_ = np.unique(np.quantile(np.unique(odds), inner))
+        # Rounded, since ties that rounding errors separate would count several times.
+        self.knots_ = np.unique(np.quantile(np.unique(odds.round(9)), inner))
         weights = sample.row_weights()
         weights = weights * (total / weights.sum())
         return Problem.of(logs, odds, self.knots_, sample.codes, weights, penalty=self.penalty)

@@ -66,13 +66,7 @@ def grow_tree(sample: Sample, options: GrowthOptions) -> BinTree:
     (array([0.25]), array([[2., 0.], [0., 2.]]))
     """
     K = sample.n_classes
-    bin_weight = 0.0 if K == 2 else min(20.0, float(sample.class_weights().sum()) / 30)
-    limits: dict[str, Any] = {
-        "smoothing": options.smoothing,
-        "max_bins": options.max_bins,
-        "min_bin_weight": _default(options.min_bin_weight, bin_weight),
-        "min_lift": _default(options.min_lift, 0.0 if K == 2 else 1.0),
-    }
+    limits = limits_of(sample, options)
     if K == 2 and options.monotonicity is not None:
         return grow_isotonic(BinaryCounts.from_sample(sample), **limits)
 
@@ -89,6 +83,18 @@ def grow_tree(sample: Sample, options: GrowthOptions) -> BinTree:
     )
     tree = grow(start(counts), search, report=options.report)
     return tree if counts.exact else regrow(tree, start(Counts.of_rows(sample)))
+
+
+def limits_of(sample: Sample, options: GrowthOptions) -> dict[str, Any]:
+    """What bounds growth on a sample, with the defaults that depend on it."""
+    K = sample.n_classes
+    bin_weight = 0.0 if K == 2 else min(20.0, float(sample.class_weights().sum()) / 30)
+    return {
+        "smoothing": options.smoothing,
+        "max_bins": options.max_bins,
+        "min_bin_weight": _default(options.min_bin_weight, bin_weight),
+        "min_lift": _default(options.min_lift, 0.0 if K == 2 else 1.0),
+    }
 
 
 def _default(value: float | None, default: float) -> float:

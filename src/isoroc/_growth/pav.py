@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,8 +47,80 @@ def grow_isotonic(
     (array([0.25, 0.6 ]), array([0., 1., 2.]))
     """
     low, high, weights = counts.isotonic_blocks()
-    low, high, weights = pool_smoothed(low, high, weights, smoothing)
-    path = _Path(weights, smoothing, min_bin_weight, min_lift)
+    blocks = Blocks(low, high, weights, np.zeros(len(weights)))
+    return grow_on_blocks(
+        blocks,
+        smoothing=smoothing,
+        max_bins=max_bins,
+        min_bin_weight=min_bin_weight,
+        min_lift=min_lift,
+    )[0]
+
+
+class Blocks(NamedTuple):
+    """Neighbouring blocks of scores, ascending."""
+
+    low: Floats
+    """(m,): lowest score of each block,"""
+    high: Floats
+    """(m,): and highest."""
+    weights: Floats
+    """(m, 2): class weights."""
+    forecasts: Floats
+    """(m,): weighted sum of the second probabilities; not used where these have no weight."""
+
+    def values(self, smoothing: Floats, forecast_weight: float) -> Floats:
+        """Value of each block: ``smoothing`` and the weighted mean forecast added to its labels."""
+        mean = self.forecasts / self.weights.sum(axis=1)
+        smoothed = self.weights + smoothing + forecast_weight * np.column_stack([1 - mean, mean])
+        return np.asarray(smoothed[:, 1] / smoothed.sum(axis=1))
+
+    def pool(self, smoothing: Floats, forecast_weight: float) -> Blocks:
+        """Pool blocks until their values increase strictly.
+
+        Blocks come with increasing means, but a light block is drawn to the prior more than a heavy
+        one. Whole runs of blocks out of order are pooled at a time, so the result does not depend
+        on which end one starts from.
+        """
+        blocks = self
+        while True:
+            value = blocks.values(smoothing, forecast_weight)
+            in_order = value[:-1] + _gap(forecast_weight) < value[1:]
+            first = np.flatnonzero(np.append(True, in_order))
+            if len(first) == len(value):
+                return blocks
+            last = np.append(first[1:], len(value)) - 1
+            sums = (np.add.reduceat(a, first) for a in (blocks.weights, blocks.forecasts))
+            blocks = Blocks(blocks.low[first], blocks.high[last], *sums)
+
+
+def grow_on_blocks(
+    blocks: Blocks,
+    *,
+    smoothing: Floats,
+    forecast_weight: float = 0.0,
+    max_bins: int | None = None,
+    min_bin_weight: float = 0.0,
+    min_lift: float = 0.0,
+) -> tuple[BinTree, Floats]:
+    """Tree of the isotonic regression with these blocks, and the mean forecast of each node.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Of the isotonic regression.
+    smoothing, max_bins, min_bin_weight, min_lift
+        As in `grow_isotonic`.
+    forecast_weight : float
+        Weight of the mean forecast of a bin's rows in its value.
+
+    Returns
+    -------
+    tree : BinTree
+    means : ndarray of shape (N, 2)
+    """
+    low, high, weights, forecasts = blocks = blocks.pool(smoothing, forecast_weight)
+    path = _Path(blocks, smoothing, forecast_weight, min_bin_weight, min_lift)
     splits = path.grow(len(weights) if max_bins is None else max_bins)
 
     # Nodes are ranges of blocks. The root is node 0 and split s appends nodes 2s + 1 and 2s + 2.
@@ -59,31 +132,31 @@ def grow_isotonic(
         node_of[cut, stop] = 2 * s + 2
     cuts = np.array([cut for _, cut, _ in splits], dtype=np.intp)
     threshold = midpoint(high[cuts - 1], low[cuts])
-    return BinTree(
+    tree = BinTree(
         thresholds=np.column_stack([1 - threshold, threshold]),
         children=np.arange(1, 2 * len(splits) + 1).reshape(-1, 2),
         split_nodes=split_nodes,
         class_weights=np.array([weights[start:stop].sum(axis=0) for start, stop in node_of]),
     )
+    sums = np.array([forecasts[start:stop].sum() for start, stop in node_of])
+    mean = (sums / tree.class_weights.sum(axis=1)).clip(0, 1)
+    return tree, np.column_stack([1 - mean, mean])
 
 
 def pool_smoothed(
     low: Floats, high: Floats, weights: Floats, smoothing: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Pool blocks until their smoothed values increase strictly.
+    """Pool blocks until their smoothed values increase strictly; see `Blocks.pool`."""
+    pooled = Blocks(low, high, weights, np.zeros(len(weights))).pool(smoothing, 0.0)
+    return pooled.low, pooled.high, pooled.weights
 
-    Blocks come with increasing means, but a light block is drawn to the prior more than a heavy
-    one. Whole runs of blocks out of order are pooled at a time, so the result does not depend on
-    which end one starts from.
+
+def _gap(forecast_weight: float) -> float:
+    """By how much values must increase.
+
+    Mean forecasts are rounded, and values are computed from them in more than one place.
     """
-    while True:
-        smoothed = weights + smoothing
-        value = smoothed[:, 1] / smoothed.sum(axis=1)
-        first = np.flatnonzero(np.append(True, value[:-1] < value[1:]))
-        if len(first) == len(weights):
-            return low, high, weights
-        last = np.append(first[1:], len(weights)) - 1
-        low, high, weights = low[first], high[last], np.add.reduceat(weights, first)
+    return 1e-14 if forecast_weight else 0.0
 
 
 class _Path:
@@ -99,10 +172,17 @@ class _Path:
     """
 
     def __init__(
-        self, weights: Floats, smoothing: Floats, min_bin_weight: float, min_lift: float
+        self,
+        blocks: Blocks,
+        smoothing: Floats,
+        forecast_weight: float,
+        min_bin_weight: float,
+        min_lift: float,
     ) -> None:
-        self.weights = np.ascontiguousarray(weights)
+        weights = self.weights = np.ascontiguousarray(blocks.weights)
+        self.forecasts = np.ascontiguousarray(blocks.forecasts)
         self.smoothing = smoothing
+        self.forecast_weight = forecast_weight
         self.min_bin_weight = min_bin_weight
         self.min_lift = min_lift
         # The bins, found by their start and by their stop.
@@ -148,10 +228,13 @@ class _Path:
         """
         return best_cut(
             self.weights,
+            self.forecasts,
             self.start_of.get(start, -1),
             start,
             stop,
             self.stop_of.get(stop, -1),
             self.smoothing,
+            self.forecast_weight,
+            _gap(self.forecast_weight),
             self.min_bin_weight,
         )

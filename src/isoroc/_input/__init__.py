@@ -4,7 +4,7 @@ Every refusal is an `InputError` that names the argument, the row and the fix.
 """
 
 from isoroc._input.arrays import check_length, to_array
-from isoroc._input.columns import column_names
+from isoroc._input.columns import column_names, in_order
 from isoroc._input.error import InputError
 from isoroc._input.forecasts import (
     RANGE_TOLERANCE,
@@ -41,6 +41,7 @@ __all__ = [
     "encode_labels",
     "find_reversal",
     "first_improbable",
+    "in_order",
     "resolve_scores",
     "to_array",
     "warn_if_reversed",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -28,6 +29,21 @@ def column_names(P: Any) -> list[str] | None:
     else:
         return None
     return names if all(isinstance(name, str) and name for name in names) else None
+
+
+def in_order(P: Any, known: Sequence[str]) -> Any:
+    """A dataframe with its columns in the order of known names, if it has exactly these.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> in_order(pl.DataFrame({"b": [0.3], "a": [0.7]}), ["a", "b"]).columns
+    ['a', 'b']
+    """
+    names = column_names(P)
+    if names is None or names == list(known) or sorted(names) != sorted(known):
+        return P
+    return nw.from_native(P, eager_only=True).select(known).to_native()
 
 
 def match_columns(

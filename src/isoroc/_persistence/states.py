@@ -91,6 +91,21 @@ def probabilities(size: str) -> Check:
     return check
 
 
+def priors(size: str) -> Check:
+    """Check that a value is a vector of probabilities that sum to one, or a matrix of such rows."""
+    of_one = probabilities(size)
+
+    def check(value: Any, place: str, sizes: Sizes) -> None:
+        if not isinstance(value, np.ndarray) or value.ndim != 2:
+            of_one(value, place, sizes)
+            return
+        check_array(value, place, shape=(None, sizes[size]))
+        if (value < 0).any() or (np.abs(value.sum(axis=1) - 1) > ROUNDING).any():
+            raise Fault(place, "expected numbers >= 0, each row with the sum 1")
+
+    return check
+
+
 def ascending(value: Any, place: str, sizes: Sizes) -> None:  # noqa: ARG001
     """Check that a value is a vector of ascending numbers."""
     check_array(value, place, shape=(None,))

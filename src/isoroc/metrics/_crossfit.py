@@ -1,32 +1,45 @@
-"""Cross-fitted IRP: E[Y | forecast] for each row, estimated from other rows."""
+"""Cross-fitted estimates of E[Y | forecast]: for each row, from the labels of other rows.
+
+Isotonic recursive partitions follow the forecasts wherever a larger one means a larger probability.
+Where it does not, because forecasts are inverted, belong to other classes or carry no information,
+a monotone partition has one bin and sees nothing. So what the partition leaves of the residuals is
+estimated without any condition, see `isoroc.metrics._residuals`.
+
+Nothing is learned from the label of a row that is used for this row. So, whatever is learned, the
+mean product of it and of the row's residual is 0 if forecasts are calibrated.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from isoroc._folds import deal_folds
 from isoroc._growth import GrowthOptions, grow_tree
 from isoroc._input import InputError, Sample
-from isoroc._simplex import Floats
+from isoroc._simplex import Floats, Ints
 from isoroc._top import TopReduction
 from isoroc._tree import BinTree
-from isoroc.metrics._grouping import sum_rows
+from isoroc.metrics._grouping import halve_repeatedly
+from isoroc.metrics._ordering import order_classes, order_rows, permute_classes
+from isoroc.metrics._residuals import fit_bins, fit_cells, fit_linear, fit_slope
 
-#: Rows are dealt into this many folds,
+#: Number of folds,
 N_FOLDS = 5
-#: and into two where there are more rows than this: then half of them are plenty.
+#: and the number of rows above which there are two: then half of the rows are plenty.
 MANY_ROWS = 100_000
-#: More classes than FULL are reduced to the TOP largest probabilities and the rest.
+#: With more classes than FULL, partitions are of the TOP largest probabilities and the rest.
 FULL, TOP = 4, 2
-#: Weight of rows that moves the residual of a bin half way from that of the bin it was split from.
-SHRINKAGE = 100.0
+#: Share of the rest that a class of probability 0 gets, relative to probability 1.
+FLOOR = 1e-6
+#: The finest cells have about this many rows, and there are at most 2 ** MOST_LEVELS of them.
+ROWS_IN_CELL, MOST_LEVELS = 32, 10
 
 
 def calibrated(sample: Sample) -> Floats:
-    """E[Y | forecast] for each row, as IRP learns it from the other rows.
+    """E[Y | forecast] for each row, as learned from other rows.
 
     Examples
     --------
@@ -39,78 +52,138 @@ def calibrated(sample: Sample) -> Floats:
     return _cross_fit(sample, _learn_values)
 
 
-def directions(sample: Sample) -> Floats:
-    """Sign of E[Y | forecast] - forecast for each row, as IRP partitions of other rows tell it.
+def residual_signs(sample: Sample) -> Floats:
+    """Sign of E[Y | forecast] - forecast for each row and class, as learned from other rows."""
+    return np.sign(_cross_fit(sample, _learn_residuals))
 
-    A bin's forecasts differ among themselves, and by more than its mean label differs from their
-    mean. So this rests on mean residuals, each shrunk to that of the bin above (hierarchical
-    shrinkage, Agarwal et al. 2022), for which deep bins say little and the first splits much.
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """A sample and what does not depend on its folds."""
+
+    sample: Sample
+    reduced: Sample
+    """The sample of the largest probabilities and the rest, or the sample itself."""
+    cells: Ints
+    n_levels: int
+
+    @classmethod
+    def of(cls, sample: Sample, n_training: int) -> _Rows:
+        """The rows of a sample, of which `n_training` are learned from at a time."""
+        reduced = sample
+        if sample.forecasts.ndim == 2 and sample.forecasts.shape[1] > FULL:
+            reduced = TopReduction(TOP, FLOOR).reduce_sample(sample)
+        n_levels = min(MOST_LEVELS, max(0, (n_training // ROWS_IN_CELL).bit_length() - 1))
+        # Cells may depend on the forecasts of all rows: labels have no part in them.
+        return cls(sample, reduced, halve_repeatedly(sample.forecasts, n_levels), n_levels)
+
+    @property
+    def columns(self) -> Floats:
+        """Forecasts of shape (n, C), with C = 1 for scores."""
+        return self.sample.forecasts.reshape(len(self.sample), -1)
+
+    def residuals(self) -> Floats:
+        """A new array of the residuals, of the same shape."""
+        return self.sample.residuals().reshape(len(self.sample), -1)
+
+    def grow(self, training: Ints) -> tuple[BinTree, Ints]:
+        """The tree that `IRPCalibrator` would grow on some rows, and the bin of every row."""
+        K = self.reduced.n_classes
+        tree = grow_tree(self.reduced.take(training), GrowthOptions(smoothing=np.full(K, 1 / K)))
+        return tree, tree.bin_of(self.reduced.forecasts)
+
+
+def _cross_fit(sample: Sample, learn: Callable[[_Rows, Ints], Floats]) -> Floats:
+    """What is learned about the rows of each fold from the other folds, shaped as the forecasts.
+
+    The folds are drawn with a fixed seed and do not depend on the order of rows and classes. Only
+    ratios of weights matter: they are scaled to sum to Kish's effective number of rows.
     """
-    return _cross_fit(sample, _learn_signs)
-
-
-def reduce_classes(sample: Sample) -> Sample:
-    """The sample; with many classes, the sample of the largest probabilities and the rest."""
-    if sample.forecasts.ndim == 1 or sample.forecasts.shape[1] <= FULL:
-        return sample
-    return TopReduction(TOP, 0.0).reduce_sample(sample)
-
-
-def _cross_fit(sample: Sample, learn: Callable[[Sample, Floats], Floats]) -> Floats:
-    """What is learned for the forecasts of each fold from the other folds.
-
-    Which rows share a fold is fixed, so that metrics are functions of their input. Only ratios of
-    weights matter: they are scaled to sum to Kish's effective number of rows.
-    """
-    n = len(sample.codes)
+    n = len(sample)
     if n < 2:
         raise InputError("y_prob", None, "one row only", "holding rows out takes two or more")
     if sample.weights is not None:
-        weights = sample.weights * (sample.weights.sum() / (sample.weights @ sample.weights))
-        sample = replace(sample, weights=weights)
-    n_folds = N_FOLDS if n <= MANY_ROWS else 2
-    fold = deal_folds(n, n_folds, np.random.default_rng(0))
+        kish = sample.weights.sum() / (sample.weights @ sample.weights)
+        sample = replace(sample, weights=sample.weights * kish)
+    order = None
+    if sample.forecasts.ndim == 2:
+        order = order_classes(sample)
+        sample = permute_classes(sample, order)
+    n_folds = min(N_FOLDS if n <= MANY_ROWS else 2, n)
+    fold = np.empty(n, dtype=np.intp)
+    fold[order_rows(sample)] = deal_folds(n, n_folds, np.random.default_rng(0))
+    rows = _Rows.of(sample, n - n // n_folds)
     learned = np.empty_like(sample.forecasts)
-    for held_out in range(fold.max() + 1):
+    for held_out in range(n_folds):
         inside = fold == held_out
-        learned[inside] = learn(sample.take(~inside), sample.forecasts[inside])
-    return learned
+        found = learn(rows, np.flatnonzero(~inside))
+        learned[inside] = found.reshape(learned.shape)[inside]
+    return learned if order is None else learned[:, np.argsort(order)]
 
 
-def _learn_values(sample: Sample, new: Floats) -> Floats:
-    """Values of IRP, grown on a sample, for other forecasts."""
-    if sample.forecasts.ndim == 2 and sample.forecasts.shape[1] > FULL:
-        reduction = TopReduction.fit(TOP, sample)
-        return reduction.expand(_learn_values(reduce_classes(sample), reduction.reduce(new)), new)
-    tree = _grow(sample)
-    values = tree.values(pseudocount=1.0)[tree.bins][tree.bin_of(new)]
-    return values if new.ndim == 2 else np.asarray(values[:, 1])
+def _learn_values(rows: _Rows, training: Ints) -> Floats:
+    """E[Y | forecast] of every row, shape (n, C), learned from some of them.
+
+    The values of IRP, plus linear maps and means of what they leave.
+    """
+    P = rows.columns
+    tree, bin_of = rows.grow(training)
+    values = tree.values(pseudocount=1.0)[tree.bins][bin_of]
+    if P.shape[1] == 1:
+        values = values[:, 1:]
+    elif rows.reduced is not rows.sample:
+        values = TopReduction.fit(TOP, rows.sample.take(training)).expand(values, P)
+    weights = _training_weights(rows.sample, training)
+    left = rows.residuals() + P - values  # residuals and forecasts add up to outcomes
+    added = fit_slope(P, left, weights)
+    left -= added
+    _fit_rest(rows, weights, left, added)
+    if not added.any():
+        return np.asarray(values)
+    # Corrections are not precise enough to make values smaller or larger than this.
+    margin = len(training) ** -0.5
+    values = np.clip(values + added, np.minimum(values, margin), np.maximum(values, 1 - margin))
+    return np.asarray(values if P.shape[1] == 1 else values / values.sum(axis=1, keepdims=True))
 
 
-def _learn_signs(sample: Sample, new: Floats) -> Floats:
-    tree = _grow(sample)
-    bin_of = tree.bin_of(sample.forecasts)
-    columns = sample.forecasts.reshape(len(sample.codes), -1)
-    expected = np.zeros((len(tree.class_weights), columns.shape[1]))  # of each node and class
-    expected[tree.bins] = sum_rows(bin_of, columns, sample.weights, len(tree.bins))
-    for s in reversed(range(tree.n_splits)):
-        children = tree.children[s]
-        expected[tree.split_nodes[s]] = expected[children[children >= 0]].sum(axis=0)
+def _learn_residuals(rows: _Rows, training: Ints) -> Floats:
+    """E[Y - forecast | forecast] of every row, shape (n, C), learned from some of them.
 
-    weight = tree.class_weights.sum(axis=1, keepdims=True)
-    own = (tree.class_weights[:, -columns.shape[1] :] - expected) / weight
-    shrunk = np.zeros_like(own)
-    trust = weight / (weight + SHRINKAGE)
-    shrunk[0] = trust[0] * own[0]
-    for s in range(tree.n_splits):
-        parent = shrunk[tree.split_nodes[s]]
-        children = tree.children[s][tree.children[s] >= 0]
-        shrunk[children] = parent + trust[children] * (own[children] - parent)
-    signs = np.sign(shrunk[tree.bins][tree.bin_of(new)])
-    return signs if new.ndim == 2 else np.asarray(signs[:, 0])
+    The forecasts in a bin differ by more than its mean label differs from their mean. So this
+    takes the mean residuals of bins and not their values.
+    """
+    P, weights = rows.columns, _training_weights(rows.sample, training)
+    left = rows.residuals()
+    found = fit_slope(P, left, weights)
+    left -= found
+    of_bins = _fit_tree(rows, training, weights, left)
+    found += of_bins
+    left -= of_bins
+    _fit_rest(rows, weights, left, found)
+    return found
 
 
-def _grow(sample: Sample) -> BinTree:
-    """The tree that `IRPCalibrator` would grow."""
-    K = sample.n_classes
-    return grow_tree(sample, GrowthOptions(smoothing=np.full(K, 1 / K)))
+def _fit_tree(rows: _Rows, training: Ints, weights: Floats, left: Floats) -> Floats:
+    """Mean residuals in the bins of IRP; with many classes, of the largest ones and the rest."""
+    tree, bin_of = rows.grow(training)
+    if rows.reduced is rows.sample:
+        return fit_bins(tree, bin_of, left, weights)
+    largest = np.argsort(-rows.columns, axis=1, kind="stable")[:, :TOP]
+    left = np.take_along_axis(left, largest, axis=1)
+    left = np.column_stack([left, -left.sum(axis=1)])
+    return TopReduction(TOP, FLOOR).expand(fit_bins(tree, bin_of, left, weights), rows.columns)
+
+
+def _fit_rest(rows: _Rows, weights: Floats, left: Floats, found: Floats) -> None:
+    """Add to `found`, in place, what a linear map and cells find in the residuals left."""
+    linear = fit_linear(rows.columns, left, weights)
+    left -= linear
+    found += linear
+    found += fit_cells(rows.cells, rows.n_levels, left, weights)
+
+
+def _training_weights(sample: Sample, training: Ints) -> Floats:
+    """Weights of the rows to learn from, 0 for all others."""
+    weights = np.zeros(len(sample))
+    weights[training] = 1.0 if sample.weights is None else sample.weights[training]
+    return weights

@@ -75,10 +75,10 @@ def decompose(
 ) -> Decomposition:
     """Split cross entropy or Brier score into calibration and refinement (equation 1 of the paper).
 
-    ``E[loss(Y, p)] = E[D(g, p)] + E[H(g)]`` with ``g = E[Y | p]``, and D and H the divergence and
+    ``E[loss(Y, p)] = E[D(g, p)] + E[H(g)]`` with ``g = E[Y | p]``. D and H are the divergence and
     entropy of the loss (Bröcker 2009): Kullback-Leibler divergence and Shannon entropy for "log",
     squared distance and ``1 - sum g**2`` for "brier". (The divergence is of g from p; equation 1
-    has its arguments the other way round.)
+    has the arguments the other way round.)
 
     Parameters
     ----------
@@ -91,7 +91,8 @@ def decompose(
     bins : {"exact", "irp"} or None, default=None
         How ``E[Y | p]`` is estimated. "exact" takes the mean label of equal forecasts; it is for
         forecasts with few distinct values. "irp" is for continuous ones: isotonic recursive
-        partitions grown on other rows. None means "exact" if n rows have at most ``sqrt(n)``
+        partitions, and linear maps and means of what they leave, learned from other rows; see
+        `calibration_error`. None means "exact" if n rows have at most ``sqrt(n)``
         distinct forecasts, and "irp" otherwise.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
@@ -108,14 +109,14 @@ def decompose(
     With "exact" the calibration term is at least 0, and too large by what chance adds: for "log"
     about ``(K - 1) / 2`` times the number of distinct forecasts over n.
 
-    With "irp" it is the mean of ``sum_k (y_k - p_k) d(g_k, p_k) / (g_k - p_k)``, where d is what
-    class k adds to D (for "brier" the fraction is ``g_k - p_k``) and g comes from other rows. For
-    the true g this has the right expectation. For any g it has expectation 0 if the forecasts are
-    calibrated, so noise in g does not pass for miscalibration, and the term may come out below 0.
-    The loss that recalibrating with g saves would be a simpler estimate, but too small by all
-    that g gets wrong; it is taken where it is the larger one.
+    With "irp" it is the mean of ``sum_k (y_k - p_k) d(g_k, p_k) / (g_k - p_k)``, where d is the
+    contribution of class k to D (for "brier" the fraction is ``g_k - p_k``) and g is learned from
+    other rows. With the true g the expectation is right. With any g it is 0 if the forecasts are
+    calibrated, so noise in g is not mistaken for miscalibration, and the term may be negative. The
+    loss that recalibration with g saves would be a simpler estimate, but it is too small by all
+    errors of g; it is used if it is larger.
 
-    Standard errors take g as given.
+    Standard errors treat g as fixed.
 
     Examples
     --------
@@ -125,15 +126,15 @@ def decompose(
     >>> p = rng.random(10_000)
     >>> parts = decompose(rng.random(10_000) < p**2, p, loss="brier")
     >>> parts
-    brier loss 0.3442 = calibration 0.0723 + refinement 0.2719
-    (uncertainty 0.4373 - resolution 0.1654), irp
+    brier loss 0.3442 = calibration 0.0724 + refinement 0.2718
+    (uncertainty 0.4373 - resolution 0.1655), irp
     >>> parts.frame()
              term     value  standard_error       low      high
              loss   0.34419       0.0040638   0.33622   0.35215
-      calibration  0.072301       0.0031956  0.066037  0.078564
-       refinement   0.27189       0.0039665   0.26411   0.27966
+      calibration  0.072434       0.0031967  0.066168  0.078699
+       refinement   0.27175       0.0039627   0.26399   0.27952
       uncertainty   0.43727       0.0033124   0.43078   0.44376
-       resolution   0.16539        0.004131   0.15729   0.17348
+       resolution   0.16552       0.0041262   0.15743   0.17361
     """
     check_option("loss", loss, ("log", "brier"))
     check_option("bins", bins, ("exact", "irp", None))

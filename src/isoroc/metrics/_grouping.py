@@ -139,17 +139,36 @@ def halve_repeatedly(forecasts: Floats, n_levels: int) -> Ints:
     >>> halve_repeatedly(np.array([0.1, 0.9, 0.3, 0.7]), 2)
     array([0, 3, 1, 2])
     """
-    P = forecasts.reshape(len(forecasts), -1)
-    group = np.zeros(len(P), dtype=np.intp)
+    if forecasts.ndim == 1:
+        return _halve_scores(forecasts, n_levels)
+    parts = [(np.arange(len(forecasts)), forecasts)]
     for _ in range(n_levels):
-        order = np.argsort(group, kind="stable")
-        parts = np.split(order, np.cumsum(np.bincount(group))[:-1])
-        group *= 2
-        for rows in parts:
-            upper = _upper_half(P[rows], None) if len(rows) else None
-            if upper is not None:
-                group[rows[upper]] += 1
+        halves = []
+        for rows, P in parts:
+            upper = _upper_half(P, None) if len(rows) else None
+            lower = np.ones(len(rows), dtype=bool) if upper is None else ~upper
+            halves += [(rows[lower], P[lower]), (rows[~lower], P[~lower])]
+        parts = halves
+    group = np.empty(len(forecasts), dtype=np.intp)
+    for number, (rows, _) in enumerate(parts):
+        group[rows] = number
     return group
+
+
+def _halve_scores(scores: Floats, n_levels: int) -> Ints:
+    """`halve_repeatedly` for scores: one sort gives the medians of all bins."""
+    ordered = np.sort(scores)
+    # A bin holds the sorted scores from `first` to before `last`, and equal scores share a bin.
+    first, last = np.array([0]), np.array([len(scores)])
+    for _ in range(n_levels):
+        median = ordered[np.maximum((first + last + 1) // 2 - 1, 0)]
+        cut = np.searchsorted(ordered, median, side="right")
+        # If more than half of the rows have the largest score, the others are the lower half.
+        largest = np.searchsorted(ordered, ordered[np.maximum(last - 1, 0)])
+        cut = np.where(cut < last, cut, np.where(largest > first, largest, last))
+        first, last = (np.column_stack(pair).ravel() for pair in ((first, cut), (cut, last)))
+    ends = np.where(last > 0, ordered[last - 1], -np.inf)
+    return locate(ends[:-1], scores)
 
 
 def sum_classes(
@@ -192,9 +211,8 @@ def _total(weights: Floats | None, rows: Ints) -> float:
 def _group_scores(scores: Floats, weights: Floats | None, n_bins: int) -> Ints:
     """Bins that end at the smallest scores at or below which i / n_bins of the weight lies."""
     if weights is None:
-        ordered = np.sort(scores)
         needed = -(-np.arange(1, n_bins) * len(scores) // n_bins)  # rounded up
-        cuts = ordered[needed - 1]
+        cuts = np.partition(scores, needed - 1)[needed - 1]
     else:
         order = np.argsort(scores)
         cumulative = np.cumsum(weights[order])

@@ -1,0 +1,259 @@
+"""MonotoneCalibrator: the gradient of a convex potential of log forecasts."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import log_softmax
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from isoroc._calibrators.departures import Departures
+from isoroc._calibrators.posterior import Posterior
+from isoroc._calibrators.potential import TRACE, GradientCertificate, Potential, with_floor
+from isoroc._calibrators.scores import ProbabilityCalibrator, of_own_class
+from isoroc._calibrators.tempered import FLOORS, draw_part, inverse_temperature
+from isoroc._cyclic import CyclicCheck, check_cyclic
+from isoroc._input import Sample
+from isoroc._persistence import Fault, states
+from isoroc._simplex import LEAST, Floats
+from isoroc._writer import C, Writer
+
+#: A floor this far below the smallest forecast, as a factor, changes nothing.
+NEGLIGIBLE = 1e-3
+#: By how much tempered log odds may exceed log(K (n + 1)).
+SLACK = 3.0
+#: Numbers in an array of the fit up to which all rows are used; above, rows are drawn at random.
+MOST_NUMBERS = 20_000_000
+
+
+class MonotoneCalibrator(ProbabilityCalibrator):
+    """Smooth isotonic calibration for any number of classes: the gradient of a convex potential.
+
+    Forecasts p enter as logarithms with a floor,
+
+        ``z = (1 - 1e-4) log(p + floor) + 1e-4 log(p)``,
+
+    class by class. Each class k has L prototypes, points of the simplex between its vertex e_k and
+    a point t_k of the opposite face, ``r_kl = (1 - softness_kl) e_k + softness_kl t_k``. The
+    calibrated forecast is the gradient at z of the convex potential
+
+        ``F(z) = log(sum over j, k of x_j exp(J_jk) x_k) / (2 a)``,
+        ``x_k = sum over l of exp(a <z, r_kl> + biases_kl)``,
+
+    with a scale a > 0 and interactions J between classes: a weighted mean of the prototypes. A map
+    is the gradient of a convex function iff it is cyclically monotone, which for two classes means
+    increasing. So this is a smooth form of isotonic regression, and of Brenier isotonic regression
+    for more classes. For two classes it is strictly increasing, so the ROC curve is unchanged. With
+    prototypes at the vertices it is temperature scaling with a bias for each class.
+
+    All parameters are shrunk to temperature scaling. The strength is learned by maximal evidence,
+    separately for each kind of parameter, so there is nothing to tune.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The labels, in the order of the columns.
+    n_features_in_ : int
+        Columns of the forecasts; 1 for scores.
+    scores_ : {"probability", "logit"}
+        What the forecasts are.
+    floor_ : float
+        The floor, one of twelve values between 1e-300 and 0.1.
+    scale_ : float
+        a.
+    softness_ : ndarray of shape (K, L)
+        Mass of each prototype that is not on its own class. L is 5 for two classes, otherwise 2.
+    directions_ : ndarray of shape (K, K) or None
+        The points t_k in rows; None above 100 classes, where they are uniform.
+    biases_ : ndarray of shape (K, L)
+        Bias of each prototype.
+    interactions_ : ndarray of shape (K, K) or None
+        J, symmetric with a diagonal of 0; None for two classes and above 100, where it is 0.
+    prototypes_ : ndarray of shape (K, L, K)
+        The points r_kl.
+    certificate_ : GradientCertificate
+        The guarantee in words (``print(calibrator.certificate_)``), and the potential.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If the fit did not converge. The guarantee holds all the same.
+
+    See Also
+    --------
+    IRPCalibrator : step functions, with a guarantee about their splits on the calibration rows.
+
+    References
+    ----------
+    Bao, Eshraghi and Wang, Brenier isotonic regression, AISTATS 2026, arXiv:2603.10452. Guo,
+    Pleiss, Sun and Weinberger, On calibration of modern neural networks, ICML 2017. MacKay,
+    Bayesian interpolation, Neural Computation 4, 1992.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc import MonotoneCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.dirichlet(np.ones(3), size=2000)
+    >>> y = [rng.choice(3, p=p) for p in truth]
+    >>> P = truth**3 / (truth**3).sum(axis=1, keepdims=True)     # an overconfident model
+    >>> cal = MonotoneCalibrator().fit(P, y)
+    >>> cal.predict_proba([[27 / 36, 8 / 36, 1 / 36]]).round(2)  # the truth is 3/6, 2/6, 1/6
+    array([[0.5 , 0.35, 0.15]])
+    >>> cal.verify(P)
+    CyclicCheck(monotone=True, rows=2000, exact=True)
+    """
+
+    floor_: float
+    scale_: float
+    softness_: Floats
+    directions_: Floats | None
+    biases_: Floats
+    interactions_: Floats | None
+
+    fitted_state: ClassVar[dict[str, states.Check]] = {
+        "floor_": states.number(above=0.0, most=1.0),
+        "scale_": states.number(above=0.0, most=states.LARGEST_COEFFICIENT),
+        "softness_": states.coefficients("K", "L"),
+        "directions_": states.anything,
+        "biases_": states.coefficients("K", "L"),
+        "interactions_": states.anything,
+    }
+
+    def _check_fitted(self, n_classes: int) -> None:
+        """Check the fitted attributes, and that prototypes lie on the simplex."""
+        super()._check_fitted(n_classes)
+        sizes = {"K": n_classes}
+        if not ((self.softness_ >= 0) & (self.softness_ <= 1)).all():
+            raise Fault("softness_", "expected numbers in [0, 1]")
+        if self.directions_ is not None:
+            states.coefficients("K", "K")(self.directions_, "directions_", sizes)
+            sums = self.directions_.sum(axis=1)
+            if (self.directions_ < 0).any() or (np.abs(sums - 1) > states.ROUNDING).any():
+                raise Fault("directions_", "expected rows of numbers >= 0 that sum to 1")
+        if self.interactions_ is not None:
+            states.coefficients("K", "K")(self.interactions_, "interactions_", sizes)
+            if not np.array_equal(self.interactions_, self.interactions_.T):
+                raise Fault("interactions_", "expected a symmetric matrix")
+
+    def _fit(self, sample: Sample) -> None:
+        K = sample.n_classes
+        total = float(sample.row_weights().sum())
+        some = draw_part(sample)
+        self.floor_, inverse = self._choose_floor(some, total)
+        departures = Departures(K, total, inverse)
+        sample = sample.draw(MOST_NUMBERS // (K * departures.n_levels))
+        theta, converged = np.zeros(departures.n_parameters), False
+        for rows in (sample,) if len(some) == len(sample) else (some, sample):
+            posterior = Posterior(departures, self._floored(rows.forecasts), rows)
+            theta, converged = posterior.maximise(theta, learn=len(rows) == len(some))
+        if not converged:
+            warnings.warn(
+                "MonotoneCalibrator: the fit did not converge. Its forecasts are monotone, but "
+                "others may fit the calibration rows better.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        fitted = departures.potential(theta)
+        self.scale_ = fitted.scale
+        self.softness_, self.directions_ = fitted.softness, fitted.directions
+        self.biases_, self.interactions_ = fitted.biases, fitted.interactions
+
+    def _choose_floor(self, sample: Sample, total: float) -> tuple[float, float]:
+        """The floor under which temperature scaling makes the outcomes likeliest, and 1 / T at it.
+
+        Floors are tried from the highest down, until tempered log odds exceed what rows of this
+        total weight can support: forecasts of 0 that never came true on the calibration rows would
+        otherwise ask for certainty.
+        """
+        bound = np.log(sample.n_classes * (total + 1)) + SLACK
+        logs = self.log_forecasts(sample.forecasts, LEAST)
+        found: list[tuple[float, float, float]] = []
+        inverse = 1.0
+        for floor in FLOORS[::-1]:
+            z = with_floor(logs, floor)
+            inverse = inverse_temperature(z, sample, start=inverse, tolerance=1e-6)
+            spread = float(np.ptp(z, axis=0).max())
+            if found and inverse * spread > bound:
+                break
+            inverse = min(inverse, bound / spread) if spread else inverse
+            likelihood = of_own_class(log_softmax(inverse * z, axis=0), sample.codes)
+            loss = -float(np.average(likelihood, weights=sample.weights))
+            found.append((loss, -float(floor), inverse))
+            if floor < NEGLIGIBLE * np.exp(logs.min()):  # lower ones would change nothing
+                break
+        _, negative, inverse = min(found)
+        return -negative, inverse
+
+    def _floored(self, forecasts: Floats) -> Floats:
+        """The points z of a forecast array, shape (K, n)."""
+        return with_floor(self.log_forecasts(forecasts, LEAST), self.floor_)
+
+    def _potential(self) -> Potential:
+        return Potential(
+            self.scale_, self.softness_, self.biases_, self.directions_, self.interactions_
+        )
+
+    def _calibrate(self, forecasts: Floats) -> Floats:
+        return self._potential().gradient(self._floored(forecasts))
+
+    @property
+    def prototypes_(self) -> Floats:
+        """The points r_kl, shape (K, L, K)."""
+        check_is_fitted(self, "softness_")
+        return self._potential().prototypes()
+
+    @property
+    def certificate_(self) -> GradientCertificate:
+        """The guarantee in words, and the potential."""
+        check_is_fitted(self, "softness_")
+        return GradientCertificate(len(self.softness_), self.floor_, self._potential())
+
+    def coordinates(self, P: Any) -> Floats:
+        """The points z, shape (n, K), in which the map is the gradient of a convex function.
+
+        Parameters
+        ----------
+        P : array-like, dataframe or series
+            Forecasts as in `fit`.
+        """
+        return np.ascontiguousarray(self._floored(self._check_new(P)).T)
+
+    def verify(self, P: Any) -> CyclicCheck:
+        """Check on any rows that the map is cyclically monotone in its `coordinates`.
+
+        Only coordinates and calibrated forecasts are compared. Two classes: the forecasts must have
+        the same order, on all rows. More classes: no cycle of rows may violate the definition. Up
+        to 2,000 rows all cycles are checked; of more rows, 2,000 are drawn at random.
+
+        Parameters
+        ----------
+        P : array-like, dataframe or series
+            Forecasts as in `fit`, of any rows.
+
+        Returns
+        -------
+        CyclicCheck
+            True or false as a condition; `rows` that were compared, and whether these are all of
+            them: `exact`.
+        """
+        z = self.coordinates(P)
+        return check_cyclic(z, self.predict_proba(P), self.certificate_.potential(z))
+
+    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
+        return self._potential().write(w, self._write_floored(w, columns))
+
+    def _write_floored(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
+        """What `_floored` returns, as columns."""
+        floor, one = w.number(float(np.log(self.floor_))), w.number(1.0)
+        z = []
+        for log in w.keep(self.write_log_forecasts(w, LEAST, columns)):
+            gap = w.negative(w.absolute(w.subtract(log, floor)))
+            raised = w.add(w.maximum(log, floor), w.log(w.add(one, w.exp(gap))))
+            trace = w.multiply(w.number(TRACE), log)
+            z.append(w.add(w.multiply(w.number(1 - TRACE), raised), trace))
+        return z

@@ -1,0 +1,371 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime, check_grad, linear_sum_assignment, minimize
+from scipy.special import softmax
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import log_loss, roc_auc_score
+
+from isoroc import IdentityCalibrator, MonotoneCalibrator, TemperatureCalibrator
+from isoroc._calibrators import departures, monotone, posterior, tempered
+from isoroc._calibrators.departures import Departures
+from isoroc._calibrators.posterior import Posterior
+from isoroc._calibrators.potential import Potential
+from isoroc._cyclic import check_cyclic
+from isoroc._input import Sample
+from strategies import arbitrary, binary_data, labelled_forecasts
+
+few = settings(max_examples=25)
+
+
+def violation(z, Q):
+    """By how much some permutation of the rows of Q fits z better: 0 iff cyclically monotone."""
+    z = z - z.mean(axis=1, keepdims=True)
+    rows, columns = linear_sum_assignment(z @ Q.T, maximize=True)
+    return (z @ Q.T)[rows, columns].sum() - np.einsum("nk,nk->", z, Q)
+
+
+def overconfident(n, K, seed=0):
+    """Forecasts sharper than the truth that favour the last classes, with outcomes."""
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet(np.full(K, 0.7), size=n)
+    y = np.array([rng.choice(K, p=p) for p in truth])
+    P = truth**2 * np.arange(1, K + 1)
+    return P / P.sum(axis=1, keepdims=True), y
+
+
+def adversarial(K, seed=0):
+    """Vertices, zeros, ties, tiny and nearly equal forecasts, with outcomes at random."""
+    rng = np.random.default_rng(seed)
+    tiny = 10.0 ** -rng.integers(0, 320, size=(40, K))
+    tiny[:, 0] = 1.0
+    lattice = rng.multinomial(3, np.ones(K) / K, size=40)
+    close = 1 / K + rng.integers(-2, 3, size=(20, K)) * 1e-15
+    smooth = rng.dirichlet(np.full(K, 0.1), size=40)
+    P = np.vstack([np.eye(K), tiny, lattice, close, smooth])
+    P = np.vstack([P, P[::7]])
+    P /= P.sum(axis=1, keepdims=True)
+    y = rng.integers(0, K, len(P))
+    y[:K] = np.arange(K)
+    return P, y
+
+
+def random_potential(K, seed):
+    """A potential far from temperature scaling."""
+    rng = np.random.default_rng(seed)
+    family = Departures(K, 100.0, 0.7)
+    return family.potential(rng.normal(scale=0.8, size=family.n_parameters))
+
+
+# The guarantee
+
+
+@arbitrary
+@few
+@given(data=st.data(), K=st.integers(2, 10))
+def test_every_fitted_map_is_cyclically_monotone(data, K):
+    P, y, weights = data.draw(labelled_forecasts(n_classes=K, max_rows=30))
+    cal = MonotoneCalibrator().fit(P, y, labels=range(K), sample_weight=weights)
+    new = np.vstack([P, np.random.default_rng(0).dirichlet(np.full(K, 0.3), 30)])
+    check = cal.verify(new)
+    assert check
+    assert check.exact
+    assert check.rows == len(new)
+    assert violation(cal.coordinates(new), cal.predict_proba(new)) <= 1e-9
+
+
+@arbitrary
+@pytest.mark.parametrize("K", range(2, 11))
+def test_on_adversarial_forecasts(K):
+    P, y = adversarial(K)
+    cal = MonotoneCalibrator().fit(P, y)
+    Q = cal.predict_proba(P)
+    assert ((Q > 0) & (Q < 1)).all()
+    np.testing.assert_allclose(Q.sum(axis=1), 1, rtol=1e-12)
+    assert cal.verify(P)
+    assert violation(cal.coordinates(P), Q) <= 1e-9
+
+
+@arbitrary
+@few
+@given(data=binary_data(max_rows=30))
+def test_two_classes_keep_the_order_of_any_scores(data):
+    scores, y, weights = data
+    cal = MonotoneCalibrator().fit(scores, y, sample_weight=weights)
+    q = cal.predict_proba(scores)[:, 1][np.argsort(scores)]
+    assert (np.diff(q) >= -1e-12 * q[1:]).all()
+    assert cal.verify(scores)
+
+
+@pytest.mark.parametrize("kind", ["probability", "columns", "logit"])
+def test_two_classes_keep_the_roc_curve_without_ties(kind):
+    rng = np.random.default_rng(0)
+    odds = np.round(rng.normal(scale=4, size=3000), 3)
+    y = rng.random(3000) < 1 / (1 + np.exp(-odds / 2))
+    p = 1 / (1 + np.exp(-odds))
+    P = {"probability": p, "columns": np.column_stack([1 - p, p]), "logit": odds}[kind]
+    cal = MonotoneCalibrator().fit(P, y, scores="logit" if kind == "logit" else "probability")
+    q = cal.predict_proba(P)[:, 1]
+    assert roc_auc_score(y, q) == roc_auc_score(y, odds)
+    assert len(np.unique(q)) == len(np.unique(odds))
+    order = np.argsort(odds)
+    assert (np.diff(q[order])[np.diff(odds[order]) > 0] > 0).all()
+
+
+def test_zeros_and_forecasts_below_the_floor_stay_apart():
+    rng = np.random.default_rng(0)
+    p = np.concatenate([np.full(50, 0.0), 10.0 ** -rng.integers(1, 40, 500), rng.random(500)])
+    y = rng.random(len(p)) < 0.1 + 0.8 * p
+    cal = MonotoneCalibrator().fit(p, y)
+    assert cal.floor_ > 1e-3
+    assert len(np.unique(cal.predict_proba(p)[:, 1])) == len(np.unique(p))
+
+
+def test_other_maps_fail_the_check():
+    P, y = overconfident(300, 3)
+    cal = MonotoneCalibrator().fit(P, y)
+    z, Q = cal.coordinates(P), cal.predict_proba(P)
+    assert check_cyclic(z, Q)
+    assert not check_cyclic(z, Q[:, [1, 0, 2]])
+    assert not check_cyclic(z, Q[:, [1, 2, 0]])
+    damaged = Q.copy()
+    damaged[[0, 1]] = damaged[[1, 0]]
+    assert not check_cyclic(z, damaged)
+
+
+def test_averages_with_the_identity_and_among_each_other_are_monotone():
+    P, y = overconfident(400, 4)
+    cal = MonotoneCalibrator().fit(P, y)
+    z, Q = cal.coordinates(P), cal.predict_proba(P)
+    others = [random_potential(4, seed).gradient(z.T) for seed in range(3)]
+    parts = [Q, IdentityCalibrator().fit(P, y).predict_proba(P), *others]
+    for weights in np.random.default_rng(0).dirichlet(np.ones(len(parts)), 5):
+        mixture = np.tensordot(weights, parts, axes=1)
+        assert check_cyclic(z, mixture)
+        assert violation(z, mixture) <= 1e-9
+
+
+# The potential
+
+
+@few
+@given(seed=st.integers(0, 2**32), K=st.integers(2, 10))
+def test_the_map_is_the_gradient_of_its_potential(seed, K):
+    F = random_potential(K, seed)
+    z = np.random.default_rng(seed).normal(scale=3, size=K)
+    numerical = approx_fprime(z, lambda v: F.value(v[:, None])[0], 1e-6)
+    np.testing.assert_allclose(F.gradient(z[:, None])[0], numerical, atol=1e-5)
+
+
+@few
+@given(seed=st.integers(0, 2**32), K=st.integers(2, 10))
+def test_the_potential_is_convex_and_ignores_constants(seed, K):
+    F = random_potential(K, seed)
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(scale=5, size=(2, K, 50))
+    s = rng.random(50)
+    chord = s * F.value(a) + (1 - s) * F.value(b)
+    assert (F.value(s * a + (1 - s) * b) <= chord + 1e-12 * (1 + np.abs(chord))).all()
+    np.testing.assert_allclose(F.value(a + 2), F.value(a) + 2, rtol=1e-9)
+    np.testing.assert_allclose(F.gradient(a + 2), F.gradient(a), rtol=1e-9)
+
+
+def test_the_certificate_carries_the_potential_of_the_fitted_map():
+    P, y = overconfident(300, 3)
+    cal = MonotoneCalibrator().fit(P, y)
+    z = cal.coordinates(P[:20])
+    certificate = cal.certificate_
+    np.testing.assert_allclose(certificate.gradient(z), cal.predict_proba(P[:20]))
+    for point, q in zip(z[:5], cal.predict_proba(P[:5]), strict=True):
+        numerical = approx_fprime(point, lambda v: certificate.potential([v])[0], 1e-6)
+        np.testing.assert_allclose(numerical, q, atol=1e-5)
+    assert "Cyclically monotone" in str(certificate)
+    assert f"{cal.floor_:g}" in str(certificate)
+    assert certificate.table()["guarantee"][0] == str(certificate)
+    assert "Strictly increasing" in str(MonotoneCalibrator().fit(P[:, 0], y == 0).certificate_)
+    with pytest.raises(NotFittedError):
+        MonotoneCalibrator().certificate_  # noqa: B018
+
+
+def test_the_map_is_the_documented_formula():
+    P, y = overconfident(300, 4)
+    cal = MonotoneCalibrator().fit(P, y)
+    z = (1 - 1e-4) * np.log(P + cal.floor_) + 1e-4 * np.log(P)
+    np.testing.assert_allclose(cal.coordinates(P), z)
+    K, L = cal.softness_.shape
+    R = cal.prototypes_.reshape(K * L, K)
+    np.testing.assert_allclose(R.sum(axis=1), 1)
+    J = np.repeat(np.repeat(cal.interactions_, L, axis=0), L, axis=1)
+    s = cal.scale_ * z @ R.T + cal.biases_.ravel()
+    pairs = s[:, :, None] + s[:, None, :] + J
+    w = softmax(pairs.reshape(len(P), -1), axis=1).reshape(pairs.shape)
+    middle = (R[:, None] + R[None, :]) / 2
+    np.testing.assert_allclose(cal.predict_proba(P), np.tensordot(w, middle, axes=2), rtol=1e-9)
+
+
+@pytest.mark.parametrize("K", [2, 3, 5])
+def test_vertices_alone_are_temperature_scaling_with_biases(K):
+    rng = np.random.default_rng(0)
+    z, biases = rng.normal(size=(K, 40)), rng.normal(size=(K, 1))
+    F = Potential(0.6, np.zeros((K, 1)), biases)
+    np.testing.assert_allclose(F.gradient(z).T, softmax(0.6 * z + biases, axis=0))
+
+
+def test_without_departures_two_classes_are_temperature_scaling():
+    z = np.random.default_rng(0).normal(scale=2, size=(2, 40))
+    family = Departures(2, 1e12, 0.6)
+    q = family.potential(np.zeros(family.n_parameters)).gradient(z)
+    np.testing.assert_allclose(q.T, softmax(0.6 * z, axis=0), atol=1e-9)
+
+
+# The fit
+
+
+@pytest.mark.parametrize("K", [2, 3, 5, 7])
+def test_gradient_and_curvature_of_the_posterior(K, monkeypatch):
+    monkeypatch.setattr(departures, "PAIR_CLASSES", 5)  # seven classes do not interact
+    monkeypatch.setattr(posterior, "CHUNK", 64)
+    P, y = overconfident(150, K)
+    weights = np.random.default_rng(1).random(150) + 0.5
+    family = Departures(K, weights.sum(), 0.8)
+    rows = Posterior(family, np.log(P.T), Sample(P, y.astype(np.uint8), weights))
+    theta = np.random.default_rng(2).normal(scale=0.3, size=family.n_parameters)
+    off = check_grad(lambda t: rows.loss(t)[0], lambda t: rows.loss(t)[1], theta)
+    assert off < 1e-4 * np.linalg.norm(rows.loss(theta)[1])
+    # The curvature is the sum of outer products of single rows' gradients.
+    H = np.zeros((family.n_parameters, family.n_parameters))
+    for i in range(150):
+        one = Posterior(family, np.log(P[i : i + 1].T), Sample(P[i : i + 1], y[i : i + 1]))
+        g = one.loss(theta)[1] - family.precision() * theta
+        H += weights[i] * np.outer(g, g)
+    np.testing.assert_allclose(rows.curvature(theta), H, rtol=1e-7, atol=1e-9)
+    monkeypatch.setattr(posterior, "DENSE", 1)
+    np.testing.assert_allclose(rows.curvature(theta), np.diag(H), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("K", [2, 3, 6])
+def test_it_beats_temperature_scaling_on_new_rows(K):
+    P, y = overconfident(4000, K)
+    cal, rest = slice(2000), slice(2000, None)
+    after = log_loss(y[rest], MonotoneCalibrator().fit(P[cal], y[cal]).predict_proba(P[rest]))
+    tempered_loss = log_loss(
+        y[rest], TemperatureCalibrator().fit(P[cal], y[cal]).predict_proba(P[rest])
+    )
+    assert after < tempered_loss - 0.005
+
+
+@pytest.mark.parametrize("K", [2, 4])
+def test_the_fit_is_the_maximum_of_the_posterior(K):
+    P, y = overconfident(300, K)
+    family = Departures(K, 300.0, 0.8)
+    rows = Posterior(family, np.log(P.T), Sample(P, y.astype(np.uint8)))
+    theta, converged = rows.maximise(np.zeros(family.n_parameters), learn=True)
+    assert converged
+    other = minimize(rows.loss, theta, jac=True, method="BFGS", options={"maxiter": 500})
+    assert rows.loss(theta)[0] - other.fun <= 300 * 2 * posterior.TOLERANCE
+
+
+def test_weights_are_repeated_rows():
+    P, y = overconfident(200, 3)
+    counts = np.random.default_rng(0).integers(0, 4, 200)
+    weighted = MonotoneCalibrator().fit(P, y, sample_weight=counts)
+    repeated = MonotoneCalibrator().fit(np.repeat(P, counts, axis=0), np.repeat(y, counts))
+    np.testing.assert_allclose(weighted.predict_proba(P), repeated.predict_proba(P), atol=1e-6)
+
+
+def test_logits_are_log_forecasts():
+    P, y = overconfident(300, 3)
+    P = 0.99 * P + 0.01 / 3
+    by_logits = MonotoneCalibrator().fit(np.log(P) + 5, y, scores="logit")
+    Q = MonotoneCalibrator().fit(P, y).predict_proba(P)
+    np.testing.assert_allclose(by_logits.predict_proba(np.log(P) - 7), Q, rtol=1e-6)
+    assert by_logits.verify(np.log(P))
+
+
+@arbitrary
+def test_logits_beyond_the_range_of_probabilities():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(scale=2000, size=(300, 3))
+    y = (logits + rng.normal(scale=2000, size=(300, 3))).argmax(axis=1)
+    cal = MonotoneCalibrator().fit(logits, y, scores="logit")
+    assert np.isfinite(log_loss(y, cal.predict_proba(logits)))
+    assert cal.verify(logits)
+
+
+@arbitrary
+@pytest.mark.parametrize("K", [2, 3, 5])
+def test_converges_on_ill_conditioned_data(K):
+    rng = np.random.default_rng(0)
+    sharp = 10.0 ** -rng.integers(0, 290, size=(500, K))
+    sharp /= sharp.sum(axis=1, keepdims=True)
+    separable = sharp.argmax(axis=1)
+    rare = np.zeros(500, dtype=int)
+    rare[:3] = K - 1
+    flat = np.full((500, K), 1 / K)
+    for P, y in [
+        (sharp, separable),
+        (sharp, rng.integers(0, K, 500)),
+        (sharp, rare),
+        (flat, rng.integers(0, K, 500)),
+        (np.eye(K)[separable], separable),
+    ]:
+        cal = MonotoneCalibrator().fit(P, y, labels=range(K))  # a warning would be an error
+        assert np.isfinite(log_loss(y, cal.predict_proba(P), labels=range(K)))
+        assert cal.verify(P)
+
+
+def test_it_warns_if_the_fit_did_not_converge(monkeypatch):
+    monkeypatch.setattr(posterior, "ROUNDS", 1)
+    P, y = overconfident(200, 3)
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
+        cal = MonotoneCalibrator().fit(P, y)
+    assert cal.verify(P)
+
+
+def test_many_rows_start_from_a_part_and_end_at_the_same_fit(monkeypatch):
+    P, y = overconfident(2000, 3)
+    whole = MonotoneCalibrator().fit(P, y).predict_proba(P)
+    monkeypatch.setattr(tempered, "LEAST_ROWS", 500)
+    monkeypatch.setattr(tempered, "PART", 1500)
+    np.testing.assert_allclose(MonotoneCalibrator().fit(P, y).predict_proba(P), whole, atol=0.02)
+
+
+def test_of_very_many_rows_a_part_is_used(monkeypatch):
+    P, y = overconfident(2000, 3)
+    whole = MonotoneCalibrator().fit(P, y).predict_proba(P)
+    monkeypatch.setattr(monotone, "MOST_NUMBERS", 9000)
+    part = MonotoneCalibrator().fit(P, y).predict_proba(P)
+    assert (part != whole).any()
+    np.testing.assert_allclose(part, whole, atol=0.1)
+
+
+@pytest.mark.parametrize("K", [101, 300])
+def test_many_classes(K):
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.full(K, 0.05), size=400)
+    y = np.array([rng.choice(K, p=p / p.sum()) for p in P])
+    sharp = P**1.5 + 1e-12
+    sharp /= sharp.sum(axis=1, keepdims=True)
+    cal = MonotoneCalibrator().fit(sharp, y, labels=range(K))
+    before, after = (log_loss(y, Q, labels=range(K)) for Q in (sharp, cal.predict_proba(sharp)))
+    assert after < before
+    assert cal.directions_ is None
+    assert cal.interactions_ is None
+    assert cal.verify(sharp)
+
+
+def test_uniform_directions_are_a_short_form(monkeypatch):
+    P, y = overconfident(300, 4)
+    monkeypatch.setattr(departures, "PAIR_CLASSES", 3)
+    cal = MonotoneCalibrator().fit(P, y)
+    z = cal.coordinates(P).T
+    long = Potential(
+        cal.scale_,
+        cal.softness_,
+        cal.biases_,
+        (1 - np.eye(4)) / 3,
+        np.zeros((4, 4)),
+    )
+    np.testing.assert_allclose(long.gradient(z), cal.predict_proba(P), rtol=1e-9)
+    np.testing.assert_allclose(long.value(z), cal.certificate_.potential(z.T), rtol=1e-9)

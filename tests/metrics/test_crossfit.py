@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isoroc._growth import GrowthOptions, grow_tree
+from isoroc._input import Sample
+from isoroc.metrics._crossfit import calibrated, residual_signs
+from isoroc.metrics._grouping import halve_repeatedly
+from isoroc.metrics._residuals import fit_bins, fit_cells, fit_linear, fit_slope, shrinkage
+from strategies import labelled_forecasts
+from truths import distorted
+
+
+def sample_of(P, y, weights=None):
+    """As in the metrics: two classes are scores."""
+    forecasts = np.ascontiguousarray(P[:, 1]) if P.shape[1] == 2 else P
+    return Sample(forecasts, y.astype(np.uint8), weights)
+
+
+def mean_product(sample, learned):
+    products = learned * sample.residuals()
+    return products.mean() if products.ndim == 1 else products.sum(axis=1).mean() / 2
+
+
+@pytest.mark.parametrize(("n_classes", "n", "times"), [(2, 150, 150), (3, 150, 60), (6, 150, 60)])
+@pytest.mark.parametrize("learn", [residual_signs, lambda s: calibrated(s) - s.forecasts])
+def test_products_have_mean_zero_for_calibrated_forecasts(n_classes, n, times, learn):
+    products = []
+    for seed in range(times):
+        P, _, y = distorted(n, n_classes, 1.0, seed)
+        sample = sample_of(P, y)
+        products.append(mean_product(sample, learn(sample)))
+    error = np.std(products) / np.sqrt(times)
+    assert abs(np.mean(products)) < 3 * error
+
+
+@settings(max_examples=40)
+@given(labelled_forecasts())
+def test_what_is_learned_are_forecasts_and_signs(data):
+    P, y, weights = data
+    sample = sample_of(P, y, weights)
+    g = calibrated(sample)
+    assert g.shape == sample.forecasts.shape
+    assert ((g > 0) & (g < 1)).all()
+    if g.ndim == 2:
+        np.testing.assert_allclose(g.sum(axis=1), 1)
+    assert np.isin(residual_signs(sample), [-1, 0, 1]).all()
+
+
+def test_no_label_is_used_for_its_own_row():
+    P, _, y = distorted(60, 3, 2.0, seed=0)
+    before = calibrated(sample_of(P, y))
+    for row in range(0, 60, 7):
+        changed = y.copy()
+        changed[row] = (y[row] + 1) % 3
+        np.testing.assert_array_equal(calibrated(sample_of(P, changed))[row], before[row])
+
+
+STAGES = {
+    "slope": fit_slope,
+    "linear": fit_linear,
+    "cells": lambda P, r, w: fit_cells(halve_repeatedly(P, 3), 3, r, w),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES.values(), ids=STAGES)
+class TestStages:
+    def test_rows_without_weight_are_not_learned_from(self, stage):
+        P, _, y = distorted(400, 3, 3.0, seed=0)
+        residuals = np.eye(3)[y] - P
+        weights = np.arange(400) % 2 * 1.0
+        other = np.where(weights[:, None] > 0, residuals, 9.0)
+        found = stage(P, residuals, weights)
+        assert found.any()
+        np.testing.assert_allclose(stage(P, other, weights), found, atol=1e-12)
+
+    def test_only_ratios_of_weights_matter(self, stage):
+        P, _, y = distorted(400, 3, 3.0, seed=0)
+        residuals, weights = np.eye(3)[y] - P, np.linspace(0.5, 2, 400)
+        found = stage(P, residuals, weights)
+        assert found.any()
+        np.testing.assert_allclose(stage(P, residuals, 1000 * weights), found, rtol=1e-9)
+
+    def test_noise_is_mostly_dropped(self, stage):
+        used = 0
+        for seed in range(60):
+            P, _, y = distorted(300, 3, 1.0, seed)
+            used += stage(P, np.eye(3)[y] - P, np.ones(300)).any()
+        assert used < 20
+
+    def test_nothing_is_found_in_nothing(self, stage):
+        P = np.tile([0.2, 0.3, 0.5], (50, 1))
+        assert not stage(P, np.zeros((50, 3)), np.ones(50)).any()
+
+    def test_constant_forecasts(self, stage):
+        P = np.tile([0.2, 0.3, 0.5], (50, 1))
+        residuals = np.tile([0.1, 0.1, -0.2], (50, 1))
+        found = stage(P, residuals, np.ones(50))
+        assert np.isfinite(found).all()
+        assert (found == found[0]).all()
+
+
+@given(st.integers(0, 2**32), st.integers(0, 4), st.integers(1, 3))
+def test_cells_without_noise_are_means(seed, n_levels, n_columns):
+    rng = np.random.default_rng(seed)
+    means = rng.choice([-2.0, -1.0, 1.0, 2.0], (2**n_levels, n_columns))
+    cell = np.arange(2**n_levels).repeat(400)
+    residuals = means[cell]
+    found = fit_cells(cell, n_levels, residuals, np.ones(len(cell)))
+    np.testing.assert_allclose(found, residuals, atol=0.1)
+
+
+def test_bins_are_shrunk_to_the_bin_above():
+    p = np.repeat([0.2, 0.8], 300)
+    y = (np.arange(600) % 10 < np.where(p < 0.5, 1, 9)).astype(np.uint8)
+    sample = Sample(p, y)
+    tree = grow_tree(sample, GrowthOptions(smoothing=np.full(2, 0.5)))
+    residuals = sample.residuals()[:, None]
+    found = fit_bins(tree, tree.bin_of(p), residuals, np.ones(600))
+    # Residuals -0.1 and 0.1 with mean 0; bins of 300 rows are trusted by 300 / 400.
+    np.testing.assert_allclose(np.unique(found.round(9)), [-0.075, 0.075])
+
+
+@given(st.floats(0, 100), st.floats(1e-9, 100), st.integers(1, 1000))
+def test_shrinkage_lies_between_zero_and_one_and_grows_with_energy(energy, noise, n_terms):
+    factor = shrinkage(energy, noise, n_terms)
+    assert 0 <= factor < 1
+    assert (factor == 0) or energy > noise
+    assert shrinkage(2 * energy, noise, n_terms) >= factor
