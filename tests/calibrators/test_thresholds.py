@@ -15,6 +15,7 @@ from isoroc import (
     IRPCalibrator,
     IsotonicCalibrator,
     MatrixCalibrator,
+    MonotoneCalibrator,
     TemperatureCalibrator,
 )
 from isoroc._simplex import lattice
@@ -23,6 +24,7 @@ from zoo import CASES, fitted, forecasts
 STRICT = [
     IdentityCalibrator(),
     TemperatureCalibrator(),
+    MonotoneCalibrator(),
     AutoCalibrator(members=[IdentityCalibrator(), TemperatureCalibrator()], cv=2, random_state=0),
 ]
 
@@ -77,13 +79,13 @@ def test_all_forms_of_two_class_forecasts_carry_the_same_threshold():
         assert carried.thresholds == pytest.approx(other, abs=0.01)
 
 
-def test_flat_temperature_scaling_is_not_called_increasing():
+def test_maps_with_flat_parts_are_not_called_increasing():
     P, y = example(2)
     assert not TemperatureCalibrator(floor=0.6).fit(P, y).is_increasing()
-    mixed = AutoCalibrator(
-        members=[IdentityCalibrator(), IRPCalibrator()], cv=2, random_state=0
-    ).fit(P, y)
-    assert mixed.is_increasing() == (mixed.weights_[1] == 0)
+    steps = AutoCalibrator(members=[IRPCalibrator()], cv=2, random_state=0).fit(P, y)
+    assert not steps.is_increasing()
+    mixed = AutoCalibrator(members=[TemperatureCalibrator()], cv=2, random_state=0).fit(P, y)
+    assert mixed.is_increasing()
 
 
 @settings(max_examples=40, deadline=None)
