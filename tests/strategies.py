@@ -7,6 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from isoroc._input import Sample
 from isoroc._simplex import regions
 from isoroc._tree import BinTree
 
@@ -54,12 +55,12 @@ def forecasts(draw, n_classes, *, max_rows=40):
 
 
 @st.composite
-def labelled_forecasts(draw, n_classes=None, min_classes=2, max_rows=60):
+def labelled_forecasts(draw, n_classes=None, min_classes=2, max_classes=6, max_rows=60):
     """Forecasts, labels that follow them loosely, perhaps weights.
 
     Labels are numbers of columns. Some classes may be absent, so `fit` needs ``labels=range(K)``.
     """
-    K = n_classes or draw(st.integers(min_classes, 6))
+    K = n_classes or draw(st.integers(min_classes, max_classes))
     P = draw(forecasts(K, max_rows=max_rows))
     if draw(st.booleans()):
         P = np.vstack([P, np.eye(K), P[:3]])
@@ -75,11 +76,12 @@ def labelled_forecasts(draw, n_classes=None, min_classes=2, max_rows=60):
 
 @st.composite
 def trees(draw, n_classes=None):
-    """A tree grown at random on random points, as a growth procedure would leave it."""
+    """A random sample, the rows of each node, and a tree grown on it at random."""
     K = n_classes or draw(st.integers(2, 5))
     P = draw(forecasts(K, max_rows=60))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    Y = np.eye(K)[rng.integers(0, K, len(P))]
+    codes = rng.integers(0, K, len(P))
+    Y = np.eye(K)[codes]
     members = [np.arange(len(P))]
     thresholds, children, split_nodes = [], [], []
     for _ in range(draw(st.integers(0, 6))):
@@ -96,7 +98,7 @@ def trees(draw, n_classes=None):
             members.append(members[node][region == k])
         children.append(row)
     return (
-        P,
+        Sample(P, codes),
         members,
         BinTree(
             thresholds=np.reshape(thresholds, (-1, K)).astype(float),

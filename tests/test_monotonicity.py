@@ -72,7 +72,8 @@ def test_solutions_satisfy_every_constraint_with_that_slack(W):
 
 @given(trees(), st.floats(0, 3))
 def test_bounds_are_minima_over_points(drawn, pseudocount):
-    P, _, tree = drawn
+    sample, _, tree = drawn
+    P = sample.forecasts
     values = tree.values(pseudocount)[tree.bins]
     calibrated = values[tree.bin_of(P)]
     everywhere = monotonicity.bounds_everywhere(tree, values, P)
@@ -90,20 +91,22 @@ def test_bounds_are_minima_over_points(drawn, pseudocount):
 
 @given(trees())
 def test_certificates_verify_where_there_is_slack_and_only_there(drawn):
-    P, _, tree = drawn
+    sample, _, tree = drawn
+    P = sample.forecasts
     values = tree.values(1.0)[tree.bins]
     for points in (None, P):
         certificate = monotonicity.certify(tree, values, points)
         if (certificate.slack > 1e-9).all():
-            assert certificate.verify(tree, values, P)
+            assert certificate.verify(tree, values, sample)
         elif (certificate.slack < -1e-9).any():
             with np.errstate(invalid="ignore"):
-                assert not certificate.verify(tree, values, P)
+                assert not certificate.verify(tree, values, sample)
 
 
 @given(trees(n_classes=2))
 def test_for_two_classes_all_roads_lead_to_isotony(drawn):
-    P, _, tree = drawn
+    sample, _, tree = drawn
+    P = sample.forecasts
     values = tree.values(1.0)[tree.bins]
     isotone = (np.diff(values[:, 1]) >= 0).all()
     for W in (
@@ -122,15 +125,15 @@ def test_for_two_classes_all_roads_lead_to_isotony(drawn):
 
 @given(trees(n_classes=3), st.sampled_from(["global", "tree"]))
 def test_a_false_certificate_is_refuted(drawn, scope):
-    P, _, tree = drawn
+    sample, _, tree = drawn
     assume(tree.n_splits > 0 and tree.children[0, 0] >= 0)
     everyone_in_region_0 = np.tile([-9.0, 5.0, 5.0], (tree.n_splits, 1))
     slack = np.ones(tree.n_splits)
     false = monotonicity.Certificate(scope, tree.thresholds, everyone_in_region_0, slack)
-    assert not false.verify(tree, tree.values(1.0)[tree.bins], P)
+    assert not false.verify(tree, tree.values(1.0)[tree.bins], sample)
 
 
-@pytest.mark.parametrize(("scope", "words"), [("global", "all calibration"), ("tree", "reaches")])
+@pytest.mark.parametrize(("scope", "words"), [("global", "on the boundary"), ("tree", "reaches")])
 def test_certificates_speak(scope, words):
     gamma = np.array([[0.2, 0.3, 0.5]])
     certificate = monotonicity.Certificate(scope, gamma, gamma, np.array([0.125]))

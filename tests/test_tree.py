@@ -6,7 +6,8 @@ from strategies import trees
 
 @given(trees())
 def test_calibration_points_are_routed_to_the_bin_that_holds_them(drawn):
-    P, members, tree = drawn
+    sample, members, tree = drawn
+    P = sample.forecasts
     bin_of = tree.bin_of(P)
     for b, node in enumerate(tree.bins):
         assert sorted(np.flatnonzero(bin_of == b)) == sorted(members[node])
@@ -24,7 +25,8 @@ def test_every_point_of_the_simplex_lands_in_a_bin_with_data(drawn):
 
 @given(trees())
 def test_stages_are_the_truncated_trees(drawn):
-    P, _, tree = drawn
+    sample, _, tree = drawn
+    P = sample.forecasts
     bin_of = tree.bin_of(P)
     stages = list(tree.stages())
     assert len(stages) == tree.n_splits + 1

@@ -1,97 +1,130 @@
-"""A fitted calibrator of every kind, on data of every shape."""
+"""A fitted calibrator of every kind, on forecasts of every shape."""
 
+import dataclasses
 from functools import cache
 
 import numpy as np
 from hypothesis import strategies as st
+from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
 
-from isoroc import HistogramCalibrator, IRPCalibrator
+from isoroc import IRPCalibrator
 from isoroc._calibrators.load import kinds
 from strategies import binary_data, labelled_forecasts
 
-#: Every public calibrator, as few rows and little time as its kind allows.
+#: Every public calibrator by its name.
 KINDS = kinds()
-BAGGED = {"n_trees": 2, "random_state": 0}
-MEMBERS = [
-    KINDS["IdentityCalibrator"](),
-    KINDS["TemperatureCalibrator"](),
-    KINDS["IsotonicCalibrator"](),
-    KINDS["BaggedIRPCalibrator"](IRPCalibrator(top=None), **BAGGED),
-]
-FAST = {
-    "BaggedIRPCalibrator": BAGGED,
-    "AutoCalibrator": {"members": MEMBERS, "cv": 2, "random_state": 0},
-    "RecursiveBinningCalibrator": {"depth": 2},
-    "SplineCalibrator": {"n_knots": 2},
+#: Parameters that keep fits short, for those that have them.
+SHORT = {
+    "random_state": 0,
+    "n_trees": 2,
+    "cv": 2,
+    "depth": 2,
+    "n_knots": 2,
+    "members": [
+        KINDS["IdentityCalibrator"](),
+        KINDS["TemperatureCalibrator"](),
+        KINDS["IsotonicCalibrator"](),
+        KINDS["BaggedIRPCalibrator"](IRPCalibrator(top=None), n_trees=2, random_state=0),
+    ],
 }
 
-#: Kinds whose maps need no function that libraries compute differently in the last digit.
-EXACT = {
-    "BaggedIRPCalibrator",
-    "HistogramCalibrator",
-    "IRPCalibrator",
-    "IsotonicCalibrator",
-    "RecursiveBinningCalibrator",
-    "VennAbersCalibrator",
+#: What forecasts look like: log odds, probabilities of the second of two classes, columns of
+#: probabilities, columns of logits.
+SHAPES = {
+    1: {"columns": 1, "scores": "logit"},
+    "p": {"columns": 1, "scores": "probability"},
+    2: {"columns": 2, "scores": "probability"},
+    3: {"columns": 3, "scores": "probability"},
+    5: {"columns": 5, "scores": "probability"},
+    "2 logits": {"columns": 2, "scores": "logit"},
+    "3 logits": {"columns": 3, "scores": "logit"},
 }
 
-#: What forecasts look like: number of columns, 1 for log odds and "p" for one probability.
-SHAPES = (1, "p", 2, 3, 5)
+#: Learned, but of the calibration rows rather than of the map: documented not to be kept.
+NOT_KEPT = {"oob_forecasts_", "summary_"}
 
 
 def make(name, **parameters):
-    return KINDS[name](**FAST.get(name, {}) | parameters)
+    """An unfitted calibrator that is quick to fit."""
+    known = KINDS[name]().get_params(deep=False)
+    short = {parameter: value for parameter, value in SHORT.items() if parameter in known}
+    return KINDS[name](**short | parameters)
 
 
-def takes(name, shape):
-    return KINDS[name] is not HistogramCalibrator or shape in (1, "p", 2)
+def takes_classes(name, n_classes):
+    return n_classes == 2 or get_tags(KINDS[name]()).classifier_tags.multi_class
 
 
-CASES = [(name, shape) for name in KINDS for shape in SHAPES if takes(name, shape)]
+CASES = [
+    (name, shape)
+    for name in KINDS
+    for shape, form in SHAPES.items()
+    if takes_classes(name, max(form["columns"], 2))
+]
 
 
 def forecasts(shape, n, seed=0):
     """Random forecasts of a shape, confident and timid ones."""
+    form = SHAPES[shape]
     rng = np.random.default_rng(seed)
-    if shape in (1, "p"):
+    if form["columns"] == 1:
         odds = rng.normal(scale=3, size=(n, 1))
-        return odds if shape == 1 else 1 / (1 + np.exp(-odds))
-    P = rng.dirichlet(np.ones(shape), n) ** rng.choice([0.3, 1, 3], size=(n, 1))
-    return P / P.sum(axis=1, keepdims=True)
+        return odds if form["scores"] == "logit" else 1 / (1 + np.exp(-odds))
+    P = rng.dirichlet(np.ones(form["columns"]), n) ** rng.choice([0.3, 1, 3], size=(n, 1))
+    P /= P.sum(axis=1, keepdims=True)
+    return np.log(P) + rng.normal(size=(n, 1)) if form["scores"] == "logit" else P
+
+
+def probabilities(shape, P):
+    """Forecasts of a shape as probabilities with one column per class."""
+    if SHAPES[shape]["scores"] == "logit":
+        P = np.exp(P if P.shape[1] > 1 else np.column_stack([np.zeros(len(P)), P]))
+        return P / P.sum(axis=1, keepdims=True)
+    return np.column_stack([1 - P, P]) if P.shape[1] == 1 else P
+
+
+def draw_labels(P, seed=0):
+    """Columns drawn with probabilities that follow the forecasts loosely, all classes included."""
+    n, K = P.shape
+    chance = (0.2 / K + 0.8 * P).cumsum(axis=1)
+    y = (chance > np.random.default_rng(seed).random((n, 1))).argmax(axis=1)
+    y[-K:] = range(K)
+    return y
 
 
 @cache
 def fitted(name, shape, n=150, **parameters):
     """A calibrator of a kind for forecasts of a shape."""
     P = forecasts(shape, n, seed=1)
-    K = max(P.shape[1], 2)
-    chance = P if K > 2 or P.shape[1] == 2 else np.column_stack([P < 0.5, P >= 0.5])
-    chance = (0.2 / K + 0.8 * chance / chance.sum(axis=1, keepdims=True)).cumsum(axis=1)
-    y = (chance > np.random.default_rng(2).random((n, 1))).argmax(axis=1)
-    return make(name, **parameters).fit(P, y)
+    y = draw_labels(probabilities(shape, P), seed=2)
+    return make(name, **parameters).fit(P, y, scores=SHAPES[shape]["scores"])
 
 
 @st.composite
 def fitted_calibrators(draw, name):
-    """A calibrator of a kind, fitted to drawn data, and rows to try it on: those and others."""
-    mixture = name == "AutoCalibrator"  # too few scores may look like probabilities in a fold
-    if KINDS[name] is HistogramCalibrator or (not mixture and draw(st.booleans())):
+    """A calibrator of a kind, fitted to drawn data, and the forecasts that it was fitted to."""
+    labels = None
+    if not takes_classes(name, 3) or draw(st.booleans()):
         scores, y, weights = draw(binary_data(max_rows=25))
         P = np.clip(scores, -1e12, 1e12).reshape(-1, 1)
     else:
         P, y, weights = draw(labelled_forecasts(max_rows=25))
+        labels = range(P.shape[1])
     parameters = {}
     if issubclass(KINDS[name], IRPCalibrator):
         parameters["pseudocount"] = draw(st.sampled_from([0.0, 0.1, 1.0]))
         parameters["monotonicity"] = draw(st.sampled_from(["tree", "global", None]))
         parameters["min_bin_weight"] = draw(st.sampled_from([0, 2]))
-    return make(name, **parameters).fit(P, y, sample_weight=weights), P
+    return make(name, **parameters).fit(P, y, labels=labels, sample_weight=weights), P
 
 
 def on_thresholds(calibrator):
     """Forecasts that lie exactly on the borders of bins, and a step to either side."""
     scores = calibrator.n_features_in_ == 1
     K = len(calibrator.classes_)
+    if calibrator.scores_ == "logit" and not scores:
+        return np.empty((0, K))  # no logits are exactly on the border of probabilities
     trees = getattr(calibrator, "trees_", [getattr(calibrator, "tree_", None)])
     rows = []
     for tree in trees:
@@ -107,9 +140,43 @@ def on_thresholds(calibrator):
     P = np.array(rows)
     P = np.vstack([P, np.nextafter(P, np.inf), np.nextafter(P, -np.inf)])
     if scores:
-        return P[(P >= 0).all(axis=1) & (P <= 1).all(axis=1)] if _unit(calibrator) else P
+        inside = (P >= 0).all(axis=1) & (P <= 1).all(axis=1)
+        return P[inside] if calibrator.takes_probabilities() else P
     return P[(P >= 0).all(axis=1) & (np.abs(P.sum(axis=1) - 1) < 1e-9)]
 
 
-def _unit(calibrator):
-    return getattr(calibrator, "log_odds_", None) is False
+def assert_agrees(calibrator, P, Q):
+    """Assert that Q is what `predict_proba` returns, to the last bit where no logarithm is taken.
+
+    Libraries compute logarithms and exponentials differently in the last digit.
+    """
+    expected = calibrator.predict_proba(P)
+    several_logits = calibrator.scores_ == "logit" and calibrator.n_features_in_ > 1
+    if calibrator.reads_logs or several_logits:
+        np.testing.assert_allclose(Q, expected, rtol=0, atol=1e-12)
+    else:
+        np.testing.assert_array_equal(Q, expected)
+
+
+def assert_same(a, b):
+    """Equal to the last bit and of the same type, all the way down."""
+    assert type(a) is type(b)
+    if isinstance(a, np.ndarray):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+    elif dataclasses.is_dataclass(a):
+        for field in dataclasses.fields(a):
+            assert_same(getattr(a, field.name), getattr(b, field.name))
+    elif isinstance(a, list | tuple):
+        assert len(a) == len(b)
+        for x, y in zip(a, b, strict=True):
+            assert_same(x, y)
+    elif isinstance(a, dict):
+        assert a.keys() == b.keys()
+        for key in a:
+            assert_same(a[key], b[key])
+    elif isinstance(a, BaseEstimator):
+        kept = {k: v for k, v in vars(a).items() if k not in NOT_KEPT}
+        assert_same(kept, {k: v for k, v in vars(b).items() if k not in NOT_KEPT})
+    else:
+        assert a == b

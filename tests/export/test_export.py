@@ -3,7 +3,7 @@ import sys
 import pytest
 
 import isoroc.export
-from isoroc.export._writer import map_of
+from isoroc.export._maps import check_exportable
 
 
 def test_names():
@@ -25,6 +25,6 @@ def test_a_missing_extra_is_named(function, missing, extra, monkeypatch):
     assert str(error.value) == f"{function} needs {missing}: pip install 'isoroc[{extra}]'"
 
 
-def test_a_kind_without_a_map_is_named():
-    with pytest.raises(TypeError, match="int cannot be exported"):
-        map_of(3, None, [])
+def test_only_calibrators_are_exported():
+    with pytest.raises(TypeError, match=r"a calibrator of isoroc, got int; .*calibrators_"):
+        check_exportable(3)

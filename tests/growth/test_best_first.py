@@ -13,7 +13,8 @@ from isoroc._growth.best_first import grow, regrow
 from isoroc._growth.grid import Grid
 from isoroc._growth.growth import Growth, Split
 from isoroc._growth.sweep import Sweep
-from isoroc._simplex import lattice, regions
+from isoroc._input import Sample
+from isoroc._simplex import lattice
 from strategies import isotonic_oracle, labelled_forecasts
 
 OPTIONS = st.fixed_dictionaries(
@@ -69,7 +70,7 @@ def test_every_tree_is_what_it_says(sample, options, how, pseudocount):
         for checked in (values, tree.values()[tree.bins]):
             points = P if options["monotonicity"] == "global" else None
             certificate = monotonicity.certify(tree, checked, points)
-            assert certificate.verify(tree, checked, P)
+            assert certificate.verify(tree, checked, Sample(P, codes, weights))
             assert (certificate.slack >= -1e-12).all()
 
 
@@ -246,7 +247,7 @@ def test_regrowing_on_other_points_drops_what_they_forbid(sample):
     shuffled = (P, np.roll(codes, 1), weights)
     again = regrow(tree, start(shuffled, monotonicity="tree"))
     values = again.values(1.0)[again.bins]
-    assert monotonicity.certify(again, values).verify(again, values, P)
+    assert monotonicity.certify(again, values).verify(again, values, Sample(*shuffled))
     assert {g.tobytes() for g in again.thresholds} <= {g.tobytes() for g in tree.thresholds}
     for b, node in enumerate(again.bins):
         w = np.ones(len(P)) if weights is None else weights
@@ -282,6 +283,7 @@ def test_a_split_that_no_longer_fits_is_searched_again():
     tree = grow(start((P, codes, None), monotonicity="global"), counted)
     assert len(calls) > len(set(calls))
     values = tree.values(1.0)[tree.bins]
-    assert monotonicity.certify(tree, values, P).verify(tree, values, P)
-    broken = replace(tree, thresholds=tree.thresholds[:, [1, 2, 0]])
-    assert regions(P, tree.thresholds[0]).tolist() != regions(P, broken.thresholds[0]).tolist()
+    certificate = monotonicity.certify(tree, values, P)
+    assert certificate.verify(tree, values, Sample(P, codes))
+    broken = replace(certificate, calibrated_thresholds=certificate.thresholds[:, [1, 2, 0]])
+    assert not broken.verify(tree, values, Sample(P, codes))

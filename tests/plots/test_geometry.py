@@ -24,7 +24,8 @@ def contains(polygon, point):
 
 @given(trees(n_classes=3))
 def test_bin_polygons_contain_the_forecasts_of_the_bin(grown):
-    P, _, tree = grown
+    sample, _, tree = grown
+    P = sample.forecasts
     polygons = bin_polygons(tree)
     assert len(polygons) == len(tree.bins)
     assert sum(map(area, polygons)) == pytest.approx(1)

@@ -53,7 +53,8 @@ def check(value: Any, rule: dict[str, Any], place: str = "", depth: int = 0) -> 
 
     Examples
     --------
-    >>> check({"type": "reduction", "top": 0, "floor": 0.1}, schema()["$defs"]["reduction"])
+    >>> rule = schema()["$defs"]["reduction"]
+    >>> check({"type": "reduction", "top": 0, "floor": 0.1, "capped": False}, rule)
     Traceback (most recent call last):
     ...
     isoroc._persistence.schema.Fault: top: expected a number >= 1, got 0

@@ -63,7 +63,7 @@ def check_every_class(sample: Sample, fix: str) -> None:
 
     Examples
     --------
-    >>> check_every_class(check_outcomes([0, 0], [0.2, 0.4]), "both are needed")
+    >>> check_every_class(check_outcomes([0, 0], [0.2, 0.4], labels=[0, 1]), "both are needed")
     Traceback (most recent call last):
     ...
     isoroc._input.error.InputError: y_true: no row of class 1 has positive weight; both are needed.
