@@ -215,9 +215,10 @@ def test_every_calibrator_counts_its_changes(name, shape):
     P = forecasts(shape, 80, seed=3)
     K = max(P.shape[1], 2)
     if K == 2:
-        t = float(np.median(P[:, -1]))
+        scores = P[:, 1] - P[:, 0] if shape == "2 logits" else P[:, -1]
+        t = float(np.median(scores))
         carried = calibrator.carry_over(t, P)
-        changed = (calibrator.predict_proba(P)[:, 1] > carried.thresholds) != (P[:, -1] > t)
+        changed = (calibrator.predict_proba(P)[:, 1] > carried.thresholds) != (scores > t)
     else:
         gamma = P.mean(axis=0)
         carried = calibrator.carry_over(gamma, P)
