@@ -73,10 +73,10 @@ def bounds_everywhere(tree: BinTree, values: Floats, forecasts: Floats) -> Float
 
 def regions_held(tree: BinTree, forecasts: Floats) -> NDArray[np.bool_]:
     """Whether each bin has a calibration point in each region of each split, shape (S, B, K)."""
-    bin_of = tree.bin_of(forecasts)
+    bin_of, points = tree.bin_of(forecasts), two_columns(forecasts)
     held = np.zeros((tree.n_splits, len(tree.bins), tree.n_classes), dtype=bool)
     for of_split, gamma in zip(held, tree.thresholds, strict=True):
-        of_split[bin_of, regions(forecasts, gamma)] = True
+        of_split[bin_of, regions(points, gamma)] = True
     return held
 
 
@@ -202,7 +202,7 @@ class Certificate:
             self.thresholds, self.calibrated_thresholds, strict=True
         ):
             margin = calibrated - calibrated_gamma
-            own = margin[np.arange(len(margin)), regions(sample.forecasts, gamma)]
+            own = margin[np.arange(len(margin)), regions(forecasts, gamma)]
             if not (own >= margin.max(axis=1) - TOLERANCE).all():
                 return False
         return True
