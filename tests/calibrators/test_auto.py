@@ -193,8 +193,8 @@ def test_inside_a_classifier():
 @pytest.mark.parametrize(
     ("params", "error", "match"),
     [
-        ({"members": "all"}, ValueError, "members: expected"),
-        ({"members": []}, ValueError, "members: no calibrator"),
+        ({"members": "all"}, ValueError, "members: is 'all'; expected .* a list of calibrators"),
+        ({"members": []}, ValueError, r"members: is \[\]; expected"),
         ({"members": [LogisticRegression()]}, TypeError, "members: expected calibrators"),
         ({"cv": 1}, ValueError, "cv"),
         ({"max_rows": 0}, ValueError, "max_rows"),
