@@ -100,6 +100,9 @@ def _check_labels_are_classes(values: NDArray[Any], name: str) -> None:
         if missing:
             row = missing[0]
             raise InputError(name, row, f"is {values[row]}", "labels must be known")
+        if len({isinstance(label, str) for label in values}) > 1:  # they cannot be sorted
+            fix = "make them all strings, or all numbers"
+            raise InputError(name, None, "labels of several types", fix)
     if values.dtype.kind not in "biuUS":
         check_classification_targets(values)
 
@@ -120,13 +123,15 @@ def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
 def _encode_given(
     values: NDArray[Any], classes: NDArray[Any], n_classes: int, name: str
 ) -> tuple[NDArray[Any], Codes]:
-    if len(classes) != n_classes or len(np.unique(classes)) != n_classes:
+    distinct = set(classes.tolist()) if classes.ndim == 1 else set()
+    if len(classes.reshape(-1)) != n_classes or len(distinct) != n_classes:
         raise InputError(
             "labels",
             None,
-            f"{len(classes)} entries",
-            f"expected {n_classes} distinct classes, one for each column",
+            f"{len(classes.reshape(-1))} entries",
+            f"expected a list of {n_classes} distinct classes, one for each column",
         )
+    _check_labels_are_classes(classes, "labels")
     order = np.argsort(classes)
     place = np.searchsorted(classes, values, sorter=order).clip(max=n_classes - 1)
     codes = order[place]
