@@ -140,6 +140,10 @@ class MonotoneCalibrator(ProbabilityCalibrator):
             if not np.array_equal(self.interactions_, self.interactions_.T):
                 raise Fault("interactions_", "expected a symmetric matrix")
 
+    def is_increasing(self) -> bool:
+        """Whether the map of two classes is strictly increasing: always."""
+        return len(self.softness_) == 2
+
     def _fit(self, sample: Sample) -> None:
         K = sample.n_classes
         total = float(sample.row_weights().sum())
