@@ -296,11 +296,30 @@ def test_samples_know_their_class_weights():
     assert sample.take(np.array([1, 2])).class_weights().tolist() == [0, 2]
 
 
-def test_regrow_can_refuse(monkeypatch):
-    # Whatever the rows forbid is dropped with all that was built on it.
+def regrown(tree, P, codes):
+    """The splits of a tree made again for other labels."""
+    counts = Counts.of_rows(Sample(P, codes.astype(np.uint8)))
+    return regrow(tree, Growth(counts, smoothing=np.full(3, 1 / 3), monotonicity="tree"))
+
+
+def test_splits_that_the_rows_forbid_are_dropped_with_all_that_was_built_on_them():
     P, y = overconfident(900, 3)
     tree = IRPCalibrator(random_state=0).fit(P, y).tree_
-    counts = Counts.of_rows(Sample(P, y.astype(np.uint8)))
-    growth = Growth(counts, smoothing=np.full(3, 1 / 3), monotonicity="tree")
-    monkeypatch.setattr(growth, "attempt", lambda *_: None)
-    assert regrow(tree, growth).n_splits == 0
+    assert regrown(tree, P, y).n_splits == tree.n_splits > 2
+    # Each class comes true where the next is likely: no threshold sorts such values as the root.
+    turned = regrown(tree, P, (y + 1) % 3)
+    assert turned.n_splits == 0
+    assert turned.class_weights.tolist() == [np.bincount((y + 1) % 3).tolist()]
+    # Below one child of the root labels are shuffled: its split goes, that of the root stays.
+    s = next(s for s in range(1, tree.n_splits) if tree.split_nodes[s] in tree.children[0])
+    child = tree.split_nodes[s]
+    below = tree.truncate(1).bin_of(P) == tree.truncate(1).bins.tolist().index(child)
+    mixed = regrown(tree, P, np.where(below, np.random.default_rng(0).permutation(y), y))
+    assert 0 < mixed.n_splits < tree.n_splits
+    made = {gamma.tobytes() for gamma in mixed.thresholds}
+    kept = [gamma.tobytes() in made for gamma in tree.thresholds]
+    assert kept[0]
+    assert not kept[s]
+    for t in range(1, tree.n_splits):
+        parent = int(np.flatnonzero((tree.children == tree.split_nodes[t]).any(axis=1))[0])
+        assert kept[parent] or not kept[t]

@@ -37,6 +37,9 @@ def test_figures_equal_the_metrics_before_and_after(model, run_cli):
         assert values["log_loss"] == pytest.approx(log_loss(y, R))
         assert values["auc"] == pytest.approx(roc_auc_score(y, R, multi_class="ovr"))
         assert values["brier_score"] == pytest.approx(isoroc.metrics.brier_score(y, R))
+        assert values["accuracy"] == pytest.approx(np.mean(np.unique(y)[R.argmax(axis=1)] == y))
+        changed = np.mean(R.argmax(axis=1) != P.argmax(axis=1))
+        assert values["decisions_changed"] == pytest.approx(changed)
         for kind in ("", "top_", "classwise_"):
             error = isoroc.metrics.calibration_error(y, R, kind=kind[:-1] or "canonical")
             assert values[f"{kind}calibration_error"] == pytest.approx(error)
@@ -83,6 +86,18 @@ def test_scores_have_an_auc_but_no_losses(run_cli):
     assert "Verdict: calibrate; the scores before calibration are not probabilities." in ran.text
     ran = run_cli("evaluate", "x.csv", "--resamples", "0", "--fail-if", "log_loss > 1")
     assert (ran.code, "log_loss is not defined for before" in ran.err) == (2, True)
+
+
+def test_decisions_of_log_odds_are_compared_with_those_of_probabilities(run_cli):
+    odds = [-2.0, 0.3, 1.5, 0.2, -0.1]
+    pl.DataFrame({"score": odds, "y": [0, 0, 1, 1, 0]}).write_csv("x.csv")
+    assert run_cli("fit", "x.csv", "-o", "m.json", "-c", "identity").code == 0
+    words = ["evaluate", "x.csv", "-m", "m.json", "--json", "--resamples", "4"]
+    found = report(run_cli(*words))
+    assert found["decisions_changed"]["after"]["value"] == 0
+    assert found["accuracy"]["before"]["value"] == found["accuracy"]["after"]["value"] == 0.8
+    assert json.loads(run_cli(*words, "--fail-if", "decisions_changed > 0").out)["failed"] == []
+    assert "decisions_changed" not in report(run_cli(*words[:2], *words[4:]))
 
 
 @pytest.mark.usefixtures("model")

@@ -280,6 +280,12 @@ def test_bad_input_is_named(arguments, named):
     assert caught.value.argument == named
 
 
-def test_resamples_must_be_at_least_two():
-    with pytest.raises(ValueError, match="n_resamples"):
-        order_report([0, 1], [0.1, 0.2], [0.1, 0.2], n_resamples=1)
+def test_no_resamples_give_no_intervals():
+    y, P = example(3, n=6000)
+    report = order_report(y, P, P**2 / (P**2).sum(axis=1, keepdims=True), n_resamples=0)
+    assert np.isfinite(report.table["value"]).all()
+    assert np.isnan(report.table["low"]).all()
+    assert np.isnan(report.table["high"]).all()
+    assert report.notes == ("Volumes are based on 2,000 of 6,000 rows.",)
+    with pytest.raises(InputError, match="expected 0, or at least 2"):
+        order_report(y, P, P, n_resamples=1)

@@ -141,8 +141,8 @@ class MonotoneCalibrator(ProbabilityCalibrator):
                 raise Fault("interactions_", "expected a symmetric matrix")
 
     def is_increasing(self) -> bool:
-        """Whether the map of two classes is strictly increasing: always."""
-        return len(self.softness_) == 2
+        """Whether the map of two classes is strictly increasing: unless prototypes coincide."""
+        return bool(np.ptp(self.prototypes_[..., -1]) > 0)
 
     def _fit(self, sample: Sample) -> None:
         K = sample.n_classes

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from isoroc import metrics
 from isoroc._cli.terminal import Advance, progress_bar
-from isoroc._input import Sample, first_improbable
+from isoroc._input import Sample, first_improbable, resolve_scores
 from isoroc._simplex import Floats
 
 #: Titles of the metrics, in the order in which they are shown.
@@ -24,6 +24,8 @@ TITLES = {
     "calibration_error": "calibration error",
     "classwise_calibration_error": "classwise calibration error",
     "top_calibration_error": "top-label calibration error",
+    "accuracy": "accuracy",
+    "decisions_changed": "decisions changed from before",
     "auc": "AUC",
     "vus": "volume under the ROC surface",
 }
@@ -97,22 +99,26 @@ def judge(
     """
     K = sample.n_classes
     few = max(n_resamples // 8, min(n_resamples, 16))
-    parts: list[tuple[Part, Effort]] = [
-        (_scores, Effort(n_resamples, 10_000)),
-        (_errors, Effort(2 * few, 2000) if K == 2 else Effort(few, 500)),
-    ]
-    if K == 3:
-        parts.append((_surface, Effort(few, 500, 2000)))
     names = list(forecasts)
+    samples = _samples(sample, forecasts)
+    parts: list[tuple[Part, Effort, dict[str, Sample]]] = [
+        (_scores, Effort(n_resamples, 10_000), samples),
+        (_errors, Effort(2 * few, 2000) if K == 2 else Effort(few, 500), samples),
+    ]
+    if len(names) > 1:
+        decided = samples[names[0]].decisions().astype(sample.codes.dtype)
+        against = {name: replace(entry, codes=decided) for name, entry in samples.items()}
+        parts.append((_changes, Effort(n_resamples, 10_000), against))
+    if K == 3:
+        parts.append((_surface, Effort(few, 500, 2000), samples))
     pairs = list(zip(names[1:], names[:-1], strict=True))
     figures: dict[str, Figures] = {name: {} for name in names}
     differences: dict[str, Figures] = {f"{a} - {b}": {} for a, b in pairs}
     z = float(ndtri(0.5 + confidence / 2))
-    total = len(names) * sum(effort.n_resamples for _, effort in parts)
-    samples = {name: replace(sample, forecasts=P) for name, P in forecasts.items()}
+    total = len(names) * sum(effort.n_resamples for _, effort, _ in parts)
     with progress_bar("resampling", total, unit="resamples") as advance:
-        for part, effort in parts:
-            found = {name: _estimate(part, samples[name], effort, advance) for name in names}
+        for part, effort, judged in parts:
+            found = {name: _estimate(part, judged[name], effort, advance) for name in names}
             for name, (values, draws) in found.items():
                 figures[name] |= _figures(values, draws, z)
             for after, before in pairs:
@@ -121,6 +127,15 @@ def judge(
                     change = {metric: a[metric] - b[metric] for metric in a}
                     differences[f"{after} - {before}"] |= _figures(change, draws_a - draws_b, z)
     return _in_order(figures), _in_order(differences)
+
+
+def _samples(sample: Sample, forecasts: Mapping[str, Floats]) -> dict[str, Sample]:
+    """Samples of several forecasts of the same rows; the first are those of the sample."""
+    samples: dict[str, Sample] = {}
+    for name, P in forecasts.items():
+        kind = resolve_scores(P, "auto") if samples else sample.scores
+        samples[name] = replace(sample, forecasts=P, scores=kind)
+    return samples
 
 
 def _in_order(tables: dict[str, Figures]) -> dict[str, Figures]:
@@ -156,7 +171,8 @@ def _estimate(
 
     def metric(codes: Any, P: Floats, sample_weight: Floats | None = None) -> list[float]:
         advance(1)
-        return list(part(Sample(P, codes, sample_weight)).values())
+        again = replace(resampled, forecasts=P, codes=codes, weights=sample_weight)
+        return list(part(again).values())
 
     draws = metrics.bootstrap(
         metric,
@@ -197,7 +213,17 @@ def _scores(sample: Sample) -> dict[str, float]:
     if not _are_scores(sample):
         for name, loss in losses.items():
             found[name] = loss(sample.codes, sample.forecasts, **_options(sample))
-    return found | {"auc": _auc(sample)}
+    return found | {"accuracy": 1 - _share_wrong(sample), "auc": _auc(sample)}
+
+
+def _changes(sample: Sample) -> dict[str, float]:
+    """What changed against the decisions that stand in place of the labels."""
+    return {"decisions_changed": _share_wrong(sample)}
+
+
+def _share_wrong(sample: Sample) -> float:
+    """Share of rows whose decision is not their label."""
+    return float(np.average(sample.decisions() != sample.codes, weights=sample.weights))
 
 
 def _errors(sample: Sample) -> dict[str, float]:

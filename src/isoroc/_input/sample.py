@@ -15,7 +15,7 @@ from isoroc._input.forecasts import Scores, check_forecasts, resolve_scores
 from isoroc._input.labels import encode_labels
 from isoroc._input.parameters import check_option
 from isoroc._input.weights import check_weights
-from isoroc._simplex import Codes, Floats, count_classes
+from isoroc._simplex import Codes, Floats, Ints, count_classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +73,14 @@ class Sample:
         residual = -self.forecasts
         residual[np.arange(len(residual)), self.codes] += 1
         return residual
+
+    def decisions(self) -> Ints:
+        """The column with the largest probability in each row, the first on ties."""
+        P = self.forecasts
+        if P.ndim == 2:
+            return np.asarray(P.argmax(axis=1))
+        even = 0.0 if self.scores == "logit" else 0.5
+        return np.asarray(even < P, dtype=np.intp)
 
     def take(self, rows: NDArray[Any]) -> Sample:
         """Sample of some of the rows."""

@@ -20,7 +20,7 @@ from isoroc._input import (
     check_number,
     check_sample,
 )
-from isoroc._simplex import Floats, Ints, count_classes
+from isoroc._simplex import Floats, count_classes
 from isoroc._table import Table
 from isoroc.metrics._pairs import PairChanges
 from isoroc.metrics._ranking import Ranking, ranked_columns
@@ -141,7 +141,8 @@ def order_report(
     confidence : float, default=0.95
         Probability that an interval covers the true value.
     n_resamples : int, default=200
-        How often rows are resampled; an eighth of it, but at least 16, for the volume.
+        How often rows are resampled; an eighth of it, but at least 16, for the volume. 0 for no
+        intervals: their ends are NaN.
     random_state : int, RandomState or None, default=None
         Seed of the resamples.
 
@@ -162,24 +163,24 @@ def order_report(
     Examples
     --------
     >>> import numpy as np
-    >>> from isoroc import IRPCalibrator
     >>> from isoroc.metrics import order_report
     >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(2000)
-    >>> y = rng.random(2000) < p**2
-    >>> after = IRPCalibrator().fit(p[:1000], y[:1000]).predict_proba(p[1000:])
-    >>> report = order_report(y[1000:], p[1000:], after, random_state=0)
+    >>> p = rng.random(1000)
+    >>> y = rng.random(1000) < p**2
+    >>> report = order_report(y, p, (p**2).round(1), random_state=0)  # a step function
     >>> report
-                measure  before   after  change  95 % interval of the change
-               accuracy  0.7560  0.8220  0.0660             0.0365 to 0.0955
-                    auc  0.8859  0.8865  0.0006            -0.0016 to 0.0028
-      decisions_changed                  0.1920             0.1672 to 0.2168
-         pairs_reversed                  0.0000             0.0000 to 0.0000
-             pairs_tied                  0.0837             0.0782 to 0.0893
+                measure  before   after   change  95 % interval of the change
+               accuracy  0.7400  0.7830   0.0430             0.0122 to 0.0738
+                    auc  0.8642  0.8587  -0.0055           -0.0086 to -0.0024
+      decisions_changed                   0.2510             0.2257 to 0.2763
+         pairs_reversed                   0.0000             0.0000 to 0.0000
+             pairs_tied                   0.1157             0.1091 to 0.1224
     >>> report["decisions_changed", "change"]
-    0.192
+    0.251
     """
-    check_number("n_resamples", n_resamples, numbers.Integral, minimum=2)
+    check_number("n_resamples", n_resamples, numbers.Integral, minimum=0)
+    if n_resamples == 1:
+        raise InputError("n_resamples", None, "is 1", "expected 0, or at least 2")
     if not 0 < confidence < 1:
         raise InputError("confidence", None, f"is {confidence!r}", "expected 0 < confidence < 1")
     first, second = _check_both(y_true, before, after, sample_weight, labels)
@@ -190,7 +191,7 @@ def order_report(
     resampled = _draw(both, most, rng)
     values, errors = _estimate(_measure, both, resampled, n_resamples, seeds[1])
     notes = []
-    if len(resampled[0]) < len(first):
+    if n_resamples and len(resampled[0]) < len(first):
         notes.append(f"Intervals are based on {len(resampled[0]):,} of {len(first):,} rows.")
     if first.n_classes == 3:
         few = max(n_resamples // 8, min(n_resamples, 16))
@@ -239,7 +240,7 @@ Measure = Callable[[Floats], Figures]
 
 def _measure(first: Sample, second: Sample) -> Measure:
     """Measures that are quick to compute for other weights: everything is sorted once."""
-    decisions = [_decide(sample) for sample in (first, second)]
+    decisions = [sample.decisions() for sample in (first, second)]
     hits = [decision == first.codes for decision in decisions]
     changed = decisions[0] != decisions[1]
     rankings = [Ranking(sample.forecasts, first.codes) for sample in (first, second)]
@@ -287,15 +288,6 @@ def _with_change(measure: str, before: float, after: float) -> Figures:
     }
 
 
-def _decide(sample: Sample) -> Ints:
-    """The class with the largest probability, the first on ties."""
-    P = sample.forecasts
-    if P.ndim == 2:
-        return np.asarray(P.argmax(axis=1))
-    even = 0.0 if sample.scores == "logit" else 0.5
-    return np.asarray(even < P, dtype=np.intp)
-
-
 def _estimate(
     measure: Callable[[Sample, Sample], Measure],
     judged: tuple[Sample, Sample],
@@ -305,6 +297,8 @@ def _estimate(
 ) -> tuple[Figures, Figures]:
     """Figures of some rows, and their standard errors from some of these."""
     values = measure(*judged)(judged[0].row_weights())
+    if not n_resamples:
+        return values, dict.fromkeys(values, math.nan)
     measured = measure(*resampled)
     places = np.arange(len(resampled[0]))
     one = resampled[0].row_weights()
