@@ -52,9 +52,7 @@ def test_each_class_keeps_its_order(data):
 
 def test_more_than_two_classes_need_smoothing():
     P = np.full((4, 3), 1 / 3)
-    with pytest.raises(
-        ValueError, match=r"pseudocount: is 0, but rows of three classes .*; expected a number > 0"
-    ):
+    with pytest.raises(ValueError, match=r"pseudocount: is 0, .*; expected a number > 0"):
         IsotonicCalibrator(pseudocount=0).fit(P, [0, 1, 2, 2])
     with pytest.raises(ValueError, match=r"pseudocount == .*, must be >= 0"):
         IsotonicCalibrator(pseudocount=-1).fit(P, [0, 1, 2, 2])
