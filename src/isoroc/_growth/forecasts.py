@@ -102,8 +102,8 @@ def likeliest_weight(class_weights: Floats, means: Floats, smoothing: Floats) ->
     >>> means = np.array([[0.9, 0.1], [0.4, 0.6]])
     >>> likeliest_weight(labels, means, np.full(2, 0.5))
     100.0
-    >>> likeliest_weight(labels, means[::-1], np.full(2, 0.5))
-    0.0
+    >>> round(likeliest_weight(labels, means[::-1], np.full(2, 0.5)), 2)  # forecasts that mislead
+    0.13
     """
     weight = class_weights.sum(axis=1)
 
