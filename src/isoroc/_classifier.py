@@ -95,7 +95,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     >>> clf = CalibratedClassifier(GaussianNB(), IRPCalibrator(), cv=5).fit(X, y)
     >>> clf.predict_proba(X[:2]).round(2)
     array([[1.  , 0.  ],
-           [0.15, 0.85]])
+           [0.11, 0.89]])
     >>> clf.calibrators_[0].n_bins_
     15
     """

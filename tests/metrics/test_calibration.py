@@ -74,9 +74,8 @@ def oracle(y, P, weights, *, norm, kind, n_bins):
 )
 def test_binned_errors_match_their_definition(data, norm, kind, n_bins):
     P, y, weights = data
-    value = calibration_error(
-        y, P, norm=norm, kind=kind, bins=n_bins or "exact", sample_weight=weights
-    )
+    options = {"sample_weight": weights, "labels": np.arange(P.shape[1])}
+    value = calibration_error(y, P, norm=norm, kind=kind, bins=n_bins or "exact", **options)
     expected = oracle(y, P, weights, norm=norm, kind=kind, n_bins=n_bins)
     assert value == pytest.approx(expected, abs=1e-9)
     assert -1e-12 <= value <= 1 + 1e-12
@@ -88,9 +87,10 @@ def test_irp_is_calibrated_on_its_own_rows(data):
     P, y, weights = data
     top = {"top": None} if P.shape[1] > 2 else {}
     cal = IRPCalibrator(pseudocount=0, min_bin_weight=0, min_lift=0, random_state=0, **top)
-    Q = cal.fit(P, y, sample_weight=weights).predict_proba(P)
+    labels = np.arange(P.shape[1])
+    Q = cal.fit(P, y, labels=labels, sample_weight=weights).predict_proba(P)
     for norm in NORMS:
-        options = {"norm": norm, "bins": "exact", "sample_weight": weights}
+        options = {"norm": norm, "bins": "exact", "sample_weight": weights, "labels": labels}
         assert calibration_error(y, Q, **options) == pytest.approx(0, abs=1e-12)
 
 

@@ -29,7 +29,8 @@ def test_the_exact_decomposition_matches_its_definition(data, loss):
     P, y, weights = data
     K = P.shape[1]
     w = np.ones(len(y)) if weights is None else weights
-    parts = decompose(y, P, loss=loss, bins="exact", sample_weight=weights)
+    options = {"sample_weight": weights, "labels": np.arange(K)}
+    parts = decompose(y, P, loss=loss, bins="exact", **options)
     calibration = refinement = 0.0
     keys = [tuple(row[1:] if K == 2 else row) for row in P]
     for key in set(keys):
@@ -39,7 +40,7 @@ def test_the_exact_decomposition_matches_its_definition(data, loss):
         calibration += share * divergence(g, P[rows][0], loss)
         refinement += share * entropy(g, loss)
     shares = np.bincount(y, w, K) / w.sum()
-    assert parts.loss == pytest.approx(LOSSES[loss](y, P, sample_weight=weights))
+    assert parts.loss == pytest.approx(LOSSES[loss](y, P, **options))
     assert parts.calibration == pytest.approx(calibration, abs=1e-9)
     assert parts.refinement == pytest.approx(refinement, abs=1e-9)
     assert parts.uncertainty == pytest.approx(entropy(shares, loss), abs=1e-9)
@@ -49,7 +50,8 @@ def test_the_exact_decomposition_matches_its_definition(data, loss):
 @given(labelled_forecasts(), st.sampled_from(["log", "brier"]), st.sampled_from(["exact", "irp"]))
 def test_parts_add_up(data, loss, bins):
     P, y, weights = data
-    parts = decompose(y, P, loss=loss, bins=bins, sample_weight=weights)
+    labels = np.arange(P.shape[1])
+    parts = decompose(y, P, loss=loss, bins=bins, sample_weight=weights, labels=labels)
     assert (parts.of, parts.bins) == (loss, bins)
     assert parts.calibration + parts.refinement == pytest.approx(parts.loss, abs=1e-12)
     assert parts.uncertainty - parts.resolution == pytest.approx(parts.refinement, abs=1e-12)

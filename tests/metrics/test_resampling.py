@@ -121,7 +121,8 @@ def test_a_class_may_be_missing_from_a_resample():
 
 def test_infinite_losses():
     p = np.append(0.0, np.full(19, 0.5))
-    result = bootstrap(cross_entropy, np.ones(20, dtype=int), p, n_resamples=99, random_state=0)
+    metric = partial(cross_entropy, labels=[0, 1])
+    result = bootstrap(metric, np.ones(20, dtype=int), p, n_resamples=99, random_state=0)
     assert result.estimate == result.high == np.inf
     assert result.low == pytest.approx(np.log(2))  # the row was not drawn
     assert np.isnan(result.standard_error)

@@ -103,7 +103,10 @@ def test_seed_and_repr():
     ("arguments", "message"),
     [
         ({"n_samples": 0}, "n_samples == 0, must be >= 1"),
-        ({"y_true": [0, 0, 1]}, "y_true: no row of class 2 .*; a tuple needs a row of each class"),
+        (
+            {"y_true": [0, 0, 1], "labels": [0, 1, 2]},
+            "y_true: no row of class 2 .*; a tuple needs a row of each class",
+        ),
         ({"sample_weight": [1, 0, 1]}, "y_true: no row of class .*1"),
     ],
 )

@@ -67,7 +67,7 @@ def test_certain_forecasts():
 
 
 def test_one_row_and_one_value():
-    assert calibration_test([0], [0.5], n_resamples=9).n_cells == 1
+    assert calibration_test([0], [0.5], labels=[0, 1], n_resamples=9).n_cells == 1
     half = calibration_test(np.arange(400) % 2, np.full(400, 0.5), n_resamples=9)
     assert (half.p_value, half.n_cells) == (1, 1)
 

@@ -51,7 +51,7 @@ def distance(P, truth, norm):
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_calibration_error(case, n_classes, norm):
-    P, truth, y = draw(case, 5000, n_classes)
+    P, truth, y = draw(case, 3000, n_classes)
     expected = distance(P, truth, norm)
     assert expected > 0.06
     found = calibration_error(y, P, norm=norm, labels=range(n_classes))
@@ -86,7 +86,7 @@ def test_many_rows_of_noise():
 
 def test_classwise_error_of_inverted_forecasts():
     """E[Y_k | p_k] = 1 - 2 p_k for p = (1 - truth) / 2."""
-    P, _, y = draw(inverted, 5000, 3)
+    P, _, y = draw(inverted, 3000, 3)
     expected = np.abs(1 - 3 * P).mean()
     assert calibration_error(y, P, kind="classwise") == pytest.approx(expected, abs=0.02)
 
@@ -94,9 +94,10 @@ def test_classwise_error_of_inverted_forecasts():
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
 @pytest.mark.parametrize("case", CASES)
 def test_decomposition(case, n_classes):
-    P, truth, y = draw(case, 5000, n_classes)
+    P, truth, y = draw(case, 3000, n_classes)
     parts = decompose(y, P, loss="brier", labels=range(n_classes))
-    assert parts.calibration == pytest.approx(((P - truth) ** 2).sum(axis=1).mean(), abs=0.02)
+    square = ((P - truth) ** 2).sum(axis=1).mean()
+    assert parts.calibration == pytest.approx(square, abs=0.1 * square + 0.02)
     log = decompose(y, P, loss="log", labels=range(n_classes))
     divergence = (truth * np.log(truth / P)).sum(axis=1).mean()
     assert log.calibration == pytest.approx(divergence, abs=0.1 * divergence + 0.02)
@@ -122,7 +123,7 @@ def test_calibration_is_rejected(case, n_classes):
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
 @pytest.mark.parametrize("power", [0.5, 2.0])
 def test_over_and_underconfidence(n_classes, power):
-    P, truth, y = distorted(5000, n_classes, power, seed=1)
+    P, truth, y = distorted(3000, n_classes, power, seed=1)
     for norm in ("l1", "l2"):
         expected = distance(P, truth, norm)
         assert calibration_error(y, P, norm=norm) == pytest.approx(expected, abs=0.03)

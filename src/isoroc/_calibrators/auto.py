@@ -13,17 +13,12 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from isoroc._calibrators import mixture
 from isoroc._calibrators.bagging import BaggedIRPCalibrator
 from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.identity import IdentityCalibrator
 from isoroc._calibrators.isotonic import IsotonicCalibrator
 from isoroc._calibrators.matrix import MATRIX_CLASSES, MatrixCalibrator
-from isoroc._calibrators.mixture import (
-    MixtureCertificate,
-    certify_mixture,
-    monotone_members,
-    verify_mixture,
-)
 from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._calibrators.venn_abers import VennAbersCalibrator
@@ -86,7 +81,7 @@ class AutoCalibrator(Calibrator):
     weights_ : ndarray of shape (len(members_),)
         and their weights; they sum to one.
     member_scores_ : Table
-        One row a member and one for the mixture: weight, log loss out of fold and its standard
+        One row per member and one for the mixture: weight, log loss out of fold and its standard
         error, and by how much it is better than the forecasts as they are, with standard error.
     cv_results_ : Table
         Log loss of each member (row) in each fold (column).
@@ -217,7 +212,8 @@ class AutoCalibrator(Calibrator):
         check_option("monotone", self.monotone, (True, False))
         members: Any = self.members
         if isinstance(members, str) and members == "auto":
-            members = monotone_members(n_classes) if self.monotone else default_members(n_classes)
+            choose = mixture.monotone_members if self.monotone else default_members
+            members = choose(n_classes)
         elif self.monotone:
             fix = 'expected members="auto"'
             raise InputError("monotone", None, "is True, which chooses the members itself", fix)
@@ -233,17 +229,19 @@ class AutoCalibrator(Calibrator):
         return list(members)
 
     @property
-    def certificate_(self) -> MixtureCertificate | None:
+    def certificate_(self) -> mixture.MixtureCertificate | None:
         """The guarantee of a monotone mixture in words."""
         check_is_fitted(self, "members_")
-        return certify_mixture(self.members_, len(self.classes_)) if self.monotone else None
+        K = len(self.classes_)
+        return mixture.certify_mixture(self.members_, K) if self.monotone else None
 
     def verify(self, P: Any) -> CyclicCheck:
         """Check the guarantee of a monotone mixture on any rows, as in `MonotoneCalibrator`."""
         if not self.monotone:
             raise InputError("monotone", None, "is False, so there is no guarantee to verify")
         forecasts = self._check_new(P)
-        return verify_mixture(self.members_, self.weights_, forecasts, self.calibrate(forecasts))
+        Q = self.calibrate(forecasts)
+        return mixture.verify_mixture(self.members_, self.weights_, forecasts, Q)
 
     def takes_probabilities(self) -> bool:
         """Whether scores of two classes outside [0, 1] are refused."""
@@ -251,11 +249,8 @@ class AutoCalibrator(Calibrator):
 
     def is_increasing(self) -> bool:
         """Whether the map of two classes is strictly increasing, as those of all members are."""
-        return all(
-            member.is_increasing()
-            for weight, member in zip(self.weights_, self.members_, strict=True)
-            if weight
-        )
+        parts = zip(self.weights_, self.members_, strict=True)
+        return all(member.is_increasing() for weight, member in parts if weight)
 
     def _check_fitted(self, n_classes: int) -> None:
         """Check the fitted attributes, and those of the members."""

@@ -137,15 +137,15 @@ class IRPCalibrator(BinCalibrator):
     >>> y = rng.random(1000) < 1 / (1 + np.exp(-scores / 3))
     >>> cal = IRPCalibrator(max_bins=4).fit(scores, y)
     >>> cal.predict_proba([-2.0, 0.0, 2.0]).round(3)
-    array([[0.61 , 0.39 ],
-           [0.461, 0.539],
-           [0.407, 0.593]])
+    array([[0.62 , 0.38 ],
+           [0.462, 0.538],
+           [0.401, 0.599]])
     >>> cal.bins_
          lower     upper  weight     rate  rate_low  rate_high    value
-          -inf  -0.96842     172  0.38953   0.31983    0.46406  0.39017
-      -0.96842  -0.54032     135  0.46667    0.3846    0.55058  0.46691
-      -0.54032   0.55353     425  0.53882   0.49129    0.58566  0.53873
-       0.55353       inf     268  0.59328   0.53356    0.65037  0.59294
+          -inf  -0.96842     172  0.38953   0.31983    0.46406  0.37957
+      -0.96842  -0.54032     135  0.46667    0.3846    0.55058  0.45727
+      -0.54032   0.55353     425  0.53882   0.49129    0.58566  0.53778
+       0.55353       inf     268  0.59328   0.53356    0.65037  0.59857
 
     Three classes:
 
@@ -153,7 +153,7 @@ class IRPCalibrator(BinCalibrator):
     >>> y = [rng.choice(["a", "b", "c"], p=0.6 * p + 0.4 / 3) for p in P]
     >>> cal = IRPCalibrator(random_state=0).fit(P, y)
     >>> cal.predict_proba([[0.98, 0.01, 0.01]]).round(2)
-    array([[0.81, 0.06, 0.14]])
+    array([[0.86, 0.04, 0.1 ]])
     >>> cal.verify(P, y)
     True
     """

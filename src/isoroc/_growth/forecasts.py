@@ -100,9 +100,9 @@ def likeliest_weight(class_weights: Floats, means: Floats, smoothing: Floats) ->
     >>> import numpy as np
     >>> labels = np.array([[18.0, 2.0], [7.0, 13.0]])
     >>> means = np.array([[0.9, 0.1], [0.4, 0.6]])
-    >>> likeliest_weight(labels, means, np.full(2, 0.5)).round(1)
+    >>> likeliest_weight(labels, means, np.full(2, 0.5))
     100.0
-    >>> likeliest_weight(labels, means[::-1], np.full(2, 0.5)).round(1)
+    >>> likeliest_weight(labels, means[::-1], np.full(2, 0.5))
     0.0
     """
     weight = class_weights.sum(axis=1)

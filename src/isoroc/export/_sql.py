@@ -73,7 +73,7 @@ def to_sql(
     --------
     >>> import isoroc
     >>> p, y = [0.1, 0.3, 0.7, 0.9], ["no", "no", "yes", "yes"]
-    >>> calibrator = isoroc.IRPCalibrator().fit(p, y)
+    >>> calibrator = isoroc.IRPCalibrator(prior="uniform").fit(p, y)
     >>> query = to_sql(calibrator, "score", dialect="duckdb", table="loans", keep=["id"])
     >>> print(query[query.rindex("SELECT") : query.rindex(",")])
     SELECT

@@ -23,7 +23,7 @@ from isoroc._simplex import Floats, Ints
 from isoroc._top import TopReduction
 from isoroc._tree import BinTree
 from isoroc.metrics._grouping import halve_repeatedly
-from isoroc.metrics._ordering import order_classes, order_rows, permute_classes
+from isoroc.metrics._ordering import order_rows
 from isoroc.metrics._residuals import fit_bins, fit_cells, fit_linear, fit_slope
 
 #: Number of folds,
@@ -34,6 +34,8 @@ MANY_ROWS = 100_000
 FULL, TOP = 4, 2
 #: Share of the rest that a class of probability 0 gets, relative to probability 1.
 FLOOR = 1e-6
+#: Weights are rounded to multiples of 1 / GRID.
+GRID = 2.0**30
 #: The finest cells have about this many rows, and there are at most 2 ** MOST_LEVELS of them.
 ROWS_IN_CELL, MOST_LEVELS = 32, 10
 
@@ -74,7 +76,7 @@ class _Rows:
         if sample.forecasts.ndim == 2 and sample.forecasts.shape[1] > FULL:
             reduced = TopReduction(TOP, FLOOR).reduce_sample(sample)
         n_levels = min(MOST_LEVELS, max(0, (n_training // ROWS_IN_CELL).bit_length() - 1))
-        # Cells may depend on the forecasts of all rows: labels have no part in them.
+        # Cells may depend on the forecasts of all rows, as they do not depend on labels.
         return cls(sample, reduced, halve_repeatedly(sample.forecasts, n_levels), n_levels)
 
     @property
@@ -96,19 +98,17 @@ class _Rows:
 def _cross_fit(sample: Sample, learn: Callable[[_Rows, Ints], Floats]) -> Floats:
     """What is learned about the rows of each fold from the other folds, shaped as the forecasts.
 
-    The folds are drawn with a fixed seed and do not depend on the order of rows and classes. Only
-    ratios of weights matter: they are scaled to sum to Kish's effective number of rows.
+    The folds are drawn with a fixed seed and do not depend on the order of rows. Only ratios of
+    weights matter: they are scaled to sum to Kish's effective number of rows.
     """
     n = len(sample)
     if n < 2:
         raise InputError("y_prob", None, "one row only", "holding rows out takes two or more")
     if sample.weights is not None:
         kish = sample.weights.sum() / (sample.weights @ sample.weights)
-        sample = replace(sample, weights=sample.weights * kish)
-    order = None
-    if sample.forecasts.ndim == 2:
-        order = order_classes(sample)
-        sample = permute_classes(sample, order)
+        # Sums of multiples of 1 / GRID are exact: rounding and the order of rows change nothing.
+        weights = np.maximum(np.rint(sample.weights * (kish * GRID)), 1.0) / GRID
+        sample = replace(sample, weights=weights)
     n_folds = min(N_FOLDS if n <= MANY_ROWS else 2, n)
     fold = np.empty(n, dtype=np.intp)
     fold[order_rows(sample)] = deal_folds(n, n_folds, np.random.default_rng(0))
@@ -118,7 +118,7 @@ def _cross_fit(sample: Sample, learn: Callable[[_Rows, Ints], Floats]) -> Floats
         inside = fold == held_out
         found = learn(rows, np.flatnonzero(~inside))
         learned[inside] = found.reshape(learned.shape)[inside]
-    return learned if order is None else learned[:, np.argsort(order)]
+    return learned
 
 
 def _learn_values(rows: _Rows, training: Ints) -> Floats:

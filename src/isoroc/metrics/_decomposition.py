@@ -16,6 +16,7 @@ from isoroc.metrics._calibration import split_by_kind
 from isoroc.metrics._crossfit import calibrated
 from isoroc.metrics._grouping import group_equal, is_discrete, sum_classes
 from isoroc.metrics._inputs import check_probabilities
+from isoroc.metrics._ordering import fix_class_order
 from isoroc.metrics._scores import Loss, brier_losses, log_losses, mean
 
 TERMS = ("loss", "calibration", "refinement", "uncertainty", "resolution")
@@ -126,15 +127,15 @@ def decompose(
     >>> p = rng.random(10_000)
     >>> parts = decompose(rng.random(10_000) < p**2, p, loss="brier")
     >>> parts
-    brier loss 0.3442 = calibration 0.0724 + refinement 0.2718
-    (uncertainty 0.4373 - resolution 0.1655), irp
+    brier loss 0.3442 = calibration 0.0723 + refinement 0.2719
+    (uncertainty 0.4373 - resolution 0.1654), irp
     >>> parts.frame()
-             term     value  standard_error       low      high
-             loss   0.34419       0.0040638   0.33622   0.35215
-      calibration  0.072434       0.0031967  0.066168  0.078699
-       refinement   0.27175       0.0039627   0.26399   0.27952
-      uncertainty   0.43727       0.0033124   0.43078   0.44376
-       resolution   0.16552       0.0041262   0.15743   0.17361
+             term    value  standard_error       low      high
+             loss  0.34419       0.0040638   0.33622   0.35215
+      calibration  0.07229       0.0031895  0.066039  0.078542
+       refinement   0.2719       0.0039566   0.26414   0.27965
+      uncertainty  0.43727       0.0033124   0.43078   0.44376
+       resolution  0.16538       0.0041241   0.15729   0.17346
     """
     check_option("loss", loss, ("log", "brier"))
     check_option("bins", bins, ("exact", "irp", None))
@@ -143,6 +144,8 @@ def decompose(
         (every_row,) = split_by_kind(sample, "canonical")
         bins = "exact" if is_discrete(every_row.forecasts) else "irp"
     sample = sample.positive()
+    if bins == "irp":
+        sample = fix_class_order(sample)
     (canonical,) = split_by_kind(sample, "canonical")
     g = _exact(sample, canonical) if bins == "exact" else _cross_fitted(canonical)
     shares = np.bincount(sample.codes, sample.weights, sample.n_classes)

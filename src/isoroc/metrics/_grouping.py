@@ -99,6 +99,8 @@ def group_uniform(forecasts: Floats, n_bins: int) -> Ints:
 def group_quantile(forecasts: Floats, weights: Floats | None, n_bins: int) -> Ints:
     """About n_bins bins of equal weight; equal forecasts share a bin.
 
+    Only ratios of weights matter, and integer weights are the same as repeated rows.
+
     For three classes or more, the heaviest bin is halved at the median of the coordinate with the
     largest variance in it, until there are n_bins (the data-dependent bins of Vaicenavicius et al.
     2019, with medians in place of means).
@@ -106,14 +108,14 @@ def group_quantile(forecasts: Floats, weights: Floats | None, n_bins: int) -> In
     Examples
     --------
     >>> import numpy as np
-    >>> group_quantile(np.array([0.1, 0.2, 0.3, 0.4, 0.4, 0.9]), None, 3)
-    array([0, 0, 1, 1, 1, 2])
+    >>> group_quantile(np.array([0.1, 0.2, 0.3, 0.4, 0.9, 0.9]), None, 3)
+    array([0, 0, 1, 1, 2, 2])
     """
     if forecasts.ndim == 1:
         return _group_scores(forecasts, weights, n_bins)
     group = np.zeros(len(forecasts), dtype=np.intp)
-    everything = np.arange(len(forecasts))
-    queue = [(-_total(weights, everything), 0, everything)]
+    shares = np.full(len(group), 1 / len(group)) if weights is None else weights / weights.sum()
+    queue = [(-1.0, 0, np.arange(len(group)))]
     found = 1
     while queue and found < n_bins:
         _, number, rows = heapq.heappop(queue)
@@ -122,7 +124,8 @@ def group_quantile(forecasts: Floats, weights: Floats | None, n_bins: int) -> In
             continue
         group[rows[upper]] = found
         for name, part in ((number, rows[~upper]), (found, rows[upper])):
-            heapq.heappush(queue, (-_total(weights, part), name, part))
+            # Rounding must not decide between bins of equal weight.
+            heapq.heappush(queue, (-shares[part].sum().round(12), name, part))
         found += 1
     return group
 
@@ -161,11 +164,10 @@ def _halve_scores(scores: Floats, n_levels: int) -> Ints:
     # A bin holds the sorted scores from `first` to before `last`, and equal scores share a bin.
     first, last = np.array([0]), np.array([len(scores)])
     for _ in range(n_levels):
-        median = ordered[np.maximum((first + last + 1) // 2 - 1, 0)]
-        cut = np.searchsorted(ordered, median, side="right")
-        # If more than half of the rows have the largest score, the others are the lower half.
-        largest = np.searchsorted(ordered, ordered[np.maximum(last - 1, 0)])
-        cut = np.where(cut < last, cut, np.where(largest > first, largest, last))
+        median = ordered[np.maximum((first + last - 1) // 2, 0)]
+        start, end = (np.searchsorted(ordered, median, side=side) for side in ("left", "right"))
+        cut = np.where(start + end >= first + last, start, end)
+        cut = np.where(cut > first, cut, last)  # all scores are equal: the bin is not divided
         first, last = (np.column_stack(pair).ravel() for pair in ((first, cut), (cut, last)))
     ends = np.where(last > 0, ordered[last - 1], -np.inf)
     return locate(ends[:-1], scores)
@@ -204,22 +206,18 @@ def _key(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return key
 
 
-def _total(weights: Floats | None, rows: Ints) -> float:
-    return float(len(rows) if weights is None else weights[rows].sum())
-
-
 def _group_scores(scores: Floats, weights: Floats | None, n_bins: int) -> Ints:
-    """Bins that end at the smallest scores at or below which i / n_bins of the weight lies."""
-    if weights is None:
-        needed = -(-np.arange(1, n_bins) * len(scores) // n_bins)  # rounded up
-        cuts = np.partition(scores, needed - 1)[needed - 1]
-    else:
-        order = np.argsort(scores)
-        cumulative = np.cumsum(weights[order])
-        share = np.arange(1, n_bins) / n_bins * cumulative[-1]
-        # Rounding must not move a cut that the weights meet exactly.
-        cuts = scores[order[np.searchsorted(cumulative, share * (1 - 1e-12))]]
-    return locate(np.unique(cuts), scores)
+    """Bins by the middle of the share of the weight that each distinct score takes up.
+
+    This treats small and large scores alike, and equal scores like one of their total weight.
+    """
+    distinct, place = np.unique(scores, return_inverse=True)
+    weight = np.bincount(place, weights, len(distinct))
+    cumulative = np.cumsum(weight)
+    middle = (cumulative - weight / 2) / cumulative[-1]
+    # Rounding must not decide where the middle lies between two bins.
+    group = np.floor(n_bins * middle + 1e-9).clip(max=n_bins - 1)
+    return np.asarray(group.astype(np.intp)[place])
 
 
 def _upper_half(P: Floats, weights: Floats | None) -> NDArray[np.bool_] | None:
@@ -229,9 +227,14 @@ def _upper_half(P: Floats, weights: Floats | None) -> NDArray[np.bool_] | None:
     # Rounding must not decide between coordinates of equal variance.
     for k in np.argsort(-variance.round(12), kind="stable"):
         column = np.ascontiguousarray(P[:, k])
-        upper = _group_scores(column, weights, 2) > 0
-        if not upper.any():  # more than half of the weight is at the largest value
-            upper = column == column.max()
+        if weights is None:
+            median = np.partition(column, (len(column) - 1) // 2)[(len(column) - 1) // 2]
+            upper = column > median
+            below = np.count_nonzero(column < median)
+            if below >= np.count_nonzero(upper):  # the median is closer to the upper half
+                upper = column >= median
+        else:
+            upper = _group_scores(column, weights, 2) > 0
         if not upper.all():
             return np.asarray(upper)
     return None

@@ -1,6 +1,6 @@
 """An order of rows and classes that does not depend on the order in which they were passed.
 
-Metrics that draw or deal rows at random use it, so that they are functions of the set of rows.
+Metrics that use random numbers or break ties rely on it: they depend on the set of rows only.
 """
 
 from __future__ import annotations
@@ -13,10 +13,38 @@ from isoroc._input import Sample
 from isoroc._simplex import Floats, Ints
 
 
-def order_rows(sample: Sample) -> Ints:
-    """Rows sorted by their forecasts, whatever the classes are called, and by the own forecast.
+def fix_class_order(sample: Sample) -> Sample:
+    """The sample with its columns sorted by their totals, the largest first.
 
-    Only rows that are equal up to a permutation of the classes can tie.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> P = np.array([[0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])
+    >>> fixed = fix_class_order(Sample(P, np.array([0, 1], dtype=np.uint8)))
+    >>> fixed.forecasts[0], fixed.codes
+    (array([0.3, 0.5, 0.2]), array([2, 1], dtype=uint8))
+    """
+    order = np.argsort(-(sample.row_weights() @ sample.forecasts), kind="stable")
+    if (np.diff(order) > 0).all():
+        return sample
+    place = np.argsort(order).astype(sample.codes.dtype)
+    return replace(
+        sample,
+        forecasts=np.ascontiguousarray(sample.forecasts[:, order]),
+        codes=place[sample.codes],
+        classes=None if sample.classes is None else sample.classes[order],
+    )
+
+
+def fix_row_order(sample: Sample) -> Sample:
+    """The sample with its rows in the order of `order_rows`."""
+    return sample.take(order_rows(sample))
+
+
+def order_rows(sample: Sample) -> Ints:
+    """Rows sorted by their forecasts, for any order of several classes.
+
+    Only rows whose forecasts are equal up to a permutation of the classes can tie.
 
     Examples
     --------
@@ -26,37 +54,12 @@ def order_rows(sample: Sample) -> Ints:
     array([2, 0, 1])
     """
     P, codes, weights = sample.arrays
-    # What is the same for p and for 1 - p, and for any order of several classes.
-    largest = np.abs(P - 0.5) if P.ndim == 1 else P.max(axis=1)
+    largest = P if P.ndim == 1 else P.max(axis=1)
     order = np.argsort(largest)
     if (np.diff(largest[order]) > 0).all():
         return order
     if P.ndim == 1:
-        keys: list[Floats] = [np.where(codes == 1, P, 1 - P), largest]
+        keys: list[Floats] = [codes.astype(np.float64), P]
     else:
         keys = [P[np.arange(len(P)), codes], *np.sort(P, axis=1).T]
     return np.lexsort(keys if weights is None else [weights, *keys])
-
-
-def order_classes(sample: Sample) -> Ints:
-    """Columns of a forecast matrix, by their total from the largest to the smallest.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> P = np.array([[0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])
-    >>> order_classes(Sample(P, np.array([0, 1], dtype=np.uint8)))
-    array([2, 1, 0])
-    """
-    return np.argsort(-(sample.row_weights() @ sample.forecasts), kind="stable")
-
-
-def permute_classes(sample: Sample, order: Ints) -> Sample:
-    """The sample with its columns in another order."""
-    place = np.argsort(order).astype(sample.codes.dtype)
-    return replace(
-        sample,
-        forecasts=np.ascontiguousarray(sample.forecasts[:, order]),
-        codes=place[sample.codes],
-        classes=None if sample.classes is None else sample.classes[order],
-    )

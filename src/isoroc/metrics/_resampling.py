@@ -101,7 +101,8 @@ def bootstrap(
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     random_state : int, RandomState or None, default=None
-        Seed of the draws; the result does not depend on `n_jobs`.
+        Seed of the draws; the result does not depend on `n_jobs`. Rows are drawn by position, so
+        another order of the rows gives other resamples.
     n_jobs : int, default=None
         Number of parallel jobs, as in joblib.
 

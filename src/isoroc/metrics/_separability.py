@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from isoroc._input import Sample, check_number
 from isoroc._simplex import Floats
 from isoroc.metrics._inputs import check_every_class, check_outcomes
+from isoroc.metrics._ordering import fix_class_order, fix_row_order
 from isoroc.metrics._roc import auc
 
 #: Ties are broken at random, by noise of this size.
@@ -94,6 +95,7 @@ def pairwise_separability(
         return Separability(value, standard_error=0.0, n_samples=0)
     check_number("n_samples", n_samples, numbers.Integral, minimum=1)
     check_every_class(sample, "a tuple needs a row of each class")
+    sample = fix_row_order(fix_class_order(sample))
     rng = check_random_state(random_state)
     size = max(1, BLOCK // K**2)
     separated = sum(

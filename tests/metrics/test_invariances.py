@@ -1,0 +1,193 @@
+"""Metrics do not depend on names and order of classes, order of rows, and scale of weights."""
+
+from functools import partial
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isoroc import metrics
+from truths import distorted
+
+
+def curve(function):
+    """What does not depend on the order of the classes and on points on a straight line."""
+
+    def summary(*args, **options):
+        found = function(*args, **options)
+        return found.area(), (found.p0 + found.p1).max()
+
+    return summary
+
+
+def surface_summary(*args, **options):
+    """What does not depend on how points that tie are chosen."""
+    points = metrics.roc_surface(*args, **options).points
+    return (
+        points.sum(axis=1).max(),
+        (points**2).sum(axis=1).max(),
+        np.sort(points, axis=1)[:, -2:].sum(axis=1).max(),
+    )
+
+
+def interval(y, P, labels, **options):
+    metric = partial(metrics.brier_score, labels=labels)
+    result = metrics.bootstrap(metric, y, P, n_resamples=9, random_state=0, **options)
+    return result.estimate
+
+
+def test_result(*args, **options):
+    result = metrics.calibration_test(*args, n_resamples=19, random_state=0, **options)
+    return result.statistic, result.p_value
+
+
+test_result.__test__ = False
+
+BINNED = {
+    f"calibration_error({norm}, {kind}, {bins})": partial(
+        metrics.calibration_error, norm=norm, kind=kind, bins=bins
+    )
+    for norm, kind, bins in product(
+        ("l1", "l2", "max"), ("canonical", "classwise", "top"), (10, "quantile", "exact")
+    )
+}
+DEBIASED = {
+    f"calibration_error(debias, {kind})": partial(
+        metrics.calibration_error, norm="l2", debias=True, kind=kind
+    )
+    for kind in ("canonical", "classwise", "top")
+}
+CROSS_FITTED = {
+    f"calibration_error({norm}, {kind}, irp)": partial(
+        metrics.calibration_error, norm=norm, kind=kind, bins="irp"
+    )
+    for norm, kind in product(("l1", "l2"), ("canonical", "classwise", "top"))
+} | {f"decompose({loss}, irp)": partial(metrics.decompose, loss=loss) for loss in ("log", "brier")}
+RANDOM = {
+    "calibration_test": test_result,
+    "calibration_test(top)": partial(test_result, kind="top"),
+    "pairwise_separability": partial(metrics.pairwise_separability, n_samples=2000, random_state=0),
+}
+OTHERS = {
+    "brier_score": metrics.brier_score,
+    "cross_entropy": metrics.cross_entropy,
+    "smooth_calibration_error": metrics.smooth_calibration_error,
+    "smooth_calibration_error(top)": partial(metrics.smooth_calibration_error, kind="top"),
+    "decompose(exact)": partial(metrics.decompose, bins="exact"),
+    "roc_surface": surface_summary,
+    "volume_under_surface(hull)": metrics.volume_under_surface,
+    "volume_under_surface(boxes)": partial(metrics.volume_under_surface, volume="boxes"),
+    "bootstrap": interval,
+}
+TWO_CLASSES = {
+    "auc": metrics.auc,
+    "hull_auc": metrics.hull_auc,
+    "symmetric_roc_curve": curve(metrics.symmetric_roc_curve),
+    "roc_convex_hull": curve(metrics.roc_convex_hull),
+}
+ANY_CLASSES = BINNED | DEBIASED | CROSS_FITTED | RANDOM | OTHERS
+METRICS = [(metric, K) for metric in ANY_CLASSES.values() for K in (2, 3)]
+METRICS += [(metric, 6) for metric in (CROSS_FITTED | RANDOM).values()]
+METRICS += [(metric, 2) for metric in TWO_CLASSES.values()]
+NAMES = [f"{name}-{K}" for name in ANY_CLASSES for K in (2, 3)]
+NAMES += [f"{name}-6" for name in CROSS_FITTED | RANDOM]
+NAMES += list(TWO_CLASSES)
+EXACT_REPETITION = BINNED | OTHERS | TWO_CLASSES
+
+every_metric = pytest.mark.parametrize(("metric", "n_classes"), METRICS, ids=NAMES)
+few_examples = settings(max_examples=2)
+
+
+def draw(n_classes, seed, n=100):
+    rng = np.random.default_rng(seed)
+    P, _, y = distorted(n, n_classes, 2.0, rng)
+    y[:n_classes] = np.arange(n_classes)
+    return P, y, rng
+
+
+def value(metric, *args, **options):
+    return np.asarray(np.asarray(metric(*args, **options), dtype=object).tolist(), dtype=float)
+
+
+def agree(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_every_public_metric_is_covered():
+    results = {"BootstrapResult", "CalibrationTest", "Decomposition", "RocCurve", "RocSurface"}
+    results |= {"Separability", "Volume", "ProbabilityScorer", "scorers"}
+    names = {name.split("(")[0] for name in ANY_CLASSES | TWO_CLASSES}
+    assert names == set(metrics.__all__) - results
+
+
+@every_metric
+@few_examples
+@given(seed=st.integers(0, 10**6))
+def test_the_scale_of_weights(metric, n_classes, seed):
+    P, y, rng = draw(n_classes, seed)
+    weights = rng.integers(1, 9, len(y)) / 4
+    options = {"labels": np.arange(n_classes)}
+    expected = value(metric, y, P, sample_weight=weights, **options)
+    for factor in (1 / weights.sum(), 1024.0, 3.7e-9, 1e12):
+        agree(value(metric, y, P, sample_weight=factor * weights, **options), expected)
+
+
+@every_metric
+@few_examples
+@given(seed=st.integers(0, 10**6))
+def test_unit_weights(metric, n_classes, seed):
+    P, y, _ = draw(n_classes, seed)
+    options = {"labels": np.arange(n_classes)}
+    expected = value(metric, y, P, **options)
+    agree(value(metric, y, P, sample_weight=np.ones(len(y)), **options), expected)
+
+
+@every_metric
+@few_examples
+@given(seed=st.integers(0, 10**6), weighted=st.booleans())
+def test_the_order_of_rows(metric, n_classes, seed, weighted):
+    P, y, rng = draw(n_classes, seed)
+    weights = rng.integers(1, 9, len(y)) / 4 if weighted else np.ones(len(y))
+    order = rng.permutation(len(y))
+    options = {"labels": np.arange(n_classes)}
+    expected = value(metric, y, P, sample_weight=weights, **options)
+    agree(value(metric, y[order], P[order], sample_weight=weights[order], **options), expected)
+
+
+@every_metric
+@few_examples
+@given(seed=st.integers(0, 10**6), weighted=st.booleans())
+def test_the_order_of_classes(metric, n_classes, seed, weighted):
+    P, y, rng = draw(n_classes, seed)
+    options = {"sample_weight": rng.integers(1, 9, len(y)) / 4} if weighted else {}
+    expected = value(metric, y, P, labels=np.arange(n_classes), **options)
+    order = rng.permutation(n_classes)
+    found = value(metric, y, P[:, order], labels=order, **options)
+    agree(found, expected)
+
+
+@every_metric
+@few_examples
+@given(seed=st.integers(0, 10**6))
+def test_the_names_of_classes(metric, n_classes, seed):
+    P, y, _ = draw(n_classes, seed)
+    expected = value(metric, y, P, labels=np.arange(n_classes))
+    names = np.array(["ant", "bee", "cat", "dog", "elk", "fox"][:n_classes])
+    agree(value(metric, names[y], P, labels=names), expected)
+    backwards = names[::-1]
+    agree(value(metric, backwards[y], P, labels=backwards), expected)
+
+
+@pytest.mark.parametrize("name", EXACT_REPETITION)
+@few_examples
+@given(seed=st.integers(0, 10**6))
+def test_weights_are_repetitions(name, seed):
+    metric = EXACT_REPETITION[name]
+    n_classes = 2 if name in TWO_CLASSES else 3
+    P, y, rng = draw(n_classes, seed)
+    times = rng.integers(1, 4, len(y))
+    options = {"labels": np.arange(n_classes)}
+    expected = value(metric, np.repeat(y, times), np.repeat(P, times, axis=0), **options)
+    agree(value(metric, y, P, sample_weight=times, **options), expected)
