@@ -44,7 +44,7 @@ class Members(NamedTuple):
 def forecasts_of_members(data: Set) -> Members:
     random_state = np.random.RandomState(0)
     members = default_members(data.n_classes)
-    _, codes = encode_labels(data.labels_cal, data.n_classes)
+    _, codes = encode_labels(data.labels_cal, data.n_classes, labels=range(data.n_classes))
     fold = deal_folds(len(codes), 5, random_state, codes)
     sample = Sample(data.probas_cal, codes, None)
     unseen, test = [], []
@@ -124,7 +124,8 @@ def of_parts(data: Set, losses: Losses) -> None:
 
 def of_folds(data: Set, losses: Losses) -> None:
     for cv in (3, 10):
-        calibrator = AutoCalibrator(cv=cv, random_state=0).fit(data.probas_cal, data.labels_cal)
+        calibrator = AutoCalibrator(cv=cv, random_state=0)
+        calibrator.fit(data.probas_cal, data.labels_cal, labels=range(data.n_classes))
         add(losses, f"cv={cv}", data, calibrator.predict_proba(data.probas_test))
 
 

@@ -4,12 +4,12 @@ import polars as pl
 import pytest
 import sklearn
 from scipy.special import softmax
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -25,7 +25,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from isoroc import CalibratedClassifier, IRPCalibrator
+from isoroc import (
+    CalibratedClassifier,
+    IRPCalibrator,
+    IsotonicCalibrator,
+    TemperatureCalibrator,
+    export,
+    load,
+)
 
 X, CODES = make_classification(
     n_samples=600, n_features=6, n_informative=4, n_redundant=2, random_state=0
@@ -264,11 +271,79 @@ def test_parallel_folds_give_the_same_model():
     [
         ({"cv": "five"}, Y, "cv: expected a number, a splitter or .*five"),
         ({"response": "predict"}, Y, "response: expected .*predict'"),
-        ({}, np.full(600, "ham"), "y: one class only"),
+        ({"response": "decision_function"}, Y, "response: GaussianNB has no decision_function"),
+        ({"ensemble": "no"}, Y, "ensemble: expected one of True, False; got 'no'"),
+        ({"calibrator": "isotonic"}, Y, r"calibrator: expected .* got 'isotonic'; pass an instanc"),
+        ({"calibrator": IRPCalibrator}, Y, r"calibrator: .*; pass an instance, as IRPCalibrator\("),
+        ({"estimator": GaussianNB}, Y, "estimator: .*; pass an instance of a classifier"),
+        ({"estimator": Ridge()}, Y, "estimator: Ridge is a regressor; pass a classifier"),
+        ({"estimator": None}, Y, "estimator: expected a classifier, got None"),
+        ({}, np.full(600, "ham"), "y: one class only, 'ham'"),
+        ({}, np.zeros(600, dtype=int), "y: one class only, 0"),
         ({}, None, "y: requires y"),
         ({}, Y[:5], "inconsistent numbers of samples"),
     ],
 )
 def test_bad_input(params, y, message):
-    with pytest.raises(ValueError, match=message):
-        CalibratedClassifier(GaussianNB(), **params).fit(X, y)
+    with pytest.raises(ValueError, match=message) as error:
+        CalibratedClassifier(**{"estimator": GaussianNB()} | params).fit(X, y)
+    assert "np." not in str(error.value)
+
+
+class Unsorted(ClassifierMixin, BaseEstimator):
+    """A classifier whose classes are in the opposite order, as a user's own may be."""
+
+    def fit(self, X, y):
+        self.inner_ = LogisticRegression().fit(X, y)
+        self.classes_ = self.inner_.classes_[::-1]
+        return self
+
+    def predict_proba(self, X):
+        return self.inner_.predict_proba(X)[:, ::-1]
+
+    def decision_function(self, X):
+        scores = self.inner_.decision_function(X)
+        return -scores if scores.ndim == 1 else scores[:, ::-1]
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("response", ["predict_proba", "decision_function"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_classifiers_with_unsorted_classes(n_classes, response, frozen):
+    X, y = make_classification(400, n_informative=4, n_classes=n_classes, random_state=0)
+    results = []
+    for plain in (LogisticRegression(), Unsorted()):
+        classifier = FrozenEstimator(plain.fit(X, y)) if frozen else plain
+        model = CalibratedClassifier(classifier, IsotonicCalibrator(), response=response).fit(X, y)
+        results.append(model.predict_proba(X)[:, np.argsort(model.classes_)])
+        assert model.score(X, y) > 0.6
+    np.testing.assert_allclose(*results, atol=1e-12)
+
+
+class Clipped(LogisticRegression):
+    """A classifier whose decisions happen to lie between 0 and 1 where it was trained."""
+
+    def decision_function(self, X):
+        return 0.5 + super().decision_function(X) / 100
+
+
+def test_decision_functions_between_0_and_1_are_logits():
+    model = CalibratedClassifier(Clipped(), TemperatureCalibrator(), response="decision_function")
+    model.fit(X, Y)
+    assert model.calibrators_[0].scores_ == "logit"
+    Q = model.predict_proba(100 * X)  # decisions far outside
+    np.testing.assert_allclose(Q.sum(axis=1), 1)
+    assert model.predict_proba(X)[:, 1].std() > 0
+
+
+def test_calibrators_know_the_labels(tmp_path):
+    X3, codes = make_classification(400, n_informative=4, n_classes=3, random_state=0)
+    y = np.array(["cat", "dog", "eel"])[codes]
+    [calibrator] = CalibratedClassifier(GaussianNB()).fit(X3, y).calibrators_
+    assert calibrator.classes_.tolist() == ["cat", "dog", "eel"]
+    assert {"value_cat", "value_dog", "value_eel"} <= set(calibrator.bins_)
+    calibrator.save(tmp_path / "model.json")
+    assert load(tmp_path / "model.json").classes_.tolist() == ["cat", "dog", "eel"]
+    pytest.importorskip("sqlglot")
+    query = export.to_sql(calibrator, ["a", "b", "c"], dialect="duckdb")
+    assert all(f'"calibrated_{name}"' in query for name in ("cat", "dog", "eel"))

@@ -42,9 +42,10 @@ def overconfident(n, K, seed=0, power=2.0):
 
 
 @each
-def test_the_rule_for_columns_stands_in_every_docstring_of_fit(name):
-    rule = "otherwise columns follow the sorted labels"
-    assert rule in " ".join(inspect.getdoc(KINDS[name].fit).split())
+def test_the_rules_for_columns_and_weights_stand_in_every_docstring_of_fit(name):
+    text = " ".join(inspect.getdoc(KINDS[name].fit).split())
+    assert "otherwise columns follow the sorted labels" in text
+    assert "Weights are counts: weight 2 is the same as the row twice" in text
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])

@@ -182,6 +182,10 @@ class AutoCalibrator(Calibrator):
         fold = np.full(n, -1, dtype=np.intp)
         splitter = check_cv(self.cv, sample.codes, classifier=True)
         for f, (_, held_out) in enumerate(splitter.split(np.zeros((n, 1)), sample.codes)):
+            if len(held_out) and np.max(held_out) >= n:
+                problem = f"fold {f} holds out row {np.max(held_out)}, but {n} rows are dealt"
+                fix = "rows of weight 0 and those beyond max_rows are left out; pass a splitter"
+                raise InputError("cv", None, problem, fix)
             if (fold[held_out] >= 0).any():
                 raise InputError("cv", None, f"fold {f} holds out rows of an earlier fold again")
             fold[held_out] = f

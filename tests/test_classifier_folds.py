@@ -1,0 +1,156 @@
+"""How CalibratedClassifier splits rows into folds, and what it says where that cannot work."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    StratifiedKFold,
+    cross_val_predict,
+)
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from isoroc import (
+    AutoCalibrator,
+    CalibratedClassifier,
+    IdentityCalibrator,
+    InputError,
+    IRPCalibrator,
+    IsotonicCalibrator,
+    TemperatureCalibrator,
+)
+from zoo import KINDS, make
+
+ensembles = pytest.mark.parametrize("ensemble", [False, True])
+calibrators = pytest.mark.parametrize(
+    "calibrator", [IRPCalibrator(), IsotonicCalibrator(), TemperatureCalibrator()]
+)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_classification(n_samples=200, n_features=6, random_state=42)
+
+
+def test_more_folds_than_rows(data):
+    with pytest.raises(InputError, match=r"cv: cannot split 200 rows"):
+        CalibratedClassifier(LinearSVC(), cv=201).fit(*data)
+
+
+@ensembles
+def test_splitters_are_used_as_they_are(data, ensemble):
+    model = CalibratedClassifier(LinearSVC(), cv=KFold(n_splits=5), ensemble=ensemble).fit(*data)
+    assert len(model.estimators_) == len(model.calibrators_) == (5 if ensemble else 1)
+
+
+def test_folds_too_small_to_calibrate_on_their_own(data):
+    X, y = data
+    with pytest.raises(InputError, match="cv: every fold holds out rows of one class only"):
+        CalibratedClassifier(LinearSVC(), cv=LeaveOneOut(), ensemble=True).fit(X[:40], y[:40])
+    # Where some folds will do, scikit-learn refuses all; here the others are left out aloud.
+    with pytest.warns(UserWarning, match=r"cv: \d+ of 101 folds hold out rows of one class only"):
+        model = CalibratedClassifier(LinearSVC(), cv=KFold(101), ensemble=True).fit(X, y)
+    assert 1 < len(model.calibrators_) < 101
+    for cv in (LeaveOneOut(), KFold(20)):  # all folds together will do
+        Q = CalibratedClassifier(LinearSVC(), cv=cv).fit(X[:40], y[:40]).predict_proba(X)
+        np.testing.assert_allclose(Q.sum(axis=1), 1)
+
+
+@ensembles
+@calibrators
+def test_test_folds_of_one_class(calibrator, ensemble):
+    X, y = np.random.default_rng(0).normal(size=(10, 5)), [1] * 5 + [0] * 5
+    model = CalibratedClassifier(LinearSVC(), calibrator, cv=KFold(3), ensemble=ensemble)
+    if ensemble:
+        with pytest.warns(UserWarning, match="cv: 2 of 3 folds hold out rows of one class only"):
+            model.fit(X, y)
+    else:
+        model.fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+
+
+def test_training_folds_of_one_class():
+    X, y = np.random.default_rng(0).normal(size=(10, 5)), [1] * 5 + [0] * 5
+    with pytest.raises(InputError, match="cv: fold 0 leaves rows of one class only to train on"):
+        CalibratedClassifier(LinearSVC(), cv=KFold(2)).fit(X, y)
+
+
+@ensembles
+def test_training_folds_without_some_class(ensemble):
+    X = np.random.default_rng(0).normal(size=(12, 5))
+    y = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+    model = CalibratedClassifier(DecisionTreeClassifier(), cv=KFold(3), ensemble=ensemble)
+    Q = model.fit(X, y).predict_proba(X)
+    assert Q.shape == (12, 4)
+    np.testing.assert_allclose(Q.sum(axis=1), 1)
+    # In scikit-learn a class that a fold's classifier has not seen keeps probability 0. Here the
+    # held-out rows show that it comes true, and the calibrator learns it.
+    if ensemble:
+        first = model.calibrators_[0]
+        without_0 = model.estimators_[0].predict_proba(X)
+        assert (first.predict_proba(np.column_stack([np.zeros(12), without_0]))[:, 0] > 0).all()
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
+def test_one_calibrator_learns_from_what_cross_val_predict_returns(data, name, method):
+    X, y = data
+    classifier = LogisticRegression()
+    model = CalibratedClassifier(classifier, make(name), cv=3, response=method).fit(X, y)
+    P = cross_val_predict(classifier, X, y, cv=3, method=method)
+    scores = "probability" if method == "predict_proba" else "logit"
+    order = np.concatenate([test for _, test in StratifiedKFold(3).split(X, y)])
+    by_hand = make(name).fit(P[order], y[order], scores=scores)
+    new = getattr(classifier.fit(X, y), method)(X)
+    np.testing.assert_allclose(model.predict_proba(X), by_hand.predict_proba(new), atol=1e-12)
+
+
+def test_groups_are_held_out_together(data):
+    X, y = data
+    groups = np.arange(200) // 10
+
+    class Recorder(LogisticRegression):
+        def fit(self, X, y):
+            self.seen_ = {tuple(row) for row in X}
+            return super().fit(X, y)
+
+    model = CalibratedClassifier(Recorder(), cv=GroupKFold(4), ensemble=True)
+    model.fit(X, y, groups=groups)
+    assert len(model.estimators_) == 4
+    for classifier in model.estimators_:
+        seen = np.array([tuple(row) in classifier.seen_ for row in X])
+        assert not set(groups[seen]) & set(groups[~seen])
+    with pytest.raises(InputError, match=r"cv: cannot split 200 rows .*groups"):
+        CalibratedClassifier(LogisticRegression(), cv=GroupKFold(4)).fit(X, y)
+
+
+MEMBERS = [IdentityCalibrator(), TemperatureCalibrator()]
+
+
+def test_a_mixture_takes_splitters_and_iterables(data):
+    X, y = data
+    P = LogisticRegression().fit(X, y).predict_proba(X)
+    splitter = KFold(3)
+    by_splitter = AutoCalibrator(members=MEMBERS, cv=splitter).fit(P, y)
+    by_list = AutoCalibrator(members=MEMBERS, cv=list(splitter.split(P))).fit(P, y)
+    np.testing.assert_array_equal(by_splitter.weights_, by_list.weights_)
+    assert [name for name in by_list.cv_results_ if name.startswith("fold")] == [
+        "fold0",
+        "fold1",
+        "fold2",
+    ]
+    for rows, message in [
+        ([(np.arange(100, 200), np.arange(100))], "no fold holds out row 100"),
+        (2 * [(np.arange(1), np.arange(200))], "fold 1 holds out rows of an earlier fold again"),
+    ]:
+        with pytest.raises(InputError, match=f"cv: {message}"):
+            AutoCalibrator(members=MEMBERS, cv=rows).fit(P, y)
+    # Numbers of rows are those of all rows, but rows without weight are not dealt.
+    with pytest.raises(InputError, match=r"cv: fold 2 holds out row 199, but 199 rows are dealt"):
+        AutoCalibrator(members=MEMBERS, cv=list(splitter.split(P))).fit(
+            P, y, sample_weight=np.r_[0, np.ones(199)]
+        )
