@@ -19,6 +19,7 @@ from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.identity import IdentityCalibrator
 from isoroc._calibrators.isotonic import IsotonicCalibrator
 from isoroc._calibrators.matrix import MATRIX_CLASSES, MatrixCalibrator
+from isoroc._calibrators.member_scores import losses_by_fold, score_members, verdict
 from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._calibrators.venn_abers import VennAbersCalibrator
@@ -28,7 +29,6 @@ from isoroc._input import InputError, Sample, check_number, check_option
 from isoroc._persistence import Fault, states
 from isoroc._progress import progress
 from isoroc._simplex import Floats, Ints
-from isoroc._table import Table
 from isoroc._writer import C, Writer
 
 #: Steps of EM from equal weights. The likelihood is flat near its maximum, where it moves slowly:
@@ -167,11 +167,11 @@ class AutoCalibrator(Calibrator):
         identity.fit_sample(sample)
         before = identity.calibrate(seen.forecasts)[rows, seen.codes]
         losses = -np.log(np.column_stack([likelihood, likelihood @ weights, before]).clip(min=TINY))
-        self.member_scores_ = _scores(
+        self.member_scores_ = score_members(
             [*names, "mixture"], np.append(weights, 1.0), losses, row_weights
         )
-        self.cv_results_ = _losses_by_fold(names, losses, row_weights, fold)
-        self.verdict_ = _verdict(self.member_scores_)
+        self.cv_results_ = losses_by_fold(names, losses, row_weights, fold)
+        self.verdict_ = verdict(self.member_scores_)
 
     def _deal(self, sample: Sample, random_state: np.random.RandomState) -> Ints:
         """Fold of each row."""
@@ -312,43 +312,3 @@ def mixture_weights(likelihood: Floats, row_weights: Floats) -> Floats:
         weights *= (share / (likelihood @ weights)) @ likelihood
     weights[weights < min(LEAST_WEIGHT, weights.max())] = 0.0
     return np.asarray(weights / weights.sum())
-
-
-def _scores(names: list[str], weights: Floats, losses: Floats, row_weights: Floats) -> Table:
-    """Mean loss of each member, and gain over the last column, the forecasts as they are."""
-    gains = losses[:, -1:] - losses[:, :-1]
-    loss, loss_error = _mean_and_error(losses[:, :-1], row_weights)
-    gain, gain_error = _mean_and_error(gains, row_weights)
-    return Table(
-        member=np.array(names),
-        weight=weights,
-        log_loss=loss,
-        log_loss_se=loss_error,
-        gain=gain,
-        gain_se=gain_error,
-    )
-
-
-def _mean_and_error(values: Floats, row_weights: Floats) -> tuple[Floats, Floats]:
-    share = row_weights / row_weights.sum()
-    mean = share @ values
-    return mean, np.sqrt(share**2 @ (values - mean) ** 2)
-
-
-def _losses_by_fold(names: list[str], losses: Floats, row_weights: Floats, fold: Ints) -> Table:
-    table = Table(member=np.array(names))
-    for held_out in range(fold.max() + 1):
-        inside = fold == held_out
-        table[f"fold{held_out}"] = np.average(
-            losses[inside, : len(names)], axis=0, weights=row_weights[inside]
-        )
-    return table
-
-
-def _verdict(scores: Table) -> str:
-    """Whether the mixture, the last row, is better than the forecasts beyond noise."""
-    loss, gain, error = (float(scores[name][-1]) for name in ("log_loss", "gain", "gain_se"))
-    change = f"log loss {loss + gain:.4f} before, {loss:.4f} after on unseen rows"
-    if gain <= 2 * error:
-        return f"leave it: no member improves on the forecasts beyond noise ({change})"
-    return f"calibrate: {change}, better by {gain:.4f} (standard error {error:.4f})"
