@@ -3,9 +3,10 @@
 True probabilities follow a Dirichlet distribution, labels are drawn with these probabilities, and
 forecasts are a power of them, normalised. So E[Y | forecast] is the true probability, and the
 calibration errors and decompositions of the population are known. Forecasts with a power of 1 are
-calibrated, above 1 overconfident. Prints the tables of docs/metrics.md.
+calibrated, above 1 overconfident. Other forecasts point in a wrong direction or have no
+information. Prints the tables of docs/metrics.md.
 
-    python benchmarks/estimators.py [--quick]
+    python benchmarks/estimators.py [--quick] [--only STUDY]
 """
 
 from __future__ import annotations
@@ -133,6 +134,69 @@ def rms(values: list[float]) -> float:
     return float(np.sqrt(np.mean(np.square(values))))
 
 
+def wrong(case: str, n: int, n_classes: int, seed: int) -> tuple[Array, Array, Array]:
+    """Forecasts that are not a power of the truth, E[Y | forecast], and labels."""
+    P, g, _ = draw(n, n_classes, 1.0, seed)
+    skewed = np.arange(1.0, n_classes + 1) / np.arange(1, n_classes + 1).sum()
+    if case == "inverted":
+        P = (1 - g) / (n_classes - 1)
+    elif case == "two columns swapped":
+        P = g[:, [1, 0, *range(2, n_classes)]]
+    elif case == "noise":
+        g = np.full_like(g, 1 / n_classes)
+    elif case == "constant":
+        P, g = np.full_like(g, 1 / n_classes), np.tile(skewed, (n, 1))
+    elif case == "nearly constant":
+        P, g = (1 + 1e-3 * g) / (n_classes + 1e-3), np.tile(skewed, (n, 1))
+    else:  # folded: the first class is most likely where its forecast is 1/2
+        first = 1 - np.abs(2 * P[:, :1] - 1)
+        g = np.hstack([first, (1 - first) * P[:, 1:] / P[:, 1:].sum(axis=1, keepdims=True)])
+    return P, g, labels_of(g, np.random.default_rng([seed, 1]))
+
+
+def errors(y: Array, P: Array) -> list[float]:
+    """The default estimates of both errors."""
+    return [calibration_error(y, P, norm=k, labels=range(P.shape[1])) for k in ("l1", "l2")]
+
+
+def directions(*, quick: bool) -> None:
+    """Truth and mean estimate for forecasts that are wrong in every way."""
+    cases = ("inverted", "two columns swapped", "noise", "constant", "nearly constant", "folded")
+    powers = {"power 2": 2.0, "power 0.5": 0.5}
+    sizes = {200: 40, 2000: 10, 20_000: 3, 200_000: 1}
+    rows = []
+    for n_classes, case in product((2, 3, 10), (*cases, *powers)):
+        if n_classes == 2 and case == "two columns swapped":  # the same as inverted
+            continue
+        make = partial(draw, power=powers[case]) if case in powers else partial(wrong, case)
+        l1, l2 = [], []
+        for n, times in sizes.items():
+            samples = (make(n, n_classes, seed=seed) for seed in range(1 if quick else times))
+            found = np.array([errors(y, P) for P, _, y in samples])
+            l1.append(found[:, 0].mean())
+            l2.append(rms(found[:, 1]))
+        P, g, _ = make(10**6, n_classes, seed=2**20)
+        l1.insert(0, np.abs(g - P).sum(axis=1).mean() / 2)
+        l2.insert(0, np.sqrt(((g - P) ** 2).sum(axis=1).mean() / 2))
+        rows.append([str(n_classes), case, *(f"{x:.3f}" for x in l1 + l2)])
+    print("### Wrong directions: truth and mean estimate by number of rows\n")
+    head = [f"{n:,}" for n in sizes]
+    table(["K", "forecasts", "l1", *head, "l2", *head], rows)
+
+
+def chance(*, quick: bool) -> None:
+    """What calibrated forecasts get by chance."""
+    rows = []
+    for n_classes, (n, times) in product((2, 3, 10), ((200, 400), (1000, 200), (10_000, 40))):
+        samples = (draw(n, n_classes, 1.0, seed) for seed in range(4 if quick else times))
+        found = [errors(y, P) for P, _, y in samples]
+        mean, high = np.mean(found, axis=0), np.quantile(found, 0.95, axis=0)
+        figures = [mean[0], high[0], rms(np.array(found)[:, 1]), high[1]]
+        rows.append([str(n_classes), f"{n:,}", *(f"{x:.3f}" for x in figures)])
+    print("### Calibrated forecasts: estimates by chance\n")
+    table(["K", "n", "l1: mean", "95 % quantile", "l2: root mean square", "95 % quantile"], rows)
+
+
 def intervals(*, quick: bool) -> None:
     """Coverage of bootstrap intervals for two classes and 500 rows."""
     metrics = {
@@ -214,8 +278,12 @@ def level_and_power(*, quick: bool) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few data sets, for a quick check")
-    quick = parser.parse_args().quick
-    for study in (estimates, intervals, level_and_power):
+    parser.add_argument("--only", default="", help="studies whose name contains this word")
+    arguments = parser.parse_args()
+    quick = arguments.quick
+    for study in (directions, chance, estimates, intervals, level_and_power):
+        if arguments.only not in study.__name__:
+            continue
         start = process_time()
         study(quick=quick)
         print(f"({process_time() - start:.0f} s)\n", flush=True)

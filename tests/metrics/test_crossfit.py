@@ -7,7 +7,14 @@ from isoroc._growth import GrowthOptions, grow_tree
 from isoroc._input import Sample
 from isoroc.metrics._crossfit import calibrated, residual_signs
 from isoroc.metrics._grouping import halve_repeatedly
-from isoroc.metrics._residuals import fit_bins, fit_cells, fit_linear, fit_slope, shrinkage
+from isoroc.metrics._residuals import (
+    fit_bins,
+    fit_cells,
+    fit_confidence,
+    fit_linear,
+    sharpen,
+    shrinkage,
+)
 from strategies import labelled_forecasts
 from truths import distorted
 
@@ -58,7 +65,7 @@ def test_no_label_is_used_for_its_own_row():
 
 
 STAGES = {
-    "slope": fit_slope,
+    "confidence": lambda P, r, w: fit_confidence(P, sharpen(P), r, w),
     "linear": fit_linear,
     "cells": lambda P, r, w: fit_cells(halve_repeatedly(P, 3), 3, r, w),
 }
@@ -99,6 +106,19 @@ class TestStages:
         found = stage(P, residuals, np.ones(50))
         assert np.isfinite(found).all()
         assert (found == found[0]).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 8])
+def test_sharpness_is_the_derivative_of_powers(n_classes):
+    P, _, _ = distorted(2000, n_classes, 1.0, seed=0)
+    step = 1e-6
+    powers = P ** (1 + step)
+    change = (powers / powers.sum(axis=1, keepdims=True) - P) / step
+    if n_classes == 2:
+        P, change = P[:, 1:], change[:, 1:]
+    np.testing.assert_allclose(sharpen(P), change, atol=1e-4)
+    found = fit_confidence(P, sharpen(P), change, np.ones(2000))
+    np.testing.assert_allclose(found, change, atol=0.01)
 
 
 @given(st.integers(0, 2**32), st.integers(0, 4), st.integers(1, 3))

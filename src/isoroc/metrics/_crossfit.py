@@ -1,18 +1,19 @@
 """Cross-fitted estimates of E[Y | forecast]: for each row, from the labels of other rows.
 
-Isotonic recursive partitions follow the forecasts wherever a larger one means a larger probability.
+Isotonic recursive partitions follow the forecasts where a larger one means a larger probability.
 Where it does not, because forecasts are inverted, belong to other classes or carry no information,
-a monotone partition has one bin and sees nothing. So what the partition leaves of the residuals is
+a monotone partition has one bin and finds nothing. So what the partition leaves of the residuals is
 estimated without any condition, see `isoroc.metrics._residuals`.
 
-Nothing is learned from the label of a row that is used for this row. So, whatever is learned, the
-mean product of it and of the row's residual is 0 if forecasts are calibrated.
+What is learned for a row does not depend on its own label. So whatever is learned, the mean of its
+product with the residual of the row is 0 if forecasts are calibrated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from isoroc._top import TopReduction
 from isoroc._tree import BinTree
 from isoroc.metrics._grouping import halve_repeatedly
 from isoroc.metrics._ordering import order_rows
-from isoroc.metrics._residuals import fit_bins, fit_cells, fit_linear, fit_slope
+from isoroc.metrics._residuals import fit_bins, fit_cells, fit_confidence, fit_linear, sharpen
 
 #: Number of folds,
 N_FOLDS = 5
@@ -32,6 +33,9 @@ N_FOLDS = 5
 MANY_ROWS = 100_000
 #: With more classes than FULL, partitions are of the TOP largest probabilities and the rest.
 FULL, TOP = 4, 2
+#: Linear maps and means in cells are of the MOST_CLASSES most frequent classes. With more classes,
+#: cells are cells of the largest probabilities and the rest.
+MOST_CLASSES = 64
 #: Share of the rest that a class of probability 0 gets, relative to probability 1.
 FLOOR = 1e-6
 #: Weights are rounded to multiples of 1 / GRID.
@@ -66,18 +70,27 @@ class _Rows:
     sample: Sample
     reduced: Sample
     """The sample of the largest probabilities and the rest, or the sample itself."""
+    largest: Ints
+    """Classes of the TOP largest probabilities, shape (n, TOP); none if `reduced` is `sample`."""
     cells: Ints
     n_levels: int
 
     @classmethod
     def of(cls, sample: Sample, n_training: int) -> _Rows:
         """The rows of a sample, of which `n_training` are learned from at a time."""
-        reduced = sample
-        if sample.forecasts.ndim == 2 and sample.forecasts.shape[1] > FULL:
+        reduced, largest = sample, np.empty((len(sample), 0), dtype=np.intp)
+        if sample.n_classes > FULL:
             reduced = TopReduction(TOP, FLOOR).reduce_sample(sample)
+            largest = _largest(sample.forecasts)
         n_levels = min(MOST_LEVELS, max(0, (n_training // ROWS_IN_CELL).bit_length() - 1))
         # Cells may depend on the forecasts of all rows, as they do not depend on labels.
-        return cls(sample, reduced, halve_repeatedly(sample.forecasts, n_levels), n_levels)
+        P = sample.forecasts if sample.n_classes <= MOST_CLASSES else reduced.forecasts
+        return cls(sample, reduced, largest, halve_repeatedly(P, n_levels), n_levels)
+
+    @cached_property
+    def sharper(self) -> Floats:
+        """How forecasts change as they become sharper."""
+        return sharpen(self.columns)
 
     @property
     def columns(self) -> Floats:
@@ -135,7 +148,7 @@ def _learn_values(rows: _Rows, training: Ints) -> Floats:
         values = TopReduction.fit(TOP, rows.sample.take(training)).expand(values, P)
     weights = _training_weights(rows.sample, training)
     left = rows.residuals() + P - values  # residuals and forecasts add up to outcomes
-    added = fit_slope(P, left, weights)
+    added = fit_confidence(P, rows.sharper, left, weights)
     left -= added
     _fit_rest(rows, weights, left, added)
     if not added.any():
@@ -154,7 +167,7 @@ def _learn_residuals(rows: _Rows, training: Ints) -> Floats:
     """
     P, weights = rows.columns, _training_weights(rows.sample, training)
     left = rows.residuals()
-    found = fit_slope(P, left, weights)
+    found = fit_confidence(P, rows.sharper, left, weights)
     left -= found
     of_bins = _fit_tree(rows, training, weights, left)
     found += of_bins
@@ -168,18 +181,29 @@ def _fit_tree(rows: _Rows, training: Ints, weights: Floats, left: Floats) -> Flo
     tree, bin_of = rows.grow(training)
     if rows.reduced is rows.sample:
         return fit_bins(tree, bin_of, left, weights)
-    largest = np.argsort(-rows.columns, axis=1, kind="stable")[:, :TOP]
-    left = np.take_along_axis(left, largest, axis=1)
+    left = np.take_along_axis(left, rows.largest, axis=1)
     left = np.column_stack([left, -left.sum(axis=1)])
     return TopReduction(TOP, FLOOR).expand(fit_bins(tree, bin_of, left, weights), rows.columns)
 
 
 def _fit_rest(rows: _Rows, weights: Floats, left: Floats, found: Floats) -> None:
     """Add to `found`, in place, what a linear map and cells find in the residuals left."""
-    linear = fit_linear(rows.columns, left, weights)
+    frequent = slice(MOST_CLASSES)  # the columns are sorted by their totals
+    left, found = left[:, frequent], found[:, frequent]
+    linear = fit_linear(rows.columns[:, frequent], left, weights)
     left -= linear
     found += linear
     found += fit_cells(rows.cells, rows.n_levels, left, weights)
+
+
+def _largest(P: Floats) -> Ints:
+    """Classes of the TOP largest probabilities of each row, the lower index first on ties."""
+    P = P.copy()
+    classes = np.empty((len(P), TOP), dtype=np.intp)
+    for rank in range(TOP):
+        classes[:, rank] = P.argmax(axis=1)
+        P[np.arange(len(P)), classes[:, rank]] = -1.0
+    return classes
 
 
 def _training_weights(sample: Sample, training: Ints) -> Floats:

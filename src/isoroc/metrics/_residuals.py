@@ -12,6 +12,7 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
+from scipy.special import xlogy
 
 from isoroc._simplex import Floats, Ints
 from isoroc._tree import BinTree
@@ -21,32 +22,54 @@ from isoroc.metrics._grouping import sum_rows
 THRESHOLD = 2.0
 #: Weight of rows that moves the residual of a bin half way from that of the bin it was split from.
 SHRINKAGE = 100.0
-#: Directions in which forecasts vary less than this share of the largest variance are left out.
+#: Directions of a smaller mean square, relative to the largest one or to 1, are left out.
 NEGLIGIBLE = 1e-9
 
 
-def fit_slope(P: Floats, residuals: Floats, weights: Floats) -> Floats:
-    """Multiple of the forecasts, the same for all classes.
+def fit_confidence(P: Floats, sharper: Floats, residuals: Floats, weights: Floats) -> Floats:
+    """Two numbers for all classes: a multiple of the forecasts, and a change of their sharpness.
 
-    One number that tells over- from underconfidence. Forecasts without information have slope -1,
-    inverted forecasts a lower one.
+    Forecasts without information have multiple -1, inverted forecasts a lower one. Over- and
+    underconfident forecasts are too sharp or not sharp enough. `sharper` is that of `sharpen`.
 
     Examples
     --------
     >>> import numpy as np
     >>> p = np.linspace(0, 1, 1001)[:, None]
-    >>> fit_slope(p, 1 - 2 * p, np.ones(1001))[[0, -1]].round(2)
+    >>> fit_confidence(p, sharpen(p), 1 - 2 * p, np.ones(1001))[[0, -1]].round(2)
     array([[ 1.],
            [-1.]])
     """
-    x = P - weights @ P / weights.sum()
-    square = float(weights @ _dot(x, x))
-    if square <= 0:
-        return np.zeros_like(P)
-    products = weights * _dot(x, residuals)
-    slope = products.sum() / square
-    factor = shrinkage(slope**2 * square, float(products @ products) / square, 1)
-    return np.asarray(factor * slope * x)
+    multiple = P - weights @ P / weights.sum()
+    square = float(weights @ _dot(multiple, multiple))
+    if square > 0:  # make the two orthogonal
+        sharper = sharper - float(weights @ _dot(multiple, sharper)) / square * multiple
+    fitted = np.zeros_like(P)
+    energy = noise = 0.0
+    for direction in (multiple, sharper):
+        square = float(weights @ _dot(direction, direction))
+        if square <= NEGLIGIBLE * weights.sum():
+            continue
+        products = weights * _dot(direction, residuals)
+        energy += products.sum() ** 2 / square
+        noise += float(products @ products) / square
+        fitted += products.sum() / square * direction
+    return np.asarray(shrinkage(energy, noise, 2) * fitted)
+
+
+def sharpen(P: Floats) -> Floats:
+    """Derivative by t of the forecasts ``P**t``, normalised, at t = 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sharpen(np.array([[0.6, 0.2, 0.2]])).round(2)
+    array([[ 0.26, -0.13, -0.13]])
+    """
+    if P.shape[1] == 1:
+        return np.asarray((1 - P) * xlogy(P, P) - P * xlogy(1 - P, 1 - P))
+    entropy = xlogy(P, P)
+    return np.asarray(entropy - P * entropy.sum(axis=1, keepdims=True))
 
 
 def fit_linear(P: Floats, residuals: Floats, weights: Floats) -> Floats:
