@@ -10,7 +10,9 @@ ASAN = $(shell $(CC) -print-file-name=libasan.so)
 demo: .venv/runs  ## forecasts in, calibrated forecasts, a verdict and a picture out
 	$(BIN)/python examples/demo.py
 
-test: lint types tests sanitize  ## everything that must hold before a commit lands
+test: .venv/develops  ## everything that must hold before a commit lands
+	$(MAKE) --jobs 2 --output-sync lint types build/checked.stamp
+	$(MAKE) tests sanitize
 
 lint: .venv/develops
 	$(BIN)/ruff check .
@@ -27,7 +29,7 @@ coverage: .venv/develops  ## the tests once more, with the share of lines and br
 
 sanitize: build/checked.stamp  ## the kernels with bounds checks, address and undefined sanitizers
 	LD_PRELOAD=$(ASAN) ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build/checked-lib \
-	  $(BIN)/python -m pytest -q -p no:cacheprovider tests/test_core.py tests/growth \
+	  $(BIN)/python -m pytest -n 2 -q -p no:cacheprovider tests/test_core.py tests/growth \
 	  tests/metrics/test_surface.py tests/metrics/test_volumes.py tests/metrics/test_hull_ascents.py
 
 bench: .venv/develops  ## speed against peers, as a table and as build/bench/speed.json

@@ -43,5 +43,8 @@ setup(
             "freethreading_compatible": True,
         },
     ),
-    options={"build": {"build_base": "build/checked"}} if CHECKED else {},
+    options={
+        "build": {"build_base": "build/checked" if CHECKED else "build"},
+        "build_ext": {"parallel": os.cpu_count()},
+    },
 )

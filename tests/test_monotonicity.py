@@ -66,8 +66,8 @@ def test_solutions_satisfy_every_constraint_with_that_slack(W):
         assert np.isnan(g).all() == (s < 0)
         if s >= 0:
             np.testing.assert_allclose(g.sum(), 1)
-            room = w - (g[:, None] - g[None, :])
-            assert room.min() >= (s if np.isfinite(s) else 0) - 1e-12
+            slack = w - (g[:, None] - g[None, :])
+            assert slack.min() >= (s if np.isfinite(s) else 0) - 1e-12
 
 
 @given(trees(), st.floats(0, 3))

@@ -132,14 +132,14 @@ class TopReduction:
         for q in of_ranks[1:]:
             most = w.where(w.at_most(q, most), q, most)
         [most] = w.keep([most])
-        rooms = w.keep(
+        slacks = w.keep(
             w.where(w.at_most(zero, c), w.maximum(w.subtract(most, share), zero), zero)
             for c, share in zip(left, shares, strict=True)
         )
         excess, total = w.keep(
             [
                 w.total([w.maximum(w.subtract(share, most), zero) for share in shares]),
-                w.total(rooms),
+                w.total(slacks),
             ]
         )
         [fits] = w.keep([w.at_most(excess, total)])
@@ -148,10 +148,10 @@ class TopReduction:
         return [
             w.where(
                 fits,
-                w.add(w.where(w.at_most(share, most), share, most), w.multiply(room, ratio)),
+                w.add(w.where(w.at_most(share, most), share, most), w.multiply(slack, ratio)),
                 share,
             )
-            for share, room in zip(shares, rooms, strict=True)
+            for share, slack in zip(shares, slacks, strict=True)
         ]
 
     def expand(self, Q: Floats, P: Floats) -> Floats:
@@ -162,12 +162,12 @@ class TopReduction:
         shares *= Q[:, [self.top]] / shares.sum(axis=1, keepdims=True)
         if self.capped:
             most = Q[:, : self.top].min(axis=1, keepdims=True)
-            room = np.maximum(most - shares, 0.0)
-            np.put_along_axis(room, classes, 0.0, axis=1)
+            slack = np.maximum(most - shares, 0.0)
+            np.put_along_axis(slack, classes, 0.0, axis=1)
             excess = np.maximum(shares - most, 0.0).sum(axis=1, keepdims=True)
-            total = room.sum(axis=1, keepdims=True)
+            total = slack.sum(axis=1, keepdims=True)
             ratio = excess / np.where(total > 0, total, 1.0)
-            shares = np.where(excess <= total, np.minimum(shares, most) + room * ratio, shares)
+            shares = np.where(excess <= total, np.minimum(shares, most) + slack * ratio, shares)
         np.put_along_axis(shares, classes, Q[:, : self.top], axis=1)
         return shares
 

@@ -25,13 +25,13 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     calibrator
-        Fitted, of the class that was saved; its `summary_` is what the file tells of the fit.
+        Fitted, of the class that was saved; its `summary_` is what the file says about the fit.
 
     Raises
     ------
     ModelFileError
-        A `ValueError` that names file, place and mend, for every file that is not a sound model
-        file: damaged, altered, too large, of another version, or something else.
+        A `ValueError` that names the file, the place in it and the fix, for every file that is not
+        a sound model file: damaged, altered, too large, of another version, or something else.
 
     Examples
     --------

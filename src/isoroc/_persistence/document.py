@@ -28,7 +28,7 @@ MAX_VALUES = 2_000_000
 class ModelFileError(ValueError):
     """A model file that is damaged, was altered, or is not one.
 
-    The message names the file, the place in it and the mend.
+    The message names the file, the place in it and the fix.
     """
 
     @classmethod
@@ -36,10 +36,10 @@ class ModelFileError(ValueError):
         cls,
         path: str | os.PathLike[str],
         fault: Fault,
-        mend: str = "The file is damaged or was altered: restore it, or save the model again.",
+        fix: str = "The file is damaged or was altered: restore it, or save the model again.",
     ) -> Self:
         """The error for a fault in a file."""
-        return cls(f"{os.fspath(path)}: {fault}. {mend}")
+        return cls(f"{os.fspath(path)}: {fault}. {fix}")
 
 
 def write(
@@ -92,13 +92,13 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         _check_size(data)
         document = _check_format(_parse(data))
     except Fault as fault:
-        mend = "Pass a file that was written by a calibrator's save()."
-        raise ModelFileError.of(path, fault, mend) from fault
+        fix = "Pass a file that was written by a calibrator's save()."
+        raise ModelFileError.of(path, fault, fix) from fault
     try:
         _check_version(document)
     except Fault as fault:
-        mend = "Update isoroc, or save the model with this version."
-        raise ModelFileError.of(path, fault, mend) from fault
+        fix = "Update isoroc, or save the model with this version."
+        raise ModelFileError.of(path, fault, fix) from fault
     try:
         check(document, schema())
         _check_checksum(document)
