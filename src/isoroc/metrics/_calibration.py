@@ -99,8 +99,9 @@ def calibration_error(
     A monotone partition is blind to forecasts that point in the wrong direction (inverted
     probabilities, columns in the wrong order) and to noise. Three further stages estimate what it
     leaves: a change of the confidence of all forecasts, a linear map, and means in nested cells,
-    each used if it exceeds the noise. With more than four classes the partitions are of the two largest
-    probabilities and the rest; the other stages use all classes.
+    each used if it exceeds the noise. With more than four classes the partitions are of the two
+    largest probabilities and the rest; the other stages use up to 64 classes, the most frequent
+    ones.
 
     Examples
     --------
