@@ -46,7 +46,7 @@ def calibrators() -> dict[str, Callable[[], Any]]:
         "VennAbersCalibrator": isoroc.VennAbersCalibrator,
         "IRPCalibrator": lambda: isoroc.IRPCalibrator(random_state=0),
         "BaggedIRPCalibrator": lambda: isoroc.BaggedIRPCalibrator(random_state=0),
-        "HistogramCalibrator": isoroc.HistogramCalibrator,
+        "RecursiveBinningCalibrator": isoroc.RecursiveBinningCalibrator,
     }
 
 
