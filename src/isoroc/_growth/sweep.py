@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from isoroc._core.growth import Ascent
 from isoroc._growth.grid import best_of
 from isoroc._growth.growth import Growth, Split, Surroundings
-from isoroc._simplex import Floats, Ints
+from isoroc._simplex import Floats
 
 #: Points closer than this along an axis are ties: no threshold is put between them. It is a
 #: thousand times the rounding of p - gamma, so predictions sort the points as the search did.
