@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from isoroc._calibrators import written
+from isoroc._calibrators.descent import warn_unconverged
 from isoroc._calibrators.regression import Regression, Terms, transform
 from isoroc._calibrators.scores import exponentials
 from isoroc._calibrators.tempered import TemperedCalibrator, draw_part
@@ -64,6 +65,11 @@ class MatrixCalibrator(TemperedCalibrator):
         a and b.
     penalty_ : ndarray of shape (4,)
         Multiples that were used: of b, the diagonal, a, and the entries off the diagonal.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If the fit did not converge.
 
     References
     ----------
@@ -125,6 +131,8 @@ class MatrixCalibrator(TemperedCalibrator):
             else:
                 learn = self.penalty == "auto"
                 theta, penalty = regression.newton(theta, penalty, learn=learn)
+        if not regression.converged:
+            warn_unconverged(self)
         self.coef_, self.quadratic_, self.intercept_ = terms.unpack(theta)
         self.coef_ = self.coef_ + (np.eye(K) if full else 1.0)
         self.penalty_ = penalty / unit
