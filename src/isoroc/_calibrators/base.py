@@ -115,18 +115,26 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         return self._fit_out_of_fold(sample if self.reads_logs else sample.on_simplex(), fold)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
-        """Fit once per fold and once to all rows.
+        """Fit to all rows, and then to those outside each fold.
 
         A subclass overrides this where it has a cheaper way to forecasts of unseen rows.
         """
+        self._fit(sample)
         Q = np.empty((len(fold), sample.n_classes))
         for held_out in range(fold.max() + 1):
             inside = fold == held_out
             part: Self = clone(self)
-            part.fit_sample(sample.take(~inside))
+            part.scores_ = sample.scores
+            part.fit_part(sample.take(~inside), self)
             Q[inside] = part.calibrate(sample.forecasts[inside])
-        self._fit(sample)
         return Q
+
+    def fit_part(self, sample: Sample, whole: Self) -> None:  # noqa: ARG002
+        """Learn the map from some of the rows to which `whole` was fitted.
+
+        A subclass overrides this where the fit to all rows is a good start.
+        """
+        self._fit(sample)
 
     def fit(
         self,

@@ -72,6 +72,16 @@ class Terms:
         quadratic = theta[-2 * K : -K] / 4 if self.quadratic else np.zeros(K)
         return coef, quadratic, theta[-K:]
 
+    def identity(self) -> Floats:
+        """The `coef` that leaves log forecasts as they are."""
+        K = self.n_classes
+        return np.eye(K) if self.full else np.ones(K)
+
+    def pack(self, coef: Floats, quadratic: Floats, intercept: Floats) -> Floats:
+        """The parameter vector that `unpack` takes apart."""
+        squares = [4 * quadratic] if self.quadratic else []
+        return np.concatenate([coef.ravel(), *squares, intercept])
+
     def features(self, z: Floats) -> Floats:
         """What the terms multiply, shape (2 K + 1, n): log forecasts, squares, one.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, Self
 
 from isoroc._calibrators.scores import exponentials
 from isoroc._calibrators.tempered import TemperedCalibrator
@@ -75,6 +75,10 @@ class TemperatureCalibrator(TemperedCalibrator):
 
     def _fit(self, sample: Sample) -> None:
         self.fit_temperature(sample)
+
+    def fit_part(self, sample: Sample, whole: Self) -> None:
+        """Learn the temperature from some of the rows to which `whole` was fitted."""
+        self.fit_part_temperature(sample, whole)
 
     def _calibrate(self, forecasts: Floats) -> Floats:
         return exponentials(self.tempered(forecasts))

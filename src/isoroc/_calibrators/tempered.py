@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from scipy.special import log_softmax
@@ -57,8 +57,7 @@ class TemperedCalibrator(ProbabilityCalibrator):
             check_number("floor", self.floor, numbers.Real, minimum=FLOORS[0])
             if self.floor >= 1:
                 raise InputError("floor", None, f"is {self.floor!r}", "expected a number below 1")
-        total = float(sample.class_weights().sum())
-        self.smoothing_ = self.pseudocount / (total + self.pseudocount)
+        self.smoothing_ = self._smoothing(sample)
         inverse = 1.0
         if self.floor == "auto":
             self.floor_, inverse = self._choose_floor(draw_part(sample))
@@ -66,6 +65,22 @@ class TemperedCalibrator(ProbabilityCalibrator):
             self.floor_ = float(self.floor)
         z = self.log_forecasts(sample.forecasts, self.floor_)
         self.temperature_ = 1 / inverse_temperature(z, sample, start=inverse)
+
+    def fit_part_temperature(self, sample: Sample, whole: Self) -> None:
+        """Set the fitted attributes for some of the rows to which `whole` was fitted.
+
+        The floor is that of all rows: a choice among twelve is no reason to search again.
+        """
+        self.smoothing_ = self._smoothing(sample)
+        self.floor_ = whole.floor_
+        z = self.log_forecasts(sample.forecasts, self.floor_)
+        start = 1 / whole.temperature_
+        self.temperature_ = 1 / inverse_temperature(z, sample, start=start, tolerance=1e-6)
+
+    def _smoothing(self, sample: Sample) -> float:
+        """Share of the uniform forecast that the pseudocount gives."""
+        total = float(sample.class_weights().sum())
+        return float(self.pseudocount / (total + self.pseudocount))
 
     def _choose_floor(self, sample: Sample) -> tuple[float, float]:
         """The floor with the likeliest outcomes, the lowest on ties, and 1 / T at it."""
@@ -77,14 +92,19 @@ class TemperedCalibrator(ProbabilityCalibrator):
         inverse = 1.0
         for floor in floors:
             raised = np.maximum(z, np.log(floor)) if floor else z
-            inverse = inverse_temperature(raised, sample, start=inverse, tolerance=1e-6)
-            likelihood = of_own_class(
-                self._smooth(log_softmax(inverse * raised, axis=0)), sample.codes
-            )
-            loss = -float(np.average(likelihood, weights=sample.weights))
+            inverse = inverse_temperature(raised, sample, start=inverse, tolerance=1e-5)
+            likelihood = self._likelihood(inverse * raised, sample)
+            loss = -float(np.average(np.log(likelihood), weights=sample.weights))
             found.append((loss, float(floor), inverse))
         _, floor, inverse = min(found)
         return floor, inverse
+
+    def _likelihood(self, z: Floats, sample: Sample) -> Floats:
+        """What the smoothed softmax of z, shape (K, n), gives the outcome of each row."""
+        own = of_own_class(z, sample.codes)
+        with np.errstate(over="ignore"):  # what has no chance has likelihood 0
+            q = 1 / np.exp(z - own).sum(axis=0)
+        return np.asarray((1 - self.smoothing_) * q + self.smoothing_ / len(z))
 
     def _smooth(self, z: Floats) -> Floats:
         """Logarithms of forecasts mixed with the uniform one."""
@@ -122,22 +142,24 @@ def inverse_temperature(
     either side of the minimum. It ends where a change of 1 / T by a factor e would, by the slope,
     change the mean loss by less than the tolerance.
     """
-
-    def mean(values: Floats) -> float:
-        return float(np.average(values, weights=sample.weights))
-
+    share = sample.row_weights()
+    share = share / share.sum()
     z = z - of_own_class(z, sample.codes)
     low, high = INVERSE_RANGE
     low /= max(1.0, float(np.abs(z).max()))  # large logits may need a large temperature
     t = start
     for _ in range(100):
-        q = np.exp(log_softmax(t * z, axis=0))
-        expected = (q * z).sum(axis=0)
-        slope = mean(expected)
+        q = t * z
+        q -= q.max(axis=0)
+        np.exp(q, out=q)
+        q /= q.sum(axis=0)
+        expected = np.einsum("kn,kn->n", q, z)
+        slope = float(share @ expected)
         if abs(slope) * t <= tolerance:
             break
         low, high = (low, t) if slope > 0 else (t, high)
-        curvature = mean((q * (z - expected) ** 2).sum(axis=0))
+        q *= (z - expected) ** 2
+        curvature = float(share @ q.sum(axis=0))
         step = t - slope / curvature if curvature > 0 else 0.0
         t = step if low < step < high else float(np.sqrt(low * high))
     return t
