@@ -29,7 +29,12 @@ from isoroc._input import (
 from isoroc._persistence import Fault, write
 from isoroc._persistence.states import Check
 from isoroc._simplex import Floats, Ints
+from isoroc._threads import one_blas_thread
 from isoroc._writer import C, Writer
+
+#: Forecasts of so many numbers are calibrated without limiting the threads of BLAS: their products
+#: are too small to wake any, and setting the limit would take a fifth of the time of one row.
+FEW_NUMBERS = 3000
 
 
 class Calibrator(ClassifierMixin, BaseEstimator):
@@ -69,13 +74,17 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def fit_sample(self, sample: Sample) -> None:
         """Learn the map from a sample; `fit` is this with the checks around it."""
         self.scores_ = sample.scores
-        self._fit(sample if self.reads_logs else sample.on_simplex())
+        with one_blas_thread():
+            self._fit(sample if self.reads_logs else sample.on_simplex())
 
     def calibrate(self, forecasts: Floats) -> Floats:
         """Calibrated forecasts, shape (n, K), of a forecast array."""
         if self.scores_ == "logit" and forecasts.ndim == 2 and not self.reads_logs:
             forecasts = np.exp(forecasts)
-        return self._calibrate(forecasts)
+        if forecasts.size <= FEW_NUMBERS:
+            return self._calibrate(forecasts)
+        with one_blas_thread():
+            return self._calibrate(forecasts)
 
     def write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
         """Columns of calibrated forecasts, one for each class, from columns of a forecast array."""
@@ -112,7 +121,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
         """Learn the map from a sample; return forecasts of its rows that did not see their fold."""
         self.scores_ = sample.scores
-        return self._fit_out_of_fold(sample if self.reads_logs else sample.on_simplex(), fold)
+        with one_blas_thread():
+            return self._fit_out_of_fold(sample if self.reads_logs else sample.on_simplex(), fold)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
         """Fit to all rows, and then to those outside each fold.
