@@ -51,6 +51,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     #: Whether the hooks take logits of several classes as logarithms of forecasts. Otherwise they
     #: see probabilities.
     reads_logs: ClassVar[bool] = False
+    #: Share in a mixture before any row is seen, relative to that of other members.
+    prior_share: ClassVar[float] = 1.0
 
     classes_: NDArray[Any]
     #: Whether forecasts are probabilities or logits.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from isoroc._calibrators.scores import exponentials
 from isoroc._calibrators.tempered import TemperedCalibrator
@@ -62,6 +62,8 @@ class TemperatureCalibrator(TemperedCalibrator):
     array([[0.88, 0.12],
            [0.5 , 0.5 ]])
     """
+
+    prior_share: ClassVar[float] = 2.0
 
     def __init__(
         self, *, floor: float | Literal["auto"] = "auto", pseudocount: float = 1.0
