@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import log_loss, roc_auc_score
 
 from isoroc import IdentityCalibrator, MonotoneCalibrator, TemperatureCalibrator
-from isoroc._calibrators import departures, monotone, posterior, tempered
+from isoroc._calibrators import departures, descent, monotone, posterior, tempered
 from isoroc._calibrators.departures import Departures
 from isoroc._calibrators.posterior import Posterior
 from isoroc._calibrators.potential import Potential
@@ -264,7 +264,7 @@ def test_the_fit_is_the_maximum_of_the_posterior(K):
     theta, converged = rows.maximise(np.zeros(family.n_parameters), learn=True)
     assert converged
     other = minimize(rows.loss, theta, jac=True, method="BFGS", options={"maxiter": 500})
-    assert rows.loss(theta)[0] - other.fun <= 300 * 2 * posterior.TOLERANCE
+    assert rows.loss(theta)[0] - other.fun <= 300 * 2 * descent.TOLERANCE
 
 
 def test_weights_are_repeated_rows():

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from isoroc._calibrators import written
+from isoroc._calibrators.descent import warn_unconverged
 from isoroc._calibrators.regression import Regression, Terms, transform
 from isoroc._calibrators.scores import exponentials
 from isoroc._calibrators.tempered import TemperedCalibrator, draw_part
@@ -68,6 +69,11 @@ class MatrixCalibrator(TemperedCalibrator):
     penalty_ : ndarray of shape (4,)
         Multiples that were used: of b, the diagonal, a, and the entries off the diagonal.
 
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If the fit did not converge.
+
     References
     ----------
     Berta, Holzmüller, Jordan and Bach, Structured matrix scaling for multi-class calibration,
@@ -125,6 +131,8 @@ class MatrixCalibrator(TemperedCalibrator):
             else:
                 learn = self.penalty == "auto"
                 theta, penalty = regression.newton(theta, penalty, learn=learn)
+        if not regression.converged:
+            warn_unconverged(self)
         self._set(terms, theta, penalty / unit)
 
     def fit_part(self, sample: Sample, whole: Self) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators.departures import Departures
+from isoroc._calibrators.descent import warn_unconverged
 from isoroc._calibrators.posterior import Posterior
 from isoroc._calibrators.potential import TRACE, GradientCertificate, Potential, with_floor
 from isoroc._calibrators.scores import ProbabilityCalibrator, of_own_class
@@ -156,12 +155,7 @@ class MonotoneCalibrator(ProbabilityCalibrator):
             posterior = Posterior(departures, self.floored(rows.forecasts), rows)
             theta, converged = posterior.maximise(theta, learn=len(rows) == len(some))
         if not converged:
-            warnings.warn(
-                "MonotoneCalibrator: the fit did not converge. Its forecasts are monotone, but "
-                "others may fit the calibration rows better.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
+            warn_unconverged(self)
         fitted = departures.potential(theta)
         self.scale_ = fitted.scale
         self.softness_, self.directions_ = fitted.softness, fitted.directions

@@ -18,6 +18,8 @@ from isoroc._simplex import Floats, Ints
 BIAS, DIAGONAL, QUADRATIC, OFF_DIAGONAL = range(4)
 #: Rows for which the Hessian is formed at a time.
 CHUNK = 4096
+#: Steps at most: of Newton's method, and of L-BFGS.
+STEPS, DESCENT_STEPS = 100, 1000
 
 
 def transform(z: Floats, coef: Floats, quadratic: Floats, intercept: Floats) -> Floats:
@@ -111,6 +113,11 @@ class Regression:
         Log forecasts.
     sample : Sample
         The same rows.
+
+    Attributes
+    ----------
+    converged : bool
+        Whether the last call of `newton` or `descend` reached the minimum.
     """
 
     def __init__(self, terms: Terms, z: Floats, sample: Sample) -> None:
@@ -120,6 +127,7 @@ class Regression:
         self.codes = sample.codes
         self.weights = sample.row_weights()
         self.total = float(self.weights.sum())
+        self.converged = False
 
     def loss(self, theta: Floats, penalty: Floats) -> tuple[float, Floats]:
         """The loss, and the calibrated log forecasts, shape (K, n)."""
@@ -163,7 +171,8 @@ class Regression:
         """
         given = penalty
         value, log_q = self.loss(theta, penalty)
-        for _ in range(100):
+        self.converged = False
+        for _ in range(STEPS):
             gradient = self.gradient(theta, penalty, log_q)
             factor = cho_factor(self.hessian(penalty, log_q))
             step = -cho_solve(factor, gradient)
@@ -175,6 +184,7 @@ class Regression:
                 there, log_q = self.loss(theta + scale * step, penalty)
             theta, value = theta + scale * step, there
             if decrement <= tolerance * self.total and not learn:
+                self.converged = True
                 break
             if learn and decrement <= 1e-3 * self.total:
                 learned = self._evidence(theta, penalty, given, factor)
@@ -197,5 +207,7 @@ class Regression:
             gradient = self.gradient(theta, penalty, log_q)
             return value / self.total, gradient / self.total
 
-        found = minimize(objective, theta, jac=True, method="L-BFGS-B", options={"maxiter": 500})
+        options = {"maxiter": DESCENT_STEPS}
+        found = minimize(objective, theta, jac=True, method="L-BFGS-B", options=options)
+        self.converged = bool(found.success)
         return np.asarray(found.x)

@@ -139,8 +139,9 @@ def inverse_temperature(
     """1 / T that makes the outcomes likeliest under softmax(z / T), for z of shape (K, n).
 
     The negative log likelihood is convex in it: Newton's method, kept between the last values on
-    either side of the minimum. It ends where a change of 1 / T by a factor e would, by the slope,
-    change the mean loss by less than the tolerance.
+    either side of the minimum, and after 50 steps bisection, which cannot fail. It ends where a
+    change of 1 / T by a factor e would, by the slope, change the mean loss by less than the
+    tolerance.
     """
     share = sample.row_weights()
     share = share / share.sum()
@@ -148,7 +149,7 @@ def inverse_temperature(
     low, high = INVERSE_RANGE
     low /= max(1.0, float(np.abs(z).max()))  # large logits may need a large temperature
     t = start
-    for _ in range(100):
+    for count in range(100):
         q = t * z
         q -= q.max(axis=0)
         np.exp(q, out=q)
@@ -161,5 +162,6 @@ def inverse_temperature(
         q *= (z - expected) ** 2
         curvature = float(share @ q.sum(axis=0))
         step = t - slope / curvature if curvature > 0 else 0.0
-        t = step if low < step < high else float(np.sqrt(low * high))
+        newton = low < step < high and count < 50
+        t = step if newton else float(np.sqrt(low * high))
     return t
