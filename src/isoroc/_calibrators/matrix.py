@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from scipy.special import log_softmax
 
 from isoroc._calibrators import written
 from isoroc._calibrators.descent import warn_unconverged
 from isoroc._calibrators.regression import Regression, Terms, transform
-from isoroc._calibrators.scores import exponentials
+from isoroc._calibrators.scores import by_row, softmax
 from isoroc._calibrators.tempered import TemperedCalibrator, draw_part
 from isoroc._input import Sample, check_number, check_option
 from isoroc._persistence import states
@@ -180,4 +179,4 @@ class MatrixCalibrator(TemperedCalibrator):
     def _calibrate(self, forecasts: Floats) -> Floats:
         z = self.tempered(forecasts)
         z = transform(z, self.coef_, self.quadratic_, self.intercept_)
-        return exponentials(log_softmax(z, axis=0))
+        return by_row(softmax(z))

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
-from scipy.special import log_softmax
 
-from isoroc._calibrators.scores import of_own_class
+from isoroc._calibrators.scores import log_softmax, of_own_class
 from isoroc._input import Sample
 from isoroc._simplex import Floats, Ints
 
@@ -131,7 +130,7 @@ class Regression:
 
     def loss(self, theta: Floats, penalty: Floats) -> tuple[float, Floats]:
         """The loss, and the calibrated log forecasts, shape (K, n)."""
-        log_q = log_softmax(self.z + transform(self.z, *self.terms.unpack(theta)), axis=0)
+        log_q = log_softmax(self.z + transform(self.z, *self.terms.unpack(theta)))
         fit = self.weights @ of_own_class(log_q, self.codes)
         return float(penalty[self.kind] @ theta**2 / 2 - fit), log_q
 

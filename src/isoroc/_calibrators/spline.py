@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import log_softmax
 
 from isoroc._calibrators import written
 from isoroc._calibrators.descent import warn_unconverged
-from isoroc._calibrators.scores import ProbabilityCalibrator
+from isoroc._calibrators.scores import ProbabilityCalibrator, by_row, mix_uniform, softmax
 from isoroc._calibrators.spline_problem import Problem, Solution
 from isoroc._input import Sample, check_number
 from isoroc._persistence import states
@@ -123,7 +122,7 @@ class SplineCalibrator(ProbabilityCalibrator):
             inside = fold == held_out
             part = problem.solve(problem.weights * ~inside, whole.theta, whole.factor)
             log_q[:, inside] = problem.log_forecasts(part.theta)[:, inside]
-        return self._mixed(log_q)
+        return by_row(mix_uniform(np.exp(log_q), self.smoothing_))
 
     def _problem(self, sample: Sample) -> Problem:
         """Features of a sample; sets what does not depend on the labels."""
@@ -135,7 +134,7 @@ class SplineCalibrator(ProbabilityCalibrator):
         sample = sample.draw(MOST_FEATURES // (K * (1 + self.n_knots)))
         self.floor_ = self._choose_floor(sample.forecasts)
         logs = self.log_forecasts(sample.forecasts, self.floor_)
-        odds = log_odds(logs)
+        odds = log_odds(logs, np.exp(logs))
         inner = np.linspace(0, 1, self.n_knots + 2)[1:-1]
         # Rounded, since ties that rounding errors separate would count several times.
         self.knots_ = np.unique(np.quantile(np.unique(odds.round(9)), inner))
@@ -158,16 +157,21 @@ class SplineCalibrator(ProbabilityCalibrator):
         self.smoothing_ = float(self.pseudocount / (total + self.pseudocount))
 
     def _calibrate(self, forecasts: Floats) -> Floats:
-        logs = self.log_forecasts(forecasts, self.floor_)
-        odds = log_odds(logs)
-        z = self.coef_ @ logs + self.intercept_[:, None]
-        hinge = np.empty_like(odds)
+        if self.scores_ == "probability":
+            P = self.floored_forecasts(forecasts, self.floor_)
+            logs = np.log(P)
+        else:
+            logs = self.log_forecasts(forecasts, self.floor_)
+            P = np.exp(logs)
+        odds = log_odds(logs, P)
+        # max(odds - knot, 0) = max(odds, knot) - knot
+        z = self.coef_ @ logs + (self.intercept_ - self.slopes_ @ self.knots_)[:, None]
+        raised = np.empty_like(odds)
         for knot, slopes in zip(self.knots_, self.slopes_.T, strict=True):
-            np.subtract(odds, knot, out=hinge)
-            np.maximum(hinge, 0.0, out=hinge)
-            hinge *= slopes[:, None]
-            z += hinge
-        return self._mixed(log_softmax(z, axis=0))
+            np.maximum(odds, knot, out=raised)
+            raised *= slopes[:, None]
+            z += raised
+        return by_row(mix_uniform(softmax(z), self.smoothing_))
 
     def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
         logs = w.keep(self.write_log_forecasts(w, self.floor_, columns))
@@ -184,21 +188,16 @@ class SplineCalibrator(ProbabilityCalibrator):
         q = w.keep(w.exp(z) for z in w.keep(written.log_softmax(w, logits)))
         return written.mixed(w, q, self.smoothing_)
 
-    def _mixed(self, log_q: Floats) -> Floats:
-        """Forecasts, shape (n, K), with the uniform one mixed in."""
-        q = (1 - self.smoothing_) * np.exp(log_q) + self.smoothing_ / len(log_q)
-        return np.ascontiguousarray(q.T)
 
-
-def log_odds(logs: Floats) -> Floats:
-    """Log odds of each class against the others, from logarithms of forecasts, shape (K, n).
+def log_odds(logs: Floats, P: Floats) -> Floats:
+    """Log odds of each class against the others, from forecasts P, shape (K, n), and their logs.
 
     The odds of the likeliest class are taken against the sum of the others: one minus its
     probability would lose everything when that is close to one.
     """
-    P = np.exp(logs)
     top = P.argmax(axis=0), np.arange(P.shape[1])
     rest = P.sum(axis=0) - P
-    P[top] = 0.0
-    rest[top] = P.sum(axis=0)
+    others = P.copy()
+    others[top] = 0.0
+    rest[top] = others.sum(axis=0)
     return np.asarray(logs - np.log(rest))

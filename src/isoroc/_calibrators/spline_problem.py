@@ -7,11 +7,10 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import log_softmax
 
 from isoroc._calibrators.descent import TOLERANCE, Factor, descend
 from isoroc._calibrators.matrix import MATRIX_CLASSES
-from isoroc._calibrators.scores import of_own_class
+from isoroc._calibrators.scores import log_softmax, of_own_class
 from isoroc._simplex import Codes, Floats
 
 #: Features of a larger standard deviation are shrunk to it, so that the penalty means the same.
@@ -115,7 +114,7 @@ class Problem(NamedTuple):
         z += intercept[:, None]
         if self.others is not None:
             z += matrix @ self.others
-        return np.asarray(log_softmax(z, axis=0))
+        return log_softmax(z)
 
     def loss(self, weights: Floats, theta: Floats) -> tuple[float, Floats]:
         """Penalised loss under weights of the rows, and its gradient."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Literal, Self
 
-from isoroc._calibrators.scores import exponentials
+from isoroc._calibrators.scores import by_row
 from isoroc._calibrators.tempered import TemperedCalibrator
 from isoroc._input import Sample
 from isoroc._simplex import Floats
@@ -83,7 +83,7 @@ class TemperatureCalibrator(TemperedCalibrator):
         self.fit_part_temperature(sample, whole)
 
     def _calibrate(self, forecasts: Floats) -> Floats:
-        return exponentials(self.tempered(forecasts))
+        return by_row(self.tempered_forecasts(forecasts))
 
     def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
         return [w.exp(z) for z in w.keep(self.write_tempered(w, columns))]

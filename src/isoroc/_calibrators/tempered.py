@@ -7,10 +7,15 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from scipy.special import log_softmax
 
 from isoroc._calibrators import written
-from isoroc._calibrators.scores import ProbabilityCalibrator, of_own_class
+from isoroc._calibrators.scores import (
+    ProbabilityCalibrator,
+    log_softmax,
+    mix_uniform,
+    of_own_class,
+    softmax,
+)
 from isoroc._input import InputError, Sample, check_number
 from isoroc._persistence import Fault, states
 from isoroc._simplex import Floats
@@ -106,16 +111,17 @@ class TemperedCalibrator(ProbabilityCalibrator):
             q = 1 / np.exp(z - own).sum(axis=0)
         return np.asarray((1 - self.smoothing_) * q + self.smoothing_ / len(z))
 
-    def _smooth(self, z: Floats) -> Floats:
-        """Logarithms of forecasts mixed with the uniform one."""
-        if not self.smoothing_:
-            return z
-        return np.log((1 - self.smoothing_) * np.exp(z) + self.smoothing_ / len(z))
+    def tempered_forecasts(self, forecasts: Floats) -> Floats:
+        """Forecasts after temperature scaling and smoothing, shape (K, n)."""
+        z = self.log_forecasts(forecasts, self.floor_)
+        z /= self.temperature_
+        return mix_uniform(softmax(z), self.smoothing_)
 
     def tempered(self, forecasts: Floats) -> Floats:
         """Logarithms of the forecasts after temperature scaling and smoothing, shape (K, n)."""
-        z = self.log_forecasts(forecasts, self.floor_)
-        return self._smooth(log_softmax(z / self.temperature_, axis=0))
+        if self.smoothing_:
+            return np.log(self.tempered_forecasts(forecasts))
+        return log_softmax(self.log_forecasts(forecasts, self.floor_) / self.temperature_)
 
     def write_tempered(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
         """What `tempered` returns, as columns."""
@@ -150,10 +156,7 @@ def inverse_temperature(
     low /= max(1.0, float(np.abs(z).max()))  # large logits may need a large temperature
     t = start
     for count in range(100):
-        q = t * z
-        q -= q.max(axis=0)
-        np.exp(q, out=q)
-        q /= q.sum(axis=0)
+        q = softmax(t * z)
         expected = np.einsum("kn,kn->n", q, z)
         slope = float(share @ expected)
         if abs(slope) * t <= tolerance:

@@ -11,8 +11,9 @@ from isoroc._simplex import Floats
 #: Strength of the prior, in nats: members whose total log likelihood differs by less than about
 #: this share the weight almost as the prior does.
 STRENGTH = 2.0
-#: Members of less weight are dropped.
-LEAST_WEIGHT = 0.03
+#: Members of less weight are dropped, of many members those with less than half an equal share.
+#: That costs nothing measurable and makes forecasts faster.
+LEAST_WEIGHT = 0.1
 #: Steps of Newton's method and how often one may be halved, the longest step of a log weight, its
 #: lowest value, and the slope, in nats per unit of log weight, at which the search ends.
 STEPS, HALVINGS, LONGEST, LOWEST, FLAT = 100, 50, 5.0, -200.0, 1e-3
@@ -40,7 +41,7 @@ def mixture_weights(likelihood: Floats, row_weights: Floats, prior: Floats) -> F
     Returns
     -------
     ndarray of shape (M,)
-        They sum to one; those below `LEAST_WEIGHT` are zero.
+        They sum to one; small ones are zero.
 
     Examples
     --------
@@ -59,7 +60,8 @@ def mixture_weights(likelihood: Floats, row_weights: Floats, prior: Floats) -> F
             break
         step = np.linalg.solve(curvature, slope)
         point = objective.climb(point, step * min(1.0, LONGEST / np.abs(step).max()))
-    weights = np.where(point.weights < min(LEAST_WEIGHT, point.weights.max()), 0.0, point.weights)
+    least = min(LEAST_WEIGHT, 0.5 / len(prior))
+    weights = np.where(point.weights < least, 0.0, point.weights)
     return np.asarray(weights / weights.sum())
 
 
