@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators.departures import Departures
 from isoroc._calibrators.descent import warn_unconverged
+from isoroc._calibrators.log_cells import gather
 from isoroc._calibrators.posterior import Posterior
 from isoroc._calibrators.potential import TRACE, GradientCertificate, Potential, with_floor
 from isoroc._calibrators.scores import ProbabilityCalibrator, log_softmax, of_own_class
@@ -25,7 +26,7 @@ NEGLIGIBLE = 1e-3
 #: By how much tempered log odds may exceed log(K (n + 1)).
 SLACK = 3.0
 #: Numbers in an array of the fit up to which all rows are used; above, rows are drawn at random.
-MOST_NUMBERS = 20_000_000
+MOST_NUMBERS = 10_000_000
 
 
 class MonotoneCalibrator(ProbabilityCalibrator):
@@ -149,10 +150,13 @@ class MonotoneCalibrator(ProbabilityCalibrator):
         self.floor_, inverse = self._choose_floor(some, total)
         departures = Departures(K, total, inverse)
         sample = sample.draw(MOST_NUMBERS // (K * departures.n_levels))
+        whole = gather(self.floored(sample.forecasts), sample.codes, sample.row_weights())
+        stages = [whole]
+        if len(whole[1]) > len(some):  # all that is learned from a part holds for the whole
+            stages.insert(0, (self.floored(some.forecasts), some.codes, some.row_weights()))
         theta, converged = np.zeros(departures.n_parameters), False
-        for rows in (sample,) if len(some) == len(sample) else (some, sample):
-            posterior = Posterior(departures, self.floored(rows.forecasts), rows)
-            theta, converged = posterior.maximise(theta, learn=len(rows) == len(some))
+        for count, rows in enumerate(stages):
+            theta, converged = Posterior(departures, *rows).maximise(theta, learn=not count)
         if not converged:
             warn_unconverged(self)
         fitted = departures.potential(theta)

@@ -17,8 +17,7 @@ import numpy as np
 from isoroc._calibrators.departures import Departures
 from isoroc._calibrators.descent import TOLERANCE, Factor, descend
 from isoroc._calibrators.potential import Potential
-from isoroc._input import Sample
-from isoroc._simplex import Floats, Ints
+from isoroc._simplex import Codes, Floats, Ints
 
 #: Up to so many parameters the curvature is a full matrix, above it a diagonal.
 DENSE = 800
@@ -53,17 +52,19 @@ class Posterior:
         What theta means, and its prior.
     z : ndarray of shape (K, n)
         Log forecasts.
-    sample : Sample
-        The rows that they belong to.
+    codes : ndarray of shape (n,)
+        The outcomes.
+    weights : ndarray of shape (n,)
+        Weights of the rows.
     """
 
-    def __init__(self, departures: Departures, z: Floats, sample: Sample) -> None:
+    def __init__(self, departures: Departures, z: Floats, codes: Codes, weights: Floats) -> None:
         # Sorted by outcome, the rows of one class share the entries r_kl[outcome].
-        order = np.argsort(sample.codes, kind="stable")
+        order = np.argsort(codes, kind="stable")
         self.departures = departures
         self.z = np.ascontiguousarray((z - z.mean(axis=0))[:, order])
-        self.weights = sample.row_weights()[order]
-        self.codes = sample.codes[order].astype(np.intp)
+        self.weights = weights[order]
+        self.codes = codes[order].astype(np.intp)
         self.total = float(self.weights.sum())
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:
