@@ -90,15 +90,15 @@ def bounds_of(values: Floats, held: NDArray[np.bool_]) -> Floats:
 
 def bounds_below(tree: BinTree, values: Floats) -> Floats:
     """W of every split over the calibration points that reach it, shape (S, K, K)."""
-    W = np.full((tree.n_splits, tree.n_classes, tree.n_classes), np.inf)
-    below = {int(node): np.array([b]) for b, node in enumerate(tree.bins)}  # bins of each node
-    for s in reversed(range(tree.n_splits)):
-        kept = np.flatnonzero(tree.children[s] >= 0)
-        parts = [below[int(child)] for child in tree.children[s, kept]]
-        bins = below[int(tree.split_nodes[s])] = np.concatenate(parts)
-        region = np.repeat(kept, [len(part) for part in parts])
-        W[s] = smallest_differences(values[bins], np.eye(tree.n_classes, dtype=bool)[region])
-    return W
+    # Smallest r_i - r_j among the bins of each node; one more node stands for missing children.
+    smallest = np.full((len(tree.class_weights) + 1, tree.n_classes, tree.n_classes), np.inf)
+    smallest[tree.bins] = values[:, :, None] - values[:, None, :]
+    for node, children in zip(tree.split_nodes[::-1], tree.children[::-1], strict=True):
+        smallest[node] = smallest[children].min(axis=0)
+    own = np.arange(tree.n_classes)
+    W = smallest[tree.children, own]
+    W[:, own, own] = np.inf
+    return np.asarray(W)
 
 
 def largest_slack(W: Floats, *, pairs: bool = False) -> Floats:

@@ -12,7 +12,7 @@ from isoroc._counts import Counts
 from isoroc._growth.best_first import grow, regrow
 from isoroc._growth.grid import Grid
 from isoroc._growth.growth import Growth, Split
-from isoroc._growth.sweep import Sweep
+from isoroc._growth.sweep import Sweep, _Bin, _pairs
 from isoroc._input import Sample
 from isoroc._simplex import lattice
 from strategies import isotonic_oracle, labelled_forecasts
@@ -146,15 +146,16 @@ def test_the_line_search_is_exact_along_an_axis(scope, seed):
         search = sweep()
         members = growth.members[node]
         points, weights = growth.points[members], growth.point_weights[members]
-        for ascent in search._pairs(points, weights, growth.surroundings(node)):
-            found = search._climb(growth, [ascent])
+        here = _Bin(points, weights, growth.surroundings(node))
+        for ascent in _pairs((0, 1, 2)):
+            found = search._climb(growth, here, [ascent])
             # every place for that boundary between two neighbouring points
             i = int(ascent.axes[0])
-            j = next(k for k in range(3) if k != i and ascent.start[k] == 0)
+            j = next(k for k in range(3) if k != i and ascent.gamma[k] == 0)
             t = np.sort(points[:, i] - points[:, j])
             candidates = []
             for place in (t[1:] + t[:-1]) / 2:
-                gamma = ascent.start.copy()
+                gamma = ascent.gamma.copy()
                 gamma[i] = place
                 candidates.append(gamma + (1 - gamma.sum()) / 3)
             best = brute_force_best(growth, node, candidates)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -59,25 +60,31 @@ class Split(NamedTuple):
         return cls(gamma, gain, children, lift(children))
 
 
-class _Wards(NamedTuple):
-    """Bins that a split answers for, and in which of its regions each has points."""
+class _Wards:
+    """Bins that a split answers for, and in which of its regions each has points.
 
-    nodes: Ints
-    held: NDArray[np.uint8]  # (B, K)
+    Attributes
+    ----------
+    nodes : ndarray of shape (B,)
+    held : ndarray of shape (B, K)
+    """
 
-    def of(self, node: int) -> NDArray[np.uint8]:
-        return np.asarray(self.held[self.nodes == node][0])
+    def __init__(self, nodes: Ints, held: NDArray[np.uint8]) -> None:
+        self.nodes, self.held = nodes, held
 
-    def plus(self, nodes: Ints, held: NDArray[np.uint8], without: int = -1) -> _Wards:
-        kept = self.nodes != without
-        return _Wards(np.append(self.nodes[kept], nodes), np.vstack([self.held[kept], held]))
+    def replace(self, node: int, children: Ints, held: NDArray[np.uint8]) -> None:
+        """Put the children of a bin in its place."""
+        at = self.nodes.tolist().index(node)
+        self.nodes = np.concatenate([self.nodes, children[1:]])
+        self.held = np.concatenate([self.held, held[1:]])
+        self.nodes[at], self.held[at] = children[0], held[0]
 
 
 def _bounds(values: Floats, wards: list[_Wards], without: int = -1) -> Floats:
     """W of splits with these wards but for one, for values of all nodes, shape (2, S, K, K)."""
     nodes = np.concatenate([w.nodes for w in wards])
     held = np.concatenate([w.held for w in wards])
-    ends = np.cumsum([len(w.nodes) for w in wards])
+    ends = np.array(list(accumulate(len(w.nodes) for w in wards)))
     return smallest_differences(values, nodes, held, ends, without)
 
 
@@ -88,8 +95,10 @@ class _Plan(NamedTuple):
     kept: Ints  # the regions that hold points
     parts: list[Ints]  # the points of each
     weights: Floats  # and their class weights
-    held_before: dict[int, NDArray[np.uint8]]  # regions of earlier splits held by each part
-    wards: _Wards  # of the new split
+    held: NDArray[
+        np.uint8
+    ]  # (S, c, K): regions held by each part, of all splits that answer for it
+    outside: _Wards  # other bins that the new split answers for
 
 
 class Growth:
@@ -134,21 +143,30 @@ class Growth:
         self.min_lift = min_lift
         self.max_bins = np.inf if max_bins is None else max_bins
         self.members: dict[int, Ints] = {}  # points of each bin
-        self.answering: dict[int, list[int]] = {}  # splits that answer for each bin
+        self.answering: dict[int, list[int]] = {}  # splits that answer for each bin,
+        self.held: dict[int, NDArray[np.uint8]] = {}  # (S, K): and regions of these that it holds
         self.class_weights: list[Floats] = []  # of each node,
         self.node_values = np.empty((2, 64, self.n_classes))  # its raw mean and smoothed value
         self.thresholds: list[Floats] = []
         self.children: list[Ints] = []
         self.split_nodes: list[int] = []
         self.wards: list[_Wards] = []  # of each split
-        self._add_node(np.arange(len(self.points)), self.point_weights.sum(axis=0), [])
+        nothing = np.empty((0, self.n_classes), dtype=np.uint8)
+        self._add_node(np.arange(len(self.points)), self.point_weights.sum(axis=0), [], nothing)
 
-    def _add_node(self, points: Ints, class_weights: Floats, answering: list[int]) -> int:
+    def _add_node(
+        self,
+        points: Ints,
+        class_weights: Floats,
+        answering: list[int],
+        held: NDArray[np.uint8],
+    ) -> int:
         node = len(self.class_weights)
         if node == self.node_values.shape[1]:
             self.node_values = np.concatenate([self.node_values, self.node_values], axis=1)
         self.members[node] = points
         self.answering[node] = answering
+        self.held[node] = held
         self.class_weights.append(class_weights)
         self.node_values[:, node] = self._values(class_weights[None])[:, 0]
         return node
@@ -204,7 +222,7 @@ class Growth:
         points = self.members[node]
         splits = self.answering[node]
         W = self._bounds_without(node)
-        held = np.array([self.wards[s].of(node) for s in splits]).reshape(-1, K)
+        held = self.held[node]
         single = held.sum(axis=1) == 1
         region_of_bin = np.where(single, held.argmax(axis=1), -1)
         bound = required_differences(W, region_of_bin, self.least_slack)
@@ -257,28 +275,37 @@ class Growth:
         if len(self.members) + len(kept) - 1 > self.max_bins:
             return None
         parts = [points[region == k] for k in kept]
-        new = len(self.class_weights) + np.arange(len(kept))
-        own = _Wards(new, np.eye(self.n_classes, dtype=np.uint8)[kept])
+        nobody = _Wards(np.empty(0, dtype=np.intp), np.empty((0, self.n_classes), dtype=np.uint8))
         if self.monotonicity is None:
-            return _Plan(gamma, kept, parts, weights, {}, own)
+            nothing = np.empty((0, len(kept), self.n_classes), dtype=np.uint8)
+            return _Plan(gamma, kept, parts, weights, nothing, nobody)
 
-        held_before = {}
-        for s in self.answering[node]:
-            held = self.wards[s].of(node)[None].repeat(len(parts), axis=0)
-            if held[0].sum() > 1:
-                held = self._regions_held(parts, self.thresholds[s])
-            held_before[s] = held
-        children = [_Wards(new - new[0], held) for held in (*held_before.values(), own.held)]
-        W = _bounds(self._values(weights), children)
+        held = self._held_by(parts, node, kept)
+        S, c, K = held.shape
+        children, ends = np.tile(np.arange(c), S), c * np.arange(1, S + 1)
+        W = smallest_differences(self._values(weights), children, held.reshape(-1, K), ends, -1)
         W[:, :-1] = np.minimum(W[:, :-1], self._bounds_without(node))
+        outside = nobody
         if others := self._others(node):
-            held = self._regions_held([self.members[v] for v in others], gamma)
-            outside = _Wards(np.array(others), held)
+            rows = [self.members[v] for v in others]
+            outside = _Wards(np.array(others), self._regions_held(rows, gamma))
             W[:, -1:] = np.minimum(W[:, -1:], _bounds(self.node_values, [outside]))
-            own = own.plus(*outside)
         if not keep_order(W.reshape(-1, *W.shape[2:]), self.least_slack):
             return None
-        return _Plan(gamma, kept, parts, weights, held_before, own)
+        return _Plan(gamma, kept, parts, weights, held, outside)
+
+    def _held_by(self, parts: list[Ints], node: int, kept: Ints) -> NDArray[np.uint8]:
+        """Regions held by each part of a bin, shape (S + 1, c, K).
+
+        Of the splits that answer for the bin, and of the new one, whose regions the parts are.
+        """
+        before = self.held[node]
+        held = np.empty((len(before) + 1, len(parts), self.n_classes), dtype=np.uint8)
+        held[:-1] = before[:, None]
+        for at in np.flatnonzero(before.sum(axis=1) > 1):
+            held[at] = self._regions_held(parts, self.thresholds[self.answering[node][at]])
+        held[-1] = np.eye(self.n_classes, dtype=np.uint8)[kept]
+        return held
 
     def _regions_held(self, parts: list[Ints], gamma: Floats) -> NDArray[np.uint8]:
         """Whether each part of the points has one in each region of gamma, shape (n, K)."""
@@ -292,17 +319,25 @@ class Growth:
         plan = self.plan(node, gamma)
         if plan is None:
             return None
-        del self.members[node]
-        answering = [*self.answering.pop(node), len(self.thresholds)]
-        if self.monotonicity is None:
-            answering = []
-        pairs = zip(plan.parts, plan.weights, strict=True)
-        new = [self._add_node(part, weight, answering) for part, weight in pairs]
-        for s, held in plan.held_before.items():
-            self.wards[s] = self.wards[s].plus(np.array(new), held, without=node)
-        for v in plan.wards.nodes[len(new) :]:
-            self.answering[int(v)] = [*self.answering[int(v)], len(self.thresholds)]
-        self.wards.append(plan.wards)
+        del self.members[node], self.held[node]
+        earlier = self.answering.pop(node)
+        number = len(self.thresholds)
+        answering = [] if self.monotonicity is None else [*earlier, number]
+        new = np.array(
+            [
+                self._add_node(part, weight, answering, plan.held[:, i])
+                for i, (part, weight) in enumerate(zip(plan.parts, plan.weights, strict=True))
+            ]
+        )
+        for s, held in zip(earlier, plan.held, strict=False):
+            self.wards[s].replace(node, new, held)
+        if answering:
+            others, held = plan.outside.nodes, plan.outside.held
+            every = np.concatenate([plan.held[-1], held])
+            self.wards.append(_Wards(np.concatenate([new, others]), every))
+            for v, row in zip(others.tolist(), held, strict=True):
+                self.answering[v] = [*self.answering[v], number]
+                self.held[v] = np.vstack([self.held[v], row])
         row = np.full(self.n_classes, -1)
         row[plan.kept] = new
         self.thresholds.append(gamma)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isoroc._core.growth import Ascent
 from isoroc._growth.grid import best_of
 from isoroc._growth.growth import Growth, Split, Surroundings
-from isoroc._simplex import Floats, Ints
+from isoroc._simplex import Floats
 
 #: Points closer than this along an axis are ties: no threshold is put between them. It is a
 #: thousand times the rounding of p - gamma, so predictions sort the points as the search did.
@@ -27,15 +28,20 @@ N_POINTS = 16
 NEAR_VERTEX = 0.99
 
 
-class _Ascent(NamedTuple):
-    """A line search or a round of them: over which points of the bin, from where, along what."""
+class _Bin(NamedTuple):
+    """What the kernel sees of a bin."""
 
     points: Floats
     weights: Floats
-    start: Floats
-    axes: Ints
     around: Surroundings
     share: float = 1.0  # of the bin's points
+
+
+class _Start(NamedTuple):
+    """Where an ascent starts, and the coordinates that it moves in turn."""
+
+    gamma: Floats
+    axes: NDArray[np.int32]
 
 
 class Sweep:
@@ -67,85 +73,81 @@ class Sweep:
     ) -> None:
         self.n_starts = n_starts
         self.seed = random_state.randint(2**31 - 1)
+        self.draws = np.random.RandomState(0)  # making one takes longer than most searches
         self.pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     def __call__(self, growth: Growth, node: int) -> Split | None:
         """Best split of a bin that keeps the tree ROC monotone, or None."""
         if not growth.can_be_split(node):
             return None
-        around = growth.surroundings(node)
         members = growth.members[node]
         points, weights = growth.points[members], growth.point_weights[members]
+        here = _Bin(points, weights, growth.surroundings(node))
+        axes = _by_weight(points, weights)
         # Draws depend on the bin, not on the order in which bins are searched.
-        random_state = np.random.RandomState((self.seed + int(members.sum())) % 2**32)
-        ascents = list(self._full(points, weights, around, random_state))
-        if len(members) > 2 * SCOUTED and len(ascents) > 1:
-            ascents = [self._scout(growth, ascents, random_state)]
+        self.draws.seed((self.seed + int(members.sum())) % 2**32)
+        starts = self._full(here, axes)
+        if len(members) > 2 * SCOUTED and len(starts) > 1:
+            starts = [self._scout(growth, here, starts)]
         if growth.thresholds:  # the first split shall have as many regions as it can
-            ascents += self._pairs(points, weights, around)
-        found = [split for split in self._climb(growth, ascents) if growth.is_worth_it(split)]
+            starts += _pairs(tuple(axes.tolist()))
+        found = [split for split in self._climb(growth, here, starts) if growth.is_worth_it(split)]
         if found:
             # The first of equals, where equals may differ by rounding.
             least = max(map(growth.score, found)) * (1 - 1e-9)
             return next(split for split in found if growth.score(split) >= least)
         if points.mean(axis=0).max() < NEAR_VERTEX:
             return None
-        rows = random_state.permutation(len(members))[:N_POINTS]
-        return best_of(
-            growth, node, _without_ties(points[rows], _by_weight(points, weights)), around
-        )
+        rows = self.draws.permutation(len(members))[:N_POINTS]
+        return best_of(growth, node, _without_ties(points[rows], axes), here.around)
 
-    def _full(
-        self,
-        points: Floats,
-        weights: Floats,
-        around: Surroundings,
-        random_state: np.random.RandomState,
-    ) -> Iterator[_Ascent]:
-        axes = _by_weight(points, weights)
-        weight = weights.sum(axis=1)
-        yield _Ascent(points, weights, weight @ points / weight.sum(), axes, around)
+    def _full(self, here: _Bin, axes: NDArray[np.int32]) -> list[_Start]:
+        weight = here.weights.sum(axis=1)
+        starts = [_Start(weight @ here.points / weight.sum(), axes)]
         if self.n_starts > 1:
-            for row in random_state.permutation(len(points))[: self.n_starts - 1]:
-                yield _Ascent(points, weights, points[row], axes, around)
+            rows = self.draws.permutation(len(here.points))[: self.n_starts - 1]
+            starts += [_Start(here.points[row], axes) for row in rows]
+        return starts
 
-    def _pairs(self, points: Floats, weights: Floats, around: Surroundings) -> Iterator[_Ascent]:
-        K = points.shape[1]
-        for i, j in combinations(_by_weight(points, weights), 2) if K > 2 else ():
-            start = np.full(K, 2.0)  # no point of the simplex reaches these regions
-            start[[i, j]] = 0.0
-            yield _Ascent(points, weights, start, np.array([i]), around)
-
-    def _scout(
-        self, growth: Growth, ascents: list[_Ascent], random_state: np.random.RandomState
-    ) -> _Ascent:
-        """Of some ascents over the same points the one that does best on a sample of them."""
-        points, weights, _, axes, around, _ = ascents[0]
-        drawn = np.sort(random_state.permutation(len(points))[:SCOUTED])
-        few = around._replace(region=np.ascontiguousarray(around.region[drawn]))
-        share = SCOUTED / len(points)
-        starts = [ascent.start for ascent in ascents]
-        tried = self._climb(
-            growth, [_Ascent(points[drawn], weights[drawn], s, axes, few, share) for s in starts]
-        )
+    def _scout(self, growth: Growth, here: _Bin, starts: list[_Start]) -> _Start:
+        """Of some ascents the one that does best on a sample of the points."""
+        drawn = np.sort(self.draws.permutation(len(here.points))[:SCOUTED])
+        around = here.around._replace(region=np.ascontiguousarray(here.around.region[drawn]))
+        share = SCOUTED / len(here.points)
+        few = _Bin(here.points[drawn], here.weights[drawn], around, share)
+        tried = self._climb(growth, few, starts)
         best = max(tried, key=lambda split: split.gain, default=None)
-        return ascents[0] if best is None else ascents[0]._replace(start=best.gamma)
+        return starts[0] if best is None else starts[0]._replace(gamma=best.gamma)
 
-    def _climb(self, growth: Growth, ascents: list[_Ascent]) -> list[Split]:
+    def _climb(self, growth: Growth, here: _Bin, starts: list[_Start]) -> list[Split]:
         """The splits at which ascents end."""
         if self.pool is None:
-            ends = [_climb(growth, ascent) for ascent in ascents]
-        else:
-            ends = list(self.pool.map(lambda ascent: _climb(growth, ascent), ascents))
+            problem = _problem(growth, here)
+            ends = [_climb(problem, start) for start in starts]
+        else:  # ascents at the same time need a problem each
+            ends = list(self.pool.map(lambda start: _climb(_problem(growth, here), start), starts))
         return [split for split in ends if split is not None]
 
 
-def _by_weight(points: Floats, weights: Floats) -> Ints:
+@lru_cache(maxsize=64)
+def _pairs(classes: tuple[int, ...]) -> list[_Start]:
+    """One start for each pair of classes."""
+    K = len(classes)
+    starts = []
+    for i, j in combinations(classes, 2) if K > 2 else ():
+        gamma = np.full(K, 2.0)  # no point of the simplex reaches these regions
+        gamma[[i, j]] = 0.0
+        starts.append(_Start(gamma, np.array([i], dtype=np.int32)))
+    return starts
+
+
+def _by_weight(points: Floats, weights: Floats) -> NDArray[np.int32]:
     """Classes in descending order of weight, then of forecasts: not by the order of the columns."""
-    return np.asarray(np.lexsort((-points.sum(axis=0), -weights.sum(axis=0))))
+    order = np.lexsort((-points.sum(axis=0), -weights.sum(axis=0)))
+    return np.asarray(order, dtype=np.int32)
 
 
-def _without_ties(gammas: Floats, classes: Ints) -> Floats:
+def _without_ties(gammas: Floats, classes: NDArray[np.int32]) -> Floats:
     """Thresholds at points, moved by so little that only ties are decided.
 
     A point is on the boundary of all regions of itself as threshold, and the rule for ties, the
@@ -159,18 +161,21 @@ def _without_ties(gammas: Floats, classes: Ints) -> Floats:
     return np.asarray(moved)
 
 
-def _climb(growth: Growth, ascent: _Ascent) -> Split | None:
-    problem = Ascent(
-        ascent.points,
-        ascent.weights,
-        ascent.around,
+def _problem(growth: Growth, here: _Bin) -> Ascent:
+    return Ascent(
+        here.points,
+        here.weights,
+        here.around,
         smoothing=growth.smoothing,
         slack=growth.least_slack,
-        min_weight=ascent.share * growth.min_bin_weight,
+        min_weight=here.share * growth.min_bin_weight,
         min_gap=MIN_GAP,
     )
-    gamma = ascent.start.copy()
-    gain, children = problem.climb(gamma, ascent.axes.astype(np.int32), MAX_CYCLES)
+
+
+def _climb(problem: Ascent, start: _Start) -> Split | None:
+    gamma = start.gamma.copy()
+    gain, children = problem.climb(gamma, start.axes, MAX_CYCLES)
     if gain <= 0:
         return None
     gamma += (1 - gamma.sum()) / len(gamma)
