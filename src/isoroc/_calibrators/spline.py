@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
+from copy import copy
 from typing import ClassVar
 
 import numpy as np
@@ -106,32 +107,40 @@ class SplineCalibrator(ProbabilityCalibrator):
 
     def _fit(self, sample: Sample) -> None:
         problem = self._problem(sample)
-        self._set(problem, problem.solve(problem.weights, problem.start()))
+        solution = problem.solve(problem.weights, problem.start())
+        self.set_solution(problem, solution)
+        if not solution.converged:
+            warn_unconverged(self)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
         # The features do not depend on the labels, so all folds share them: a row that is held
         # out has weight zero, and the solution for all rows is close to that for most of them.
-        self.scores_ = sample.scores
         problem = self._problem(sample)
-        if len(problem.codes) < len(fold):
-            return super()._fit_out_of_fold(sample, fold)
         whole = problem.solve(problem.weights, problem.start())
-        self._set(problem, whole)
-        log_q = np.empty((sample.n_classes, len(fold)))
+        self.set_solution(problem, whole)
+        if not whole.converged:
+            warn_unconverged(self)
+        Q = np.empty((len(fold), sample.n_classes))
+        drawn = fold[sample.drawn_rows(self._most_rows(sample))]
         for held_out in range(fold.max() + 1):
             inside = fold == held_out
-            part = problem.solve(problem.weights * ~inside, whole.theta, whole.factor)
-            log_q[:, inside] = problem.log_forecasts(part.theta)[:, inside]
-        return by_row(mix_uniform(np.exp(log_q), self.smoothing_))
+            weights = problem.weights * (drawn != held_out)
+            part = copy(self)
+            part.set_solution(problem, problem.solve(weights, whole.theta, whole.factor))
+            Q[inside] = part.calibrate(sample.forecasts[inside])
+        return Q
+
+    def _most_rows(self, sample: Sample) -> int:
+        """Rows that are used at most."""
+        return MOST_FEATURES // (sample.n_classes * (1 + self.n_knots))
 
     def _problem(self, sample: Sample) -> Problem:
         """Features of a sample; sets what does not depend on the labels."""
         check_number("n_knots", self.n_knots, numbers.Integral, minimum=0)
         check_number("penalty", self.penalty, numbers.Real, minimum=0)
         check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
-        K = sample.n_classes
         total = float(sample.row_weights().sum())
-        sample = sample.draw(MOST_FEATURES // (K * (1 + self.n_knots)))
+        sample = sample.draw(self._most_rows(sample))
         self.floor_ = self._choose_floor(sample.forecasts)
         logs = self.log_forecasts(sample.forecasts, self.floor_)
         odds = log_odds(logs, np.exp(logs))
@@ -149,9 +158,8 @@ class SplineCalibrator(ProbabilityCalibrator):
         positive = P[P > 0]
         return float(np.clip(positive.min(), *FLOOR_RANGE))
 
-    def _set(self, problem: Problem, solution: Solution) -> None:
-        if not solution.converged:
-            warn_unconverged(self)
+    def set_solution(self, problem: Problem, solution: Solution) -> None:
+        """Set the fitted attributes that depend on the labels."""
         self.coef_, self.slopes_, self.intercept_ = problem.map_of(solution.theta)
         total = problem.weights.sum()
         self.smoothing_ = float(self.pseudocount / (total + self.pseudocount))
