@@ -51,6 +51,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     #: Whether the hooks take logits of several classes as logarithms of forecasts. Otherwise they
     #: see probabilities.
     reads_logs: ClassVar[bool] = False
+    #: Share in a mixture before any row is seen, relative to that of other members.
+    prior_share: ClassVar[float] = 1.0
 
     classes_: NDArray[Any]
     #: Whether forecasts are probabilities or logits.
@@ -125,18 +127,26 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             return self._fit_out_of_fold(sample if self.reads_logs else sample.on_simplex(), fold)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
-        """Fit once per fold and once to all rows.
+        """Fit to all rows, and then to those outside each fold.
 
         A subclass overrides this where it has a cheaper way to forecasts of unseen rows.
         """
+        self._fit(sample)
         Q = np.empty((len(fold), sample.n_classes))
         for held_out in range(fold.max() + 1):
             inside = fold == held_out
             part: Self = clone(self)
-            part.fit_sample(sample.take(~inside))
+            part.scores_ = sample.scores
+            part.fit_part(sample.take(~inside), self)
             Q[inside] = part.calibrate(sample.forecasts[inside])
-        self._fit(sample)
         return Q
+
+    def fit_part(self, sample: Sample, whole: Self) -> None:  # noqa: ARG002
+        """Learn the map from some of the rows to which `whole` was fitted.
+
+        A subclass overrides this where the fit to all rows is a good start.
+        """
+        self._fit(sample)
 
     def fit(
         self,

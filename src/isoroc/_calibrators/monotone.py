@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import log_softmax
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators.departures import Departures
@@ -14,7 +13,7 @@ from isoroc._calibrators.descent import warn_unconverged
 from isoroc._calibrators.log_cells import gather
 from isoroc._calibrators.posterior import Posterior
 from isoroc._calibrators.potential import TRACE, GradientCertificate, Potential, with_floor
-from isoroc._calibrators.scores import ProbabilityCalibrator, of_own_class
+from isoroc._calibrators.scores import ProbabilityCalibrator, log_softmax, of_own_class
 from isoroc._calibrators.tempered import FLOORS, draw_part, inverse_temperature
 from isoroc._cyclic import CyclicCheck, check_cyclic
 from isoroc._input import Sample
@@ -183,7 +182,7 @@ class MonotoneCalibrator(ProbabilityCalibrator):
             if found and inverse * spread > bound:
                 break
             inverse = min(inverse, bound / spread) if spread else inverse
-            likelihood = of_own_class(log_softmax(inverse * z, axis=0), sample.codes)
+            likelihood = of_own_class(log_softmax(inverse * z), sample.codes)
             loss = -float(np.average(likelihood, weights=sample.weights))
             found.append((loss, -float(floor), inverse))
             if floor < NEGLIGIBLE * np.exp(logs.min()):  # lower ones would change nothing

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
-from scipy.special import log_softmax
 
-from isoroc._calibrators.scores import of_own_class
+from isoroc._calibrators.scores import log_softmax, of_own_class
 from isoroc._input import Sample
 from isoroc._simplex import Floats, Ints
 
@@ -74,6 +73,16 @@ class Terms:
         quadratic = theta[-2 * K : -K] / 4 if self.quadratic else np.zeros(K)
         return coef, quadratic, theta[-K:]
 
+    def identity(self) -> Floats:
+        """The `coef` that leaves log forecasts as they are."""
+        K = self.n_classes
+        return np.eye(K) if self.full else np.ones(K)
+
+    def pack(self, coef: Floats, quadratic: Floats, intercept: Floats) -> Floats:
+        """The parameter vector that `unpack` takes apart."""
+        squares = [4 * quadratic] if self.quadratic else []
+        return np.concatenate([coef.ravel(), *squares, intercept])
+
     def features(self, z: Floats) -> Floats:
         """What the terms multiply, shape (2 K + 1, n): log forecasts, squares, one.
 
@@ -121,7 +130,7 @@ class Regression:
 
     def loss(self, theta: Floats, penalty: Floats) -> tuple[float, Floats]:
         """The loss, and the calibrated log forecasts, shape (K, n)."""
-        log_q = log_softmax(self.z + transform(self.z, *self.terms.unpack(theta)), axis=0)
+        log_q = log_softmax(self.z + transform(self.z, *self.terms.unpack(theta)))
         fit = self.weights @ of_own_class(log_q, self.codes)
         return float(penalty[self.kind] @ theta**2 / 2 - fit), log_q
 

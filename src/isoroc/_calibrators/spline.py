@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
+from copy import copy
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import log_softmax
 
 from isoroc._calibrators import written
 from isoroc._calibrators.descent import warn_unconverged
-from isoroc._calibrators.scores import ProbabilityCalibrator
+from isoroc._calibrators.scores import ProbabilityCalibrator, by_row, mix_uniform, softmax
 from isoroc._calibrators.spline_problem import Problem, Solution
 from isoroc._input import Sample, check_number
 from isoroc._persistence import states
@@ -107,35 +107,43 @@ class SplineCalibrator(ProbabilityCalibrator):
 
     def _fit(self, sample: Sample) -> None:
         problem = self._problem(sample)
-        self._set(problem, problem.solve(problem.weights, problem.start()))
+        solution = problem.solve(problem.weights, problem.start())
+        self.set_solution(problem, solution)
+        if not solution.converged:
+            warn_unconverged(self)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
         # The features do not depend on the labels, so all folds share them: a row that is held
         # out has weight zero, and the solution for all rows is close to that for most of them.
-        self.scores_ = sample.scores
         problem = self._problem(sample)
-        if len(problem.codes) < len(fold):
-            return super()._fit_out_of_fold(sample, fold)
         whole = problem.solve(problem.weights, problem.start())
-        self._set(problem, whole)
-        log_q = np.empty((sample.n_classes, len(fold)))
+        self.set_solution(problem, whole)
+        if not whole.converged:
+            warn_unconverged(self)
+        Q = np.empty((len(fold), sample.n_classes))
+        drawn = fold[sample.drawn_rows(self._most_rows(sample))]
         for held_out in range(fold.max() + 1):
             inside = fold == held_out
-            part = problem.solve(problem.weights * ~inside, whole.theta, whole.factor)
-            log_q[:, inside] = problem.log_forecasts(part.theta)[:, inside]
-        return self._mixed(log_q)
+            weights = problem.weights * (drawn != held_out)
+            part = copy(self)
+            part.set_solution(problem, problem.solve(weights, whole.theta, whole.factor))
+            Q[inside] = part.calibrate(sample.forecasts[inside])
+        return Q
+
+    def _most_rows(self, sample: Sample) -> int:
+        """Rows that are used at most."""
+        return MOST_FEATURES // (sample.n_classes * (1 + self.n_knots))
 
     def _problem(self, sample: Sample) -> Problem:
         """Features of a sample; sets what does not depend on the labels."""
         check_number("n_knots", self.n_knots, numbers.Integral, minimum=0)
         check_number("penalty", self.penalty, numbers.Real, minimum=0)
         check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
-        K = sample.n_classes
         total = float(sample.row_weights().sum())
-        sample = sample.draw(MOST_FEATURES // (K * (1 + self.n_knots)))
+        sample = sample.draw(self._most_rows(sample))
         self.floor_ = self._choose_floor(sample.forecasts)
         logs = self.log_forecasts(sample.forecasts, self.floor_)
-        odds = log_odds(logs)
+        odds = log_odds(logs, np.exp(logs))
         inner = np.linspace(0, 1, self.n_knots + 2)[1:-1]
         # Rounded, since ties that rounding errors separate would count several times.
         self.knots_ = np.unique(np.quantile(np.unique(odds.round(9)), inner))
@@ -150,24 +158,28 @@ class SplineCalibrator(ProbabilityCalibrator):
         positive = P[P > 0]
         return float(np.clip(positive.min(), *FLOOR_RANGE))
 
-    def _set(self, problem: Problem, solution: Solution) -> None:
-        if not solution.converged:
-            warn_unconverged(self)
+    def set_solution(self, problem: Problem, solution: Solution) -> None:
+        """Set the fitted attributes that depend on the labels."""
         self.coef_, self.slopes_, self.intercept_ = problem.map_of(solution.theta)
         total = problem.weights.sum()
         self.smoothing_ = float(self.pseudocount / (total + self.pseudocount))
 
     def _calibrate(self, forecasts: Floats) -> Floats:
-        logs = self.log_forecasts(forecasts, self.floor_)
-        odds = log_odds(logs)
-        z = self.coef_ @ logs + self.intercept_[:, None]
-        hinge = np.empty_like(odds)
+        if self.scores_ == "probability":
+            P = self.floored_forecasts(forecasts, self.floor_)
+            logs = np.log(P)
+        else:
+            logs = self.log_forecasts(forecasts, self.floor_)
+            P = np.exp(logs)
+        odds = log_odds(logs, P)
+        # max(odds - knot, 0) = max(odds, knot) - knot
+        z = self.coef_ @ logs + (self.intercept_ - self.slopes_ @ self.knots_)[:, None]
+        raised = np.empty_like(odds)
         for knot, slopes in zip(self.knots_, self.slopes_.T, strict=True):
-            np.subtract(odds, knot, out=hinge)
-            np.maximum(hinge, 0.0, out=hinge)
-            hinge *= slopes[:, None]
-            z += hinge
-        return self._mixed(log_softmax(z, axis=0))
+            np.maximum(odds, knot, out=raised)
+            raised *= slopes[:, None]
+            z += raised
+        return by_row(mix_uniform(softmax(z), self.smoothing_))
 
     def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
         logs = w.keep(self.write_log_forecasts(w, self.floor_, columns))
@@ -184,21 +196,16 @@ class SplineCalibrator(ProbabilityCalibrator):
         q = w.keep(w.exp(z) for z in w.keep(written.log_softmax(w, logits)))
         return written.mixed(w, q, self.smoothing_)
 
-    def _mixed(self, log_q: Floats) -> Floats:
-        """Forecasts, shape (n, K), with the uniform one mixed in."""
-        q = (1 - self.smoothing_) * np.exp(log_q) + self.smoothing_ / len(log_q)
-        return np.ascontiguousarray(q.T)
 
-
-def log_odds(logs: Floats) -> Floats:
-    """Log odds of each class against the others, from logarithms of forecasts, shape (K, n).
+def log_odds(logs: Floats, P: Floats) -> Floats:
+    """Log odds of each class against the others, from forecasts P, shape (K, n), and their logs.
 
     The odds of the likeliest class are taken against the sum of the others: one minus its
     probability would lose everything when that is close to one.
     """
-    P = np.exp(logs)
     top = P.argmax(axis=0), np.arange(P.shape[1])
     rest = P.sum(axis=0) - P
-    P[top] = 0.0
-    rest[top] = P.sum(axis=0)
+    others = P.copy()
+    others[top] = 0.0
+    rest[top] = others.sum(axis=0)
     return np.asarray(logs - np.log(rest))

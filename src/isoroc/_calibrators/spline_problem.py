@@ -7,11 +7,10 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import log_softmax
 
 from isoroc._calibrators.descent import TOLERANCE, Factor, descend
 from isoroc._calibrators.matrix import MATRIX_CLASSES
-from isoroc._calibrators.scores import of_own_class
+from isoroc._calibrators.scores import log_softmax, of_own_class
 from isoroc._simplex import Codes, Floats
 
 #: Features of a larger standard deviation are shrunk to it, so that the penalty means the same.
@@ -23,6 +22,8 @@ DENSE = 400
 NUMBERS = 2**20
 #: Rounds of the descent, and steps of each, for a full curvature and for a diagonal.
 ROUNDS, DENSE_STEPS, DIAGONAL_STEPS = 30, 10, 50
+#: Rounds where the start and the curvature are those of almost the same problem.
+NEAR_ROUNDS = 2
 
 
 class Solution(NamedTuple):
@@ -115,7 +116,7 @@ class Problem(NamedTuple):
         z += intercept[:, None]
         if self.others is not None:
             z += matrix @ self.others
-        return np.asarray(log_softmax(z, axis=0))
+        return log_softmax(z)
 
     def loss(self, weights: Floats, theta: Floats) -> tuple[float, Floats]:
         """Penalised loss under weights of the rows, and its gradient."""
@@ -211,16 +212,17 @@ class Problem(NamedTuple):
         start : ndarray of shape (P,)
             Theta to start from.
         near : Factor, default=None
-            Curvature where the solution is expected. It is trusted for the first descent.
+            Curvature where the solution is expected, close to the start. It is trusted, and a few
+            steps have to do.
         """
         theta, total = start, float(weights.sum())
         loss = partial(self.loss, weights)
         n_steps = DENSE_STEPS if len(theta) <= DENSE else DIAGONAL_STEPS
-        factor = near
-        for count in range(ROUNDS):
-            if factor is None or near is None or count > 1:
+        factor = near or self.factor(weights, theta)
+        for count in range(NEAR_ROUNDS if near else ROUNDS):
+            if count and near is None:
                 factor = self.factor(weights, theta)
             if factor.gain(loss(theta)[1]) <= TOLERANCE * total:
                 return Solution(theta, factor, converged=True)
             theta = descend(loss, theta, factor, total=total, n_steps=n_steps)
-        return Solution(theta, self.factor(weights, theta), converged=False)
+        return Solution(theta, factor, converged=False)

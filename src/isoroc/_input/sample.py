@@ -91,10 +91,14 @@ class Sample:
 
     def draw(self, n_rows: int, seed: int = 0) -> Sample:
         """Sample of some of the rows, drawn at random; all of them if there are not more."""
+        return self if len(self.codes) <= n_rows else self.take(self.drawn_rows(n_rows, seed))
+
+    def drawn_rows(self, n_rows: int, seed: int = 0) -> Ints:
+        """The rows that `draw` takes."""
         n = len(self.codes)
         if n <= n_rows:
-            return self
-        return self.take(np.sort(np.random.default_rng(seed).permutation(n)[:n_rows]))
+            return np.arange(n)
+        return np.sort(np.random.default_rng(seed).permutation(n)[:n_rows])
 
     def on_simplex(self) -> Sample:
         """The same with probabilities in place of logits of several columns."""
