@@ -1,4 +1,4 @@
-from . import export, metrics, paper, plots
+from . import decisions, export, metrics, paper, plots
 from ._calibrators.auto import AutoCalibrator
 from ._calibrators.bagging import BaggedIRPCalibrator
 from ._calibrators.histogram import HistogramCalibrator
@@ -32,6 +32,7 @@ __all__ = [
     "SplineCalibrator",
     "TemperatureCalibrator",
     "VennAbersCalibrator",
+    "decisions",
     "export",
     "load",
     "metrics",
