@@ -95,6 +95,7 @@ PARTS = {
         "_persistence",
         "_simplex",
         "_table",
+        "decisions",
         "export",
         "metrics",
         "paper",
