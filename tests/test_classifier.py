@@ -26,6 +26,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isoroc import (
+    AutoCalibrator,
     CalibratedClassifier,
     IRPCalibrator,
     IsotonicCalibrator,
@@ -54,9 +55,9 @@ class Marginal:
 
 
 CHECKED = [
-    CalibratedClassifier(LogisticRegression()),
-    CalibratedClassifier(LinearSVC(), cv=3),
-    CalibratedClassifier(GaussianNB(), ensemble=True),
+    CalibratedClassifier(LogisticRegression(), IRPCalibrator()),
+    CalibratedClassifier(LinearSVC(), IRPCalibrator(), cv=3),
+    CalibratedClassifier(GaussianNB(), IRPCalibrator(), ensemble=True),
 ]
 
 
@@ -66,7 +67,7 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def test_calibrates_out_of_fold_forecasts_and_trains_on_everything():
-    clf = CalibratedClassifier(GaussianNB(), cv=4).fit(X, Y)
+    clf = CalibratedClassifier(GaussianNB(), IRPCalibrator(), cv=4).fit(X, Y)
     P = cross_val_predict(GaussianNB(), X, Y, cv=4, method="predict_proba")
     expected = IRPCalibrator().fit(P, Y)
     forecast = GaussianNB().fit(X, Y).predict_proba(X)
@@ -74,6 +75,17 @@ def test_calibrates_out_of_fold_forecasts_and_trains_on_everything():
     assert clf.classes_.tolist() == ["ham", "spam"]
     assert (clf.predict(X) == clf.classes_[clf.predict_proba(X).argmax(axis=1)]).all()
     assert len(clf.estimators_) == len(clf.calibrators_) == 1
+
+
+def test_the_default_is_the_automatic_calibrator():
+    folds = PredefinedSplit(np.arange(600) // 150)  # fold by fold, rows stand as they are
+    clf = CalibratedClassifier(GaussianNB(), cv=folds).fit(X, Y)
+    P = cross_val_predict(GaussianNB(), X, Y, cv=folds, method="predict_proba")
+    expected = AutoCalibrator(random_state=0).fit(P, Y)
+    forecast = GaussianNB().fit(X, Y).predict_proba(X)
+    np.testing.assert_array_equal(clf.predict_proba(X), expected.predict_proba(forecast))
+    [calibrator] = clf.calibrators_
+    assert calibrator.verdict_.startswith("calibrate")
 
 
 def test_ensemble_averages_one_pair_a_fold():
@@ -91,16 +103,16 @@ def test_ensemble_averages_one_pair_a_fold():
 
 def test_folds_need_not_be_a_partition():
     clf = CalibratedClassifier(GaussianNB(), cv=ShuffleSplit(7, test_size=0.3, random_state=0))
-    assert clf.fit(X, Y).calibrators_[0].tree_.class_weights[0].sum() == 7 * 180
+    assert clf.fit(X, Y).calibrators_[0].summary_["weight"] == 7 * 180
 
 
 @pytest.mark.parametrize("how", ["prefit", "frozen"])
 def test_fitted_classifiers_are_left_alone(how):
     model = RandomForestClassifier(20, random_state=0).fit(X[:300], Y[:300])
     clf = (
-        CalibratedClassifier(model, cv="prefit")
+        CalibratedClassifier(model, IRPCalibrator(), cv="prefit")
         if how == "prefit"
-        else CalibratedClassifier(FrozenEstimator(model))
+        else CalibratedClassifier(FrozenEstimator(model), IRPCalibrator())
     )
     clf.fit(X[300:], Y[300:])
     P = model.predict_proba(X[300:])
@@ -175,22 +187,22 @@ def test_weights_reach_classifier_and_calibrator():
     rng = np.random.default_rng(0)
     repeats = rng.integers(1, 4, 600)
     folds = np.arange(600) % 3
-    weighted = CalibratedClassifier(LogisticRegression(), cv=PredefinedSplit(folds))
+    irp = IRPCalibrator()
+    weighted = CalibratedClassifier(LogisticRegression(), irp, cv=PredefinedSplit(folds))
     weighted.fit(X, Y, sample_weight=repeats)
     repeated = CalibratedClassifier(
-        LogisticRegression(), cv=PredefinedSplit(np.repeat(folds, repeats))
+        LogisticRegression(), irp, cv=PredefinedSplit(np.repeat(folds, repeats))
     )
     repeated.fit(np.repeat(X, repeats, axis=0), np.repeat(Y, repeats))
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-3)
-    total = weighted.calibrators_[0].tree_.class_weights[0].sum()
-    assert total == repeats.sum()
+    assert weighted.calibrators_[0].summary_["weight"] == repeats.sum()
 
 
 def test_weights_with_a_classifier_that_takes_none():
     clf = CalibratedClassifier(KNeighborsClassifier(), cv=3)
     with pytest.warns(UserWarning, match="KNeighborsClassifier takes no weights"):
         clf.fit(X, Y, sample_weight=np.full(600, 2.0))
-    assert clf.calibrators_[0].tree_.class_weights[0].sum() == 1200
+    assert clf.calibrators_[0].summary_["weight"] == 1200
 
 
 class Recorder(LogisticRegression):
@@ -217,7 +229,7 @@ def test_metadata_routing():
         clf.fit(X, Y, sample_weight=np.full(600, 2.0), tag=np.arange(600), groups=groups)
     for fitted in clf.estimators_:
         assert len(set(fitted.tag_ % 3)) == 2  # one group held out
-    assert clf.calibrators_[0].tree_.class_weights[0].sum() == 400
+    assert clf.calibrators_[0].summary_["weight"] == 400
 
 
 def test_in_pipelines_searches_and_clones():
@@ -274,7 +286,7 @@ def test_parallel_folds_give_the_same_model():
         ({"response": "decision_function"}, Y, "response: GaussianNB has no decision_function"),
         ({"ensemble": "no"}, Y, "ensemble: expected one of True, False; got 'no'"),
         ({"calibrator": "isotonic"}, Y, r"calibrator: expected .* got 'isotonic'; pass an instanc"),
-        ({"calibrator": IRPCalibrator}, Y, r"calibrator: .*; pass an instance, as IRPCalibrator\("),
+        ({"calibrator": IRPCalibrator}, Y, r"calibrator: .*; pass an instance, as AutoCalib"),
         ({"estimator": GaussianNB}, Y, "estimator: .*; pass an instance of a classifier"),
         ({"estimator": Ridge()}, Y, "estimator: Ridge is a regressor; pass a classifier"),
         ({"estimator": None}, Y, "estimator: expected a classifier, got None"),
@@ -339,7 +351,7 @@ def test_decision_functions_between_0_and_1_are_logits():
 def test_calibrators_know_the_labels(tmp_path):
     X3, codes = make_classification(400, n_informative=4, n_classes=3, random_state=0)
     y = np.array(["cat", "dog", "eel"])[codes]
-    [calibrator] = CalibratedClassifier(GaussianNB()).fit(X3, y).calibrators_
+    [calibrator] = CalibratedClassifier(GaussianNB(), IRPCalibrator()).fit(X3, y).calibrators_
     assert calibrator.classes_.tolist() == ["cat", "dog", "eel"]
     assert {"value_cat", "value_dog", "value_eel"} <= set(calibrator.bins_)
     calibrator.save(tmp_path / "model.json")

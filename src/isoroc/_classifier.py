@@ -22,7 +22,7 @@ from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from isoroc._calibrators.irp import IRPCalibrator
+from isoroc._calibrators.auto import AutoCalibrator
 from isoroc._folds import Fold, usable_folds
 from isoroc._input import (
     InputError,
@@ -58,10 +58,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     estimator : classifier
         The classifier to calibrate.
     calibrator : calibrator, default=None
-        Anything with ``fit(P, y)`` and ``predict_proba(P)``, ``IRPCalibrator()`` by default. It
-        sees forecasts of shape (n, K), or (n, 1) for the decision function of two classes. If its
-        ``fit`` takes ``labels``, it sees the labels themselves, otherwise integers 0 to K - 1; if
-        it takes ``scores``, decision functions of several classes are logits, else probabilities.
+        Anything with ``fit(P, y)`` and ``predict_proba(P)``, ``AutoCalibrator(random_state=0)`` by
+        default. It sees forecasts of shape (n, K), or (n, 1) for the decision function of two
+        classes. If its ``fit`` takes ``labels``, it sees the labels themselves, otherwise integers
+        0 to K - 1; if it takes ``scores``, decision functions of several classes are logits, else
+        probabilities.
     cv : int, splitter, iterable or "prefit", default=5
         How to split the data so that every forecast the calibrator learns from is of a row that
         the classifier was not trained on. To calibrate a classifier that is already fitted, wrap
@@ -92,6 +93,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     >>> from sklearn.datasets import make_classification
     >>> from sklearn.naive_bayes import GaussianNB
     >>> X, y = make_classification(n_samples=600, random_state=0)
+    >>> clf = CalibratedClassifier(GaussianNB()).fit(X, y)
+    >>> clf.predict_proba(X[:2]).round(1)
+    array([[1. , 0. ],
+           [0.1, 0.9]])
+    >>> clf.calibrators_[0].verdict_[:9]
+    'calibrate'
     >>> clf = CalibratedClassifier(GaussianNB(), IRPCalibrator(), cv=5).fit(X, y)
     >>> clf.predict_proba(X[:2]).round(2)
     array([[1.  , 0.  ],
@@ -228,7 +235,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             isinstance(calibrator, type) or not hasattr(calibrator, "predict_proba")
         ):
             problem = f"expected a calibrator, got {calibrator!r}"
-            raise InputError("calibrator", None, problem, "pass an instance, as IRPCalibrator()")
+            raise InputError("calibrator", None, problem, "pass an instance, as AutoCalibrator()")
         check_option("ensemble", self.ensemble, (True, False))
         check_option("response", self.response, ("auto", "predict_proba", "decision_function"))
         if isinstance(self.cv, str) and self.cv != "prefit":
@@ -275,9 +282,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self, estimator: Any, forecasts: Floats, outcomes: _Outcomes, rows: Any
     ) -> _Pair:
         """A fitted classifier with a calibrator, fitted to forecasts of the given rows."""
-        calibrator = (
-            IRPCalibrator() if self.calibrator is None else clone(self.calibrator, safe=False)
-        )
+        if self.calibrator is None:
+            calibrator: Any = AutoCalibrator(random_state=0)
+        else:
+            calibrator = clone(self.calibrator, safe=False)
         classes, codes, weights = outcomes
         further: dict[str, Any] = {}
         labels = codes[rows]

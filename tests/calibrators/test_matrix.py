@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from scipy.special import softmax
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
@@ -128,3 +129,14 @@ def test_forests_are_better_off_than_without_a_floor(arena):
 def test_bad_parameters(params, error, message):
     with pytest.raises(error, match=message):
         MatrixCalibrator(**params).fit([0.1, 0.9], [0, 1])
+
+
+@pytest.mark.parametrize("newton_terms", [0, 400])
+def test_it_warns_if_the_fit_did_not_converge(newton_terms, monkeypatch):
+    monkeypatch.setattr("isoroc._calibrators.matrix.NEWTON_TERMS", newton_terms)
+    monkeypatch.setattr("isoroc._calibrators.regression.STEPS", 1)
+    monkeypatch.setattr("isoroc._calibrators.regression.DESCENT_STEPS", 1)
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), size=200)
+    with pytest.warns(ConvergenceWarning, match="MatrixCalibrator: the fit did not converge"):
+        MatrixCalibrator().fit(P, rng.integers(0, 3, 200))

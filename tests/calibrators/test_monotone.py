@@ -8,12 +8,11 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import log_loss, roc_auc_score
 
 from isoroc import IdentityCalibrator, MonotoneCalibrator, TemperatureCalibrator
-from isoroc._calibrators import departures, monotone, posterior, tempered
+from isoroc._calibrators import departures, descent, log_cells, monotone, posterior, tempered
 from isoroc._calibrators.departures import Departures
 from isoroc._calibrators.posterior import Posterior
 from isoroc._calibrators.potential import Potential
 from isoroc._cyclic import check_cyclic
-from isoroc._input import Sample
 from strategies import arbitrary, binary_data, labelled_forecasts
 
 few = settings(max_examples=25)
@@ -230,14 +229,14 @@ def test_gradient_and_curvature_of_the_posterior(K, monkeypatch):
     P, y = overconfident(150, K)
     weights = np.random.default_rng(1).random(150) + 0.5
     family = Departures(K, weights.sum(), 0.8)
-    rows = Posterior(family, np.log(P.T), Sample(P, y.astype(np.uint8), weights))
+    rows = Posterior(family, np.log(P.T), y, weights)
     theta = np.random.default_rng(2).normal(scale=0.3, size=family.n_parameters)
     off = check_grad(lambda t: rows.loss(t)[0], lambda t: rows.loss(t)[1], theta)
     assert off < 1e-4 * np.linalg.norm(rows.loss(theta)[1])
     # The curvature is the sum of outer products of single rows' gradients.
     H = np.zeros((family.n_parameters, family.n_parameters))
     for i in range(150):
-        one = Posterior(family, np.log(P[i : i + 1].T), Sample(P[i : i + 1], y[i : i + 1]))
+        one = Posterior(family, np.log(P[i : i + 1].T), y[i : i + 1], np.ones(1))
         g = one.loss(theta)[1] - family.precision() * theta
         H += weights[i] * np.outer(g, g)
     np.testing.assert_allclose(rows.curvature(theta), H, rtol=1e-7, atol=1e-9)
@@ -260,11 +259,11 @@ def test_it_beats_temperature_scaling_on_new_rows(K):
 def test_the_fit_is_the_maximum_of_the_posterior(K):
     P, y = overconfident(300, K)
     family = Departures(K, 300.0, 0.8)
-    rows = Posterior(family, np.log(P.T), Sample(P, y.astype(np.uint8)))
+    rows = Posterior(family, np.log(P.T), y, np.ones(300))
     theta, converged = rows.maximise(np.zeros(family.n_parameters), learn=True)
     assert converged
     other = minimize(rows.loss, theta, jac=True, method="BFGS", options={"maxiter": 500})
-    assert rows.loss(theta)[0] - other.fun <= 300 * 2 * posterior.TOLERANCE
+    assert rows.loss(theta)[0] - other.fun <= 300 * 2 * descent.TOLERANCE
 
 
 def test_weights_are_repeated_rows():
@@ -330,6 +329,33 @@ def test_many_rows_start_from_a_part_and_end_at_the_same_fit(monkeypatch):
     monkeypatch.setattr(tempered, "LEAST_ROWS", 500)
     monkeypatch.setattr(tempered, "PART", 1500)
     np.testing.assert_allclose(MonotoneCalibrator().fit(P, y).predict_proba(P), whole, atol=0.02)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_many_rows_are_gathered_in_cells(K, monkeypatch):
+    P, y = overconfident(20_000, K)
+    weights = np.random.default_rng(0).integers(1, 3, 20_000).astype(float)
+    whole = MonotoneCalibrator().fit(P, y, sample_weight=weights).predict_proba(P)
+    monkeypatch.setattr(log_cells, "MOST_ROWS", 1000)
+    monkeypatch.setattr(log_cells, "WIDTH", 1 / 16 if K == 2 else 1 / 4)  # few rows per cell
+    _, codes, gathered = log_cells.gather(np.log(P.T), y, weights)
+    assert len(codes) < 10_000
+    np.testing.assert_allclose(np.bincount(codes, gathered), np.bincount(y, weights))
+    of_cells = MonotoneCalibrator().fit(P, y, sample_weight=weights)
+    np.testing.assert_allclose(of_cells.predict_proba(P), whole, atol=5e-3)
+
+
+def test_cells_hold_rows_of_one_class_that_are_close(monkeypatch):
+    monkeypatch.setattr(log_cells, "MOST_ROWS", 10)
+    centres = np.array([[0.0, 0, -3.0, 0], [0.0, 0, 0, 0]])
+    z = np.repeat(centres, 10, axis=1) + 5.01
+    codes = np.repeat(np.array([0, 1, 1, 0], dtype=np.uint8), 10)
+    z, codes, weights = log_cells.gather(z, codes, np.full(40, 0.5))
+    found = sorted(zip((z[0] - z[1]).round(12), codes, weights, strict=True))
+    assert found == [(-3.0, 1, 5.0), (0.0, 0, 10.0), (0.0, 1, 5.0)]
+    apart = np.linspace(0, 100, 40)
+    z, _, _ = log_cells.gather(np.stack([apart, -apart]), codes.repeat(14)[:40], np.ones(40))
+    assert z.shape == (2, 40)
 
 
 def test_of_very_many_rows_a_part_is_used(monkeypatch):

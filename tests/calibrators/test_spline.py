@@ -3,9 +3,11 @@ import pytest
 from hypothesis import given, settings
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
+from sklearn.exceptions import ConvergenceWarning
 
 from isoroc import SplineCalibrator, TemperatureCalibrator
-from isoroc._calibrators import spline
+from isoroc._calibrators import spline, spline_problem
+from isoroc._calibrators.spline_problem import Problem
 from isoroc._input import Sample
 from strategies import arbitrary, labelled_forecasts
 
@@ -132,7 +134,7 @@ def test_scores_are_log_odds_where_they_cannot_be_probabilities():
 
 def test_odds_of_sure_forecasts_keep_their_digits():
     logs = np.log(np.array([[1.0, 0.3], [1e-25, 0.3], [3e-25, 0.4]]))
-    odds = spline.log_odds(logs)
+    odds = spline.log_odds(logs, np.exp(logs))
     np.testing.assert_allclose(odds[0], [-np.log(4e-25), np.log(0.3 / 0.7)])
     np.testing.assert_allclose(odds[2], [np.log(3e-25), np.log(0.4 / 0.6)])
 
@@ -148,7 +150,7 @@ def test_zeros_are_raised_to_the_smallest_forecast_seen():
 
 
 def test_with_many_classes_only_their_own_probability_moves_them(monkeypatch):
-    monkeypatch.setattr(spline, "MATRIX_CLASSES", 4)
+    monkeypatch.setattr(spline_problem, "MATRIX_CLASSES", 4)
     P, y, _ = overconfident(400, 5)
     coef = SplineCalibrator().fit(P, y).coef_
     assert (coef == np.diag(np.diag(coef))).all()
@@ -193,3 +195,90 @@ def test_shared_features_give_the_forecasts_of_separate_fits():
 def test_bad_parameters(params, error, match):
     with pytest.raises(error, match=match):
         SplineCalibrator(**params).fit([0.1, 0.9], [0, 1])
+
+
+# The optimiser
+
+
+@pytest.mark.parametrize("K", [2, 3, 5])
+def test_gradient_and_curvature(K, monkeypatch):
+    monkeypatch.setattr(spline_problem, "MATRIX_CLASSES", 4)  # five classes have no matrix
+    monkeypatch.setattr(spline_problem, "NUMBERS", 64 * K * (4 + 2 * K))  # several parts of rows
+    P, y, _ = overconfident(200, K)
+    logs = np.log(P.T)
+    weights = np.random.default_rng(1).random(200) + 0.5
+    knots = np.array([-1.0, 0.5])
+    problem = Problem.of(logs, spline.log_odds(logs, np.exp(logs)), knots, y, weights, penalty=0.5)
+    free = np.ones(len(problem.strengths), dtype=bool)  # the diagonal of the matrix stays 0
+    if problem.others is not None:
+        free[-K * K :: K + 1] = False
+    theta = problem.start() + free * np.random.default_rng(2).normal(scale=0.3, size=len(free))
+    steps = 1e-5 * np.eye(len(free))[free]
+    ahead, behind = (
+        [problem.loss(weights, theta + sign * step) for step in steps] for sign in (1, -1)
+    )
+    slopes = [(there[0] - here[0]) / 2e-5 for there, here in zip(ahead, behind, strict=True)]
+    gradient = problem.loss(weights, theta)[1]
+    np.testing.assert_allclose(gradient[free], slopes, rtol=1e-5, atol=1e-4)
+    assert not gradient[~free].any()
+    H = [(there[1] - here[1]) / 2e-5 for there, here in zip(ahead, behind, strict=True)]
+    H = np.array(H)[:, free] - np.diag(2 * problem.strengths[free])
+    hessian = problem._hessian(weights, theta)
+    np.testing.assert_allclose(hessian[np.ix_(free, free)], H, rtol=1e-5, atol=1e-4)
+    assert not hessian[~free].any()
+    own = np.flatnonzero(free)[3:]  # of the shared coefficients the diagonal is a bound
+    diagonal = problem._diagonal(weights, theta)
+    np.testing.assert_allclose(diagonal[own], np.diag(hessian)[own])
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("K", [2, 4])
+def test_sharp_forecasts_are_fitted_to_the_optimum(K, dense, monkeypatch):
+    """Log forecasts of naive Bayes reach from 0 to hundreds, where plain L-BFGS stops early."""
+    if not dense:
+        monkeypatch.setattr(spline_problem, "DENSE", 0)
+        monkeypatch.setattr(spline_problem, "ROUNDS", 200)
+    P, y, _ = overconfident(400, K, power=30.0)
+    keep = []
+    solve = Problem.solve
+    monkeypatch.setattr(Problem, "solve", lambda *a: keep.append((a[0], solve(*a))) or keep[-1][1])
+    SplineCalibrator().fit(P, y)
+    [(problem, (theta, _, converged))] = keep
+    assert converged
+    found = problem.loss(problem.weights, theta)[0]
+    better = minimize(
+        lambda t: problem.loss(problem.weights, t),
+        theta,
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 10_000, "maxfun": 20_000, "ftol": 1e-12},
+    )
+    assert found - better.fun <= 400 * (2e-6 if dense else 2e-4)
+
+
+@arbitrary
+@pytest.mark.parametrize("K", [2, 3, 5])
+def test_converges_on_ill_conditioned_data(K):
+    rng = np.random.default_rng(0)
+    sharp = 10.0 ** -rng.integers(0, 290, size=(500, K))
+    sharp /= sharp.sum(axis=1, keepdims=True)
+    separable = sharp.argmax(axis=1)
+    rare = np.zeros(500, dtype=int)
+    rare[:3] = K - 1
+    flat = np.full((500, K), 1 / K)
+    for P, y in [
+        (sharp, separable),
+        (sharp, rng.integers(0, K, 500)),
+        (sharp, rare),
+        (flat, rng.integers(0, K, 500)),
+        (np.eye(K)[separable], separable),
+    ]:
+        cal = SplineCalibrator().fit(P, y, labels=range(K))  # a warning would be an error
+        assert np.isfinite(np.log(cal.predict_proba(P))).all()
+
+
+def test_it_warns_if_the_fit_did_not_converge(monkeypatch):
+    monkeypatch.setattr(spline_problem, "ROUNDS", 1)
+    P, y, _ = overconfident(200, 3)
+    with pytest.warns(ConvergenceWarning, match="SplineCalibrator: the fit did not converge"):
+        SplineCalibrator().fit(P, y)

@@ -56,6 +56,22 @@ def test_perfect_and_perverse_forecasts_have_a_finite_temperature():
     np.testing.assert_allclose(perverse.predict_proba(scores), 0.5, atol=1e-4)
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e-3, 1.0, 1e3, 1e50])
+@pytest.mark.parametrize("start", [1e-5, 1.0, 1e5])
+def test_the_search_converges_from_afar(scale, start):
+    """Log forecasts of any scale: 1 / T, kept in its range, has slope 0 or is at its end."""
+    rng = np.random.default_rng(0)
+    z = scale * rng.normal(size=(3, 300))
+    y = (z / scale + rng.gumbel(size=(3, 300))).argmax(axis=0)
+    sample = Sample(np.full((300, 3), 1 / 3), y.astype(np.uint8), None)
+    t = tempered.inverse_temperature(z, sample, start=start)
+
+    def loss(t):
+        return -log_softmax(t * z, axis=0)[y, np.arange(300)].mean()
+
+    assert loss(t) <= min(loss(t * factor) for factor in (0.99, 1.01) if t * factor < 1e6) + 1e-10
+
+
 def test_the_floor_is_the_likeliest():
     rng = np.random.default_rng(0)
     p = rng.integers(0, 11, 2000) / 10  # ten neighbours: 0 and 1 are said too often

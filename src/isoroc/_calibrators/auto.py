@@ -14,15 +14,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators import mixture
-from isoroc._calibrators.bagging import BaggedIRPCalibrator
 from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.identity import IdentityCalibrator
 from isoroc._calibrators.isotonic import IsotonicCalibrator
-from isoroc._calibrators.matrix import MATRIX_CLASSES, MatrixCalibrator
-from isoroc._calibrators.member_scores import losses_by_fold, score_members, verdict
+from isoroc._calibrators.matrix import MatrixCalibrator
+from isoroc._calibrators.member_scores import (
+    bounded_losses,
+    losses_by_fold,
+    score_members,
+    verdict,
+)
 from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
-from isoroc._calibrators.venn_abers import VennAbersCalibrator
+from isoroc._calibrators.weights import mixture_weights
 from isoroc._cyclic import CyclicCheck
 from isoroc._folds import deal_folds
 from isoroc._input import InputError, Sample, check_number, check_option
@@ -31,29 +35,22 @@ from isoroc._progress import progress
 from isoroc._simplex import Floats, Ints
 from isoroc._writer import C, Writer
 
-#: Steps of EM from equal weights. The likelihood is flat near its maximum, where it moves slowly:
-#: stopped here, members of equal merit still share their weight instead of the luckiest having all.
-EM_STEPS = 300
-#: Members of less weight are dropped.
-LEAST_WEIGHT = 0.03
-#: A likelihood below this counts as this.
-TINY = 1e-300
-
 
 class AutoCalibrator(Calibrator):
     """The calibrator for those who do not want to choose: a mixture of all that suit the data.
 
-    Every member forecasts rows that it has not seen, in cross-validation. The weights are those
-    under which the mixture makes the outcomes of these rows likeliest, so a map that overfits gets
-    none and forecasts that were fine keep theirs: the identity is a member too. A mixture of
-    forecasts sums to one, and its log loss cannot exceed the weighted mean of its members'.
+    Every member forecasts rows that it has not seen, in cross-validation. The weights make the
+    outcomes of these rows likely under the mixture, so a map that overfits gets none. Where rows
+    cannot tell, weight goes to the maps with few parameters, most of it to the forecasts as they
+    are, which are a member too. So with few rows calibration changes little unless much is wrong. A
+    mixture of forecasts sums to one, and its log loss cannot exceed the weighted mean of its
+    members'.
 
     Parameters
     ----------
     members : "auto" or list of calibrators, default="auto"
         What to mix. "auto": `IdentityCalibrator`, `TemperatureCalibrator`, `MatrixCalibrator`,
-        `SplineCalibrator`, `IsotonicCalibrator`, `VennAbersCalibrator` and `BaggedIRPCalibrator`;
-        above 100 classes without the last two, whose cost grows fastest with them.
+        `SplineCalibrator` and `IsotonicCalibrator`.
     monotone : bool, default=False
         Whether to mix only members whose mixtures are monotone on all rows: `IdentityCalibrator`
         and `MonotoneCalibrator`, and for two classes also `TemperatureCalibrator` and
@@ -82,23 +79,28 @@ class AutoCalibrator(Calibrator):
         and their weights; they sum to one.
     member_scores_ : Table
         One row per member and one for the mixture: weight, log loss out of fold and its standard
-        error, and by how much it is better than the forecasts as they are, with standard error.
+        error, and by how much it is better than the forecasts as they are, with standard error. The
+        log loss is bounded: see Notes.
     cv_results_ : Table
         Log loss of each member (row) in each fold (column).
     verdict_ : str
-        Whether calibration pays, in a sentence.
+        Whether calibration pays, in a sentence: "calibrate" if the mixture is better than the
+        forecasts by more than two standard errors, and otherwise "leave it". Of forecasts that are
+        calibrated, fewer than 5 % get the verdict "calibrate" (``python benchmarks/verdicts.py``).
     certificate_ : MixtureCertificate or None
         With ``monotone=True``, the guarantee in words: ``print(calibrator.certificate_)``.
 
     Notes
     -----
+    In `member_scores_`, `cv_results_` and `verdict_` every forecast counts as mixed with the
+    uniform one, which has the weight of one row. So no row can decide the verdict alone, not even
+    one whose outcome was given probability 0. The verdict says how many of these there were.
+
     Where the verdict is to leave the forecasts alone, the mixture is still what `predict_proba`
-    applies. It differs little from them then, and on average it is still the better forecast: on
-    the arena of the documentation it never cost a tenth of a percent of log loss.
+    applies. It differs little from them then.
 
     Rows are dealt to folds one by one, whatever they weigh. For a given `random_state`, weights and
-    the order of the rows therefore change the folds. The order of the columns matters to the
-    members to which it matters alone, such as `BaggedIRPCalibrator`.
+    the order of the rows therefore change the folds.
 
     Examples
     --------
@@ -156,7 +158,8 @@ class AutoCalibrator(Calibrator):
             rows = np.arange(len(fold))
             likelihood = np.stack([Q[rows, seen.codes] for Q in forecasts], axis=1)
             row_weights = seen.row_weights()
-            weights = mixture_weights(likelihood.clip(min=TINY), row_weights)
+            prior = np.array([member.prior_share for member in members])
+            weights = mixture_weights(likelihood, row_weights, prior)
             kept = np.flatnonzero(weights)
             self.members_ = [members[m] for m in kept]
             self.weights_ = weights[kept]
@@ -166,12 +169,13 @@ class AutoCalibrator(Calibrator):
         identity = IdentityCalibrator()
         identity.fit_sample(sample)
         before = identity.calibrate(seen.forecasts)[rows, seen.codes]
-        losses = -np.log(np.column_stack([likelihood, likelihood @ weights, before]).clip(min=TINY))
+        columns = np.column_stack([likelihood, likelihood @ weights, before])
+        losses = bounded_losses(columns, row_weights, sample.n_classes)
         self.member_scores_ = score_members(
             [*names, "mixture"], np.append(weights, 1.0), losses, row_weights
         )
         self.cv_results_ = losses_by_fold(names, losses, row_weights, fold)
-        self.verdict_ = verdict(self.member_scores_)
+        self.verdict_ = verdict(self.member_scores_, int((before == 0).sum()), len(before))
 
     def _deal(self, sample: Sample, random_state: np.random.RandomState) -> Ints:
         """Fold of each row."""
@@ -212,8 +216,7 @@ class AutoCalibrator(Calibrator):
         check_option("monotone", self.monotone, (True, False))
         members: Any = self.members
         if isinstance(members, str) and members == "auto":
-            choose = mixture.monotone_members if self.monotone else default_members
-            members = choose(n_classes)
+            members = mixture.monotone_members(n_classes) if self.monotone else default_members()
         elif self.monotone:
             fix = 'expected members="auto"'
             raise InputError("monotone", None, "is True, which chooses the members itself", fix)
@@ -276,39 +279,12 @@ class AutoCalibrator(Calibrator):
         return np.asarray(sum(weight * m.calibrate(forecasts) for weight, m in parts))
 
 
-def default_members(n_classes: int) -> list[Calibrator]:
+def default_members() -> list[Calibrator]:
     """What members="auto" mixes."""
-    members: list[Calibrator] = [
+    return [
         IdentityCalibrator(),
         TemperatureCalibrator(),
         MatrixCalibrator(),
         SplineCalibrator(),
         IsotonicCalibrator(),
     ]
-    if n_classes <= MATRIX_CLASSES:
-        members += [VennAbersCalibrator(), BaggedIRPCalibrator()]
-    return members
-
-
-def mixture_weights(likelihood: Floats, row_weights: Floats) -> Floats:
-    """Weights of the members under which their mixture makes the outcomes likely, by EM.
-
-    Parameters
-    ----------
-    likelihood : ndarray of shape (n, M)
-        What each member gave the label that came true.
-    row_weights : ndarray of shape (n,)
-        Weight of each row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> mixture_weights(np.array([[0.9, 0.5], [0.8, 0.5], [0.1, 0.5]]), np.ones(3)).round(2)
-    array([0.36, 0.64])
-    """
-    share = row_weights / row_weights.sum()
-    weights = np.full(likelihood.shape[1], 1 / likelihood.shape[1])
-    for _ in range(EM_STEPS):
-        weights *= (share / (likelihood @ weights)) @ likelihood
-    weights[weights < min(LEAST_WEIGHT, weights.max())] = 0.0
-    return np.asarray(weights / weights.sum())

@@ -99,6 +99,7 @@ class BaggedIRPCalibrator(Calibrator):
         "priors_": states.list_of(states.anything, "turns"),
         "trees_": states.list_of(states.anything),
     }
+    prior_share: ClassVar[float] = 0.3
 
     def __init__(
         self,

@@ -29,7 +29,12 @@ from isoroc._input import (
 from isoroc._persistence import Fault, write
 from isoroc._persistence.states import Check
 from isoroc._simplex import Floats, Ints
+from isoroc._threads import one_blas_thread
 from isoroc._writer import C, Writer
+
+#: Forecasts of so many numbers are calibrated without limiting the threads of BLAS: their products
+#: are too small to wake any, and setting the limit would take a fifth of the time of one row.
+FEW_NUMBERS = 3000
 
 
 class Calibrator(ClassifierMixin, BaseEstimator):
@@ -46,6 +51,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     #: Whether the hooks take logits of several classes as logarithms of forecasts. Otherwise they
     #: see probabilities.
     reads_logs: ClassVar[bool] = False
+    #: Share in a mixture before any row is seen, relative to that of other members.
+    prior_share: ClassVar[float] = 1.0
 
     classes_: NDArray[Any]
     #: Whether forecasts are probabilities or logits.
@@ -69,13 +76,17 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def fit_sample(self, sample: Sample) -> None:
         """Learn the map from a sample; `fit` is this with the checks around it."""
         self.scores_ = sample.scores
-        self._fit(sample if self.reads_logs else sample.on_simplex())
+        with one_blas_thread():
+            self._fit(sample if self.reads_logs else sample.on_simplex())
 
     def calibrate(self, forecasts: Floats) -> Floats:
         """Calibrated forecasts, shape (n, K), of a forecast array."""
         if self.scores_ == "logit" and forecasts.ndim == 2 and not self.reads_logs:
             forecasts = np.exp(forecasts)
-        return self._calibrate(forecasts)
+        if forecasts.size <= FEW_NUMBERS:
+            return self._calibrate(forecasts)
+        with one_blas_thread():
+            return self._calibrate(forecasts)
 
     def write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
         """Columns of calibrated forecasts, one for each class, from columns of a forecast array."""
@@ -112,21 +123,30 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
         """Learn the map from a sample; return forecasts of its rows that did not see their fold."""
         self.scores_ = sample.scores
-        return self._fit_out_of_fold(sample if self.reads_logs else sample.on_simplex(), fold)
+        with one_blas_thread():
+            return self._fit_out_of_fold(sample if self.reads_logs else sample.on_simplex(), fold)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
-        """Fit once per fold and once to all rows.
+        """Fit to all rows, and then to those outside each fold.
 
         A subclass overrides this where it has a cheaper way to forecasts of unseen rows.
         """
+        self._fit(sample)
         Q = np.empty((len(fold), sample.n_classes))
         for held_out in range(fold.max() + 1):
             inside = fold == held_out
             part: Self = clone(self)
-            part.fit_sample(sample.take(~inside))
+            part.scores_ = sample.scores
+            part.fit_part(sample.take(~inside), self)
             Q[inside] = part.calibrate(sample.forecasts[inside])
-        self._fit(sample)
         return Q
+
+    def fit_part(self, sample: Sample, whole: Self) -> None:  # noqa: ARG002
+        """Learn the map from some of the rows to which `whole` was fitted.
+
+        A subclass overrides this where the fit to all rows is a good start.
+        """
+        self._fit(sample)
 
     def fit(
         self,

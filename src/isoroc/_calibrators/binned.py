@@ -40,6 +40,7 @@ class BinCalibrator(Calibrator):
         "prior_": states.priors("K"),
         "pseudocount_": states.number(most=states.LARGEST_WEIGHT),
     }
+    prior_share: ClassVar[float] = 0.3
 
     def _fit(self, sample: Sample) -> None:
         self.check_prior()

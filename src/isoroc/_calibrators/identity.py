@@ -34,6 +34,7 @@ class IdentityCalibrator(ProbabilityCalibrator):
     """
 
     fitted_state: ClassVar[dict[str, Check]] = {}
+    prior_share: ClassVar[float] = 8.0
 
     def is_increasing(self) -> bool:
         """Whether the map of two classes is strictly increasing: always."""

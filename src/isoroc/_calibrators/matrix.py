@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
-from scipy.special import log_softmax
 
 from isoroc._calibrators import written
+from isoroc._calibrators.descent import warn_unconverged
 from isoroc._calibrators.regression import Regression, Terms, transform
-from isoroc._calibrators.scores import exponentials
+from isoroc._calibrators.scores import by_row, softmax
 from isoroc._calibrators.tempered import TemperedCalibrator, draw_part
 from isoroc._input import Sample, check_number, check_option
 from isoroc._persistence import states
@@ -22,6 +22,9 @@ from isoroc._writer import C, Writer
 MATRIX_CLASSES = 100
 #: Up to this many terms the Hessian is formed and penalties are learned.
 NEWTON_TERMS = 400
+#: A fit to a part of the rows starts from that to all and ends with a Newton step that promises to
+#: lower the loss by less than this per unit of weight: mostly the first.
+PART_TOLERANCE = 1e-3
 
 
 class MatrixCalibrator(TemperedCalibrator):
@@ -64,6 +67,11 @@ class MatrixCalibrator(TemperedCalibrator):
         a and b.
     penalty_ : ndarray of shape (4,)
         Multiples that were used: of b, the diagonal, a, and the entries off the diagonal.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If the fit did not converge.
 
     References
     ----------
@@ -111,10 +119,7 @@ class MatrixCalibrator(TemperedCalibrator):
         if self.penalty != "auto":
             check_number("penalty", self.penalty, numbers.Real, minimum=1e-3)
         self.fit_temperature(sample)
-        K = sample.n_classes
-        full = self.structure == "matrix" or (self.structure == "auto" and K <= MATRIX_CLASSES)
-        terms = Terms(K, full=full, quadratic=self.quadratic)
-        unit = 2.0 * K * np.array([1, 1, 1, K - 1])
+        terms, unit = self._terms(sample.n_classes)
         penalty = unit if self.penalty == "auto" else unit * self.penalty
         theta = np.zeros(len(terms))
         some = draw_part(sample)
@@ -125,9 +130,36 @@ class MatrixCalibrator(TemperedCalibrator):
             else:
                 learn = self.penalty == "auto"
                 theta, penalty = regression.newton(theta, penalty, learn=learn)
-        self.coef_, self.quadratic_, self.intercept_ = terms.unpack(theta)
-        self.coef_ = self.coef_ + (np.eye(K) if full else 1.0)
-        self.penalty_ = penalty / unit
+        if not regression.converged:
+            warn_unconverged(self)
+        self._set(terms, theta, penalty / unit)
+
+    def fit_part(self, sample: Sample, whole: Self) -> None:
+        """Learn the map from some of the rows to which `whole` was fitted, with its penalties."""
+        self.fit_part_temperature(sample, whole)
+        terms, unit = self._terms(sample.n_classes)
+        theta = terms.pack(whole.coef_ - terms.identity(), whole.quadratic_, whole.intercept_)
+        regression = Regression(terms, self.tempered(sample.forecasts), sample)
+        penalty = unit * whole.penalty_
+        if len(terms) > NEWTON_TERMS:
+            theta = regression.descend(theta, penalty)
+        else:
+            theta, _ = regression.newton(theta, penalty, learn=False, tolerance=PART_TOLERANCE)
+        self._set(terms, theta, whole.penalty_)
+
+    def _terms(self, n_classes: int) -> tuple[Terms, Floats]:
+        """Terms of the regression, and the unit of their penalties."""
+        full = self.structure == "matrix" or (
+            self.structure == "auto" and n_classes <= MATRIX_CLASSES
+        )
+        unit = 2.0 * n_classes * np.array([1, 1, 1, n_classes - 1])
+        return Terms(n_classes, full=full, quadratic=self.quadratic), unit
+
+    def _set(self, terms: Terms, theta: Floats, penalty: Floats) -> None:
+        """Set the fitted attributes."""
+        coef, self.quadratic_, self.intercept_ = terms.unpack(theta)
+        self.coef_ = coef + terms.identity()
+        self.penalty_ = penalty
 
     def _check_fitted(self, n_classes: int) -> None:
         """Check the fitted attributes; A is a matrix or its diagonal."""
@@ -147,4 +179,4 @@ class MatrixCalibrator(TemperedCalibrator):
     def _calibrate(self, forecasts: Floats) -> Floats:
         z = self.tempered(forecasts)
         z = transform(z, self.coef_, self.quadratic_, self.intercept_)
-        return exponentials(log_softmax(z, axis=0))
+        return by_row(softmax(z))

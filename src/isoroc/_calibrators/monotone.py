@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import log_softmax
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators.departures import Departures
+from isoroc._calibrators.descent import warn_unconverged
+from isoroc._calibrators.log_cells import gather
 from isoroc._calibrators.posterior import Posterior
 from isoroc._calibrators.potential import TRACE, GradientCertificate, Potential, with_floor
-from isoroc._calibrators.scores import ProbabilityCalibrator, of_own_class
+from isoroc._calibrators.scores import ProbabilityCalibrator, log_softmax, of_own_class
 from isoroc._calibrators.tempered import FLOORS, draw_part, inverse_temperature
 from isoroc._cyclic import CyclicCheck, check_cyclic
 from isoroc._input import Sample
@@ -27,7 +26,7 @@ NEGLIGIBLE = 1e-3
 #: By how much tempered log odds may exceed log(K (n + 1)).
 SLACK = 3.0
 #: Numbers in an array of the fit up to which all rows are used; above, rows are drawn at random.
-MOST_NUMBERS = 20_000_000
+MOST_NUMBERS = 10_000_000
 
 
 class MonotoneCalibrator(ProbabilityCalibrator):
@@ -151,17 +150,15 @@ class MonotoneCalibrator(ProbabilityCalibrator):
         self.floor_, inverse = self._choose_floor(some, total)
         departures = Departures(K, total, inverse)
         sample = sample.draw(MOST_NUMBERS // (K * departures.n_levels))
+        whole = gather(self.floored(sample.forecasts), sample.codes, sample.row_weights())
+        stages = [whole]
+        if len(whole[1]) > len(some):  # all that is learned from a part holds for the whole
+            stages.insert(0, (self.floored(some.forecasts), some.codes, some.row_weights()))
         theta, converged = np.zeros(departures.n_parameters), False
-        for rows in (sample,) if len(some) == len(sample) else (some, sample):
-            posterior = Posterior(departures, self.floored(rows.forecasts), rows)
-            theta, converged = posterior.maximise(theta, learn=len(rows) == len(some))
+        for count, rows in enumerate(stages):
+            theta, converged = Posterior(departures, *rows).maximise(theta, learn=not count)
         if not converged:
-            warnings.warn(
-                "MonotoneCalibrator: the fit did not converge. Its forecasts are monotone, but "
-                "others may fit the calibration rows better.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
+            warn_unconverged(self)
         fitted = departures.potential(theta)
         self.scale_ = fitted.scale
         self.softness_, self.directions_ = fitted.softness, fitted.directions
@@ -185,7 +182,7 @@ class MonotoneCalibrator(ProbabilityCalibrator):
             if found and inverse * spread > bound:
                 break
             inverse = min(inverse, bound / spread) if spread else inverse
-            likelihood = of_own_class(log_softmax(inverse * z, axis=0), sample.codes)
+            likelihood = of_own_class(log_softmax(inverse * z), sample.codes)
             loss = -float(np.average(likelihood, weights=sample.weights))
             found.append((loss, -float(floor), inverse))
             if floor < NEGLIGIBLE * np.exp(logs.min()):  # lower ones would change nothing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,6 +23,8 @@ class OneVsRestCalibrator(Calibrator):
     Of three classes or more, rows are then divided by their sum. Two classes have one map, that of
     the second. A map is ``values[i]`` for forecasts with i of its ascending cuts below them.
     """
+
+    prior_share: ClassVar[float] = 0.3
 
     cuts_: list[Floats]
 

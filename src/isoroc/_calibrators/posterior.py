@@ -13,26 +13,20 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.optimize import minimize
 
 from isoroc._calibrators.departures import Departures
+from isoroc._calibrators.descent import TOLERANCE, Factor, descend
 from isoroc._calibrators.potential import Potential
-from isoroc._input import Sample
-from isoroc._simplex import Floats, Ints
+from isoroc._simplex import Codes, Floats, Ints
 
 #: Up to so many parameters the curvature is a full matrix, above it a diagonal.
 DENSE = 800
 #: Numbers in the arrays of the rows that are taken at a time, so that they stay in the cache: for
 #: the loss, and for the gradients of single rows; but at least so many rows.
 NUMBERS, GRADIENT_NUMBERS, LEAST_ROWS = 2**18, 2**21, 64
-#: Converged: a Newton step promises to lower the loss by at most this per unit of weight.
-TOLERANCE = 1e-6
 #: Rounds of the fit, and of those in which precisions are learned; learning ends when the logarithm
 #: of each changes by less than this.
 ROUNDS, LEARNING_ROUNDS, LEARNED = 40, 8, 0.1
-#: Mean loss of parameters for which it cannot be computed.
-FAR = 1e10
 
 
 class Slopes(NamedTuple):
@@ -58,17 +52,19 @@ class Posterior:
         What theta means, and its prior.
     z : ndarray of shape (K, n)
         Log forecasts.
-    sample : Sample
-        The rows that they belong to.
+    codes : ndarray of shape (n,)
+        The outcomes.
+    weights : ndarray of shape (n,)
+        Weights of the rows.
     """
 
-    def __init__(self, departures: Departures, z: Floats, sample: Sample) -> None:
+    def __init__(self, departures: Departures, z: Floats, codes: Codes, weights: Floats) -> None:
         # Sorted by outcome, the rows of one class share the entries r_kl[outcome].
-        order = np.argsort(sample.codes, kind="stable")
+        order = np.argsort(codes, kind="stable")
         self.departures = departures
         self.z = np.ascontiguousarray((z - z.mean(axis=0))[:, order])
-        self.weights = sample.row_weights()[order]
-        self.codes = sample.codes[order].astype(np.intp)
+        self.weights = weights[order]
+        self.codes = codes[order].astype(np.intp)
         self.total = float(self.weights.sum())
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:
@@ -161,8 +157,7 @@ class Posterior:
         """Parameters of the largest posterior from a start on, and whether the fit converged.
 
         Each round forms the curvature at the current parameters, learns the precisions of the
-        priors, and goes on with L-BFGS in coordinates in which the curvature is the identity. Half
-        the squared length of the gradient in these is what a Newton step would gain.
+        priors, and goes on with L-BFGS in coordinates in which the curvature is the identity.
         """
         for count in range(ROUNDS):
             H = self.curvature(theta)
@@ -172,68 +167,18 @@ class Posterior:
                 learn = change > LEARNED and count < LEARNING_ROUNDS
                 factor = Factor(H, self.departures.precision())
             _, gradient = self.loss(theta)
-            gain = float((factor.gradient(gradient) ** 2).sum()) / (2 * self.total)
-            if not learn and gain <= TOLERANCE:
+            if not learn and factor.gain(gradient) <= TOLERANCE * self.total:
                 return theta, True
-            theta = self._descend(theta, factor, rough=learn)
+            n_steps, least_change = (15, 1e-5) if learn else (100, 1e-9)
+            theta = descend(
+                self.loss,
+                theta,
+                factor,
+                total=self.total,
+                n_steps=n_steps,
+                least_change=least_change,
+            )
         return theta, False
-
-    def _descend(self, start: Floats, factor: Factor, *, rough: bool) -> Floats:
-        """Parameters of smaller loss; a rough search ends early."""
-
-        def objective(steps: Floats) -> tuple[float, Floats]:
-            with np.errstate(all="ignore"):
-                value, gradient = self.loss(start + factor.step(steps))
-            if not (np.isfinite(value) and np.isfinite(gradient).all()):
-                return FAR, np.zeros(len(steps))  # the line search tried too long a step
-            return value / self.total, factor.gradient(gradient) / self.total
-
-        options = {
-            "maxiter": 15 if rough else 100,
-            "maxcor": 20,
-            "ftol": 1e-5 if rough else 1e-9,
-            "gtol": 0.5 * np.sqrt(2 * TOLERANCE / self.total / len(start)),
-        }
-        found = minimize(
-            objective, np.zeros(len(start)), jac=True, method="L-BFGS-B", options=options
-        )
-        return np.asarray(start + factor.step(found.x))
-
-
-class Factor:
-    """Cholesky factor C of the posterior's curvature ``C C'``, or the root of its diagonal.
-
-    Parameters
-    ----------
-    H : ndarray of shape (P, P) or (P,)
-        Curvature of the likelihood, or its diagonal.
-    precision : ndarray of shape (P,)
-        Curvature of the prior.
-    """
-
-    def __init__(self, H: Floats, precision: Floats) -> None:
-        self._dense = H.ndim == 2
-        full = H + np.diag(precision) if self._dense else H + precision
-        self._root = np.linalg.cholesky(full) if self._dense else np.sqrt(full)
-
-    def variances(self) -> Floats:
-        """Diagonal of the inverse of the curvature."""
-        if not self._dense:
-            return np.asarray(1 / self._root**2)
-        inverse = solve_triangular(self._root, np.eye(len(self._root)), lower=True)
-        return np.asarray(np.einsum("ij,ij->j", inverse, inverse))
-
-    def step(self, steps: Floats) -> Floats:
-        """Change of theta for steps in coordinates in which the curvature is the identity."""
-        if not self._dense:
-            return np.asarray(steps / self._root)
-        return np.asarray(solve_triangular(self._root, steps, lower=True, trans=1))
-
-    def gradient(self, gradient: Floats) -> Floats:
-        """Gradient in these coordinates."""
-        if not self._dense:
-            return np.asarray(gradient / self._root)
-        return np.asarray(solve_triangular(self._root, gradient, lower=True))
 
 
 def _slopes(F: Potential, z: Floats, codes: Ints, weights: Floats) -> Slopes:

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
-from scipy.special import log_softmax
 
-from isoroc._calibrators.scores import of_own_class
+from isoroc._calibrators.scores import log_softmax, of_own_class
 from isoroc._input import Sample
 from isoroc._simplex import Floats, Ints
 
@@ -18,6 +17,8 @@ from isoroc._simplex import Floats, Ints
 BIAS, DIAGONAL, QUADRATIC, OFF_DIAGONAL = range(4)
 #: Rows for which the Hessian is formed at a time.
 CHUNK = 4096
+#: Steps at most: of Newton's method, and of L-BFGS.
+STEPS, DESCENT_STEPS = 100, 1000
 
 
 def transform(z: Floats, coef: Floats, quadratic: Floats, intercept: Floats) -> Floats:
@@ -72,6 +73,16 @@ class Terms:
         quadratic = theta[-2 * K : -K] / 4 if self.quadratic else np.zeros(K)
         return coef, quadratic, theta[-K:]
 
+    def identity(self) -> Floats:
+        """The `coef` that leaves log forecasts as they are."""
+        K = self.n_classes
+        return np.eye(K) if self.full else np.ones(K)
+
+    def pack(self, coef: Floats, quadratic: Floats, intercept: Floats) -> Floats:
+        """The parameter vector that `unpack` takes apart."""
+        squares = [4 * quadratic] if self.quadratic else []
+        return np.concatenate([coef.ravel(), *squares, intercept])
+
     def features(self, z: Floats) -> Floats:
         """What the terms multiply, shape (2 K + 1, n): log forecasts, squares, one.
 
@@ -101,6 +112,11 @@ class Regression:
         Log forecasts.
     sample : Sample
         The same rows.
+
+    Attributes
+    ----------
+    converged : bool
+        Whether the last call of `newton` or `descend` reached the minimum.
     """
 
     def __init__(self, terms: Terms, z: Floats, sample: Sample) -> None:
@@ -110,10 +126,11 @@ class Regression:
         self.codes = sample.codes
         self.weights = sample.row_weights()
         self.total = float(self.weights.sum())
+        self.converged = False
 
     def loss(self, theta: Floats, penalty: Floats) -> tuple[float, Floats]:
         """The loss, and the calibrated log forecasts, shape (K, n)."""
-        log_q = log_softmax(self.z + transform(self.z, *self.terms.unpack(theta)), axis=0)
+        log_q = log_softmax(self.z + transform(self.z, *self.terms.unpack(theta)))
         fit = self.weights @ of_own_class(log_q, self.codes)
         return float(penalty[self.kind] @ theta**2 / 2 - fit), log_q
 
@@ -153,7 +170,8 @@ class Regression:
         """
         given = penalty
         value, log_q = self.loss(theta, penalty)
-        for _ in range(100):
+        self.converged = False
+        for _ in range(STEPS):
             gradient = self.gradient(theta, penalty, log_q)
             factor = cho_factor(self.hessian(penalty, log_q))
             step = -cho_solve(factor, gradient)
@@ -165,6 +183,7 @@ class Regression:
                 there, log_q = self.loss(theta + scale * step, penalty)
             theta, value = theta + scale * step, there
             if decrement <= tolerance * self.total and not learn:
+                self.converged = True
                 break
             if learn and decrement <= 1e-3 * self.total:
                 learned = self._evidence(theta, penalty, given, factor)
@@ -187,5 +206,7 @@ class Regression:
             gradient = self.gradient(theta, penalty, log_q)
             return value / self.total, gradient / self.total
 
-        found = minimize(objective, theta, jac=True, method="L-BFGS-B", options={"maxiter": 500})
+        options = {"maxiter": DESCENT_STEPS}
+        found = minimize(objective, theta, jac=True, method="L-BFGS-B", options=options)
+        self.converged = bool(found.success)
         return np.asarray(found.x)

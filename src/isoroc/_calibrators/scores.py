@@ -38,11 +38,14 @@ class ProbabilityCalibrator(Calibrator):
             return np.column_stack([expit(-forecasts), expit(forecasts)])
         return np.column_stack([1 - forecasts, forecasts])
 
+    def floored_forecasts(self, forecasts: Floats, floor: float) -> Floats:
+        """Probabilities, those below a floor raised to it, shape (K, n)."""
+        return np.maximum(np.ascontiguousarray(self.probabilities(forecasts).T), floor)
+
     def log_forecasts(self, forecasts: Floats, floor: float) -> Floats:
         """Logarithms of the probabilities, those below a floor raised to it, shape (K, n)."""
         if self.scores_ == "probability":
-            p = np.ascontiguousarray(self.probabilities(forecasts).T)
-            return np.log(np.maximum(p, floor))
+            return np.log(self.floored_forecasts(forecasts, floor))
         if forecasts.ndim == 2:
             z = np.ascontiguousarray(forecasts.T)
         else:
@@ -69,9 +72,30 @@ class ProbabilityCalibrator(Calibrator):
         return [w.maximum(column, w.number(math.log(floor))) for column in logs]
 
 
-def exponentials(z: Floats) -> Floats:
-    """Forecasts, shape (n, K), from their logarithms, shape (K, n)."""
-    return np.exp(np.ascontiguousarray(z.T))
+def softmax(z: Floats) -> Floats:
+    """Softmax of each column of z, shape (K, n), in its place."""
+    z -= z.max(axis=0)
+    np.exp(z, out=z)
+    z /= z.sum(axis=0)
+    return z
+
+
+def log_softmax(z: Floats) -> Floats:
+    """Logarithm of the softmax of each column of z, shape (K, n)."""
+    z = z - z.max(axis=0)
+    return np.asarray(z - np.log(np.exp(z).sum(axis=0)))
+
+
+def mix_uniform(q: Floats, share: float) -> Floats:
+    """Forecasts, shape (K, n), with a share of the uniform one mixed in, in their place."""
+    q *= 1 - share
+    q += share / len(q)
+    return q
+
+
+def by_row(q: Floats) -> Floats:
+    """Forecasts, shape (n, K), from those of shape (K, n)."""
+    return np.ascontiguousarray(q.T)
 
 
 def of_own_class(z: Floats, codes: Codes) -> Floats:

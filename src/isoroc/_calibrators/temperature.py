@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal, Self
 
-from isoroc._calibrators.scores import exponentials
+from isoroc._calibrators.scores import by_row
 from isoroc._calibrators.tempered import TemperedCalibrator
 from isoroc._input import Sample
 from isoroc._simplex import Floats
@@ -63,6 +63,8 @@ class TemperatureCalibrator(TemperedCalibrator):
            [0.5 , 0.5 ]])
     """
 
+    prior_share: ClassVar[float] = 2.0
+
     def __init__(
         self, *, floor: float | Literal["auto"] = "auto", pseudocount: float = 1.0
     ) -> None:
@@ -76,8 +78,12 @@ class TemperatureCalibrator(TemperedCalibrator):
     def _fit(self, sample: Sample) -> None:
         self.fit_temperature(sample)
 
+    def fit_part(self, sample: Sample, whole: Self) -> None:
+        """Learn the temperature from some of the rows to which `whole` was fitted."""
+        self.fit_part_temperature(sample, whole)
+
     def _calibrate(self, forecasts: Floats) -> Floats:
-        return exponentials(self.tempered(forecasts))
+        return by_row(self.tempered_forecasts(forecasts))
 
     def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
         return [w.exp(z) for z in w.keep(self.write_tempered(w, columns))]

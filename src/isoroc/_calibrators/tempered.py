@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
-from scipy.special import log_softmax
 
 from isoroc._calibrators import written
-from isoroc._calibrators.scores import ProbabilityCalibrator, of_own_class
+from isoroc._calibrators.scores import (
+    ProbabilityCalibrator,
+    log_softmax,
+    mix_uniform,
+    of_own_class,
+    softmax,
+)
 from isoroc._input import InputError, Sample, check_number
 from isoroc._persistence import Fault, states
 from isoroc._simplex import Floats
@@ -57,8 +62,7 @@ class TemperedCalibrator(ProbabilityCalibrator):
             check_number("floor", self.floor, numbers.Real, minimum=FLOORS[0])
             if self.floor >= 1:
                 raise InputError("floor", None, f"is {self.floor!r}", "expected a number below 1")
-        total = float(sample.class_weights().sum())
-        self.smoothing_ = self.pseudocount / (total + self.pseudocount)
+        self.smoothing_ = self._smoothing(sample)
         inverse = 1.0
         if self.floor == "auto":
             self.floor_, inverse = self._choose_floor(draw_part(sample))
@@ -66,6 +70,22 @@ class TemperedCalibrator(ProbabilityCalibrator):
             self.floor_ = float(self.floor)
         z = self.log_forecasts(sample.forecasts, self.floor_)
         self.temperature_ = 1 / inverse_temperature(z, sample, start=inverse)
+
+    def fit_part_temperature(self, sample: Sample, whole: Self) -> None:
+        """Set the fitted attributes for some of the rows to which `whole` was fitted.
+
+        The floor is that of all rows: a choice among twelve is no reason to search again.
+        """
+        self.smoothing_ = self._smoothing(sample)
+        self.floor_ = whole.floor_
+        z = self.log_forecasts(sample.forecasts, self.floor_)
+        start = 1 / whole.temperature_
+        self.temperature_ = 1 / inverse_temperature(z, sample, start=start, tolerance=1e-6)
+
+    def _smoothing(self, sample: Sample) -> float:
+        """Share of the uniform forecast that the pseudocount gives."""
+        total = float(sample.class_weights().sum())
+        return float(self.pseudocount / (total + self.pseudocount))
 
     def _choose_floor(self, sample: Sample) -> tuple[float, float]:
         """The floor with the likeliest outcomes, the lowest on ties, and 1 / T at it."""
@@ -77,25 +97,31 @@ class TemperedCalibrator(ProbabilityCalibrator):
         inverse = 1.0
         for floor in floors:
             raised = np.maximum(z, np.log(floor)) if floor else z
-            inverse = inverse_temperature(raised, sample, start=inverse, tolerance=1e-6)
-            likelihood = of_own_class(
-                self._smooth(log_softmax(inverse * raised, axis=0)), sample.codes
-            )
-            loss = -float(np.average(likelihood, weights=sample.weights))
+            inverse = inverse_temperature(raised, sample, start=inverse, tolerance=1e-5)
+            likelihood = self._likelihood(inverse * raised, sample)
+            loss = -float(np.average(np.log(likelihood), weights=sample.weights))
             found.append((loss, float(floor), inverse))
         _, floor, inverse = min(found)
         return floor, inverse
 
-    def _smooth(self, z: Floats) -> Floats:
-        """Logarithms of forecasts mixed with the uniform one."""
-        if not self.smoothing_:
-            return z
-        return np.log((1 - self.smoothing_) * np.exp(z) + self.smoothing_ / len(z))
+    def _likelihood(self, z: Floats, sample: Sample) -> Floats:
+        """What the smoothed softmax of z, shape (K, n), gives the outcome of each row."""
+        own = of_own_class(z, sample.codes)
+        with np.errstate(over="ignore"):  # what has no chance has likelihood 0
+            q = 1 / np.exp(z - own).sum(axis=0)
+        return np.asarray((1 - self.smoothing_) * q + self.smoothing_ / len(z))
+
+    def tempered_forecasts(self, forecasts: Floats) -> Floats:
+        """Forecasts after temperature scaling and smoothing, shape (K, n)."""
+        z = self.log_forecasts(forecasts, self.floor_)
+        z /= self.temperature_
+        return mix_uniform(softmax(z), self.smoothing_)
 
     def tempered(self, forecasts: Floats) -> Floats:
         """Logarithms of the forecasts after temperature scaling and smoothing, shape (K, n)."""
-        z = self.log_forecasts(forecasts, self.floor_)
-        return self._smooth(log_softmax(z / self.temperature_, axis=0))
+        if self.smoothing_:
+            return np.log(self.tempered_forecasts(forecasts))
+        return log_softmax(self.log_forecasts(forecasts, self.floor_) / self.temperature_)
 
     def write_tempered(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
         """What `tempered` returns, as columns."""
@@ -119,25 +145,26 @@ def inverse_temperature(
     """1 / T that makes the outcomes likeliest under softmax(z / T), for z of shape (K, n).
 
     The negative log likelihood is convex in it: Newton's method, kept between the last values on
-    either side of the minimum. It ends where a change of 1 / T by a factor e would, by the slope,
-    change the mean loss by less than the tolerance.
+    either side of the minimum, and after 50 steps bisection, which cannot fail. It ends where a
+    change of 1 / T by a factor e would, by the slope, change the mean loss by less than the
+    tolerance.
     """
-
-    def mean(values: Floats) -> float:
-        return float(np.average(values, weights=sample.weights))
-
+    share = sample.row_weights()
+    share = share / share.sum()
     z = z - of_own_class(z, sample.codes)
     low, high = INVERSE_RANGE
     low /= max(1.0, float(np.abs(z).max()))  # large logits may need a large temperature
     t = start
-    for _ in range(100):
-        q = np.exp(log_softmax(t * z, axis=0))
-        expected = (q * z).sum(axis=0)
-        slope = mean(expected)
+    for count in range(100):
+        q = softmax(t * z)
+        expected = np.einsum("kn,kn->n", q, z)
+        slope = float(share @ expected)
         if abs(slope) * t <= tolerance:
             break
         low, high = (low, t) if slope > 0 else (t, high)
-        curvature = mean((q * (z - expected) ** 2).sum(axis=0))
+        q *= (z - expected) ** 2
+        curvature = float(share @ q.sum(axis=0))
         step = t - slope / curvature if curvature > 0 else 0.0
-        t = step if low < step < high else float(np.sqrt(low * high))
+        newton = low < step < high and count < 50
+        t = step if newton else float(np.sqrt(low * high))
     return t

@@ -1,0 +1,112 @@
+"""L-BFGS in coordinates in which the curvature is the identity, where it needs few steps."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+
+from isoroc._simplex import Floats
+
+#: Converged: a Newton step promises to lower the loss by at most this per unit of weight.
+TOLERANCE = 1e-6
+#: Mean loss of parameters for which it cannot be computed.
+FAR = 1e10
+
+
+class Factor:
+    """Cholesky factor C of a curvature ``C C'``, or the root of its diagonal.
+
+    Parameters
+    ----------
+    H : ndarray of shape (P, P) or (P,)
+        Curvature of a loss, or its diagonal.
+    precision : ndarray of shape (P,)
+        Curvature of the penalty, which is added.
+    """
+
+    def __init__(self, H: Floats, precision: Floats) -> None:
+        self._dense = H.ndim == 2
+        full = H + np.diag(precision) if self._dense else H + precision
+        self._root = np.linalg.cholesky(full) if self._dense else np.sqrt(full)
+
+    def variances(self) -> Floats:
+        """Diagonal of the inverse of the curvature."""
+        if not self._dense:
+            return np.asarray(1 / self._root**2)
+        inverse = solve_triangular(self._root, np.eye(len(self._root)), lower=True)
+        return np.asarray(np.einsum("ij,ij->j", inverse, inverse))
+
+    def step(self, steps: Floats) -> Floats:
+        """Change of theta for steps in coordinates in which the curvature is the identity."""
+        if not self._dense:
+            return np.asarray(steps / self._root)
+        return np.asarray(solve_triangular(self._root, steps, lower=True, trans=1))
+
+    def gradient(self, gradient: Floats) -> Floats:
+        """Gradient in these coordinates."""
+        if not self._dense:
+            return np.asarray(gradient / self._root)
+        return np.asarray(solve_triangular(self._root, gradient, lower=True))
+
+    def gain(self, gradient: Floats) -> float:
+        """What a Newton step promises: half the squared length of the gradient."""
+        return float((self.gradient(gradient) ** 2).sum()) / 2
+
+
+def descend(
+    loss: Callable[[Floats], tuple[float, Floats]],
+    start: Floats,
+    factor: Factor,
+    *,
+    total: float,
+    n_steps: int,
+    least_change: float = 1e-9,
+) -> Floats:
+    """Parameters of smaller loss than at the start.
+
+    Parameters
+    ----------
+    loss : callable
+        Returns the loss of a theta and its gradient.
+    start : ndarray of shape (P,)
+        Theta to start from.
+    factor : Factor
+        Curvature of the loss near the start.
+    total : float
+        Total weight of the rows.
+    n_steps : int
+        Steps to make at most.
+    least_change : float
+        The descent ends when a step changes the loss by less than this factor.
+    """
+
+    def objective(steps: Floats) -> tuple[float, Floats]:
+        with np.errstate(all="ignore"):
+            value, gradient = loss(start + factor.step(steps))
+        if not (np.isfinite(value) and np.isfinite(gradient).all()):
+            return FAR, np.zeros(len(steps))  # the line search tried too long a step
+        return value / total, factor.gradient(gradient) / total
+
+    options = {
+        "maxiter": n_steps,
+        "maxcor": 20,
+        "ftol": least_change,
+        "gtol": 0.5 * np.sqrt(2 * TOLERANCE / total / len(start)),
+    }
+    found = minimize(objective, np.zeros(len(start)), jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(start + factor.step(found.x))
+
+
+def warn_unconverged(calibrator: object) -> None:
+    """Warn that a calibrator's fit ended before it reached the optimum."""
+    warnings.warn(
+        f"{type(calibrator).__name__}: the fit did not converge. Its forecasts are valid, but "
+        "others may fit the calibration rows better.",
+        ConvergenceWarning,
+        stacklevel=6,
+    )

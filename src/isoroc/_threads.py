@@ -1,0 +1,47 @@
+"""One thread for BLAS, so that many small matrix products do not wake a pool of threads each.
+
+A fit makes thousands of products of a few classes by a few thousand rows, which take microseconds;
+waking other threads and waiting for them takes longer, and far longer when the cores are busy. The
+largest products are chunks of a few million numbers. These could use two threads, but they are a
+small part of each fit: with 50 classes and 5,000 rows one thread is still several times faster than
+the default on two busy cores (docs/speed.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
+
+from threadpoolctl import ThreadpoolController
+
+_limit = Lock()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Context in which BLAS runs on one thread; it may be nested.
+
+    The number of BLAS threads belongs to the process. So where contexts of several threads overlap,
+    the first one sets the limit and restores what was before; the others do nothing.
+
+    Examples
+    --------
+    >>> with one_blas_thread():
+    ...     pass
+    """
+    if not _limit.acquire(blocking=False):
+        yield
+        return
+    try:
+        with _blas().limit(limits=1):
+            yield
+    finally:
+        _limit.release()
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The BLAS libraries of this process. The search takes milliseconds, so it is made once."""
+    return ThreadpoolController().select(user_api="blas")

@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from isoroc._calibrators import weights
+from isoroc._calibrators.weights import mixture_weights
+
+
+def objective(w, likelihood, rows, prior):
+    """What the weights maximise, written down again."""
+    prior = prior / prior.sum()
+    entropy = np.where(w > 0, w * np.log(np.maximum(w, 1e-300) / prior), 0.0).sum()
+    return (rows * np.log(likelihood @ w)).sum() - weights.STRENGTH * entropy
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(1, 300))
+def test_no_other_weights_are_better(seed, M, n):
+    rng = np.random.default_rng(seed)
+    likelihood = rng.uniform(size=(n, M)) ** rng.uniform(0, 5, size=M)
+    likelihood[rng.random((n, M)) < 0.02] = 0.0
+    likelihood[:, 0] = likelihood[:, 0].clip(min=1e-3)  # or all members may say impossible at once
+    rows, prior = rng.uniform(0.5, 2, size=n), rng.uniform(0.1, 8, size=M)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(weights, "LEAST_WEIGHT", 0.0)
+        found = mixture_weights(likelihood, rows, prior)
+    assert found.sum() == pytest.approx(1)
+    value = objective(found, likelihood, rows, prior)
+    best = minimize(
+        lambda w: -objective(w, likelihood, rows, prior),
+        np.full(M, 1 / M),
+        bounds=[(1e-9, 1)] * M,
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1},
+    )
+    assert value >= -best.fun - 1e-3
+    for _ in range(20):
+        other = rng.dirichlet(np.ones(M))
+        mixed = 0.9 * found + 0.1 * other
+        assert value >= objective(mixed, likelihood, rows, prior) - 1e-6
+
+
+def test_members_without_merit_are_dropped():
+    good = np.random.default_rng(0).uniform(0.5, 1, size=500)
+    likelihood = np.column_stack([good, 0.1 * good])
+    assert mixture_weights(likelihood, np.ones(500), np.array([1.0, 8.0])).tolist() == [1.0, 0.0]
+
+
+def test_equal_members_share_as_the_prior_does():
+    likelihood = np.random.default_rng(0).uniform(size=(100, 1)) * np.ones((1, 3))
+    prior = np.array([2.0, 1.0, 1.0])
+    np.testing.assert_allclose(mixture_weights(likelihood, np.ones(100), prior), prior / 4)
+    many = mixture_weights(likelihood @ np.ones((3, 50)), np.ones(100), np.ones(50))
+    np.testing.assert_allclose(many, 1 / 50)
+
+
+def test_the_prior_fades_with_the_rows(monkeypatch):
+    monkeypatch.setattr(weights, "LEAST_WEIGHT", 0.0)
+    likelihood = np.tile([[0.5, 0.9], [0.5, 0.4]], (500, 1))  # the second is better on average
+    prior = np.array([9.0, 1.0])
+    of_first = [mixture_weights(likelihood[:n], np.ones(n), prior)[0] for n in (2, 20, 200, 1000)]
+    assert of_first[0] > 0.8
+    assert all(np.diff(of_first) < 0)
+    assert of_first[-1] < 0.1
+
+
+def test_a_row_of_weight_two_is_the_row_twice():
+    likelihood = np.random.default_rng(0).uniform(size=(30, 3))
+    twice = mixture_weights(np.repeat(likelihood, 2, axis=0), np.ones(60), np.ones(3))
+    np.testing.assert_allclose(
+        mixture_weights(likelihood, np.full(30, 2.0), np.ones(3)), twice, atol=1e-6
+    )
