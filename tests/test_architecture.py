@@ -68,6 +68,7 @@ PARTS = {
         "_top",
         "_tree",
     },
+    "_monitor": {"_files", "_input", "_simplex", "_table"},
     "decisions": {"_input", "_simplex", "_table", "metrics"},
     "export": {"_calibrators", "_input", "_simplex", "_tree", "_writer"},
     "plots": {

@@ -14,12 +14,14 @@ from ._calibrators.temperature import TemperatureCalibrator
 from ._calibrators.venn_abers import VennAbersCalibrator
 from ._classifier import CalibratedClassifier
 from ._input import InputError
+from ._monitor import CalibrationMonitor
 from ._persistence import ModelFileError
 
 __all__ = [
     "AutoCalibrator",
     "BaggedIRPCalibrator",
     "CalibratedClassifier",
+    "CalibrationMonitor",
     "HistogramCalibrator",
     "IRPCalibrator",
     "IdentityCalibrator",
