@@ -83,7 +83,7 @@ class Alternatives:
         """Logarithms of the shares in an average over some families."""
         kept = self.weights * np.isin(self.family, families)
         with np.errstate(divide="ignore"):
-            return np.log(kept / kept.sum())
+            return np.asarray(np.log(kept / kept.sum()))
 
 
 @dataclass(frozen=True, eq=False)
