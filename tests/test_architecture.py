@@ -68,6 +68,8 @@ PARTS = {
         "_top",
         "_tree",
     },
+    "_monitor": {"_files", "_input", "_simplex", "_table"},
+    "decisions": {"_input", "_simplex", "_table", "metrics"},
     "export": {"_calibrators", "_input", "_simplex", "_tree", "_writer"},
     "plots": {
         "_calibrators",
@@ -96,6 +98,7 @@ PARTS = {
         "_persistence",
         "_simplex",
         "_table",
+        "decisions",
         "export",
         "metrics",
         "paper",
@@ -103,7 +106,14 @@ PARTS = {
     "__main__": {"_cli"},
 }
 # The packages that users import from. All other modules have a private component in their path.
-PUBLIC = ["isoroc", "isoroc.export", "isoroc.metrics", "isoroc.paper", "isoroc.plots"]
+PUBLIC = [
+    "isoroc",
+    "isoroc.decisions",
+    "isoroc.export",
+    "isoroc.metrics",
+    "isoroc.paper",
+    "isoroc.plots",
+]
 COMMANDS = ["isoroc.__main__", "isoroc.paper.__main__"]
 
 # Optional dependencies and the parts that may import them.

@@ -11,19 +11,20 @@ import pytest
 pytestmark = pytest.mark.project
 
 ROOT = Path(__file__).resolve().parents[1]
-BLOCKS = [
-    pytest.param(block, id=f"{path.name}-{i}")
+PAGES = {
+    path.name: re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    for i, block in enumerate(re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL))
-]
+}
 
 
-@pytest.mark.parametrize("block", BLOCKS)
-def test_python_blocks_run(block):
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(block, "block", "exec"), {})  # noqa: S102
-    assert printed.getvalue().strip()
+@pytest.mark.parametrize("page", [name for name, blocks in PAGES.items() if blocks])
+def test_python_blocks_run(page):
+    names = {}  # as for a reader who runs one block after the other
+    for block in PAGES[page]:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(block, page, "exec"), names)  # noqa: S102
+        assert printed.getvalue().strip()
 
 
 def test_demo_prints_a_verdict(capsys):

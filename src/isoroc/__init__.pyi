@@ -1,4 +1,4 @@
-from . import export, metrics, paper, plots
+from . import decisions, export, metrics, paper, plots
 from ._calibrators.auto import AutoCalibrator
 from ._calibrators.bagging import BaggedIRPCalibrator
 from ._calibrators.histogram import HistogramCalibrator
@@ -14,12 +14,14 @@ from ._calibrators.temperature import TemperatureCalibrator
 from ._calibrators.venn_abers import VennAbersCalibrator
 from ._classifier import CalibratedClassifier
 from ._input import InputError
+from ._monitor import CalibrationMonitor
 from ._persistence import ModelFileError
 
 __all__ = [
     "AutoCalibrator",
     "BaggedIRPCalibrator",
     "CalibratedClassifier",
+    "CalibrationMonitor",
     "HistogramCalibrator",
     "IRPCalibrator",
     "IdentityCalibrator",
@@ -32,6 +34,7 @@ __all__ = [
     "SplineCalibrator",
     "TemperatureCalibrator",
     "VennAbersCalibrator",
+    "decisions",
     "export",
     "load",
     "metrics",

@@ -4,7 +4,7 @@ Every refusal is an `InputError` that names the argument, the row and the fix.
 """
 
 from isoroc._input.arrays import check_length, to_array
-from isoroc._input.columns import column_names, in_order
+from isoroc._input.columns import column_names, in_order, match_columns
 from isoroc._input.error import InputError
 from isoroc._input.forecasts import (
     RANGE_TOLERANCE,
@@ -42,6 +42,7 @@ __all__ = [
     "find_reversal",
     "first_improbable",
     "in_order",
+    "match_columns",
     "resolve_scores",
     "to_array",
     "warn_if_reversed",

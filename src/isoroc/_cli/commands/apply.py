@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import polars as pl
@@ -16,7 +16,9 @@ from isoroc._cli.io.files import ROW, Source, check_target, open_source, write_f
 from isoroc._cli.io.formats import SEPARATORS
 from isoroc._cli.io.formats import output_format as choose_format
 from isoroc._cli.models import Model
+from isoroc._cli.priors import predict_for
 from isoroc._cli.terminal import Advance, progress_bar
+from isoroc._simplex import Floats
 
 
 def apply(
@@ -30,6 +32,8 @@ def apply(
     suffix: str = SUFFIX,
     names: Annotated[list[str] | None, Parameter(negative=())] = None,
     replace: Annotated[bool, Parameter(negative=())] = False,
+    prior: Annotated[list[str] | None, Parameter(negative=())] = None,
+    adapt_prior: Annotated[bool, Parameter(negative=())] = False,
     format: str | None = None,  # noqa: A002
     output_format: str | None = None,
 ) -> None:
@@ -54,6 +58,11 @@ def apply(
         Names of the calibrated columns in the order of the model's classes, instead of --suffix.
     replace
         Replace the forecasts by the calibrated forecasts.
+    prior
+        Adjust the forecasts to these class shares, such as cat=0.3,dog=0.7: those of a population
+        that differs from the calibration rows in nothing else.
+    adapt_prior
+        Estimate the class shares of the rows, and adjust the forecasts to them.
     format
         Format of the input, if it follows from neither name nor content.
     output_format
@@ -70,8 +79,9 @@ def apply(
         added = _name_columns(
             columns, loaded.calibrator, given, suffix, split_words(names), replace=replace
         )
+        predict = predict_for(loaded.calibrator, prior, source, columns, adapt=adapt_prior)
         with progress_bar("calibrating", source.count()) as advance:
-            step = CalibrationStep(loaded.calibrator, source, columns, added, advance)
+            step = CalibrationStep(predict, source, columns, added, advance)
             write_frame(step.run(typed=form.kind not in SEPARATORS), output, form)
 
 
@@ -120,8 +130,8 @@ class CalibrationStep:
 
     Parameters
     ----------
-    calibrator : calibrator
-        Fitted.
+    predict : callable
+        Calibrated forecasts of an array of forecasts.
     source : Source
         The table.
     columns : list of str
@@ -134,13 +144,13 @@ class CalibrationStep:
 
     def __init__(
         self,
-        calibrator: Any,
+        predict: Callable[[Floats], Floats],
         source: Source,
         columns: list[str],
         added: dict[str, int],
         advance: Advance,
     ) -> None:
-        self._calibrator, self._source, self._columns = calibrator, source, columns
+        self._predict, self._source, self._columns = predict, source, columns
         self._added, self._advance = added, advance
 
     def run(self, *, typed: bool) -> pl.LazyFrame:
@@ -159,7 +169,7 @@ class CalibrationStep:
         if not len(batch):
             empty = [pl.lit(None, pl.Float64).alias(name) for name in self._added]
             return batch.drop(ROW).with_columns(empty)
-        Q = read_forecasts(batch, self._columns, self._source, self._calibrator.predict_proba)
+        Q = read_forecasts(batch, self._columns, self._source, self._predict)
         self._advance(len(batch))
         new = [pl.Series(name, Q[:, k]) for name, k in self._added.items()]
         return batch.drop(ROW).with_columns(new)

@@ -169,12 +169,12 @@ def _batches(source: Source, selection: Selection, columns: Columns) -> Iterator
     with file_errors(source.name), progress_bar("reading", total) as advance:
         for whole in rows.collect_batches(chunk_size=BATCH):
             advance(len(whole))
-            batch = whole if share is None else whole.filter(_is_sampled(whole, share))
+            batch = whole if share is None else whole.filter(is_sampled(whole, share))
             if not batch.is_empty():
                 yield batch
 
 
-def _is_sampled(batch: pl.DataFrame, share: float) -> pl.Series:
+def is_sampled(batch: pl.DataFrame, share: float) -> pl.Series:
     """Which rows belong to a random sample: those whose hashed row number (SplitMix64) is small."""
     mixed = batch[ROW].to_numpy().astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):

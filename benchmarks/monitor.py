@@ -1,0 +1,99 @@
+"""False alarms of CalibrationMonitor, and its delay after drifts.
+
+python benchmarks/monitor.py [--streams 1000]
+"""
+
+from __future__ import annotations
+
+import argparse
+from math import log
+
+import numpy as np
+
+from isoroc._monitor.evidence import Alternatives, Evidence
+from isoroc._table import markdown_table
+
+LIMIT = log(20)  # confidence 0.95
+BATCH = 20
+DRIFTS: dict[str, dict[str, float]] = {
+    "odds of one class x 1.25": {"odds": 1.25},
+    "odds of one class x 2": {"odds": 2.0},
+    "power 0.8 (overconfident)": {"power": 0.8},
+    "power 0.5 (very overconfident)": {"power": 0.5},
+    "power 1.5 (underconfident)": {"power": 1.5},
+}
+
+
+def draw(
+    n: int, n_classes: int, rng: np.random.Generator, power: float = 1.0, odds: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Forecasts, and labels whose odds are a power of theirs; those of the first class change."""
+    Q = rng.dirichlet(np.ones(n_classes), size=n)
+    truth = Q**power
+    truth[:, 0] *= odds
+    truth /= truth.sum(axis=1, keepdims=True)
+    return Q, (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+
+
+def products(alternatives: Alternatives, Q: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Logarithm of the product of ratios in each batch."""
+    ratios = alternatives.log_ratios(Q, y)
+    return ratios.reshape(-1, BATCH, ratios.shape[1]).sum(axis=1)
+
+
+def first_alarm(
+    alternatives: Alternatives, batches: np.ndarray, start: Evidence, before: int
+) -> tuple[int | None, Evidence]:
+    """Number of batches until the alarm, or None; and the evidence at the end."""
+    evidence = start
+    for b, log_products in enumerate(batches):
+        evidence = evidence.add(log_products, before + b)
+        if evidence.value(alternatives) >= LIMIT:
+            return b + 1, evidence
+    return None, evidence
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--streams", type=int, default=1000)
+    streams = parser.parse_args().streams
+    lines = []
+    for n_classes in (2, 3):
+        alternatives = Alternatives(n_classes)
+        none = Evidence.none(len(alternatives.family))
+        alarms = 0
+        for seed in range(streams):
+            Q, y = draw(1000 * BATCH, n_classes, np.random.default_rng(seed))
+            found, _ = first_alarm(alternatives, products(alternatives, Q, y), none, 0)
+            alarms += found is not None
+        lines.append((str(n_classes), f"{streams:,}", f"{alarms / streams:.3f}"))
+    print(f"1,000 batches of {BATCH} rows without drift:\n")
+    print(markdown_table(["K", "streams", "streams with an alarm"], lines))
+
+    lines = []
+    for n_classes in (2, 3):
+        alternatives = Alternatives(n_classes)
+        for name, drift in DRIFTS.items():
+            for calm in (10, 500):
+                delays = []
+                for seed in range(max(streams // 10, 10)):
+                    rng = np.random.default_rng([1, seed])
+                    Q, y = draw(calm * BATCH, n_classes, rng)
+                    none = Evidence.none(len(alternatives.family))
+                    early, evidence = first_alarm(
+                        alternatives, products(alternatives, Q, y), none, 0
+                    )
+                    if early is not None:
+                        continue
+                    Q, y = draw(1000 * BATCH, n_classes, rng, **drift)
+                    batches = products(alternatives, Q, y)
+                    found, _ = first_alarm(alternatives, batches, evidence, calm)
+                    delays.append(np.inf if found is None else found * BATCH)
+                shown = [f"{np.quantile(delays, q, method='higher'):,.0f}" for q in (0.5, 0.9)]
+                lines.append((str(n_classes), name, f"{calm * BATCH:,}", *shown))
+    print("\nRows until the alarm:\n")
+    print(markdown_table(["K", "drift", "calm rows before", "median", "90 % quantile"], lines))
+
+
+if __name__ == "__main__":
+    main()

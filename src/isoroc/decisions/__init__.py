@@ -1,0 +1,17 @@
+"""From probabilities to decisions: actions of least expected cost, and other class shares."""
+
+from isoroc.decisions._cost import CostReport, decide, expected_cost, mean_cost
+from isoroc.decisions._curve import CostCurve, cost_curve
+from isoroc.decisions._prior import PriorEstimate, adjust_prior, estimate_prior
+
+__all__ = [
+    "CostCurve",
+    "CostReport",
+    "PriorEstimate",
+    "adjust_prior",
+    "cost_curve",
+    "decide",
+    "estimate_prior",
+    "expected_cost",
+    "mean_cost",
+]

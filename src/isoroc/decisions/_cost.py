@@ -1,0 +1,263 @@
+"""Actions of least expected cost, and what decisions cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from isoroc._input import (
+    InputError,
+    Sample,
+    check_length,
+    check_weights,
+    encode_labels,
+    in_order,
+    to_array,
+)
+from isoroc._simplex import Floats, Ints
+from isoroc._table import Table
+from isoroc.decisions._inputs import Costs, check_costs, check_new
+from isoroc.metrics._inputs import check_probabilities
+
+
+def decide(Q: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
+    """The action of least expected cost for each forecast.
+
+    Parameters
+    ----------
+    Q : array-like of shape (n, K) or (n,)
+        Calibrated forecasts, or the probability of the second of two classes.
+    costs : array-like of shape (K, A), mapping or dataframe
+        ``costs[k, a]`` is the cost of action a if class k occurs. Gains are negative costs. A
+        mapping or dataframe has one entry or column per action; its values are K numbers in the
+        order of the classes, or a mapping of labels to numbers. In an array with K columns the
+        actions are the classes; other arrays number their actions. Rows of a pandas dataframe are
+        matched by name if it has an index. To abstain is an action like any other: its column
+        holds the cost of not deciding.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns; by default the column names of a dataframe, or
+        their numbers.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Names of the actions. On ties it is the action that comes first in `costs`. Expected costs
+        that are equal on paper may differ by rounding, so ties are not reliable in floating point.
+
+    Notes
+    -----
+    Action a has the expected cost ``sum_k Q[i, k] * costs[k, a]``. This is its mean cost on rows
+    with this forecast if the forecasts are calibrated, and in general not otherwise. For two
+    classes and two actions the rule is a threshold on the probability.
+
+    Examples
+    --------
+    >>> from isoroc.decisions import decide
+    >>> costs = {"treat": {"well": 1, "ill": 1}, "wait": {"well": 0, "ill": 9}}
+    >>> decide([0.05, 0.1, 0.2], costs, labels=["well", "ill"])
+    array(['wait', 'wait', 'treat'], dtype='<U5')
+    >>> decide([0.05, 0.4, 0.9], [[0, 1, 0.2], [1, 0, 0.2]])  # 2: abstain
+    array([0, 2, 1])
+    """
+    P, classes = check_new(Q, labels)
+    matrix = check_costs(costs, classes)
+    return np.asarray(matrix.actions[matrix.choose(P)])
+
+
+def mean_cost(
+    y_true: Any, decisions: Any, costs: Any, *, sample_weight: Any = None, labels: Any = None
+) -> float:
+    """Mean cost of given decisions.
+
+    With an array of costs of shape (K, K), decisions are predicted labels. So
+    ``make_scorer(mean_cost, costs=costs, greater_is_better=False)`` scores any classifier, and
+    ``TunedThresholdClassifierCV`` takes it to find the threshold of least cost.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    decisions : array-like of shape (n,)
+        Names of actions.
+    costs : array-like of shape (K, A), mapping or dataframe
+        See `decide`.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the rows of `costs`; sorted by default.
+
+    Examples
+    --------
+    >>> from isoroc.decisions import mean_cost
+    >>> mean_cost(["well", "ill"], ["ill", "well"], [[0, 9], [1, 0]], labels=["ill", "well"])
+    5.0
+    """
+    y = to_array(y_true, name="y_true")
+    n_classes = len(np.unique(y)) if labels is None else len(to_array(labels, name="labels"))
+    classes, codes = encode_labels(y, n_classes, labels=labels, name="y_true")
+    matrix = check_costs(costs, classes)
+    chosen = to_array(decisions, name="decisions")
+    check_length(chosen, len(codes), name="decisions", of="y_true")
+    column = {str(action): a for a, action in enumerate(matrix.actions.tolist())}
+    places = [column.get(str(action), -1) for action in chosen.tolist()]
+    if -1 in places:
+        row = places.index(-1)
+        fix = f"the actions are {', '.join(column)}"
+        raise InputError("decisions", row, f"is {chosen.tolist()[row]!r}", fix)
+    weights = check_weights(sample_weight, len(codes))
+    return float(np.average(matrix.values[codes, places], weights=weights))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CostReport:
+    """Mean cost of decisions, with intervals; ``float(report)`` is that of the last forecasts.
+
+    Attributes
+    ----------
+    table : Table
+        Columns ``decisions``, ``cost``, ``low``, ``high`` and ``promised``: the mean cost that
+        forecasts expect of their own decisions. If they are calibrated, ``cost`` equals it up to
+        noise.
+    constant_action : object
+        The action that is best if it is always taken.
+    confidence : float
+        Probability that an interval covers the true mean.
+    """
+
+    table: Table
+    constant_action: Any
+    confidence: float
+
+    def __float__(self) -> float:
+        return self["after"] if "after" in self.table["decisions"] else self["forecasts"]
+
+    def __getitem__(self, decisions: str) -> float:
+        found = np.flatnonzero(self.table["decisions"] == decisions)
+        if not len(found):
+            raise KeyError(decisions)
+        return float(self.table["cost"][found[0]])
+
+    def __repr__(self) -> str:
+        return f"{self.table!r}\n  best constant action: {self.constant_action}"
+
+
+def expected_cost(
+    y_true: Any,
+    y_prob: Any,
+    costs: Any,
+    *,
+    calibrated: Any = None,
+    sample_weight: Any = None,
+    labels: Any = None,
+    confidence: float = 0.95,
+) -> CostReport:
+    """Mean cost of the decisions that forecasts lead to.
+
+    Every row gets the action of least expected cost under its forecast, see `decide`, and its cost
+    is that of this action for the label of the row.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
+    costs : array-like of shape (K, A), mapping or dataframe
+        See `decide`.
+    calibrated : array-like of shape (n, K) or (n,), default=None
+        Forecasts of the same rows after calibration.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns; sorted by default.
+    confidence : float, default=0.95
+        Probability that an interval covers the true mean.
+
+    Returns
+    -------
+    CostReport
+        Rows "forecasts", or "before", "after" and "change" with `calibrated`; "constant", the best
+        action for all rows; and "oracle", the best action for each label.
+
+    Notes
+    -----
+    Intervals are normal, with the standard error of a mean over rows; that of "change" is paired.
+    The constant action is chosen on the same rows, so its cost is slightly too low.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc.decisions import expected_cost
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(5000)
+    >>> y = rng.random(5000) < p**2  # forecasts of p are too high
+    >>> expected_cost(y, p, [[0, 1], [4, 0]], calibrated=p**2)
+      decisions     cost       low       high  promised
+         before   0.4658    0.4512     0.4804   0.39799
+          after   0.3632    0.3418     0.3846   0.36668
+         change  -0.1026  -0.12498  -0.080217       nan
+       constant   0.6632    0.6501     0.6763       nan
+         oracle        0         0          0       nan
+      best constant action: True
+    """
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
+    matrix = check_costs(costs, sample.classes)
+    if not 0 < confidence < 1:
+        raise InputError("confidence", None, f"is {confidence!r}", "expected 0 < confidence < 1")
+    rows = _Rows(sample.codes, sample.row_weights(), float(ndtri(0.5 + confidence / 2)))
+    before, promised = _outcome(matrix, sample.forecasts, rows.codes)
+    if calibrated is None:
+        lines = [("forecasts", *rows.interval(before), rows.mean(promised))]
+    else:
+        after, promised_after = _outcome(matrix, _paired(calibrated, sample), rows.codes)
+        lines = [
+            ("before", *rows.interval(before), rows.mean(promised)),
+            ("after", *rows.interval(after), rows.mean(promised_after)),
+            ("change", *rows.interval(after - before), np.nan),
+        ]
+    shares = np.bincount(rows.codes, rows.weights, len(matrix.values))
+    constant = int((shares @ matrix.values).argmin())
+    lines.append(("constant", *rows.interval(matrix.values[rows.codes, constant]), np.nan))
+    lines.append(("oracle", *rows.interval(matrix.values.min(axis=1)[rows.codes]), np.nan))
+    table = Table.from_rows(lines, "decisions", "cost", "low", "high", "promised")
+    return CostReport(table, matrix.actions[constant], confidence)
+
+
+def _paired(calibrated: Any, sample: Sample) -> Floats:
+    """Forecasts of the rows of a sample after calibration."""
+    Q, _ = check_new(in_order(calibrated, sample.classes.astype(str)), None, name="calibrated")
+    check_length(Q, len(sample), name="calibrated", of="y_prob")
+    if Q.shape[1] != sample.n_classes:
+        problem = f"has {Q.shape[1]} columns, but y_prob has {sample.n_classes}"
+        raise InputError("calibrated", None, problem, "pass forecasts of the same classes")
+    return Q
+
+
+def _outcome(matrix: Costs, P: Floats, codes: NDArray[Any]) -> tuple[Floats, Floats]:
+    """Cost of each row, and the cost that its forecast expects."""
+    chosen: Ints = matrix.choose(P)
+    expected = np.einsum("ij,ij->i", P, matrix.values.T[chosen])
+    return matrix.values[codes, chosen], np.asarray(expected)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Labels and weights of rows, and the half width of intervals in standard errors."""
+
+    codes: NDArray[Any]
+    weights: Floats
+    width: float
+
+    def mean(self, values: Floats) -> float:
+        return float(self.weights @ values / self.weights.sum())
+
+    def interval(self, values: Floats) -> tuple[float, float, float]:
+        """Weighted mean, and its normal interval."""
+        mean = self.mean(values)
+        deviations = self.weights * (values - mean)
+        half = self.width * float(np.sqrt(deviations @ deviations)) / float(self.weights.sum())
+        return mean, mean - half, mean + half
