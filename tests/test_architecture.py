@@ -67,7 +67,7 @@ PARTS = {
         "_tree",
     },
     "export": {"_calibrators", "_input", "_simplex", "_tree", "_writer"},
-    "plots": {
+    "_views": {
         "_calibrators",
         "_classifier",
         "_counts",
@@ -78,6 +78,7 @@ PARTS = {
         "_tree",
         "metrics",
     },
+    "plots": {"_calibrators", "_input", "_simplex", "_table", "_tree", "_views", "metrics"},
     "paper": {
         "_calibrators",
         "_files",
@@ -85,6 +86,7 @@ PARTS = {
         "_progress",
         "_simplex",
         "_table",
+        "_views",
         "metrics",
         "plots",
     },

@@ -21,8 +21,11 @@ def test_two_calibrators_of_two_classes(make_axes):
     w = rng.integers(1, 4, 400).astype(float)
     cut = slice(200), slice(200, None)
     models = {
-        "IRP": IRPCalibrator().fit(p[cut[0]], y[cut[0]]),
-        "binning": RecursiveBinningCalibrator().fit(p[cut[0]], y[cut[0]]),
+        name: model.fit(p[cut[0]], y[cut[0]], sample_weight=w[cut[0]])
+        for name, model in (
+            ("IRP", IRPCalibrator()),
+            ("binning", RecursiveBinningCalibrator()),
+        )
     }
     display = PathDisplay.from_estimator(
         models,

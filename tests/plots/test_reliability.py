@@ -19,14 +19,14 @@ def test_two_classes_before_and_after(make_axes):
     display = ReliabilityDisplay.from_estimator(calibrator, p, y, ax=make_axes())
     (ax,) = display.axes_
     assert ax.figure is display.figure_
-    assert ax.get_ylabel() == "observed rate of class yes"
+    assert ax.get_ylabel() == "observed rate"
     strip = display.figure_.axes[1]
     assert (strip.get_xlabel(), strip.get_ylabel()) == (
-        "forecast probability of class yes",
+        "forecast probability of yes",
         "rows (%)",
     )
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["before", "after"]
-    shown = {"rates", "curve", "histogram", "band"}
+    shown = {"rates", "curve", "histogram", "scores", "band"}
     assert set(kinds(display)) == {(s, k) for s in ("before", "after") for k in shown}
     for layer in display.layers:
         if layer.kind == "curve":
@@ -59,8 +59,8 @@ def test_one_panel_per_class(draw_forecasts):
     assert len(display.axes_) == 5
     assert "band" not in {layer.kind for layer in display.layers}
     for k, ax in enumerate(display.axes_):
-        assert ax.get_ylabel() == f"observed rate of class {k}"
-        rates = next(x for x in display.of_panel(f"class {k}") if x.kind == "rates").data
+        assert ax.get_title() == str(k)
+        rates = next(x for x in display.of_panel(str(k)) if x.kind == "rates").data
         assert rates["weight"] @ rates["rate"] == pytest.approx((y == k).sum())
 
 
@@ -94,7 +94,7 @@ def test_weights_equal_repeated_rows(make_axes):
     rng = np.random.default_rng(0)
     p, w = rng.random(80).round(1), rng.integers(0, 4, 80)
     y = rng.random(80) < p
-    options = {"n_resamples": 0, "n_groups": 4, "labels": [False, True]}
+    options = {"n_resamples": 0, "n_bins": 4, "labels": [False, True]}
     weighted = ReliabilityDisplay.from_predictions(y, p, sample_weight=w, ax=make_axes(), **options)
     repeated = ReliabilityDisplay.from_predictions(
         np.repeat(y, w), np.repeat(p, w), ax=make_axes(), **options
@@ -109,7 +109,7 @@ def test_weights_equal_repeated_rows(make_axes):
     [
         ({"kind": "all"}, "kind: expected one of"),
         ({"confidence": 95}, "confidence: got 95; expected a number between 0 and 1"),
-        ({"n_groups": 0}, "n_groups == 0, must be >= 1"),
+        ({"n_bins": 0}, "n_bins == 0, must be >= 1"),
         ({"n_resamples": -1}, "n_resamples == -1, must be >= 0"),
         ({"after": [0.1, 1.2]}, "after: row 1 is 1.2; probabilities lie between 0 and 1"),
     ],

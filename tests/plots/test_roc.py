@@ -5,7 +5,7 @@ from hypothesis import given
 from isoroc import IRPCalibrator
 from isoroc.metrics import roc_convex_hull, symmetric_roc_curve
 from isoroc.plots import RocDisplay
-from isoroc.plots._roc import _sums
+from isoroc.plots._roc_layers import sums
 from strategies import binary_data
 
 
@@ -31,8 +31,8 @@ def test_curve_after_unsmoothed_calibration_is_the_hull(display):
     np.testing.assert_allclose(line(roc, "hull"), line(roc, "after"), atol=1e-12)
     texts = [text.get_text() for text in roc.get_legend().get_texts()]
     assert texts == [f"{name}, AUC {area:.4f}" for name, area in display.areas.items()]
-    assert roc.get_xlabel() == "share of class 0 at or below the threshold"
-    assert roc.get_ylabel() == "share of class 1 above the threshold"
+    assert roc.get_xlabel() == "true negative rate (0)"
+    assert roc.get_ylabel() == "true positive rate (1)"
 
 
 def test_diagram_and_regression(display):
@@ -47,7 +47,7 @@ def test_diagram_and_regression(display):
     np.testing.assert_allclose(steps["left"], minorant[:-1, 0])
     points = [x.data.n_rows for x in display.of_panel("forecasts") if x.kind == "points"]
     assert sum(points) == 60
-    assert forecasts.get_ylabel() == "forecast probability of class 1"
+    assert forecasts.get_ylabel() == "forecast probability of 1"
 
 
 @given(binary_data())
@@ -55,7 +55,7 @@ def test_sums_are_cumulative(data):
     scores, y, weights = data
     w = np.ones(len(y)) if weights is None else weights
     curve = symmetric_roc_curve(y, scores, sample_weight=weights)
-    rows, second = _sums(curve, np.average(y, weights=weights))
+    rows, second = sums(curve, np.average(y, weights=weights))
     for threshold, row, one in zip(curve.thresholds, rows, second, strict=True):
         below = scores <= threshold
         assert row == pytest.approx(w[below].sum() / w.sum(), abs=1e-12)
@@ -68,10 +68,7 @@ def test_default_panels_and_any_scores(make_axes):
     y = scores + rng.normal(size=200) > 0
     calibrator = IRPCalibrator().fit(scores, y)
     display = RocDisplay.from_estimator(calibrator, scores, y, ax=make_axes())
-    assert [ax.get_title() for ax in display.axes_] == [
-        "symmetric ROC curve",
-        "cumulative sum diagram",
-    ]
+    assert [ax.get_xlabel() for ax in display.axes_] == ["true negative rate (False)"]
     with pytest.raises(ValueError, match='panels: "forecasts" needs probabilities, got -'):
         RocDisplay.from_predictions(y, scores, panels=("forecasts",), ax=make_axes())
 
@@ -94,5 +91,5 @@ def test_many_rows_are_thinned(make_axes):
 
 @pytest.mark.parametrize("panels", [(), ("curve",), "roc"])
 def test_unknown_panels(panels):
-    with pytest.raises(ValueError, match=r"panels: got .*; expected one or more of 'forecasts'"):
+    with pytest.raises(ValueError, match=r"panels: got .*; expected one or more of 'roc'"):
         RocDisplay.from_predictions([0, 1], [0.2, 0.7], panels=panels)

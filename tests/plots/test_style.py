@@ -10,6 +10,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 import isoroc.plots
+from isoroc._views.thinning import thin
 from isoroc.plots import ReliabilityDisplay
 from isoroc.plots._style import (
     COLOURS,
@@ -19,7 +20,6 @@ from isoroc.plots._style import (
     mix,
     strip_below,
     style_of,
-    thin,
 )
 
 

@@ -22,7 +22,7 @@ from isoroc.paper._repetition import Difference, Repetition, compare
 from isoroc.paper._runs import PUBLISHED, normalise, surface_points, volume
 from isoroc.plots import PathDisplay, RocDisplay, SimplexDisplay
 from isoroc.plots._canvas import Triangle
-from isoroc.plots._geometry import bin_polygons, cells_of
+from isoroc._views.geometry import bin_polygons, cells_of
 from isoroc.plots._style import NEUTRAL, SERIES, axes_for, figure_of, mix, style_of, tidy
 
 Figure = Any

@@ -16,7 +16,7 @@ from isoroc._table import Table
 from isoroc.metrics._inputs import check_outcomes
 from isoroc.metrics._surface.surface import roc_surface, volume_under_surface
 from isoroc.plots._display import BeforeAfterDisplay, Layer, check_after
-from isoroc.plots._style import SERIES, axes_for
+from isoroc.plots._style import SERIES, axes_for, wrapped
 
 _AXES = ("p0", "p1", "p2")
 #: Points are thinned to one per box of this width.
@@ -128,12 +128,15 @@ class RocSurfaceDisplay(BeforeAfterDisplay):
 def _set_labels(ax: Any, names: list[str]) -> None:
     ax.set(xlim=(0, 1), ylim=(0, 1), zlim=(0, 1))
     for axis, name in zip((ax.xaxis, ax.yaxis, ax.zaxis), names, strict=True):
-        axis.set_label_text(f"share of class {name}\nin its region")
-        axis.labelpad = 10
+        label = wrapped(f"share of {name} in its region", 22, 4)
+        axis.set_label_text(label)
+        axis.labelpad = 2 + 5 * (1 + label.count("\n"))
         axis.set_pane_color((0.5, 0.5, 0.5, 0.06))
+        # No tick at the ends: those of two axes would be at the same corner.
+        axis.set_ticks([0.2, 0.4, 0.6, 0.8])
     ax.grid(visible=False)
     ax.view_init(elev=26, azim=40)
-    ax.set_box_aspect((1, 1, 1), zoom=0.88)
+    ax.set_box_aspect((1, 1, 1), zoom=0.8)
     ax.legend(loc="upper left", frameon=False, fontsize="small")
 
 
