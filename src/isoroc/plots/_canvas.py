@@ -22,9 +22,9 @@ _MANY_BINS = 80
 _GLYPHS = ("●", "▲", "■", "◆", "▼", "✚")
 
 
-def _corner(k: int, name: str) -> str:
+def _corner(k: int, name: str, width: int) -> str:
     """Label of the corner of class k: its marker and its name, so that no legend is needed."""
-    return f"{_GLYPHS[k]} {wrapped(name, 16, 4)}"
+    return f"{_GLYPHS[k]} {wrapped(name, width, 4)}"
 
 
 class Triangle:
@@ -50,7 +50,9 @@ class Triangle:
         inch = figure_of(ax).dpi_scale_trans
         for k, (name, (side, (x, y, up))) in enumerate(zip(names, places.items(), strict=True)):
             axis = getattr(ax, f"{side}axis")
-            axis.label.set(text=_corner(k, name), color=style_of(k)[0], weight="bold", rotation=0)
+            axis.label.set(
+                text=_corner(k, name, 16), color=style_of(k)[0], weight="bold", rotation=0
+            )
             across, along = aligned[side]
             axis.label.set(ha=across, va=along, ma=across)
             aside = {"l": -22, "r": 22, "t": 0}[side]
@@ -123,8 +125,10 @@ class Tetrahedron:
     def __init__(self, ax: Any, names: list[str]) -> None:
         self.ax = ax
         ax.set_axis_off()
-        ax.set(xlim=(0, 1), ylim=(0, TETRAHEDRON[2, 1]), zlim=(0, TETRAHEDRON[3, 2]))
-        ax.set_box_aspect(TETRAHEDRON.max(axis=0), zoom=1.05)
+        width, depth, height = TETRAHEDRON.max(axis=0)
+        below = 0.15  # for names of several lines at the lower corners
+        ax.set(xlim=(0, width), ylim=(0, depth), zlim=(-below, height))
+        ax.set_box_aspect((width, depth, height + below), zoom=0.98)
         ax.view_init(elev=18, azim=-78)
         centre = TETRAHEDRON.mean(axis=0)
         for a, b in combinations(TETRAHEDRON, 2):
@@ -132,10 +136,8 @@ class Tetrahedron:
         for k, (name, corner) in enumerate(zip(names, TETRAHEDRON, strict=True)):
             position = centre + 1.07 * (corner - centre)
             colour = style_of(k)[0]
-            text = ax.text(*position, _corner(k, name), color=colour, weight="bold", zorder=100)
-            # The lower labels end at their corners, towards the middle of the figure.
-            across, along = [("left", "top"), ("right", "top"), ("center", "bottom")][min(k, 2)]
-            text.set(ha=across, va=along, ma=across)
+            text = ax.text(*position, _corner(k, name, 12), color=colour, weight="bold", zorder=100)
+            text.set(ha="center", va="top" if k < 2 else "bottom", ma="center", size="small")
             text.set_bbox({"facecolor": ax.get_facecolor(), "alpha": 0.6, "lw": 0, "pad": 1})
 
     def title(self, text: str) -> None:

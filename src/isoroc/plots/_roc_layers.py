@@ -25,7 +25,9 @@ def one_vs_rest(
     for k in heaviest:
         panel = str(first.classes[k])
         is_class = first.codes == k
-        if is_class.all() or not is_class.any():  # no rows of the class, or no others: there is no curve
+        if (
+            is_class.all() or not is_class.any()
+        ):  # no rows of the class, or no others: there is no curve
             continue
         for name, sample in series.items():
             scores = np.ascontiguousarray(sample.forecasts[:, k])

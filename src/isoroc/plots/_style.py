@@ -88,7 +88,12 @@ def wrapped(name: str, width: int = 18, lines: int = 3) -> str:
     >>> wrapped("short"), wrapped("a name of several words that does not fit", width=12, lines=2)
     ('short', 'a name of\nseveral…')
     """
-    parts = textwrap.wrap(" ".join(name.split()) or name, width, max_lines=lines, placeholder="…")
+    text = " ".join(name.split()) or name
+    n_lines = -(-len(text) // width)
+    # Lines of about equal length look better than full ones and a rest.
+    parts = textwrap.wrap(text, -(-len(text) // max(n_lines, 1)) + 1)
+    if not n_lines <= len(parts) <= min(n_lines, lines) or max(map(len, parts)) > width:
+        parts = textwrap.wrap(text, width, max_lines=lines, placeholder="…")
     return plain("\n".join(parts))
 
 
@@ -138,6 +143,8 @@ def axes_for(
         from matplotlib import pyplot as plt  # noqa: PLC0415
 
         new = plt.figure(figsize=(columns * size[0], rows * size[1]), layout="constrained")
+        if projection == "ternary":  # names at the corners reach beyond what the layout expects
+            new.set_layout_engine("constrained", h_pad=0.16, w_pad=0.08)
         return _fill(new, new.add_gridspec(rows, columns), n_panels, projection)
     given = [ax] if isinstance(ax, Axes) else list(np.ravel(np.asarray(ax, dtype=object)))
     if len(given) == 1 and n_panels > 1:

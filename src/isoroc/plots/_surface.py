@@ -128,7 +128,7 @@ class RocSurfaceDisplay(BeforeAfterDisplay):
 def _set_labels(ax: Any, names: list[str]) -> None:
     ax.set(xlim=(0, 1), ylim=(0, 1), zlim=(0, 1))
     for axis, name in zip((ax.xaxis, ax.yaxis, ax.zaxis), names, strict=True):
-        label = wrapped(f"share of {name} in its region", 22, 4)
+        label = wrapped(f"share of {name} in its region", 26, 4)
         axis.set_label_text(label)
         axis.labelpad = 2 + 5 * (1 + label.count("\n"))
         axis.set_pane_color((0.5, 0.5, 0.5, 0.06))
