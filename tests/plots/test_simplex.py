@@ -6,10 +6,10 @@ from matplotlib.figure import Figure
 from matplotlib.quiver import Quiver
 
 from isoroc import IRPCalibrator
+from isoroc._views.colours import COLOURS, mix
+from isoroc._views.geometry import TETRAHEDRON
 from isoroc.plots import SimplexDisplay
 from isoroc.plots._canvas import Tetrahedron, Triangle
-from isoroc._views.geometry import TETRAHEDRON
-from isoroc.plots._style import COLOURS, mix
 
 
 def columns(table, prefix):

@@ -227,8 +227,7 @@ def _check_rows(
             problem = f"{kind} has no single path of bins"
             fix = "pass a calibrator with bins, such as IRPCalibrator"
             raise InputError("estimator", None, problem, fix)
-        options = {"name": name, "label_name": label_name}
-        sample = check_sample(P, y, weights, calibrator.classes_, **options)
+        sample = check_sample(P, y, weights, calibrator.classes_, name=name, label_name=label_name)
         found[method] = (calibrator, P, sample)
     return found
 

@@ -12,12 +12,13 @@ from isoroc._calibrators.binned import BinCalibrator
 from isoroc._input import InputError, Sample, check_choices, check_sample
 from isoroc._simplex import Floats
 from isoroc._table import Table
+from isoroc._views.colours import mix
 from isoroc._views.forecasts import forecasts_of, unwrap
 from isoroc.metrics._inputs import check_outcomes
 from isoroc.plots._canvas import Tetrahedron, Triangle
 from isoroc.plots._display import Display, Layer, check_after
 from isoroc.plots._simplex_layers import Bins, arrows, forecasts, partition, values
-from isoroc.plots._style import axes_for, mix, style_of
+from isoroc.plots._style import axes_for, style_of
 
 _TITLES = {
     "forecasts": "forecasts, by what came true",

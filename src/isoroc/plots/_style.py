@@ -16,10 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from isoroc._input import InputError
-from isoroc._simplex import Floats
+from isoroc._views.colours import COLOURS
 
-#: The palette of Okabe and Ito, safe for colour-blind readers; colours of medium lightness first.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 #: One for each colour, so that series and classes differ in print without colour.
 MARKERS = ("o", "^", "s", "D", "v", "P")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
@@ -39,34 +37,6 @@ _MADE: WeakKeyDictionary[Axes, list[ref[Axes]]] = WeakKeyDictionary()
 def style_of(index: int) -> tuple[str, str, Any]:
     """Colour, marker and line style of the class or series with this index."""
     return COLOURS[index % 6], MARKERS[index % 6], DASHES[index % 6]
-
-
-def mix(values: Floats) -> Floats:
-    """Colours of points of the simplex: the colours of the classes, weighted by the coordinates.
-
-    Colours are mixed in linear light, not in gamma-encoded RGB, which would make mixtures too dark.
-
-    Parameters
-    ----------
-    values : ndarray of shape (m, K)
-
-    Returns
-    -------
-    ndarray of shape (m, 3)
-        Red, green and blue.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> mix(np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])).round(2)
-    array([[0.  , 0.45, 0.7 ],
-           [0.61, 0.51, 0.33]])
-    """
-    codes = [
-        [int(style_of(k)[0][i : i + 2], 16) for i in (1, 3, 5)] for k in range(values.shape[1])
-    ]
-    light = (np.array(codes) / 255) ** 2.2
-    return np.asarray((values @ light).clip(0, 1) ** (1 / 2.2))
 
 
 def styles_in(ax: Axes, series: Sequence[str]) -> list[tuple[str, str, Any]]:
