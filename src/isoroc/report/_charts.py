@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from isoroc._views.colours import hexadecimal, mix
+from isoroc._views.colours import COLOURS, hexadecimal, mix
 from isoroc.report._numbers import percent, text_of
 from isoroc.report._svg import Plane, digits, joined, picture, tag
 
@@ -109,13 +109,18 @@ def simplex_chart(
         shapes.append(tag("polygon", **style))
     places = [(16, 308, ""), (324, 308, " end"), (170, 18, " mid")]
     labels = [
-        tag("text", cut(name, 22), x=x, y=y, class_=f"corner class{k}{anchor}")
+        tag("text", _corner(k, name), x=x, y=y, class_=f"corner{anchor}")
         for k, (name, (x, y, anchor)) in enumerate(zip(names, places, strict=True))
     ]
     roving = {"data_roving": "", "role": "group"} if tips is not None else {"role": "img"}
     return picture(
         joined([tag("g", joined(shapes)), *labels]), width=_WIDTH, height=316, title=title, **roving
     )
+
+
+def _corner(k: int, name: str) -> Markup:
+    """Name of a class after a dot in its colour."""
+    return joined([tag("tspan", "● ", fill=COLOURS[k]), cut(name, 22)])
 
 
 def colours_of(values: list[list[float]]) -> list[str]:

@@ -146,9 +146,34 @@ def _bins(summary: dict[str, Any]) -> dict[str, Any] | None:
     if summary["bins"] is None:
         return None
     columns = summary["bins"]["columns"]
-    head = [name.replace("_", " ", 1) for name in columns]
+    head = [_heading(name) for name in columns]
     rows = list(zip(*columns.values(), strict=True))
     return {"head": head, "rows": rows}
+
+
+def _heading(column: str) -> str:
+    """Heading of a column of bins: what belongs to a class begins with its name.
+
+    Examples
+    --------
+    >>> _heading("weight"), _heading("rate_low_bird"), _heading("value_bird"), _heading("rate_low")
+    ('weight', 'bird, rate from', 'bird, value', 'rate from')
+    """
+    for prefix, words in _COLUMNS.items():
+        if column == prefix:
+            return words
+        if column.startswith(f"{prefix}_"):
+            return f"{column.removeprefix(prefix)[1:]}, {words}"
+    return column
+
+
+#: Columns of bins and their headings, the longest names first.
+_COLUMNS = {
+    "rate_low": "rate from",
+    "rate_high": "rate to",
+    "rate": "rate",
+    "value": "value",
+}
 
 
 def _download(summary: dict[str, Any]) -> str | None:
