@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from hypothesis import given
+from sklearn.metrics import roc_curve as sk_roc_curve
 
 from isoroc import IRPCalibrator
 from isoroc.metrics import roc_convex_hull, symmetric_roc_curve
@@ -93,3 +94,35 @@ def test_many_rows_are_thinned(make_axes):
 def test_unknown_panels(panels):
     with pytest.raises(ValueError, match=r"panels: got .*; expected one or more of 'roc'"):
         RocDisplay.from_predictions([0, 1], [0.2, 0.7], panels=panels)
+
+
+def test_one_against_the_rest(draw_forecasts, make_axes):
+    P, y = draw_forecasts(300, 4)
+    after = np.sqrt(P) / np.sqrt(P).sum(axis=1, keepdims=True)
+    display = RocDisplay.from_predictions(y, P, after=after, orientation="usual", ax=make_axes())
+    assert [ax.get_title() for ax in display.axes_] == [f"{k} against the rest" for k in range(4)]
+    for k, ax in enumerate(display.axes_):
+        fpr, tpr, _ = sk_roc_curve(y == k, P[:, k], drop_intermediate=False)
+        np.testing.assert_allclose(line(ax, "before")[::-1], np.column_stack([fpr, tpr]), atol=1e-9)
+        assert np.trapezoid(tpr, fpr) == pytest.approx(display.areas["before", str(k)])
+        assert ax.get_xlabel() == "false positive rate"
+        assert ax.get_ylabel() == "true positive rate"
+
+
+def test_usual_orientation_mirrors_the_curve(make_axes):
+    rng = np.random.default_rng(0)
+    p = rng.random(100)
+    y = rng.random(100) < p
+    symmetric, usual = (
+        line(RocDisplay.from_predictions(y, p, orientation=o, ax=make_axes()).axes_[0], "forecasts")
+        for o in ("symmetric", "usual")
+    )
+    np.testing.assert_allclose(usual[:, 0], 1 - symmetric[:, 0])
+    np.testing.assert_array_equal(usual[:, 1], symmetric[:, 1])
+
+
+def test_heaviest_classes_have_panels(draw_forecasts):
+    P, y = draw_forecasts(400, 15)
+    display = RocDisplay.from_predictions(y, P, labels=np.arange(15))
+    shown = {layer.panel for layer in display.layers}
+    assert shown == {str(k) for k in np.argsort(-np.bincount(y, minlength=15), kind="stable")[:12]}

@@ -4,8 +4,10 @@ import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.quiver import Quiver
+from sklearn.datasets import make_classification
+from sklearn.naive_bayes import GaussianNB
 
-from isoroc import IRPCalibrator
+from isoroc import CalibratedClassifier, IRPCalibrator
 from isoroc._views.colours import COLOURS, mix
 from isoroc._views.geometry import TETRAHEDRON
 from isoroc.plots import SimplexDisplay
@@ -164,3 +166,13 @@ def test_bad_input(three_classes, make_axes):
     with pytest.raises(ValueError, match='"projection": "3d"'):
         SimplexDisplay.from_predictions([0, 1, 2, 3], np.eye(4), ax=make_axes())
     assert Tetrahedron.projection == "3d"
+
+
+def test_calibrated_classifier_has_bins(make_axes):
+    X, y = make_classification(300, n_informative=4, n_classes=3, random_state=0)
+    single = CalibratedClassifier(GaussianNB(), IRPCalibrator(random_state=0), ensemble=False)
+    display = SimplexDisplay.from_estimator(single.fit(X, y), X, y, ax=make_axes())
+    assert display.panels == ["forecasts", "bins", "map"]
+    several = CalibratedClassifier(GaussianNB(), IRPCalibrator(random_state=0), ensemble=True)
+    display = SimplexDisplay.from_estimator(several.fit(X, y), X, y, ax=make_axes())
+    assert display.panels == ["forecasts", "values", "map"]

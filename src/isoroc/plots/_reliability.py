@@ -199,7 +199,8 @@ class ReliabilityDisplay(BeforeAfterDisplay):
         earlier = ax.get_legend_handles_labels()[0]
         if earlier:
             for patch in strip.patches:  # several outlines are legible, several areas are not
-                patch.set(edgecolor=patch.get_facecolor(), fill=False, alpha=1, lw=1.4)
+                if patch.get_fill():
+                    patch.set(edgecolor=patch.get_facecolor(), fill=False, alpha=1, lw=1.4)
         else:
             ax.axline((0, 0), slope=1, color=NEUTRAL, lw=1, ls=":")
         layers = self.of_panel(panel)
