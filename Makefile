@@ -5,9 +5,9 @@ BIN := .venv/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/isoroc/_core/*.pyx src/isoroc/_core/*.pxd)
 ASAN = $(shell $(CC) -print-file-name=libasan.so)
 
-.PHONY: demo test lint types tests coverage sanitize bench fuzz dist clean
+.PHONY: demo test lint types tests test-browser coverage sanitize bench fuzz dist clean
 
-demo: .venv/runs  ## forecasts in, calibrated forecasts, a verdict and a picture out
+demo: .venv/runs  ## forecasts in, calibrated forecasts, a verdict, a picture and a report out
 	$(BIN)/python examples/demo.py
 
 test: .venv/develops  ## everything that must hold before a commit lands
@@ -23,6 +23,12 @@ types: .venv/develops
 
 tests: .venv/develops
 	$(BIN)/python -m pytest -n 2
+
+test-browser: .venv/browses  ## the report in a real browser
+	@command -v chromium chromium-browser google-chrome >/dev/null \
+	  || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
+	  || { echo "test-browser needs Chromium: install the package chromium"; exit 1; }
+	$(BIN)/python -m pytest tests/browser
 
 coverage: .venv/develops  ## the tests once more, with the share of lines and branches that they reach
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
@@ -52,12 +58,16 @@ clean:
 	touch $@
 
 .venv/runs: .venv/created $(SOURCES)
-	$(BIN)/pip install --quiet -e '.[plots]'
+	$(BIN)/pip install --quiet -e '.[plots,report]'
 	touch $@
 
 .venv/develops: .venv/created $(SOURCES)
 	$(BIN)/pip install --quiet -e '.[dev]'
 	touch $@ .venv/runs
+
+.venv/browses: .venv/develops
+	$(BIN)/pip install --quiet -e '.[browser]'
+	touch $@
 
 build/checked.stamp: .venv/develops $(SOURCES) $(shell find src -name '*.py' -o -name '*.pyi')
 	rm -rf build/checked-lib

@@ -14,6 +14,7 @@ from isoroc import AutoCalibrator, IRPCalibrator
 from isoroc.metrics import brier_score, cross_entropy
 
 PICTURE = Path("build/demo/simplex.png")
+PAGE = Path("build/demo/report.html")
 
 
 def main() -> None:
@@ -52,11 +53,24 @@ def main() -> None:
     gain = log_loss(y[test], P_test) - log_loss(y[test], after["auto"])
     print(f"\nVerdict: {auto.verdict_}.")
     print(f"On the test rows it saved {gain:.4f} nats per row.")
+    write_report(irp, P_test, y[test])
 
 
 def log_loss(y: np.ndarray, P: np.ndarray) -> float:
     # A forest may forecast 0 for the outcome, and its loss would be infinite.
     return cross_entropy(y, P, eps=1e-6)
+
+
+def write_report(calibrator: IRPCalibrator, P: np.ndarray, y: np.ndarray) -> None:
+    """Write a page about the calibrator, for any browser."""
+    try:
+        from isoroc.report import Report  # noqa: PLC0415
+    except ImportError as error:
+        print(f"\nNo report was written: {error}")
+        return
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
+    Report(y, P, calibrator=calibrator, title="Random forest, calibrated by IRP").save(PAGE)
+    print(f"\nThe report on the test rows: {PAGE}")
 
 
 def draw(calibrator: IRPCalibrator, P: np.ndarray, y: np.ndarray) -> None:

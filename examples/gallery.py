@@ -1,13 +1,15 @@
 """Draw every display, with data that are generated or come with scikit-learn.
 
 ``python examples/gallery.py`` writes PNG files to build/gallery. ``--out`` sets another folder,
-``--style`` a style of matplotlib such as dark_background. Requires ``isoroc[plots]``.
+``--style`` a style of matplotlib such as dark_background. ``--cases`` draws every display for few
+and many classes, rows and letters instead, to be looked at. Requires ``isoroc[plots]``.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +18,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 from sklearn.datasets import load_digits, make_classification
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 
@@ -121,12 +124,69 @@ def surface() -> RocSurfaceDisplay:
     return RocSurfaceDisplay.from_estimator(IRPCalibrator(random_state=0).fit(P, y), P, y)
 
 
+def models() -> ReliabilityDisplay:
+    """Three models in the same axes."""
+    X, y = make_classification(6000, n_informative=5, flip_y=0.1, random_state=4)
+    train, new = slice(1500), slice(1500, None)
+    _, ax = plt.subplots(figsize=(4.4, 5), layout="constrained")
+    for name, model in {
+        "naive Bayes": GaussianNB(),
+        "forest": RandomForestClassifier(random_state=0),
+        "logistic regression": LogisticRegression(),
+    }.items():
+        model.fit(X[train], y[train])
+        display = ReliabilityDisplay.from_estimator(model, X[new], y[new], name=name, ax=ax)
+    return display
+
+
+def roc_one_vs_rest() -> RocDisplay:
+    P, y, P_new, y_new = generated(3, GaussianNB())
+    calibrator = IRPCalibrator(random_state=0).fit(P, y)
+    return RocDisplay.from_estimator(calibrator, P_new, y_new, orientation="usual")
+
+
+LONG = (
+    "a class with a name that goes on and on",
+    "Donaudampfschifffahrtsgesellschaftskapitänspatent",
+    "$x_1$ & <b>",
+    "d",
+)
+
+
+def overconfident(n: int, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Overconfident forecasts of n rows, and labels."""
+    rng = np.random.default_rng(0)
+    truth = rng.dirichlet(np.full(len(names), 1.0), n)
+    codes = (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    codes[: len(names)] = np.arange(len(names))  # every class has a row
+    P = truth**2
+    return P / P.sum(axis=1, keepdims=True), np.array(names, dtype=object)[codes]
+
+
+def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Every display for few and many classes, rows and letters."""
+    sets = {f"k{K}": (2000, [f"c{k}" for k in range(K)]) for K in (2, 3, 4, 10)}
+    sets |= {f"k{K}-long-names": (2000, LONG[:K]) for K in (2, 3, 4)}
+    sets |= {f"k{K}-few-rows": (10, [f"c{k}" for k in range(K)]) for K in (2, 3, 4, 10)}
+    sets |= {f"k{K}-many-rows": (10**6, [f"c{k}" for k in range(K)]) for K in (2, 3, 4, 10)}
+    for case, (n, names) in sets.items():
+        P, y = overconfident(n, names)
+        calibrator = IRPCalibrator(random_state=0).fit(P, y, labels=names)
+        kinds: list[Any] = [ReliabilityDisplay, RocDisplay, PathDisplay]
+        kinds += [SimplexDisplay] * (len(names) in (3, 4)) + [RocSurfaceDisplay] * (len(names) == 3)
+        for kind in kinds:
+            name = kind.__name__.removesuffix("Display").lower()
+            yield f"{name}-{case}", partial(kind.from_estimator, calibrator, P, y)
+
+
 GALLERY: dict[str, Callable[[], Any]] = {
     "reliability-two-classes": reliability_two_classes,
     "reliability-classwise": reliability_classwise,
     "reliability-top": reliability_top,
+    "reliability-models": models,
     "roc": roc,
     "roc-few-rows": roc_few_rows,
+    "roc-one-vs-rest": roc_one_vs_rest,
     "path": path,
     "simplex": simplex,
     "simplex-many-rows": simplex_many_rows,
@@ -139,10 +199,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("build/gallery"))
     parser.add_argument("--style", default="default")
+    parser.add_argument("--cases", action="store_true")
     chosen = parser.parse_args(arguments)
     mpl.use("Agg")
     chosen.out.mkdir(parents=True, exist_ok=True)
-    for name, draw in GALLERY.items():
+    for name, draw in cases() if chosen.cases else GALLERY.items():
         with plt.style.context(chosen.style):
             figure = draw().figure_
             figure.savefig(chosen.out / f"{name}.png", dpi=80, pil_kwargs={"optimize": True})

@@ -1,4 +1,4 @@
-from . import decisions, export, metrics, paper, plots
+from . import decisions, export, metrics, paper, plots, report
 from ._calibrators.auto import AutoCalibrator
 from ._calibrators.bagging import BaggedIRPCalibrator
 from ._calibrators.histogram import HistogramCalibrator
@@ -40,5 +40,6 @@ __all__ = [
     "metrics",
     "paper",
     "plots",
+    "report",
 ]
 __version__: str

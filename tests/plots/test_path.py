@@ -1,9 +1,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import make_classification
 from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.naive_bayes import GaussianNB
 
-from isoroc import InputError, IRPCalibrator, RecursiveBinningCalibrator
+from isoroc import CalibratedClassifier, InputError, IRPCalibrator, RecursiveBinningCalibrator
 from isoroc._table import Table
 from isoroc.metrics._surface.surface import volume_under_surface
 from isoroc.plots import PathDisplay
@@ -21,8 +23,11 @@ def test_two_calibrators_of_two_classes(make_axes):
     w = rng.integers(1, 4, 400).astype(float)
     cut = slice(200), slice(200, None)
     models = {
-        "IRP": IRPCalibrator().fit(p[cut[0]], y[cut[0]]),
-        "binning": RecursiveBinningCalibrator().fit(p[cut[0]], y[cut[0]]),
+        name: model.fit(p[cut[0]], y[cut[0]], sample_weight=w[cut[0]])
+        for name, model in (
+            ("IRP", IRPCalibrator()),
+            ("binning", RecursiveBinningCalibrator()),
+        )
     }
     display = PathDisplay.from_estimator(
         models,
@@ -141,3 +146,30 @@ def test_errors_name_the_argument(three_classes):
         with pytest.raises(InputError) as raised:
             draw()
         assert raised.value.argument == argument
+
+
+def test_only_calibration_rows_are_called_so(three_classes, draw_forecasts, make_axes):
+    P, y, model = three_classes
+    other = draw_forecasts(300, 3, seed=1)
+    assert PathDisplay.from_estimator(model, P, y, ax=make_axes()).panels[0].startswith("calib")
+    for name, expected in ((None, "given rows cross entropy"), ("May", "May cross entropy")):
+        display = PathDisplay.from_estimator(model, *other, name=name, ax=make_axes())
+        assert display.panels[0] == expected
+
+
+def test_calibrated_classifier(make_axes):
+    X, y = make_classification(300, n_informative=4, random_state=0)
+    model = CalibratedClassifier(GaussianNB(), IRPCalibrator(), ensemble=False).fit(X, y)
+    display = PathDisplay.from_estimator(model, X, y, ax=make_axes())
+    shown = values(display, "given rows cross entropy", "CalibratedClassifier")["value"]
+    assert shown[-1] == pytest.approx(log_loss(y, model.predict_proba(X)))
+
+
+@pytest.mark.parametrize("ensemble", [True, None])
+def test_estimators_without_a_path(ensemble):
+    X, y = make_classification(200, random_state=0)
+    model = GaussianNB()
+    if ensemble:
+        model = CalibratedClassifier(model, IRPCalibrator(), ensemble=True, cv=2)
+    with pytest.raises(InputError, match="has no single path of bins; pass a calibrator with bins"):
+        PathDisplay.from_estimator(model.fit(X, y), X, y)

@@ -1,6 +1,9 @@
 import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_hex
+from sklearn.isotonic import IsotonicRegression
+from sklearn.metrics import brier_score_loss
 from sklearn.svm import LinearSVC
 
 from isoroc import IRPCalibrator
@@ -19,14 +22,14 @@ def test_two_classes_before_and_after(make_axes):
     display = ReliabilityDisplay.from_estimator(calibrator, p, y, ax=make_axes())
     (ax,) = display.axes_
     assert ax.figure is display.figure_
-    assert ax.get_ylabel() == "observed rate of class yes"
+    assert ax.get_ylabel() == "observed rate"
     strip = display.figure_.axes[1]
     assert (strip.get_xlabel(), strip.get_ylabel()) == (
-        "forecast probability of class yes",
+        "forecast probability of yes",
         "rows (%)",
     )
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["before", "after"]
-    shown = {"rates", "curve", "histogram", "band"}
+    shown = {"rates", "curve", "histogram", "scores", "band"}
     assert set(kinds(display)) == {(s, k) for s in ("before", "after") for k in shown}
     for layer in display.layers:
         if layer.kind == "curve":
@@ -59,8 +62,8 @@ def test_one_panel_per_class(draw_forecasts):
     assert len(display.axes_) == 5
     assert "band" not in {layer.kind for layer in display.layers}
     for k, ax in enumerate(display.axes_):
-        assert ax.get_ylabel() == f"observed rate of class {k}"
-        rates = next(x for x in display.of_panel(f"class {k}") if x.kind == "rates").data
+        assert ax.get_title() == str(k)
+        rates = next(x for x in display.of_panel(str(k)) if x.kind == "rates").data
         assert rates["weight"] @ rates["rate"] == pytest.approx((y == k).sum())
 
 
@@ -94,7 +97,7 @@ def test_weights_equal_repeated_rows(make_axes):
     rng = np.random.default_rng(0)
     p, w = rng.random(80).round(1), rng.integers(0, 4, 80)
     y = rng.random(80) < p
-    options = {"n_resamples": 0, "n_groups": 4, "labels": [False, True]}
+    options = {"n_resamples": 0, "n_bins": 4, "labels": [False, True]}
     weighted = ReliabilityDisplay.from_predictions(y, p, sample_weight=w, ax=make_axes(), **options)
     repeated = ReliabilityDisplay.from_predictions(
         np.repeat(y, w), np.repeat(p, w), ax=make_axes(), **options
@@ -109,7 +112,7 @@ def test_weights_equal_repeated_rows(make_axes):
     [
         ({"kind": "all"}, "kind: expected one of"),
         ({"confidence": 95}, "confidence: got 95; expected a number between 0 and 1"),
-        ({"n_groups": 0}, "n_groups == 0, must be >= 1"),
+        ({"n_bins": 0}, "n_bins == 0, must be >= 1"),
         ({"n_resamples": -1}, "n_resamples == -1, must be >= 0"),
         ({"after": [0.1, 1.2]}, "after: row 1 is 1.2; probabilities lie between 0 and 1"),
     ],
@@ -117,3 +120,101 @@ def test_weights_equal_repeated_rows(make_axes):
 def test_bad_input(options, message):
     with pytest.raises(ValueError, match=message):
         ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.7], **options)
+
+
+def test_several_models_share_axes_legend_and_histogram(make_axes):
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    y = rng.random(300) < p
+    ax = make_axes()
+    for name, power in (("forest", 1), ("bayes", 2), ("boosting", 0.5)):
+        display = ReliabilityDisplay.from_predictions(y, p**power, name=name, ax=ax, n_resamples=9)
+    (drawn,) = display.axes_
+    assert drawn is ax
+    assert len(ax.figure.axes) == 2
+    handles, labels = ax.get_legend_handles_labels()
+    assert labels == ["forest", "bayes", "boosting"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == labels
+    colours = [handle.get_color() for handle in handles]
+    assert len(set(colours)) == 3
+    outlines = ax.figure.axes[1].patches
+    assert [patch.get_fill() for patch in outlines] == [False] * 3
+    assert [to_hex(patch.get_edgecolor()) for patch in outlines] == [c.lower() for c in colours]
+    # One line per model, and one for the uncertainty of the event.
+    assert [text.get_text()[:3] for text in ax.texts] == ["UNC", "MCB", "MCB", "MCB"]
+
+
+def test_several_models_of_three_classes_share_panels(draw_forecasts, make_axes):
+    P, y = draw_forecasts(200, 3)
+    ax = make_axes()
+    for name in ("a", "b"):
+        display = ReliabilityDisplay.from_predictions(y, P, name=name, ax=ax, n_resamples=0)
+    assert len(display.axes_) == 3
+    assert len(ax.figure.axes) == 1 + 3 + 3
+
+
+def test_figures_in_the_plot_add_up_to_the_brier_score(make_axes):
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    y = rng.random(300) < p**2
+    display = ReliabilityDisplay.from_predictions(y, p, ax=make_axes(), n_resamples=0)
+    parts = {k: v[0] for k, v in next(x.data for x in display.layers if x.kind == "scores").items()}
+    score = parts["miscalibration"] - parts["discrimination"] + parts["uncertainty"]
+    assert score == pytest.approx(brier_score_loss(y, p))
+    recalibrated = IsotonicRegression(y_min=0, y_max=1).fit(p, y).predict(p)
+    gained = score - brier_score_loss(y, recalibrated)
+    assert parts["miscalibration"] == pytest.approx(gained)
+
+
+def test_positive_label(draw_forecasts, make_axes):
+    p = np.linspace(0, 1, 50)
+    y = np.where(p > 0.3, "yes", "no")
+    options = {"n_resamples": 0, "n_bins": 5}
+    column = ReliabilityDisplay.from_predictions(
+        y, 1 - p, pos_label="no", ax=make_axes(), **options
+    )
+    P = np.column_stack([1 - p, p])
+    matrix = ReliabilityDisplay.from_predictions(y, P, pos_label="no", ax=make_axes(), **options)
+    for display in (column, matrix):
+        rates = next(x for x in display.layers if x.kind == "rates").data
+        assert rates["weight"] @ rates["rate"] == pytest.approx((y == "no").sum())
+        assert display.figure_.axes[1].get_xlabel() == "forecast probability of no"
+    P, y = draw_forecasts(100, 3)
+    one = ReliabilityDisplay.from_predictions(y, P, pos_label=2, ax=make_axes(), n_resamples=0)
+    assert len(one.axes_) == 1
+    with pytest.raises(ValueError, match=r"pos_label: got 7; expected one of \[0, 1, 2\]"):
+        ReliabilityDisplay.from_predictions(y, P, pos_label=7)
+    with pytest.raises(ValueError, match="pos_label: is 'maybe'"):
+        ReliabilityDisplay.from_predictions(["yes", "no"], [0.2, 0.4], pos_label="maybe")
+
+
+def test_bins_of_equal_width_and_options_of_lines(make_axes):
+    p = np.linspace(0, 1, 200) ** 3
+    display = ReliabilityDisplay.from_predictions(
+        p > 0.5, p, n_bins=4, strategy="uniform", ax=make_axes(), color="red", lw=3
+    )
+    rates = next(x for x in display.layers if x.kind == "rates").data
+    assert np.floor(rates["forecast"] * 4).tolist() == [0, 1, 2, 3]
+    curve = display.axes_[0].get_legend_handles_labels()[0][0]
+    assert (curve.get_color(), curve.get_linewidth()) == ("red", 3)
+
+
+def test_long_names_stay_inside_the_figure(draw_forecasts):
+    P, y = draw_forecasts(60, 3)
+    names = ["a name of many words that goes on and on", "x" * 60, "$a_1$"]
+    for labels, K in ((names, 3), (names[:2], 2)):
+        display = ReliabilityDisplay.from_predictions(
+            np.array(labels)[y % K], P[:, :K] / P[:, :K].sum(axis=1, keepdims=True), labels=labels
+        )
+        figure = display.figure_
+        figure.canvas.draw()
+        width, height = figure.canvas.get_width_height()
+        for ax in figure.axes:
+            for text in (ax.title, ax.xaxis.label, ax.yaxis.label):
+                if not text.get_text():
+                    continue
+                box = text.get_window_extent()
+                assert box.x0 >= 0
+                assert box.x1 <= width
+                assert box.y0 >= 0
+                assert box.y1 <= height

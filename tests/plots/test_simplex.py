@@ -4,12 +4,14 @@ import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.quiver import Quiver
+from sklearn.datasets import make_classification
+from sklearn.naive_bayes import GaussianNB
 
-from isoroc import IRPCalibrator
+from isoroc import CalibratedClassifier, IRPCalibrator
+from isoroc._views.colours import COLOURS, mix
+from isoroc._views.geometry import TETRAHEDRON
 from isoroc.plots import SimplexDisplay
 from isoroc.plots._canvas import Tetrahedron, Triangle
-from isoroc.plots._geometry import TETRAHEDRON
-from isoroc.plots._style import COLOURS, mix
 
 
 def columns(table, prefix):
@@ -27,13 +29,13 @@ def test_calibrator_of_three_classes(three_classes, make_axes):
     forecasts, bins, arrows = display.axes_
     assert {ax.name for ax in display.axes_} == {"ternary"}
     labels = [forecasts.laxis.label, forecasts.raxis.label, forecasts.taxis.label]
-    assert [label.get_text() for label in labels] == ["class 0", "class 1", "class 2"]
+    assert [label.get_text() for label in labels] == ["● 0", "▲ 1", "■ 2"]
     assert [label.get_color() for label in labels] == list(COLOURS[:3])
 
     for k, points in enumerate(forecasts.collections):
         expected = forecasts.transProjection.transform(P[y == k][:, [2, 0, 1]])
         np.testing.assert_allclose(points.get_offsets(), expected)
-        assert points.get_label() == f"class {k}"
+        assert points.get_label() == str(k)
 
     (polygons,) = of_type(bins, PolyCollection)
     np.testing.assert_allclose(polygons.get_facecolor()[:, :3], mix(model.bin_values_))
@@ -111,7 +113,7 @@ def test_four_classes_are_drawn_in_a_tetrahedron(draw_forecasts, make_axes):
     assert display.panels == ["forecasts", "values", "map"]
     ax = display.axes_[0]
     assert ax.name == "3d"
-    assert [text.get_text() for text in ax.texts] == [f"class {name}" for name in "abcd"]
+    assert [text.get_text() for text in ax.texts] == ["● a", "▲ b", "■ c", "◆ d"]
     points = np.column_stack(ax.collections[2]._offsets3d)
     np.testing.assert_allclose(points, P[y == 2] @ TETRAHEDRON)
     assert len(display.axes_[2].collections) == model.n_bins_
@@ -164,3 +166,13 @@ def test_bad_input(three_classes, make_axes):
     with pytest.raises(ValueError, match='"projection": "3d"'):
         SimplexDisplay.from_predictions([0, 1, 2, 3], np.eye(4), ax=make_axes())
     assert Tetrahedron.projection == "3d"
+
+
+def test_calibrated_classifier_has_bins(make_axes):
+    X, y = make_classification(300, n_informative=4, n_classes=3, random_state=0)
+    single = CalibratedClassifier(GaussianNB(), IRPCalibrator(random_state=0), ensemble=False)
+    display = SimplexDisplay.from_estimator(single.fit(X, y), X, y, ax=make_axes())
+    assert display.panels == ["forecasts", "bins", "map"]
+    several = CalibratedClassifier(GaussianNB(), IRPCalibrator(random_state=0), ensemble=True)
+    display = SimplexDisplay.from_estimator(several.fit(X, y), X, y, ax=make_axes())
+    assert display.panels == ["forecasts", "values", "map"]

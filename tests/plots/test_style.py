@@ -10,16 +10,16 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 import isoroc.plots
+from isoroc._views.colours import mix
+from isoroc._views.thinning import thin
 from isoroc.plots import ReliabilityDisplay
 from isoroc.plots._style import (
     COLOURS,
     SERIES,
     axes_for,
     figure_of,
-    mix,
     strip_below,
     style_of,
-    thin,
 )
 
 

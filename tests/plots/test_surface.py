@@ -18,7 +18,7 @@ def test_before_and_after(three_classes, make_axes):
     P, y, model = three_classes
     display = RocSurfaceDisplay.from_estimator(model, P, y, ax=make_axes(projection="3d"))
     (ax,) = display.axes_
-    assert ax.get_zlabel() == "share of class 2\nin its region"
+    assert ax.get_zlabel() == "share of 2 in its region"
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
     assert texts == [f"{name}, VUS {v:.4f}" for name, v in display.volumes.items()]
     for name, Q in (("before", P), ("after", model.predict_proba(P))):

@@ -8,6 +8,7 @@ Calibrate the forecasts of classifiers.
 ```
 isoroc fit march.parquet --label y --probs p_cat,p_dog,p_bird -o model.json
 isoroc evaluate april.parquet --label y --model model.json
+isoroc report april.parquet --model model.json -o report.html
 isoroc apply model.json new.csv -o calibrated.csv
 isoroc export model.json --sql duckdb --table forecasts
 ```
@@ -65,6 +66,19 @@ isoroc evaluate april.parquet -m model.json --fail-if "after.log_loss > before.l
 Use rows that the calibrator was not fitted on. Intervals, also those of differences, come from
 resampling the rows. With `--fail-if` the exit code is 1 if a condition holds. The Brier score is
 summed over the classes: for two classes it is twice scikit-learn's `brier_score_loss`.
+""",
+    "report": """\
+Write a report: one self-contained HTML page.
+
+```
+isoroc report april.parquet --model model.json -o report.html
+isoroc report april.parquet --label y -o before.html --title "April, uncalibrated"
+isoroc report april.parquet --model model.json --json
+```
+
+Use rows that the calibrator was not fitted on. The page needs no network and no other file; it has
+the verdict, measures with intervals, reliability diagrams, the calibration map, ROC curves, the
+path, the bins, and code that applies the model.
 """,
     "inspect": """\
 Show the contents of a model file: bins, path, certificate, origin.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 from sklearn.utils import check_scalar
@@ -33,3 +34,19 @@ def check_option(name: str, value: Any, options: tuple[Any, ...]) -> None:
     if not any(value is option or value == option for option in options):
         allowed = ", ".join(repr(option) for option in options)
         raise InputError(name, None, f"expected one of {allowed}", f"got {value!r}")
+
+
+def check_choices(name: str, chosen: Collection[str], allowed: Collection[str]) -> None:
+    """Raise unless one or more names were chosen, all of them allowed.
+
+    Examples
+    --------
+    >>> check_choices("panels", ["roc", "map"], ["roc", "diagram"])
+    Traceback (most recent call last):
+    ...
+    isoroc._input.error.InputError: panels: got ['roc', 'map']; expected one or more of 'roc',
+    'diagram'.
+    """
+    if isinstance(chosen, str) or not chosen or set(chosen) - set(allowed):
+        expected = ", ".join(repr(choice) for choice in allowed)
+        raise InputError(name, None, f"got {chosen!r}", f"expected one or more of {expected}")

@@ -15,6 +15,8 @@ from isoroc._calibrators.irp import IRPCalibrator
 from isoroc._files import replacing
 from isoroc._simplex import Floats, Ints, lattice
 from isoroc._table import Table
+from isoroc._views.colours import mix
+from isoroc._views.geometry import bin_polygons, cells_of
 from isoroc.paper._cache import Arrays, Cache
 from isoroc.paper._experiment import OURS, Experiment
 from isoroc.paper._reference import ReferenceIRP
@@ -22,8 +24,7 @@ from isoroc.paper._repetition import Difference, Repetition, compare
 from isoroc.paper._runs import PUBLISHED, normalise, surface_points, volume
 from isoroc.plots import PathDisplay, RocDisplay, SimplexDisplay
 from isoroc.plots._canvas import Triangle
-from isoroc.plots._geometry import bin_polygons, cells_of
-from isoroc.plots._style import NEUTRAL, SERIES, axes_for, figure_of, mix, style_of, tidy
+from isoroc.plots._style import NEUTRAL, SERIES, axes_for, figure_of, style_of, tidy
 
 Figure = Any
 

@@ -11,11 +11,20 @@ from matplotlib.colors import to_rgb
 from matplotlib.transforms import ScaledTranslation
 
 from isoroc._simplex import Floats, Ints
-from isoroc.plots._geometry import TETRAHEDRON, triangles
-from isoroc.plots._style import NEUTRAL, figure_of, style_of
+from isoroc._views.geometry import TETRAHEDRON, triangles
+from isoroc.plots._style import NEUTRAL, figure_of, style_of, wrapped
 
 #: Above this number of bins their edges are thin.
 _MANY_BINS = 80
+
+
+#: The markers of the classes as characters.
+_GLYPHS = ("●", "▲", "■", "◆", "▼", "✚")
+
+
+def _corner(k: int, name: str, width: int) -> str:
+    """Label of the corner of class k: its marker and its name, so that no legend is needed."""
+    return f"{_GLYPHS[k]} {wrapped(name, width, 4)}"
 
 
 class Triangle:
@@ -36,18 +45,24 @@ class Triangle:
         ax.grid(visible=True, color=NEUTRAL, alpha=0.25, lw=0.6)
         # Position of each label: a corner and an offset in points. mpltern would look for free
         # positions, which takes seconds per figure.
-        places = {"l": (0, 0, -24), "r": (1, 0, -24), "t": (0.5, 1, 22)}
+        places = {"l": (0, 0, -22), "r": (1, 0, -22), "t": (0.5, 1, 21)}
+        aligned = {"l": ("left", "top"), "r": ("right", "top"), "t": ("center", "bottom")}
         inch = figure_of(ax).dpi_scale_trans
         for k, (name, (side, (x, y, up))) in enumerate(zip(names, places.items(), strict=True)):
             axis = getattr(ax, f"{side}axis")
-            axis.label.set(text=f"class {name}", color=style_of(k)[0], weight="bold", rotation=0)
-            axis.label.set(ha="center", va="center")
-            axis.set_label_coords(x, y, ax.transAxes + ScaledTranslation(0, up / 72, inch))
+            axis.label.set(
+                text=_corner(k, name, 16), color=style_of(k)[0], weight="bold", rotation=0
+            )
+            across, along = aligned[side]
+            axis.label.set(ha=across, va=along, ma=across)
+            aside = {"l": -22, "r": 22, "t": 0}[side]
+            axis.set_label_coords(x, y, ax.transAxes + ScaledTranslation(aside / 72, up / 72, inch))
         ax.tick_params(labelsize="x-small")
 
     def title(self, text: str) -> None:
         """Set the title."""
-        self.ax.set_title(text, y=1, pad=34)
+        lines = 1 + self.ax.taxis.label.get_text().count("\n")
+        self.ax.set_title(text, y=1, pad=27 + 14 * lines)
 
     def flat(self, P: Floats) -> Floats:
         """Points in the plane of the axes, shape (..., 2)."""
@@ -110,17 +125,19 @@ class Tetrahedron:
     def __init__(self, ax: Any, names: list[str]) -> None:
         self.ax = ax
         ax.set_axis_off()
-        ax.set(xlim=(0, 1), ylim=(0, TETRAHEDRON[2, 1]), zlim=(0, TETRAHEDRON[3, 2]))
-        ax.set_box_aspect(TETRAHEDRON.max(axis=0), zoom=1.0)
+        width, depth, height = TETRAHEDRON.max(axis=0)
+        below = 0.15  # for names of several lines at the lower corners
+        ax.set(xlim=(0, width), ylim=(0, depth), zlim=(-below, height))
+        ax.set_box_aspect((width, depth, height + below), zoom=0.98)
         ax.view_init(elev=18, azim=-78)
         centre = TETRAHEDRON.mean(axis=0)
         for a, b in combinations(TETRAHEDRON, 2):
             ax.plot(*np.column_stack([a, b]), color=NEUTRAL, lw=0.9)
         for k, (name, corner) in enumerate(zip(names, TETRAHEDRON, strict=True)):
-            position = centre + 1.18 * (corner - centre) + [0, 0, 0.05 * (k == 2)]
+            position = centre + 1.07 * (corner - centre)
             colour = style_of(k)[0]
-            text = ax.text(*position, f"class {name}", color=colour, weight="bold", zorder=100)
-            text.set(ha="center", va="center")
+            text = ax.text(*position, _corner(k, name, 12), color=colour, weight="bold", zorder=100)
+            text.set(ha="center", va="top" if k < 2 else "bottom", ma="center", size="small")
             text.set_bbox({"facecolor": ax.get_facecolor(), "alpha": 0.6, "lw": 0, "pad": 1})
 
     def title(self, text: str) -> None:

@@ -1,28 +1,25 @@
-"""Display: the base of all displays, and the forecasts that an estimator makes."""
+"""Display: the base of all displays."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
-from isoroc._calibrators.base import Calibrator
-from isoroc._classifier import CalibratedClassifier
 from isoroc._input import (
     InputError,
     Sample,
     check_forecasts,
     check_length,
     check_sample,
-    first_improbable,
     to_array,
 )
-from isoroc._simplex import Floats, count_classes
+from isoroc._simplex import count_classes
 from isoroc._table import Table
+from isoroc._views.forecasts import Forecasts, forecasts_of
 from isoroc.plots._style import figure_of
 
 
@@ -86,43 +83,6 @@ class Display:
         self.figure_ = figure_of(axes[0])
 
 
-class Forecasts(NamedTuple):
-    """Forecasts of an estimator for some rows."""
-
-    before: Any
-    after: Any | None
-    """None if the estimator does not calibrate."""
-    classes: NDArray[Any]
-
-
-def forecasts_of(estimator: Any, X: Any) -> Forecasts:
-    """Forecasts of an estimator before and after calibration.
-
-    - Calibrator: `X` holds the forecasts before calibration, `predict_proba` returns those after.
-    - `CalibratedClassifier`: the mean of the forecasts of its classifiers, and its own.
-    - Any other classifier: its forecasts, and none after calibration.
-
-    Examples
-    --------
-    >>> from isoroc import IRPCalibrator
-    >>> cal = IRPCalibrator(pseudocount=0).fit([0.1, 0.2, 0.8], [0, 1, 1])
-    >>> forecasts_of(cal, [0.1, 0.9]).after
-    array([[1., 0.],
-           [0., 1.]])
-    """
-    if isinstance(estimator, Calibrator):
-        return Forecasts(X, estimator.predict_proba(X), estimator.classes_)
-    if isinstance(estimator, CalibratedClassifier):
-        after, classes = estimator.predict_proba(X), estimator.classes_
-        single: list[Floats] = [
-            estimator.forecast(inner, X, classes) for inner in estimator.estimators_
-        ]
-        return Forecasts(np.mean(single, axis=0), after, classes)
-    if hasattr(estimator, "predict_proba"):
-        return Forecasts(estimator.predict_proba(X), None, estimator.classes_)
-    return Forecasts(estimator.decision_function(X), None, estimator.classes_)
-
-
 class BeforeAfterDisplay(Display):
     """Base class of the displays that compare forecasts before and after calibration."""
 
@@ -157,20 +117,6 @@ class BeforeAfterDisplay(Display):
     @abstractmethod
     def from_predictions(cls, y_true: Any, y_prob: Any, *, after: Any = None) -> Self:
         """Draw forecasts, optionally together with those after calibration."""
-
-
-def are_probabilities(forecasts: Any) -> bool:
-    """Whether forecasts are probabilities rather than scores of two classes on another scale.
-
-    Examples
-    --------
-    >>> are_probabilities([[0.2, 0.8]]), are_probabilities([0.2, 0.8])
-    (True, True)
-    >>> are_probabilities([-1.3, 0.8])
-    False
-    """
-    values = check_forecasts(forecasts, name="y_prob")
-    return values.ndim == 2 or first_improbable(values) is None
 
 
 def check_after(
@@ -215,19 +161,3 @@ def check_after(
     except InputError as error:
         # Labels and weights have been checked with the forecasts before calibration.
         raise InputError(name, error.row, error.problem, error.fix) from None
-
-
-def check_choices(name: str, chosen: Collection[str], allowed: Collection[str]) -> None:
-    """Raise unless one or more names were chosen, all of them allowed.
-
-    Examples
-    --------
-    >>> check_choices("panels", ["roc", "map"], ["roc", "diagram"])
-    Traceback (most recent call last):
-    ...
-    isoroc._input.error.InputError: panels: got ['roc', 'map']; expected one or more of 'roc',
-    'diagram'.
-    """
-    if isinstance(chosen, str) or not chosen or set(chosen) - set(allowed):
-        expected = ", ".join(repr(choice) for choice in allowed)
-        raise InputError(name, None, f"got {chosen!r}", f"expected one or more of {expected}")

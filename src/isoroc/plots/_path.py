@@ -1,4 +1,4 @@
-"""PathDisplay: measures against the number of bins, on the calibration rows and on new rows."""
+"""PathDisplay: measures against the number of bins, on one or two sets of rows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from isoroc._input import check_sample
+from isoroc._input import InputError, Sample, check_sample
 from isoroc._table import Table
+from isoroc._views.forecasts import unwrap
+from isoroc._views.stages import Measured, is_calibration_set, staged
 from isoroc.metrics._inputs import check_outcomes
 from isoroc.plots._display import Display, Layer, check_after
-from isoroc.plots._stages import Measured, staged
 from isoroc.plots._style import NEUTRAL, axes_for, style_of, tidy
 
 _UNITS = {"cross entropy": "cross entropy (nats)", "VUS": "VUS of the hull"}
@@ -86,6 +87,7 @@ class PathDisplay(Display):
         y: Any,
         *,
         test: tuple[Any, ...] | None = None,
+        name: str | None = None,
         measures: Sequence[str] | None = None,
         sample_weight: Any = None,
         ax: Axes | Sequence[Axes] | None = None,
@@ -94,12 +96,18 @@ class PathDisplay(Display):
 
         Parameters
         ----------
-        estimator : calibrator or mapping of names to calibrators
-            Fitted, with `staged_predict_proba` and `path_`.
+        estimator : calibrator, CalibratedClassifier or mapping of names to these
+            Fitted. The calibrators have bins (`staged_predict_proba` and `path_`); a
+            `CalibratedClassifier` has one calibrator.
         X, y : array-like
-            Forecasts and labels of the rows that they were fitted to.
+            Input of the estimator, that is forecasts for a calibrator and features for a
+            classifier, and labels.
         test : tuple, default=None
-            Forecasts, labels and, optionally, weights of new rows.
+            Input, labels and, optionally, weights of other rows.
+        name : str, default=None
+            Name of the first set of rows. By default "calibration" if the bins have the weights of
+            these rows, which means that the calibrators were fitted to them, and "given rows"
+            otherwise.
         measures : sequence of {"cross entropy", "AUC", "VUS"}, default=None
             What to draw. By default cross entropy and, for two classes, AUC or, for three and
             four, the volume under the hull of the ROC surface.
@@ -111,16 +119,16 @@ class PathDisplay(Display):
         """
         if not isinstance(estimator, Mapping):
             estimator = {type(estimator).__name__.removesuffix("Calibrator"): estimator}
-        sets = {"calibration": (X, y, sample_weight)}
+        rows = _check_rows(estimator, (X, y, sample_weight), "X", "y")
+        if name is None:
+            fitted = all(is_calibration_set(*row) for row in rows.values())
+            name = "calibration" if fitted else "given rows"
+        sets = {name: rows}
         if test is not None:
-            sets["test"] = (*test, None)[:3]
+            sets["test"] = _check_rows(estimator, (*test, None)[:3], "test[0]", "test[1]")
         measured = Measured(measures)
-        for data, (P, labels, weights) in sets.items():
-            named = ("X", "y") if data == "calibration" else ("test[0]", "test[1]")
-            for i, (method, calibrator) in enumerate(estimator.items()):
-                sample = check_sample(
-                    P, labels, weights, calibrator.classes_, name=named[0], label_name=named[1]
-                )
+        for data, rows_of_data in sets.items():
+            for i, (method, (calibrator, P, sample)) in enumerate(rows_of_data.items()):
                 if i == 0:
                     measured.add_uncalibrated(data, sample)
                 n_bins = calibrator.path_["n_bins"]
@@ -204,6 +212,24 @@ class PathDisplay(Display):
             return 0.0, 1.0
         margin = 0.08 * (np.ptp(value) or 1.0)
         return float(value.min() - margin), float(value.max() + margin)
+
+
+def _check_rows(
+    estimators: Mapping[str, Any], data: tuple[Any, Any, Any], name: str, label_name: str
+) -> dict[str, tuple[Any, Any, Sample]]:
+    """Calibrators with bins, their input, and the sample of these rows."""
+    X, y, weights = data
+    found = {}
+    for method, estimator in estimators.items():
+        calibrator, P = unwrap(estimator, X)
+        if not hasattr(calibrator, "staged_predict_proba"):
+            kind = type(calibrator).__name__
+            problem = f"{kind} has no single path of bins"
+            fix = "pass a calibrator with bins, such as IRPCalibrator"
+            raise InputError("estimator", None, problem, fix)
+        sample = check_sample(P, y, weights, calibrator.classes_, name=name, label_name=label_name)
+        found[method] = (calibrator, P, sample)
+    return found
 
 
 def _rows(columns: Mapping[str, Any], *names: str) -> list[tuple[Any, ...]]:

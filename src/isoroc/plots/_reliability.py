@@ -9,22 +9,28 @@ from typing import Any, Literal, Self
 import numpy as np
 from matplotlib.axes import Axes
 
-from isoroc._input import InputError, Sample, check_number, check_option
+from isoroc._input import InputError, Sample, check_number, check_option, to_array
+from isoroc._table import Table
+from isoroc._views.forecasts import Forecasts, are_probabilities
+from isoroc._views.rates import Strategy, default_n_bins, reliability
 from isoroc.metrics._calibration import split_by_kind
 from isoroc.metrics._inputs import check_probabilities
-from isoroc.plots._display import (
-    BeforeAfterDisplay,
-    Forecasts,
-    Layer,
-    are_probabilities,
-    check_after,
+from isoroc.plots._display import BeforeAfterDisplay, Layer, check_after
+from isoroc.plots._style import (
+    NEUTRAL,
+    axes_for,
+    plain,
+    shortened,
+    strip_below,
+    styles_in,
+    tidy,
+    wrapped,
 )
-from isoroc.plots._rates import consistency_band, histogram, isotonic_curve, observed_rates
-from isoroc.plots._style import NEUTRAL, SERIES, axes_for, strip_below, tidy
 
 #: Up to this number of classes there is one panel per class, above it one for the top class.
 _MAX_PANELS = 12
-_TOP = "the top class"
+#: Panel of the most probable class of each row.
+TOP = "the top class"
 
 
 class ReliabilityDisplay(BeforeAfterDisplay):
@@ -38,7 +44,11 @@ class ReliabilityDisplay(BeforeAfterDisplay):
       forecasts with the given confidence, so a curve outside its band is evidence against
       calibration (Dimitriadis, Gneiting and Jordan 2021);
     - observed rates of groups of rows with Wilson's intervals;
+    - miscalibration (MCB), discrimination (DSC) and uncertainty (UNC), the parts of the Brier score
+      of this event: the score is MCB - DSC + UNC;
     - below, the histogram of the forecasts.
+
+    Displays drawn in the same axes share a histogram and a legend; `name` tells them apart.
 
     Create it with `from_estimator` or `from_predictions`.
 
@@ -52,13 +62,15 @@ class ReliabilityDisplay(BeforeAfterDisplay):
     >>> y = rng.random(500) < p**2
     >>> display = ReliabilityDisplay.from_predictions(y, p, ax=Figure().subplots())
     >>> display.axes_[0].get_ylabel()
-    'observed rate of class True'
+    'observed rate'
     >>> display.frame()["rate"][:3].round(2)
     array([0.02, 0.05, 0.08])
     """
 
-    def __init__(self, layers: list[Layer]) -> None:
+    def __init__(self, layers: list[Layer], *, name: str | None = None) -> None:
         self.layers = layers
+        #: Name in the legend.
+        self.name = name
 
     @classmethod
     def _forecasts_of(cls, estimator: Any, X: Any) -> Forecasts:
@@ -76,13 +88,17 @@ class ReliabilityDisplay(BeforeAfterDisplay):
         *,
         after: Any = None,
         kind: Literal["auto", "classwise", "top"] = "auto",
-        n_groups: int | None = None,
+        pos_label: Any = None,
+        n_bins: int | None = None,
+        strategy: Strategy = "quantile",
         confidence: float = 0.95,
         n_resamples: int = 400,
         sample_weight: Any = None,
         labels: Any = None,
         random_state: int = 0,
+        name: str | None = None,
         ax: Axes | Sequence[Axes] | None = None,
+        **line_options: Any,
     ) -> Self:
         """Draw observed rates against forecasts.
 
@@ -91,16 +107,20 @@ class ReliabilityDisplay(BeforeAfterDisplay):
         y_true : array-like of shape (n,)
             Labels.
         y_prob : array-like of shape (n, K) or (n,)
-            Forecasts, or probabilities of the second of two classes.
+            Forecasts, or probabilities of `pos_label`, by default the second of two classes.
         after : array-like, default=None
             Forecasts of the same rows after calibration.
         kind : {"auto", "classwise", "top"}, default="auto"
             "classwise" draws one panel per class, or one for the second of two classes; "top" one
             panel for the most probable class of each row. "auto" is "classwise" for up to 12
             classes and "top" for more.
-        n_groups : int, default=None
+        pos_label : label, default=None
+            Draw the panel of this class only.
+        n_bins : int, default=None
             Number of groups of rows whose observed rates are drawn. By default the cube root of
             the number of rows, between 2 and 15.
+        strategy : {"quantile", "uniform"}, default="quantile"
+            Groups of about equal weight, or of equal width.
         confidence : float, default=0.95
             Confidence level of the intervals, and of the band at each forecast.
         n_resamples : int, default=400
@@ -111,69 +131,145 @@ class ReliabilityDisplay(BeforeAfterDisplay):
             The classes in the order of the columns; sorted by default.
         random_state : int, default=0
             Seed of these simulations.
+        name : str, default=None
+            Name in the legend, for several displays in the same axes.
         ax : Axes or sequence of Axes, default=None
             Where to draw: one axes, which is divided if there are several panels, or one per
             panel.
+        **line_options
+            Options of the curves, such as ``color`` (also used for the other marks) and ``lw``.
         """
         check_option("kind", kind, ("auto", "classwise", "top"))
+        check_option("strategy", strategy, ("quantile", "uniform"))
         if not 0 < confidence < 1:
             raise InputError(
                 "confidence", None, f"got {confidence!r}", "expected a number between 0 and 1"
             )
         check_number("n_resamples", n_resamples, numbers.Integral, minimum=0)
+        if pos_label is not None and labels is None and np.ndim(y_prob) == 1:
+            labels = _second(y_true, pos_label)
         before = check_probabilities(y_true, y_prob, sample_weight, labels)
         series = {"forecasts": before}
         if after is not None:
             changed = check_after(check_probabilities, y_true, after, sample_weight, before)
             series = {"before": before, "after": changed}
         if kind == "auto":
-            kind = "classwise" if before.n_classes <= _MAX_PANELS else "top"
-        if n_groups is None:
-            n_groups = int(np.clip(np.rint(np.cbrt(len(before.codes))), 2, 15))
-        check_number("n_groups", n_groups, numbers.Integral, minimum=1)
+            few = before.n_classes <= _MAX_PANELS or pos_label is not None
+            kind = "classwise" if few else "top"
+        if n_bins is None:
+            n_bins = default_n_bins(len(before.codes))
+        check_number("n_bins", n_bins, numbers.Integral, minimum=1)
         layers = []
-        for name, sample in series.items():
-            for panel, view in zip(_panels(sample, kind), split_by_kind(sample, kind), strict=True):
-                tables = {
-                    "rates": observed_rates(view, n_groups=n_groups, confidence=confidence),
-                    "curve": isotonic_curve(view),
-                    "histogram": histogram(view),
-                }
-                if n_resamples:
-                    tables["band"] = consistency_band(
-                        view, confidence=confidence, n_resamples=n_resamples, seed=random_state
-                    )
-                layers += [Layer(panel, name, layer, data) for layer, data in tables.items()]
-        return cls(layers).plot(ax)
+        for source, sample in series.items():
+            for panel, view in _views(sample, kind, pos_label).items():
+                tables = reliability(
+                    view,
+                    n_bins=n_bins,
+                    strategy=strategy,
+                    confidence=confidence,
+                    n_resamples=n_resamples,
+                    seed=random_state,
+                )
+                layers += [Layer(panel, source, layer, data) for layer, data in tables.items()]
+        return cls(layers, name=name).plot(ax, **line_options)
 
-    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
+    def plot(
+        self,
+        ax: Axes | Sequence[Axes] | None = None,
+        *,
+        name: str | None = None,
+        **line_options: Any,
+    ) -> Self:
         """Draw in `ax`; see `from_predictions`."""
-        names = list(dict.fromkeys(layer.panel for layer in self.layers))
-        axes = axes_for(ax, len(names), columns=4, size=(3.6, 4.4))
-        for axes_, name in zip(axes, names, strict=True):
-            strip = strip_below(axes_)
-            axes_.axline((0, 0), slope=1, color=NEUTRAL, lw=1, ls=":")
-            for layer in self.of_panel(name):
-                _draw(axes_, strip, layer)
-            rate = "share that came true" if name == _TOP else f"observed rate of {name}"
-            tidy(axes_, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), ylabel=rate)
-            tidy(strip, xlabel=f"forecast probability of {name}", ylabel="rows (%)", ylim=(0, None))
-            axes_.tick_params(labelbottom=False)
-        if len({layer.series for layer in self.layers}) > 1:
-            axes[0].legend(loc="upper left", frameon=False, fontsize="small")
+        panels = list(dict.fromkeys(layer.panel for layer in self.layers))
+        axes = axes_for(ax, len(panels), columns=4, size=(3.6, 4.4))
+        for axes_, panel in zip(axes, panels, strict=True):
+            self._draw_panel(axes_, panel, name or self.name, line_options)
+            if len(panels) > 1:
+                axes_.set_title(wrapped(panel, 30), fontsize="medium")
+        if len(axes[0].get_legend_handles_labels()[0]) > 1 or self.name:
+            axes[0].legend(loc="upper left", frameon=False, fontsize="small", borderaxespad=0.2)
         self._set_axes(axes)
         return self
 
+    def _draw_panel(
+        self, ax: Axes, panel: str, name: str | None, line_options: dict[str, Any]
+    ) -> None:
+        strip = strip_below(ax)
+        earlier = ax.get_legend_handles_labels()[0]
+        if earlier:
+            for patch in strip.patches:  # several outlines are legible, several areas are not
+                if patch.get_fill():
+                    patch.set(edgecolor=patch.get_facecolor(), fill=False, alpha=1, lw=1.4)
+        else:
+            ax.axline((0, 0), slope=1, color=NEUTRAL, lw=1, ls=":")
+        layers = self.of_panel(panel)
+        series = list(dict.fromkeys(layer.series for layer in layers))
+        styles = dict(zip(series, styles_in(ax, series), strict=True))
+        for layer in layers:
+            label = layer.series if name is None else f"{name}, {layer.series}"
+            if len(series) == 1:
+                label = name or layer.series
+            filled = not earlier and layer.series != "after"
+            _draw(
+                ax,
+                strip,
+                layer,
+                style=styles[layer.series],
+                label=plain(label),
+                filled=filled,
+                line_options=line_options,
+            )
+        top = panel == TOP
+        tidy(ax, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+        ax.set_ylabel("share that came true" if top else "observed rate")
+        tidy(strip, xlabel=f"forecast probability of {TOP if top else shortened(panel)}")
+        strip.set(ylabel="rows (%)", ylim=(0, None))
+        ax.tick_params(labelbottom=False)
 
-def _panels(sample: Sample, kind: str) -> list[str]:
-    """Names of the panels: the classes, or `_TOP`."""
+
+def _second(y_true: Any, pos_label: Any) -> list[Any]:
+    """The two labels, that whose probabilities are given last."""
+    found = np.unique(to_array(y_true, name="y_true")).tolist()
+    others = [label for label in found if label != pos_label]
+    if len(others) != 1:
+        problem = f"is {pos_label!r}, and the labels are {shortened(str(found), 60)}"
+        fix = "pass one of two labels, or forecasts with one column per class"
+        raise InputError("pos_label", None, problem, fix)
+    return [others[0], pos_label]
+
+
+def _views(sample: Sample, kind: Any, pos_label: Any) -> dict[str, Sample]:
+    """Samples of one event each, by the name of the panel: the classes, or `TOP`."""
     if kind == "top":
-        return [_TOP]
-    return [f"class {label}" for label in sample.classes[int(sample.n_classes == 2) :]]
+        return {TOP: split_by_kind(sample, kind)[0]}
+    classes = sample.classes.tolist()
+    names = [str(label) for label in classes]
+    if pos_label is None:
+        shown = names[int(sample.n_classes == 2) :]
+        return dict(zip(shown, split_by_kind(sample, kind), strict=True))
+    if pos_label not in classes:
+        problem = f"got {pos_label!r}"
+        raise InputError(
+            "pos_label", None, problem, f"expected one of {shortened(str(classes), 60)}"
+        )
+    k = classes.index(pos_label)
+    column = np.ascontiguousarray(sample.forecasts[:, k])
+    return {names[k]: Sample(column, (sample.codes == k).view(np.uint8), sample.weights)}
 
 
-def _draw(ax: Axes, strip: Axes, layer: Layer) -> None:
-    colour, marker, dashes = SERIES[layer.series]
+def _draw(
+    ax: Axes,
+    strip: Axes,
+    layer: Layer,
+    *,
+    style: tuple[str, str, Any],
+    label: str,
+    filled: bool,
+    line_options: dict[str, Any],
+) -> None:
+    colour, marker, dashes = style
+    colour = line_options.get("color", line_options.get("c", colour))
     data = layer.data
     if layer.kind == "rates":
         error = np.abs([data["low"] - data["rate"], data["high"] - data["rate"]])
@@ -190,12 +286,38 @@ def _draw(ax: Axes, strip: Axes, layer: Layer) -> None:
             zorder=4,
         )
     elif layer.kind == "curve":
-        ax.plot(data["forecast"], data["rate"], color=colour, ls=dashes, lw=1.6, label=layer.series)
+        options = {"color": colour, "ls": dashes, "lw": 1.6} | line_options
+        ax.plot(data["forecast"], data["rate"], **{"label": label} | options)
     elif layer.kind == "band":
         ax.fill_between(data["forecast"], data["low"], data["high"], color=colour, alpha=0.18, lw=0)
+    elif layer.kind == "scores":
+        _write_scores(ax, data, colour)
     else:
         edges = np.append(data["left"], data["right"][-1])
-        filled = layer.series != "after"
         strip.stairs(
             data["percent"], edges, color=colour, fill=filled, alpha=0.5 if filled else 1, lw=1.4
+        )
+
+
+def _write_scores(ax: Axes, data: Table, colour: str) -> None:
+    """Add a line for a series above those at the lower right; uncertainty is the same for all."""
+    parts = [float(column[0]) for column in data.values()]
+    lines = {
+        f"UNC {parts[2]:.3f}": NEUTRAL,
+        f"MCB {parts[0]:.3f}  DSC {parts[1]:.3f}": colour,
+    }
+    written = {text.get_text() for text in ax.texts}
+    for line, line_colour in lines.items():
+        if line in written and line_colour == NEUTRAL:
+            continue
+        ax.annotate(
+            line,
+            (1, 0),
+            (-3, 3 + 10 * len(ax.texts)),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            ha="right",
+            fontsize="x-small",
+            color=line_colour,
+            zorder=5,
         )

@@ -9,14 +9,16 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from isoroc._calibrators.binned import BinCalibrator
-from isoroc._input import InputError, Sample, check_sample
+from isoroc._input import InputError, Sample, check_choices, check_sample
 from isoroc._simplex import Floats
 from isoroc._table import Table
+from isoroc._views.colours import mix
+from isoroc._views.forecasts import forecasts_of, unwrap
 from isoroc.metrics._inputs import check_outcomes
 from isoroc.plots._canvas import Tetrahedron, Triangle
-from isoroc.plots._display import Display, Layer, check_after, check_choices, forecasts_of
+from isoroc.plots._display import Display, Layer, check_after
 from isoroc.plots._simplex_layers import Bins, arrows, forecasts, partition, values
-from isoroc.plots._style import axes_for, mix, style_of
+from isoroc.plots._style import axes_for, style_of
 
 _TITLES = {
     "forecasts": "forecasts, by what came true",
@@ -81,7 +83,8 @@ class SimplexDisplay(Display):
         Parameters
         ----------
         estimator : calibrator or classifier
-            Fitted.
+            Fitted. The bins of a `CalibratedClassifier` are those of its calibrator if there is one
+            only.
         X : array-like
             Input of the estimator: forecasts for a calibrator, features for a classifier.
         y : array-like of shape (n,)
@@ -95,6 +98,7 @@ class SimplexDisplay(Display):
             Where to draw: one axes, which is divided if there are several panels, or one per panel,
             created with ``projection="ternary"`` for three classes and ``"3d"`` for four.
         """
+        estimator, X = unwrap(estimator, X)
         before, after, classes = forecasts_of(estimator, X)
         sample = check_sample(before, y, sample_weight, classes, name="X")
         bins = None
@@ -149,7 +153,8 @@ class SimplexDisplay(Display):
     ) -> Self:
         K = sample.n_classes
         if K not in (3, 4):
-            raise InputError("y_prob", None, f"{K} classes", "the simplex is drawn for 3 or 4")
+            fix = "the simplex is drawn for 3 or 4; use ReliabilityDisplay or RocDisplay"
+            raise InputError("y_prob", None, f"{K} classes", fix)
         if sample.weights is not None:
             rows = np.flatnonzero(sample.weights)
             sample = sample.take(rows)
@@ -179,9 +184,6 @@ class SimplexDisplay(Display):
             size = float(np.clip(6000 / sum(x.data.n_rows for x in layers), 6, 36))
             for layer in layers:
                 self._draw_layer(drawing, layer, size)
-            if axes_.get_legend_handles_labels()[0]:
-                scale = np.sqrt(36 / size)
-                axes_.legend(loc="upper left", frameon=False, fontsize="small", markerscale=scale)
             drawing.title(_TITLES[panel])
         self._set_axes(axes)
         return self
@@ -198,7 +200,7 @@ class SimplexDisplay(Display):
                 s=size,
                 lw=0,
                 alpha=0.75,
-                label=f"class {layer.series}",
+                label=layer.series,
             )
         elif layer.kind == "thresholds":
             inside = (P >= 0).all(axis=1)

@@ -11,8 +11,8 @@ from isoroc._input import Sample
 from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
 from isoroc._tree import BinTree
+from isoroc._views.geometry import bin_polygons, cells_of
 from isoroc.plots._display import Layer
-from isoroc.plots._geometry import bin_polygons, cells_of
 
 #: Above this number of rows cells are drawn instead of points.
 _MAX_POINTS = 3000

@@ -6,18 +6,18 @@ current style; the colours below are legible on white and on black.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from isoroc._input import InputError
-from isoroc._simplex import Floats, Ints
+from isoroc._views.colours import COLOURS
 
-#: The palette of Okabe and Ito, safe for colour-blind readers; colours of medium lightness first.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 #: One for each colour, so that series and classes differ in print without colour.
 MARKERS = ("o", "^", "s", "D", "v", "P")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
@@ -29,8 +29,9 @@ SERIES = {
     "after": ("#0072B2", "o", "-"),
     "forecasts": ("#0072B2", "o", "-"),
 }
-#: Largest number of vertices of a line; a picture is fewer pixels wide.
-MAX_VERTICES = 2000
+#: Axes made from other axes: the parts of a divided axes, the strip below one. A later display that
+#: is drawn in the same axes uses them again.
+_MADE: WeakKeyDictionary[Axes, list[ref[Axes]]] = WeakKeyDictionary()
 
 
 def style_of(index: int) -> tuple[str, str, Any]:
@@ -38,54 +39,51 @@ def style_of(index: int) -> tuple[str, str, Any]:
     return COLOURS[index % 6], MARKERS[index % 6], DASHES[index % 6]
 
 
-def mix(values: Floats) -> Floats:
-    """Colours of points of the simplex: the colours of the classes, weighted by the coordinates.
+def styles_in(ax: Axes, series: Sequence[str]) -> list[tuple[str, str, Any]]:
+    """Styles of series in axes that may have labelled series of earlier displays.
 
-    Colours are mixed in linear light, not in gamma-encoded RGB, which would make mixtures too dark.
+    Before and after calibration have styles of their own in empty axes.
+    """
+    drawn = len(ax.get_legend_handles_labels()[0])
+    if not drawn and set(series) <= set(SERIES):
+        return [SERIES[name] for name in series]
+    return [style_of(drawn + i) for i in range(len(series))]
 
-    Parameters
-    ----------
-    values : ndarray of shape (m, K)
 
-    Returns
-    -------
-    ndarray of shape (m, 3)
-        Red, green and blue.
+def wrapped(name: str, width: int = 18, lines: int = 3) -> str:
+    r"""Name in a few lines, with an ellipsis if it is longer.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> mix(np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])).round(2)
-    array([[0.  , 0.45, 0.7 ],
-           [0.61, 0.51, 0.33]])
+    >>> wrapped("short"), wrapped("a name of several words that does not fit", width=12, lines=2)
+    ('short', 'a name of\nseveral…')
     """
-    codes = [
-        [int(style_of(k)[0][i : i + 2], 16) for i in (1, 3, 5)] for k in range(values.shape[1])
-    ]
-    light = (np.array(codes) / 255) ** 2.2
-    return np.asarray((values @ light).clip(0, 1) ** (1 / 2.2))
+    text = " ".join(name.split()) or name
+    n_lines = -(-len(text) // width)
+    # Lines of about equal length look better than full ones and a rest.
+    parts = textwrap.wrap(text, -(-len(text) // max(n_lines, 1)) + 1)
+    if not n_lines <= len(parts) <= min(n_lines, lines) or max(map(len, parts)) > width:
+        parts = textwrap.wrap(text, width, max_lines=lines, placeholder="…")
+    return plain("\n".join(parts))
 
 
-def thin(x: Floats, y: Floats, most: int = MAX_VERTICES) -> Ints:
-    """Indices of at most about `most` vertices of a monotone curve, both ends included.
-
-    They are evenly spaced in the sum of both coordinates, each scaled to a range of 1, so the curve
-    moves by no more than one step.
+def shortened(name: str, width: int = 16) -> str:
+    """Name in one line, with an ellipsis in the middle if it is longer.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> t = np.linspace(0, 1, 1001)
-    >>> thin(t, t, most=5)
-    array([   0,  250,  500,  750, 1000])
+    >>> shortened("a very long name of a class")
+    'a very l…a class'
     """
-    if len(x) <= most:
-        return np.arange(len(x))
-    length = np.append(
-        0.0, np.cumsum(np.abs(np.diff(x)) / np.ptp(x) + np.abs(np.diff(y)) / np.ptp(y))
-    )
-    steps = np.linspace(0, length[-1], most)
-    return np.unique(np.searchsorted(length, steps).clip(max=len(x) - 1))
+    if len(name) > width:
+        half = width // 2
+        name = f"{name[:half]}…{name[len(name) - (width - half - 1) :]}"
+    return plain(name)
+
+
+def plain(text: str) -> str:
+    """Text in which matplotlib reads no dollar sign as mathematics."""
+    return text.replace("$", r"\$")
 
 
 def axes_for(
@@ -115,9 +113,14 @@ def axes_for(
         from matplotlib import pyplot as plt  # noqa: PLC0415
 
         new = plt.figure(figsize=(columns * size[0], rows * size[1]), layout="constrained")
+        if projection == "ternary":  # names at the corners reach beyond what the layout expects
+            new.set_layout_engine("constrained", h_pad=0.16, w_pad=0.08)
         return _fill(new, new.add_gridspec(rows, columns), n_panels, projection)
     given = [ax] if isinstance(ax, Axes) else list(np.ravel(np.asarray(ax, dtype=object)))
     if len(given) == 1 and n_panels > 1:
+        parts = _made_from(given[0])
+        if len(parts) == n_panels:
+            return parts
         figure, spec = given[0].figure, given[0].get_subplotspec()
         if spec is None:
             raise InputError(
@@ -127,7 +130,9 @@ def axes_for(
                 f"pass a sequence of {n_panels} axes",
             )
         given[0].set_axis_off()
-        return _fill(figure, spec.subgridspec(rows, columns), n_panels, projection)
+        parts = _fill(figure, spec.subgridspec(rows, columns), n_panels, projection)
+        _MADE[given[0]] = [ref(part) for part in parts]
+        return parts
     if len(given) != n_panels:
         raise InputError(
             "ax", None, f"got {len(given)} axes", f"expected {n_panels}, one per panel"
@@ -148,8 +153,26 @@ def _fill(figure: Any, grid: Any, n_panels: int, projection: str | None) -> list
     return [figure.add_subplot(grid[row, col], projection=projection) for row, col in places]
 
 
+def _made_from(ax: Axes) -> list[Any]:
+    """Axes that were made from the given ones and are still in its figure."""
+    made = [reference() for reference in _MADE.get(ax, ())]
+    return [other for other in made if other is not None and other.figure is ax.figure]
+
+
 def strip_below(ax: Axes, share: float = 0.2) -> Axes:
-    """New axes in the lower part of the given ones, as for a colour bar, with the same x axis."""
+    """Axes in the lower part of the given ones, as for a colour bar, with the same x axis.
+
+    The strip of an earlier call is returned again.
+    """
+    if earlier := _made_from(ax):
+        strip: Axes = earlier[0]
+        return strip
+    strip = _new_strip(ax, share)
+    _MADE[ax] = [ref(strip)]
+    return strip
+
+
+def _new_strip(ax: Axes, share: float) -> Axes:
     figure, spec = ax.figure, ax.get_subplotspec()
     if spec is not None:
         parts = spec.subgridspec(2, 1, height_ratios=(1 - share, share), hspace=0.04)

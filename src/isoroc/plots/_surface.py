@@ -16,9 +16,11 @@ from isoroc._table import Table
 from isoroc.metrics._inputs import check_outcomes
 from isoroc.metrics._surface.surface import roc_surface, volume_under_surface
 from isoroc.plots._display import BeforeAfterDisplay, Layer, check_after
-from isoroc.plots._style import SERIES, axes_for
+from isoroc.plots._style import SERIES, axes_for, wrapped
 
 _AXES = ("p0", "p1", "p2")
+#: Largest number of rows, drawn at random if there are more: every pair of rows gives a point.
+_MAX_ROWS = 3000
 #: Points are thinned to one per box of this width.
 _STEP = 1 / 60
 
@@ -28,7 +30,8 @@ class RocSurfaceDisplay(BeforeAfterDisplay):
 
     Each point is a threshold. The shaded surface is the convex hull of the points before
     calibration, the origin and the unit vectors; its volume is the VUS of the paper. The points are
-    thinned to one per box of width 1/60.
+    thinned to one per box of width 1/60. With more than 3,000 rows, points and volumes are those of
+    3,000 rows drawn at random.
 
     Create it with `from_estimator` or `from_predictions`.
 
@@ -81,19 +84,21 @@ class RocSurfaceDisplay(BeforeAfterDisplay):
         ax : Axes, default=None
             Where to draw; must have been created with ``projection="3d"``.
         """
-        sample = check_outcomes(y_true, y_prob, sample_weight, labels)
+        sample = check_outcomes(y_true, y_prob, sample_weight, labels).positive()
         if sample.n_classes != 3:
             problem = f"{sample.n_classes} classes, but the ROC surface is drawn for 3"
             raise InputError("y_prob", None, problem, "for two classes use RocDisplay")
-        series = {"forecasts": sample.forecasts}
+        series = {"forecasts": sample}
         if after is not None:
             changed = check_after(check_outcomes, y_true, after, sample_weight, sample)
-            series = {"before": sample.forecasts, "after": changed.forecasts}
-        options = {"resolution": resolution, "sample_weight": sample_weight, "labels": labels}
+            series = {"before": sample, "after": changed.positive()}
         volumes, layers = {}, []
-        for name, P in series.items():
-            points = roc_surface(y_true, P, **options).points
-            volumes[name] = float(volume_under_surface(y_true, P, **options))
+        for name, rows in series.items():
+            drawn = rows.draw(_MAX_ROWS)  # the same rows of both
+            options: dict[str, Any] = {"resolution": resolution, "sample_weight": drawn.weights}
+            options["labels"] = range(3)
+            points = roc_surface(drawn.codes, drawn.forecasts, **options).points
+            volumes[name] = float(volume_under_surface(drawn.codes, drawn.forecasts, **options))
             layers.append(Layer("roc surface", name, "points", _table(_spread(points))))
             if name != "after":
                 layers.append(Layer("roc surface", name, "hull", _table(_facets(points))))
@@ -128,12 +133,15 @@ class RocSurfaceDisplay(BeforeAfterDisplay):
 def _set_labels(ax: Any, names: list[str]) -> None:
     ax.set(xlim=(0, 1), ylim=(0, 1), zlim=(0, 1))
     for axis, name in zip((ax.xaxis, ax.yaxis, ax.zaxis), names, strict=True):
-        axis.set_label_text(f"share of class {name}\nin its region")
-        axis.labelpad = 10
+        label = wrapped(f"share of {name} in its region", 26, 4)
+        axis.set_label_text(label)
+        axis.labelpad = 2 + 5 * (1 + label.count("\n"))
         axis.set_pane_color((0.5, 0.5, 0.5, 0.06))
+        # No tick at the ends: those of two axes would be at the same corner.
+        axis.set_ticks([0.2, 0.4, 0.6, 0.8])
     ax.grid(visible=False)
     ax.view_init(elev=26, azim=40)
-    ax.set_box_aspect((1, 1, 1), zoom=0.88)
+    ax.set_box_aspect((1, 1, 1), zoom=0.8)
     ax.legend(loc="upper left", frameon=False, fontsize="small")
 
 

@@ -64,7 +64,7 @@ def evaluate(
         raise CommandError(f"--confidence {confidence:g}: expected a number between 0 and 1.")
     conditions = [Condition.parse(text) for text in fail_if or ()]
     with open_source(forecasts, selection.format) as source:
-        sample, compared = _read(source, selection, model, compare)
+        sample, compared = read_compared(source, selection, model, compare)
     figures, differences = judge(sample, compared, n_resamples=resamples, confidence=confidence)
     values = {
         name: {metric: figure.value for metric, figure in table.items()}
@@ -92,8 +92,8 @@ def evaluate(
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
 
 
-def _read(
-    source: Source, selection: Selection, model: str | None, compare: str | None
+def read_compared(
+    source: Source, selection: Selection, model: str | None, compare: str | None = None
 ) -> tuple[Sample, dict[str, Floats]]:
     """Sample, and the forecasts of its rows that are compared, by name."""
     files = {"after": model, "other": compare if compare and Path(compare).is_file() else None}

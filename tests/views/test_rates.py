@@ -4,7 +4,7 @@ from hypothesis import given
 from scipy.stats import binomtest
 
 from isoroc._input import Sample
-from isoroc.plots._rates import consistency_band, histogram, isotonic_curve, observed_rates
+from isoroc._views.rates import consistency_band, histogram, isotonic_curve, observed_rates
 from strategies import binary_data, isotonic_oracle
 
 
@@ -27,7 +27,7 @@ def test_curve_is_isotonic_regression(data):
 @given(binary_data())
 def test_groups_partition_the_rows(data):
     sample = as_sample(*data)
-    rates = observed_rates(sample, n_groups=4, confidence=0.9)
+    rates = observed_rates(sample, n_bins=4, confidence=0.9)
     weights = sample.row_weights()
     assert 1 <= rates.n_rows <= 4
     assert rates["weight"].sum() == pytest.approx(weights.sum())
@@ -44,7 +44,7 @@ def test_groups_partition_the_rows(data):
 def test_intervals_are_wilsons():
     rng = np.random.default_rng(0)
     sample = Sample(np.repeat([0.2, 0.6], 30), (rng.random(60) < 0.4).astype(np.uint8), None)
-    rates = observed_rates(sample, n_groups=2, confidence=0.8)
+    rates = observed_rates(sample, n_bins=2, confidence=0.8)
     for group in range(2):
         hits = int(sample.codes[30 * group : 30 * (group + 1)].sum())
         low, high = binomtest(hits, 30).proportion_ci(0.8, method="wilson")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from isoroc.plots._geometry import TETRAHEDRON, bin_polygons, cells_of, triangles
+from isoroc._views.geometry import TETRAHEDRON, bin_polygons, cells_of, triangles
 from strategies import forecasts, trees
 
 CORNERS = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from scipy.optimize import isotonic_regression
 
@@ -10,7 +12,7 @@ from isoroc._input import Sample
 from isoroc._intervals import wilson
 from isoroc._simplex import Ints
 from isoroc._table import Table
-from isoroc.metrics._grouping import group_quantile
+from isoroc.metrics._grouping import group_quantile, group_uniform
 
 #: Largest number of groups of forecasts for which outcomes are simulated.
 _MAX_GROUPS = 2000
@@ -19,8 +21,45 @@ _MAX_POINTS = 200
 _EDGES = np.linspace(0, 1, 21)
 
 
-def observed_rates(sample: Sample, *, n_groups: int, confidence: float) -> Table:
-    """Observed rates of groups of about equal weight, with Wilson's intervals.
+#: Groups of about equal weight, or of equal width.
+Strategy = Literal["quantile", "uniform"]
+
+
+def default_n_bins(n_rows: int) -> int:
+    """Number of groups of rows whose rates are shown: the cube root of the rows, 2 to 15."""
+    return int(np.clip(np.rint(np.cbrt(n_rows)), 2, 15))
+
+
+def reliability(
+    sample: Sample,
+    *,
+    n_bins: int,
+    strategy: Strategy = "quantile",
+    confidence: float = 0.95,
+    n_resamples: int = 400,
+    seed: int = 0,
+) -> dict[str, Table]:
+    """Tables of a reliability diagram: "rates", "curve", "histogram", "scores" and "band".
+
+    Without simulations there is no band.
+    """
+    tables = {
+        "rates": observed_rates(sample, n_bins=n_bins, strategy=strategy, confidence=confidence),
+        "curve": isotonic_curve(sample),
+        "histogram": histogram(sample),
+        "scores": brier_parts(sample),
+    }
+    if n_resamples:
+        tables["band"] = consistency_band(
+            sample, confidence=confidence, n_resamples=n_resamples, seed=seed
+        )
+    return tables
+
+
+def observed_rates(
+    sample: Sample, *, n_bins: int, confidence: float, strategy: Strategy = "quantile"
+) -> Table:
+    """Observed rates of groups of about equal weight or equal width, with Wilson's intervals.
 
     Equal forecasts are in the same group. The intervals take a weight as a number of rows.
 
@@ -29,14 +68,14 @@ def observed_rates(sample: Sample, *, n_groups: int, confidence: float) -> Table
     >>> import numpy as np
     >>> y = np.array([0, 1, 0, 1, 1], dtype=np.uint8)
     >>> sample = Sample(np.array([0.2, 0.2, 0.4, 0.4, 0.9]), y, None)
-    >>> observed_rates(sample, n_groups=5, confidence=0.9)
+    >>> observed_rates(sample, n_bins=5, confidence=0.9)
       forecast  rate      low     high  weight
            0.2   0.5  0.12087  0.87913       2
            0.4   0.5  0.12087  0.87913       2
            0.9     1  0.26987        1       1
     """
     p, weights = sample.forecasts, sample.row_weights()
-    group = _groups(sample, n_groups)
+    group = _groups(sample, n_bins, strategy)
     weight = np.bincount(group, weights).astype(np.float64)
     rate = (np.bincount(group, weights * sample.codes) / weight).clip(0, 1)
     low, high = wilson(rate, weight, confidence)
@@ -63,6 +102,32 @@ def isotonic_curve(sample: Sample) -> Table:
     low, high, class_weights = BinaryCounts.from_arrays(*sample.arrays).isotonic_blocks()
     rate = class_weights[:, 1] / class_weights.sum(axis=1)
     return Table(forecast=np.column_stack([low, high]).ravel(), rate=np.repeat(rate, 2))
+
+
+def brier_parts(sample: Sample) -> Table:
+    """Parts of the Brier score of an event: miscalibration, discrimination and uncertainty.
+
+    The score is miscalibration - discrimination + uncertainty, where the isotonic curve stands for
+    the calibrated forecasts (Dimitriadis, Gneiting and Jordan 2021, with the same data for the
+    curve and the score).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.array([0, 1, 0, 1], dtype=np.uint8)
+    >>> brier_parts(Sample(np.array([0.1, 0.4, 0.5, 0.9]), y, None))
+      miscalibration  discrimination  uncertainty
+              0.0325           0.125         0.25
+    """
+    weights = sample.row_weights()
+    score = float(np.average((sample.forecasts - sample.codes) ** 2, weights=weights))
+    _, _, class_weights = BinaryCounts.from_arrays(*sample.arrays).isotonic_blocks()
+    total = class_weights.sum()
+    recalibrated = float((class_weights.prod(axis=1) / class_weights.sum(axis=1)).sum() / total)
+    share = float(class_weights[:, 1].sum() / total)
+    uncertainty = share * (1 - share)
+    parts = (score - recalibrated, uncertainty - recalibrated, uncertainty)
+    return Table.from_rows([parts], "miscalibration", "discrimination", "uncertainty")
 
 
 def consistency_band(sample: Sample, *, confidence: float, n_resamples: int, seed: int) -> Table:
@@ -105,7 +170,10 @@ def histogram(sample: Sample) -> Table:
     return Table(left=_EDGES[:-1], right=_EDGES[1:], percent=100 * counted / counted.sum())
 
 
-def _groups(sample: Sample, n_groups: int) -> Ints:
+def _groups(sample: Sample, n_groups: int, strategy: Strategy = "quantile") -> Ints:
     """Group of each forecast; groups are in ascending order and none is empty."""
-    group = group_quantile(sample.forecasts, sample.weights, n_groups)
+    if strategy == "uniform":
+        group = group_uniform(sample.forecasts, n_groups)
+    else:
+        group = group_quantile(sample.forecasts, sample.weights, n_groups)
     return np.asarray(np.unique(group, return_inverse=True)[1])

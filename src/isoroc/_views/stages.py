@@ -1,4 +1,4 @@
-"""Values of a PathDisplay: measures of the forecasts of every stage of a calibrator."""
+"""Stages of a calibrator with bins: its forecasts, and measures of them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from isoroc._calibrators.binned import BinCalibrator
-from isoroc._input import Sample
+from isoroc._input import Sample, check_choices
 from isoroc._simplex import Floats
 from isoroc._table import Table
+from isoroc._views.forecasts import are_probabilities
 from isoroc.metrics._roc import auc
 from isoroc.metrics._scores import cross_entropy
 from isoroc.metrics._surface.surface import volume_under_surface
-from isoroc.plots._display import are_probabilities, check_choices
 
 
 def _volume(*args: Any, **options: Any) -> float:
@@ -95,3 +95,28 @@ def staged(calibrator: Any, P: Any, sample: Sample) -> Iterator[Sample]:
     codes = np.tile(np.arange(K, dtype=np.uint8), len(first))
     for Q in calibrator.staged_predict_proba(_safe_indexing(P, first)):
         yield Sample(np.repeat(Q, K, axis=0), codes, weights, sample.classes)
+
+
+def is_calibration_set(calibrator: Any, P: Any, sample: Sample) -> bool:
+    """Whether the bins of a calibrator have the weights of these rows: it was fitted to them.
+
+    Examples
+    --------
+    >>> from isoroc import IRPCalibrator
+    >>> from isoroc._input import check_sample
+    >>> p, y = [0.1, 0.2, 0.8], [0, 1, 1]
+    >>> cal = IRPCalibrator().fit(p, y)
+    >>> is_calibration_set(cal, p, check_sample(p, y))
+    True
+    >>> is_calibration_set(cal, p[1:], check_sample(p[1:], y[1:], labels=[0, 1]))
+    False
+    """
+    if not isinstance(calibrator, BinCalibrator):
+        return False
+    expected = calibrator.tree_.class_weights[calibrator.tree_.bins]
+    counted = np.bincount(calibrator.apply(P), sample.weights, len(expected))
+    if not np.allclose(counted, expected.sum(axis=1)):
+        return False
+    # With `top` the weights are those of ranks and not of classes.
+    reduced = getattr(calibrator, "top_", None) is not None
+    return reduced or bool(np.allclose(sample.class_weights(), expected.sum(axis=0)))

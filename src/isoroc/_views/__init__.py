@@ -1,0 +1,1 @@
+"""What displays and the report show, computed without drawing anything."""

@@ -1,0 +1,13 @@
+"""One self-contained HTML page about forecasts before and after calibration.
+
+Requires jinja2: ``pip install 'isoroc[report]'``.
+"""
+
+try:
+    import jinja2  # noqa: F401
+except ImportError as error:
+    raise ImportError("isoroc.report needs jinja2: pip install 'isoroc[report]'") from error
+
+from isoroc.report._report import Report
+
+__all__ = ["Report"]

@@ -1,0 +1,161 @@
+"""What a report says about its data, its calibrator and how it was computed."""
+
+from __future__ import annotations
+
+import json
+import platform
+import tempfile
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import isoroc
+from isoroc._input import find_reversal
+from isoroc.report._evidence import Evidence
+from isoroc.report._numbers import short
+
+#: A class with fewer rows is named in the notes. The largest size of a model or query on the page.
+_FEW_ROWS, _MOST_TEXT = 30, 120_000
+#: Largest number of classes that are listed.
+_MOST_CLASSES = 20
+
+
+def data_part(evidence: Evidence) -> dict[str, Any]:
+    """Numbers of rows and classes, and notes on the quality of the data."""
+    before = evidence.before
+    weights = before.class_weights()
+    shown = evidence.heaviest(_MOST_CLASSES)
+    shares = weights / weights.sum()
+    return {
+        "rows": len(before),
+        "weight": float(weights.sum()),
+        "weighted": before.weights is not None,
+        "n_classes": evidence.n_classes,
+        "classes": [
+            {"name": evidence.names[k], "weight": float(weights[k]), "share": float(shares[k])}
+            for k in shown
+        ],
+        "other_classes": evidence.n_classes - len(shown),
+        "notes": _notes(evidence),
+    }
+
+
+def _notes(evidence: Evidence) -> list[str]:
+    notes = []
+    before = evidence.before
+    counts = np.bincount(before.codes, minlength=evidence.n_classes)
+    for few, words in ((counts == 0, "no rows"), ((counts > 0) & (counts < _FEW_ROWS), "few rows")):
+        names = [evidence.names[k] for k in np.flatnonzero(few).tolist()]
+        if names:
+            listed = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if names[8:] else "")
+            notes.append(f"Classes with {words}: {listed}. Their figures are uncertain.")
+    if len(before) < 200:
+        notes.append(f"There are {len(before)} rows only: intervals are wide and approximate.")
+    for of, sample in evidence.series.items():
+        own = sample.forecasts[np.arange(len(sample)), sample.codes]
+        if (n_zero := int(np.count_nonzero(own == 0))) > 0:
+            notes.append(
+                f"Forecasts {of} calibration gave the class that came true a probability of 0 in "
+                f"{n_zero:,} rows, so the log loss is infinite."
+            )
+    if before.forecasts.ndim == 1:
+        notes.append(
+            "The forecasts before calibration are scores and no probabilities: they have an order "
+            "but no reliability."
+        )
+    if (reversal := find_reversal(before)) is not None:
+        notes.append(f"Warning: {reversal}.")
+    if not notes:
+        notes.append("Nothing unusual was found.")
+    return notes
+
+
+def model_part(evidence: Evidence, path: str, columns: list[str] | None) -> dict[str, Any] | None:
+    """The calibrator, its parameters, its certificate in words, and code that applies it."""
+    calibrator = evidence.calibrator
+    if calibrator is None:
+        return None
+    certificate = getattr(calibrator, "certificate_", None)
+    parameters = {
+        name: value if isinstance(value, str | int | float | None) else str(value)
+        for name, value in calibrator.get_params(deep=False).items()
+    }
+    names = columns or [f"p_{name}" for name in evidence.names]
+    if calibrator.n_features_in_ == 1 and columns is None:
+        names = ["score"]
+    return {
+        "calibrator": type(calibrator).__name__,
+        "parameters": parameters,
+        "n_bins": None if evidence.binned is None else evidence.binned.n_bins_,
+        "certificate": None if certificate is None else str(certificate),
+        "members": _members(calibrator),
+        "path": path,
+        "python": _python(path),
+        "command": f"isoroc apply {_quoted(path)} new.parquet -o calibrated.parquet",
+        "sql": _sql(calibrator, names),
+        "file": _file(calibrator),
+    }
+
+
+def _members(calibrator: Any) -> dict[str, list[Any]] | None:
+    table = getattr(calibrator, "member_scores_", None)
+    if table is None:
+        return None
+    return {
+        name: short(column) if column.dtype.kind == "f" else [str(entry) for entry in column]
+        for name, column in table.items()
+    }
+
+
+def _quoted(path: str) -> str:
+    return json.dumps(path, ensure_ascii=False) if set(path) - _PLAIN else path
+
+
+_PLAIN = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/")
+
+
+def _python(path: str) -> str:
+    return f"""import isoroc
+
+calibrator = isoroc.load({json.dumps(path, ensure_ascii=False)})
+Q = calibrator.predict_proba(P)  # P: new forecasts, one column per class
+"""
+
+
+def _sql(calibrator: Any, columns: list[str]) -> str | None:
+    """Query for DuckDB; None if it is long, cannot be written, or sqlglot is missing."""
+    from isoroc.export import to_sql  # noqa: PLC0415 -- needed here only
+
+    try:
+        query = to_sql(calibrator, columns, dialect="duckdb", table="forecasts")
+    except (ImportError, ValueError, TypeError):
+        return None
+    return query if len(query) <= _MOST_TEXT // 4 else None
+
+
+def _file(calibrator: Any) -> str | None:
+    """The model file; None if it is long."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder, "model.json")
+        calibrator.save(target)
+        text = target.read_text(encoding="utf-8")
+    return text if len(text) <= _MOST_TEXT else None
+
+
+def about_part(*, n_resamples: int, seconds: float) -> dict[str, Any]:
+    """When, with which versions and how the report was computed."""
+    versions = {"isoroc": isoroc.__version__, "Python": platform.python_version()}
+    for package in ("numpy", "scipy", "scikit-learn"):
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:  # pragma: no cover -- a vendored build
+            continue
+    return {
+        "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "versions": versions,
+        "n_resamples": n_resamples,
+        "seconds": round(seconds, 1),
+    }

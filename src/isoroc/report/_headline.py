@@ -1,0 +1,214 @@
+"""Measures before and after calibration, with intervals, and what they say in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from isoroc import metrics
+from isoroc._input import Sample
+from isoroc._simplex import Floats
+from isoroc.report._evidence import Evidence
+
+#: Title of each measure, and whether lower (-1) or higher (1) values are better.
+MEASURES = {
+    "log_loss": ("Log loss", -1),
+    "calibration_loss": ("… of which miscalibration", -1),
+    "brier_score": ("Brier score", -1),
+    "classwise_error": ("Calibration error, mean of the classes", -1),
+    "top_error": ("Calibration error of the top class", -1),
+    "accuracy": ("Accuracy", 1),
+    "auc": ("AUC", 1),
+    "auc_one_vs_rest": ("AUC, one class against the rest", 1),
+    "auc_one_vs_one": ("AUC, pairs of classes", 1),
+    "vus": ("Volume under the ROC surface", 1),
+    "decisions_changed": ("Decisions changed", 0),
+    "pairs_reversed": ("Pairs of rows in reversed order", 0),
+    "pairs_tied": ("Pairs of rows that became ties", 0),
+}
+#: Largest number of rows for the estimate of miscalibration, for all other measures, and in each
+#: resample for the intervals of calibration errors.
+_LOSS_ROWS, _ROWS, _RESAMPLED = 100_000, 2_000_000, 2000
+#: Above this number of classes only the top class has a calibration error,
+MANY_CLASSES = 50
+#: and order is measured on so many rows times classes.
+_ORDER_CELLS = 2_000_000
+CONFIDENCE = 0.95
+_Z = float(ndtri(0.5 + CONFIDENCE / 2))
+
+
+class Figure(NamedTuple):
+    """A value and its standard error; NaN if unknown."""
+
+    value: float
+    error: float = math.nan
+
+    def interval(self) -> dict[str, float]:
+        """Value and ends of its interval."""
+        half = _Z * self.error
+        return {"value": self.value, "low": self.value - half, "high": self.value + half}
+
+
+#: Figures of a measure before, after and of the change.
+Figures = dict[str, dict[str, Any]]
+
+
+def headline(evidence: Evidence, n_resamples: int) -> tuple[list[dict[str, Any]], list[str]]:
+    """Measures with intervals, in the order of `MEASURES`, and notes on how they were computed."""
+    notes: list[str] = []
+    n = len(evidence.before)
+    judged = evidence.draw(_ROWS)
+    if len(judged.before) < n:
+        notes.append(f"All measures are based on {_ROWS:,} of {n:,} rows, drawn at random.")
+    found = _losses(judged) | _errors(judged, n_resamples)
+    if len(judged.before) > 1:
+        some = judged.draw(_LOSS_ROWS)
+        found |= _miscalibration(some) if judged.n_classes <= MANY_CLASSES else {}
+        if len(some.before) < n and judged.n_classes <= MANY_CLASSES:
+            notes.append(f"Miscalibration is estimated from {_LOSS_ROWS:,} rows.")
+    order, more = _order(judged, n_resamples)
+    found |= order
+    rows = [
+        {"measure": name, "title": title, "better": better, **found[name]}
+        for name, (title, better) in MEASURES.items()
+        if name in found
+    ]
+    return rows, notes + more
+
+
+def options_of(sample: Sample) -> dict[str, Any]:
+    """Weights, and codes as labels, of which some may not occur."""
+    return {"sample_weight": sample.weights, "labels": np.arange(sample.n_classes)}
+
+
+def _losses(evidence: Evidence) -> dict[str, Figures]:
+    """Mean losses; the loss of each row gives standard errors, also that of the change."""
+    found: dict[str, Figures] = {}
+    losses: dict[str, Callable[..., float]] = {
+        "log_loss": metrics.cross_entropy,
+        "brier_score": metrics.brier_score,
+    }
+    for name, metric in losses.items():
+        figures = {}
+        rows = {of: _row_losses(name, sample) for of, sample in evidence.series.items()}
+        for of, sample in evidence.series.items():
+            value = metric(sample.codes, sample.forecasts, **options_of(sample))
+            figures[of] = Figure(value, _error_of_mean(rows[of], sample)).interval()
+        if len(rows) == 2:
+            with np.errstate(invalid="ignore"):
+                difference = rows["after"] - rows["before"]
+                value = figures["after"]["value"] - figures["before"]["value"]
+            error = _error_of_mean(difference, evidence.before)
+            figures["change"] = Figure(value, error).interval()
+        if figures:
+            found[name] = figures
+    return found
+
+
+def _row_losses(name: str, sample: Sample) -> Floats:
+    P = sample.forecasts
+    own = P[np.arange(len(P)), sample.codes]
+    if name == "log_loss":
+        with np.errstate(divide="ignore"):
+            return np.asarray(-np.log(own))
+    return np.asarray((P**2).sum(axis=1) - 2 * own + 1)
+
+
+def _error_of_mean(losses: Floats, sample: Sample) -> float:
+    if not np.isfinite(losses).all() or len(losses) < 2:
+        return math.nan
+    weights = sample.row_weights()
+    centred = losses - np.average(losses, weights=weights)
+    small = len(losses) / (len(losses) - 1)
+    return float(np.sqrt(small * ((weights * centred) ** 2).sum()) / weights.sum())
+
+
+def _miscalibration(evidence: Evidence) -> dict[str, Figures]:
+    """The part of the log loss that calibration can save, estimated from other rows."""
+    figures = {}
+    for of, sample in evidence.series.items():
+        with np.errstate(invalid="ignore"):
+            parts = metrics.decompose(sample.codes, sample.forecasts, **options_of(sample))
+        figures[of] = Figure(parts.calibration, float(parts.standard_errors[1])).interval()
+    if len(figures) == 2:
+        change = figures["after"]["value"] - figures["before"]["value"]
+        figures["change"] = Figure(change).interval()
+    return {"calibration_loss": figures} if figures else {}
+
+
+def _errors(evidence: Evidence, n_resamples: int) -> dict[str, Figures]:
+    """Calibration errors of the classes and of the top class."""
+    kinds: dict[str, Any] = {"top_error": "top"}
+    if evidence.n_classes <= MANY_CLASSES:
+        kinds = {"classwise_error": "classwise"} | kinds
+    found: dict[str, Figures] = {}
+    if len(evidence.before) < 2 or not evidence.series:
+        return found
+    few = evidence.draw(_RESAMPLED)
+    scale = math.sqrt(len(few.before) / len(evidence.before))
+    for name, kind in kinds.items():
+
+        def metric(codes: Any, P: Any, sample_weight: Any = None, kind: Any = kind) -> float:
+            labels = np.arange(P.shape[1])
+            return metrics.calibration_error(
+                codes, P, kind=kind, sample_weight=sample_weight, labels=labels
+            )
+
+        values = {of: metric(s.codes, s.forecasts, s.weights) for of, s in evidence.series.items()}
+        draws = {of: _draws(metric, s, n_resamples // 8) for of, s in few.series.items()}
+        if len(values) == 2:
+            values["change"] = values["after"] - values["before"]
+            draws["change"] = draws["after"] - draws["before"]
+        found[name] = {}
+        for of, value in values.items():
+            error = scale * float(draws[of].std(ddof=1)) if len(draws[of]) > 1 else math.nan
+            figure = Figure(value, error).interval()
+            if of != "change":
+                figure["low"] = max(figure["low"], 0.0)
+            found[name][of] = figure
+    return found
+
+
+def _draws(metric: Callable[..., float], sample: Sample, n_resamples: int) -> Floats:
+    """The metric on resamples; those of two forecasts of the same rows are paired."""
+    if n_resamples < 2:
+        return np.empty(0)
+    return metrics.bootstrap(
+        metric,
+        sample.codes,
+        sample.forecasts,
+        sample_weight=sample.weights,
+        n_resamples=n_resamples,
+        random_state=0,
+    ).distribution.ravel()
+
+
+def _order(evidence: Evidence, n_resamples: int) -> tuple[dict[str, Figures], list[str]]:
+    """Decisions and ranking, from `isoroc.metrics.order_report`."""
+    notes = []
+    if evidence.n_classes > MANY_CLASSES:
+        most = max(_ORDER_CELLS // evidence.n_classes, 1000)
+        if len(evidence.before) > most:
+            notes.append(f"Decisions and order are measured on {most:,} rows.")
+        evidence, n_resamples = evidence.draw(most), min(n_resamples, 20)
+    before = evidence.before
+    after = before if evidence.after is None else evidence.after
+    report = metrics.order_report(
+        before.codes,
+        before.forecasts,
+        after.forecasts,
+        **options_of(before),
+        n_resamples=n_resamples,
+        random_state=0,
+    )
+    found: dict[str, Figures] = {}
+    for measure, of, *figures in zip(*report.table.values(), strict=True):
+        if of == "before" or evidence.after is not None:
+            value, low, high = map(float, figures)
+            entry = {"value": value, "low": low, "high": high}
+            found.setdefault(str(measure), {})[str(of)] = entry
+    return found, notes + list(report.notes)

@@ -1,0 +1,82 @@
+"""Numbers as JSON, and as text with sensible digits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def short(values: Any, digits: int = 5) -> list[Any]:
+    """Numbers with so many significant digits, for drawing.
+
+    Examples
+    --------
+    >>> short([0.123456789, 2, float("nan")])
+    [0.12346, 2.0, nan]
+    """
+    array: NDArray[Any] = np.asarray(values, dtype=np.float64)
+    return (
+        [short(row, digits) for row in array]
+        if array.ndim > 1
+        else [float(f"{value:.{digits}g}") for value in array.tolist()]
+    )
+
+
+def jsonable(value: Any) -> Any:
+    """Plain Python values: NaN becomes None, infinity text, arrays lists.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> jsonable({"a": np.arange(2), "b": (np.nan, np.inf)})
+    {'a': [0, 1], 'b': [None, 'inf']}
+    """
+    if isinstance(value, dict):
+        return {str(key): jsonable(entry) for key, entry in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return jsonable(value.tolist())
+    if isinstance(value, list | tuple):
+        return [jsonable(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value if value is None or isinstance(value, str | int | float) else str(value)
+
+
+def text_of(value: Any, digits: int = 4) -> str:
+    """Number with so many decimal places, and with a minus sign instead of a hyphen.
+
+    Examples
+    --------
+    >>> text_of(0.81256), text_of("inf"), text_of(None), text_of(-0.00001)
+    ('0.8126', '∞', 'unknown', '0.0000')
+    """
+    if value is None:
+        return "unknown"
+    text = value.replace("inf", "∞") if isinstance(value, str) else f"{value:.{digits}f}"
+    text = text.removeprefix("-") if not text.strip("-0.") else text
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def weight_of(value: float) -> str:
+    """Weight as text: whole numbers with separators.
+
+    Examples
+    --------
+    >>> weight_of(12345.0), weight_of(0.25)
+    ('12,345', '0.25')
+    """
+    return f"{value:,.0f}" if float(value).is_integer() or value >= 1000 else f"{value:.4g}"
+
+
+def percent(value: float) -> str:
+    """Share as text in percent.
+
+    Examples
+    --------
+    >>> percent(0.625), percent(0.0312), percent(1.0)
+    ('62 %', '3.1 %', '100 %')
+    """
+    return f"{100 * value:.1f} %" if 0 < value < 0.1 or 0.9 < value < 1 else f"{100 * value:.0f} %"

@@ -1,0 +1,122 @@
+"""Report: forecasts before and after calibration on one page."""
+
+from __future__ import annotations
+
+import html
+import json
+import numbers
+import os
+from typing import Any
+
+from isoroc._files import replacing
+from isoroc._input import check_number
+from isoroc.report._evidence import gather
+from isoroc.report._page import render
+from isoroc.report._summary import summarize
+
+
+class Report:
+    """Forecasts before and after calibration on one page, as a single HTML file.
+
+    The page needs no network: style, script and pictures are in the file. In a notebook the report
+    is shown where it is the value of a cell.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels. Use rows that the calibrator was not fitted on.
+    P : array-like of shape (n, K) or (n,)
+        Forecasts before calibration, or real scores that increase with the probability of the
+        second of two classes.
+    calibrator : calibrator, default=None
+        A fitted calibrator of isoroc. Its bins, its path, its certificate and code that applies it
+        are part of the report.
+    Q : array-like of shape (n, K) or (n,), default=None
+        Forecasts after calibration; by default those of the calibrator.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns; by default those of the calibrator, or sorted.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    title : str, default="Calibration report"
+        Title of the page.
+    model_path : str, default="model.json"
+        Name of the model file in the code that applies the calibrator.
+    columns : list of str, default=None
+        Names of the columns of forecasts in the SQL query.
+    n_resamples : int, default=200
+        How often rows are resampled for intervals; 0 for intervals of mean losses only.
+
+    Attributes
+    ----------
+    summary : dict
+        Everything that the page shows, as plain values; ``summary["version"]`` is the version of
+        its layout.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc import IRPCalibrator
+    >>> from isoroc.report import Report
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(4000)
+    >>> y = rng.random(4000) < p**2
+    >>> calibrator = IRPCalibrator().fit(p[:2000], y[:2000])
+    >>> report = Report(y[2000:], p[2000:], calibrator=calibrator, n_resamples=0)
+    >>> report.summary["verdict"]["tone"]
+    'better'
+    >>> print(report.summary["verdict"]["sentences"][0])
+    Forecasts of about 0.40 for True came true 16 % of the time; after calibration, 40 %.
+    >>> report.save("report.html")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        y: Any,
+        P: Any,
+        *,
+        calibrator: Any = None,
+        Q: Any = None,
+        labels: Any = None,
+        sample_weight: Any = None,
+        title: str = "Calibration report",
+        model_path: str = "model.json",
+        columns: list[str] | None = None,
+        n_resamples: int = 200,
+    ) -> None:
+        check_number("n_resamples", n_resamples, numbers.Integral, minimum=0)
+        evidence = gather(
+            y, P, calibrator=calibrator, Q=Q, labels=labels, sample_weight=sample_weight
+        )
+        self.summary = summarize(
+            evidence,
+            title=title,
+            model_path=model_path,
+            columns=columns,
+            n_resamples=max(n_resamples, 2) if n_resamples else 0,
+        )
+
+    def to_html(self) -> str:
+        """The page."""
+        return render(self.summary)
+
+    def to_json(self) -> str:
+        """The summary as JSON."""
+        return json.dumps(self.summary, ensure_ascii=False, allow_nan=False)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file; one that exists is replaced when the new one is complete."""
+        page = self.to_html()
+        with replacing(path) as new:
+            new.write_text(page, encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        # A frame of its own: neither the style of the page nor its script reaches the notebook.
+        page = html.escape(self.to_html(), quote=True)
+        return (
+            f'<iframe srcdoc="{page}" title="{html.escape(self.summary["title"], quote=True)}" '
+            'sandbox="allow-scripts allow-downloads" '
+            'style="width:100%;height:720px;border:1px solid #8886;border-radius:6px"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return "\n".join([self.summary["title"], *self.summary["verdict"]["sentences"]])

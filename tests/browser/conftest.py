@@ -1,0 +1,94 @@
+"""Pages of reports in headless Chromium; ``make test-browser`` installs what is needed."""
+
+import shutil
+
+import numpy as np
+import pytest
+from playwright.sync_api import sync_playwright
+
+from isoroc import AutoCalibrator, IRPCalibrator
+from isoroc.report import Report
+
+NAMES = {
+    2: ["no", "yes"],
+    3: ["bird", "<script>alert(1)</script>", "a dog with quite a long name of its own"],
+    5: ["a", "b", "c", "d", "e"],
+}
+
+
+def overconfident(n, K, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet(np.ones(K), n)
+    codes = (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    P = truth**2
+    return P / P.sum(axis=1, keepdims=True), np.array(NAMES[K])[codes]
+
+
+def make_report(K, calibrator):
+    P, y = overconfident(1600, K)
+    calibrator.fit(P[:800], y[:800], labels=NAMES[K])
+    title = "A <b>title</b> & more"
+    return Report(y[800:], P[800:], calibrator=calibrator, n_resamples=16, title=title)
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory):
+    """Path of a report by the number of classes and the kind of calibrator."""
+    folder = tmp_path_factory.mktemp("reports")
+    made = {
+        "2": make_report(2, IRPCalibrator()),
+        "3": make_report(3, IRPCalibrator(random_state=0)),
+        "5": make_report(5, IRPCalibrator(random_state=0)),
+        "3-auto": make_report(3, AutoCalibrator(random_state=0)),
+    }
+    paths = {}
+    for name, report in made.items():
+        paths[name] = folder / f"{name}.html"
+        report.save(paths[name])
+    notebook = folder / "notebook.html"
+    cell = made["2"]._repr_html_()
+    notebook.write_text(f"<!doctype html><title>notebook</title><p id='own'>cell</p>{cell}")
+    return paths | {"notebook": notebook}
+
+
+@pytest.fixture(scope="session")
+def browser():
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = [path for name in names if (path := shutil.which(name))]
+    if not found:
+        pytest.fail("Chromium is needed: install Debian's package chromium")
+    with sync_playwright() as playwright:
+        # Without its sandbox Chromium also runs as root, as in containers; the pages are our own.
+        launched = playwright.chromium.launch(executable_path=found[0], args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def open_page(browser, pages):
+    """Function that opens a report; afterwards nothing may have gone wrong or been requested."""
+    opened, problems = [], []
+
+    def open_report(name, **options):
+        context = browser.new_context(**options)
+        page = context.new_page()
+        opened.append(context)
+        address = pages[name].as_uri()
+        page.on("console", lambda m: problems.append(f"console: {m.text}"))
+        page.on("pageerror", lambda e: problems.append(f"error: {e}"))
+        page.on("dialog", lambda d: (problems.append(f"dialog: {d.message}"), d.dismiss()))
+        page.on(
+            "request",
+            lambda r: (
+                None
+                if r.url == address or r.url.startswith(("data:", "about:"))
+                else problems.append(f"request: {r.url}")
+            ),
+        )
+        page.goto(address)
+        return page
+
+    yield open_report
+    for context in opened:
+        context.close()
+    assert problems == []

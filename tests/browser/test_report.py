@@ -1,0 +1,183 @@
+"""The report in a real browser: what a reader can see, hover over, press and type."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+REPORTS = ["2", "3", "5", "3-auto"]
+
+
+@pytest.mark.parametrize("name", REPORTS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_violation(open_page, name, scheme):
+    page = open_page(name, color_scheme=scheme)
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+
+
+@pytest.mark.parametrize("name", REPORTS)
+@pytest.mark.parametrize("width", [360, 800, 1280])
+def test_nothing_is_wider_than_the_window(open_page, name, width):
+    page = open_page(name, viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_names_are_text(open_page):
+    page = open_page("3")
+    assert page.locator("h1").inner_text() == "A <b>title</b> & more"
+    assert page.locator("figcaption", has_text="<script>alert(1)</script>").count() > 0
+    assert page.locator("script:not([id])").count() == 1
+
+
+def fills(page):
+    cells = page.locator("#stage-map [data-bin]")
+    return cells.evaluate_all("cells => cells.map(cell => cell.getAttribute('fill'))")
+
+
+def marks(page):
+    return page.locator("#stage-marks circle").count()
+
+
+def test_slider_moves_diagram_map_and_scores_together(open_page):
+    page = open_page("3")
+    final = {"fills": fills(page), "loss": page.locator("[data-score=log_loss]").inner_text()}
+    n_bins = int(page.locator("#stage-bins").inner_text())
+    assert 1 < marks(page) <= n_bins
+    slider = page.locator("#stage")
+    slider.focus()
+    page.keyboard.press("Home")
+    assert page.locator("#stage-bins").inner_text() == "1"
+    assert marks(page) == 1
+    assert len(set(fills(page))) == 1
+    assert page.locator("[data-score=log_loss]").inner_text() != final["loss"]
+    assert slider.get_attribute("aria-valuetext") == "1 bins"
+    page.keyboard.press("End")
+    assert fills(page) == final["fills"]
+    assert page.locator("[data-score=log_loss]").inner_text() == final["loss"]
+
+
+def test_slider_draws_the_curve_of_two_classes(open_page):
+    page = open_page("2")
+    curve = page.locator("#stage-map [data-role=map]")
+    many = curve.get_attribute("points")
+    page.locator("#stage").focus()
+    page.keyboard.press("Home")
+    assert (
+        len(curve.get_attribute("points").split())
+        == 2
+        * int(
+            page.evaluate(
+                "JSON.parse(document.getElementById('report-data').textContent).path.cuts.length"
+            )
+        )
+        + 2
+    )
+    assert len({point.split(",")[1] for point in curve.get_attribute("points").split()}) == 1
+    assert curve.get_attribute("points") != many
+
+
+def test_hover_shows_value_weight_interval_and_threshold(open_page):
+    page = open_page("3")
+    tip = page.locator("#tip")
+    assert not tip.is_visible()
+    page.locator("[data-roving] [data-bin]").first.hover()
+    assert tip.is_visible()
+    text = tip.inner_text()
+    for word in ("weight", "bird:", "observed", "split", "threshold"):
+        assert word in text
+
+
+def test_arrow_keys_walk_over_the_bins(open_page):
+    page = open_page("3")
+    first = page.locator("[data-roving] [tabindex='0']")
+    first.focus()
+    before = page.locator("#tip").inner_text()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#tip").inner_text() != before
+    page.keyboard.press("ArrowLeft")
+    assert page.locator("#tip").inner_text() == before
+    page.keyboard.press("Escape")
+    assert not page.locator("#tip").is_visible()
+
+
+def column(page, k):
+    cells = page.locator(f"#bins-table tbody td:nth-child({k})")
+    return cells.evaluate_all("cells => cells.map(cell => Number(cell.dataset.value))")
+
+
+def test_table_of_bins_sorts(open_page):
+    page = open_page("3")
+    heading = page.locator("#bins-table thead th").nth(1)
+    heading.locator("button").focus()
+    page.keyboard.press("Enter")
+    weights = column(page, 2)
+    assert weights == sorted(weights)
+    assert heading.get_attribute("aria-sort") == "ascending"
+    heading.locator("button").click()
+    assert column(page, 2) == sorted(weights, reverse=True)
+    assert heading.get_attribute("aria-sort") == "descending"
+
+
+def background(page):
+    return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def test_dark_mode_follows_the_system_and_the_button(open_page):
+    dark = open_page("2", color_scheme="dark")
+    light = open_page("2", color_scheme="light")
+    colours = background(dark), background(light)
+    assert colours[0] != colours[1]
+    dark.get_by_role("button", name="Light").click()
+    light.get_by_role("button", name="Dark").click()
+    assert (background(light), background(dark)) == colours
+
+
+def test_surface_turns_by_button_key_and_pointer(open_page):
+    page = open_page("3")
+    points = page.locator("#surface .points.before")
+    seen = [points.get_attribute("d")]
+    page.get_by_role("button", name="Turn left").click()
+    seen.append(points.get_attribute("d"))
+    page.locator("#surface").focus()
+    page.keyboard.press("ArrowUp")
+    seen.append(points.get_attribute("d"))
+    box = page.locator("#surface").bounding_box()
+    page.mouse.move(box["x"] + 100, box["y"] + 100)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 160, box["y"] + 120, steps=3)
+    page.mouse.up()
+    seen.append(points.get_attribute("d"))
+    assert len(set(seen)) == 4
+
+
+def test_layout_does_not_shift(open_page):
+    page = open_page("3")
+    shift = page.evaluate(
+        """new Promise(done => {
+            let total = 0;
+            new PerformanceObserver(list => {
+                for (const entry of list.getEntries()) total += entry.value;
+            }).observe({type: "layout-shift", buffered: true});
+            setTimeout(() => done(total), 300);
+        })"""
+    )
+    assert shift < 0.01
+
+
+def test_print_shows_whole_tables(open_page):
+    page = open_page("3")
+    page.emulate_media(media="print")
+    assert page.locator("#theme").is_hidden()
+    assert page.locator(".tall").evaluate("box => getComputedStyle(box).overflowY") == "visible"
+
+
+def test_notebook_cell_is_isolated(open_page):
+    page = open_page("notebook")
+    frame = page.frame_locator("iframe")
+    assert frame.locator("h1").inner_text() == "A <b>title</b> & more"
+    frame.locator("#stage").focus()
+    page.keyboard.press("Home")
+    assert frame.locator("#stage-bins").inner_text() == "1"
+    # The style of the report does not reach the notebook.
+    family = "e => getComputedStyle(e).fontFamily"
+    assert "system-ui" not in page.locator("#own").evaluate(family)
+    assert page.locator("iframe").get_attribute("sandbox") == "allow-scripts allow-downloads"

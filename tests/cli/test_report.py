@@ -1,0 +1,25 @@
+import json
+
+
+def test_report_writes_a_page_and_prints_the_verdict(model, run_cli):
+    ran = run_cli("report", "data.csv", "-m", model, "-o", "page.html", "--resamples", "0")
+    assert ran.code == 0, ran.err
+    assert "fitted to these very rows" in ran.text
+    page = (model.parent / "page.html").read_text(encoding="utf-8")
+    assert "<title>Calibration report: data.csv</title>" in page
+    assert "page.html" in ran.err
+
+
+def test_report_prints_the_summary(model, run_cli):  # noqa: ARG001
+    ran = run_cli("report", "data.csv", "--json", "--resamples", "0", "--title", "Mine")
+    assert ran.code == 0, ran.err
+    summary = json.loads(ran.text)
+    assert (summary["title"], summary["model"]) == ("Mine", None)
+
+
+def test_report_needs_a_target(model, run_cli):
+    ran = run_cli("report", "data.csv", "-m", model)
+    assert ran.code == 2
+    assert "-o report.html" in ran.err
+    ran = run_cli("report", "data.csv", "--json", "--resamples", "1")
+    assert "--resamples 1: expected 0, or at least 2" in ran.err

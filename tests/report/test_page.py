@@ -1,0 +1,148 @@
+"""The page of a report as text; tests/browser opens it."""
+
+import html
+import json
+import re
+import runpy
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import isoroc.report
+from isoroc import IRPCalibrator
+from isoroc.report import Report
+from isoroc.report._numbers import jsonable
+
+HOSTILE = ["<script>alert(1)</script>", "'\"><img src=x onerror=alert(2)>", "{{ 7 * 7 }}</script>"]
+
+
+class Elements(HTMLParser):
+    """Collects elements and attributes, and checks that elements are closed."""
+
+    VOID = frozenset({"meta", "link", "input", "br", "img"})
+
+    def __init__(self):
+        super().__init__()
+        self.found, self.open = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def parse(page):
+    elements = Elements()
+    elements.feed(page)
+    assert elements.open == []
+    return elements.found
+
+
+def make(names, n=120, **options):
+    rng = np.random.default_rng(0)
+    K = len(names)
+    P = rng.dirichlet(np.ones(K), n)
+    y = np.array(names, dtype=object)[(P.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)]
+    y[:K] = names
+    calibrator = IRPCalibrator(random_state=0).fit(P, y, labels=names)
+    return Report(y, P, calibrator=calibrator, n_resamples=0, labels=names, **options)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_names_of_users_are_escaped_everywhere(K):
+    names = HOSTILE[:K]
+    columns = [f"p_{name}" for name in names]
+    report = make(names, title=HOSTILE[0], model_path=HOSTILE[1], columns=columns)
+    found = parse(report.to_html())
+    assert [attrs for tag, attrs in found if tag == "script"] == [
+        {"type": "application/json", "id": "report-data"},
+        {},
+    ]
+    assert not any(tag == "img" or "onerror" in attrs for tag, attrs in found)
+    frame = dict(parse(report._repr_html_())[0][1])["srcdoc"]
+    assert frame == report.to_html()
+
+
+def test_page_is_one_file_without_addresses():
+    page = make(["a", "b", "c"]).to_html()
+    for tag, attrs in parse(page):
+        for name in ("src", "href", "action", "srcset", "poster"):
+            target = attrs.get(name, "#")
+            assert target.startswith(("#", "data:")), f"{tag} {name}={target}"
+    assert not re.search(r"url\(|@import|https?://(?!www\.w3\.org/2000/svg)", page)
+    assert "default-src 'none'" in page
+
+
+def test_embedded_data_is_that_of_the_summary():
+    report = make(["a", "b", "c"])
+    text = re.search(r'id="report-data">(.*?)</script>', report.to_html(), re.DOTALL)[1]
+    data = json.loads(text)
+    assert data["path"] == report.summary["path"]
+    assert data["surface"] == report.summary["roc"]["surface"]
+    assert len(data["colours"]) == len(report.summary["path"]["node_values"])
+
+
+def test_download_is_the_calibrator(tmp_path):
+    report = make(["a", "b"])
+    path = tmp_path / "model.json"
+    path.write_text(report.summary["model"]["file"])
+    calibrator = isoroc.load(path)
+    p = np.linspace(0, 1, 11)
+    P = np.column_stack([1 - p, p])
+    assert calibrator.predict_proba(P).shape == (11, 2)
+    assert calibrator.n_bins_ == report.summary["model"]["n_bins"]
+
+
+def test_save_writes_page_atomically(tmp_path):
+    report = make(["a", "b"])
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    report.save(path)
+    assert path.read_text(encoding="utf-8") == report.to_html()
+    assert len(list(tmp_path.iterdir())) == 1
+    with pytest.raises(OSError, match="nowhere"):
+        report.save(tmp_path / "nowhere" / "report.html")
+
+
+def test_json_is_strict():
+    report = make(["a", "b"])
+    assert json.loads(report.to_json()) == report.summary
+    assert jsonable(np.float64("nan")) is None
+
+
+@pytest.mark.parametrize(("n", "K"), [(2, 2), (10, 3), (100, 30)])
+def test_few_rows(n, K):
+    names = [f"c{k}" for k in range(K)]
+    page = make(names, n=max(n, K)).to_html()
+    assert parse(page)
+
+
+def test_size_is_bounded_with_many_classes():
+    K, n = 200, 400
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.full(K, 0.1), n)
+    y = P.argmax(axis=1)
+    Q = np.full((n, K), 1 / K)
+    report = Report(y, P, Q=Q, labels=np.arange(K), n_resamples=0)
+    assert len(report.summary["reliability"]["panels"]) == 9
+    assert report.summary["reliability"]["classes_left_out"] == 192
+    assert report.summary["data"]["other_classes"] == 180
+    assert len(report.to_html().encode()) < 1_000_000
+
+
+def test_missing_extra_names_the_pip_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    message = "isoroc.report needs jinja2: pip install 'isoroc[report]'"
+    with pytest.raises(ImportError, match=re.escape(message)):
+        runpy.run_path(isoroc.report.__file__)
+
+
+def test_frame_escapes_the_page():
+    cell = make(["a", "b"])._repr_html_()
+    assert cell.count("<") == 2
+    assert html.unescape(cell).count("<!doctype html>") == 1

@@ -1,0 +1,204 @@
+"""The summary of a report: its layout, and its figures against those of isoroc.metrics."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from isoroc import AutoCalibrator, InputError, IRPCalibrator, TemperatureCalibrator, metrics
+from isoroc.metrics._calibration import split_by_kind
+from isoroc.metrics._inputs import check_probabilities
+from isoroc.report import Report
+
+SNAPSHOT = Path(__file__).with_name("snapshot.json")
+
+
+def overconfident(n, K, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet(np.ones(K), n)
+    y = (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    P = truth**2
+    return P / P.sum(axis=1, keepdims=True), y
+
+
+def make(K, n=250, calibrator=None, **options):
+    P, y = overconfident(2 * n, K)
+    labels = np.arange(K)
+    calibrator = calibrator or IRPCalibrator(random_state=0)
+    calibrator.fit(P[:n], y[:n], labels=labels)
+    options = {"n_resamples": 0} | options
+    return Report(y[n:], P[n:], calibrator=calibrator, **options), P[n:], y[n:], calibrator
+
+
+def rows_of(report):
+    return {row["measure"]: row for row in report.summary["headline"]["rows"]}
+
+
+def figures(value):
+    """Structure of a value with the numbers rounded, to be compared on any machine."""
+    if isinstance(value, dict):
+        return {key: figures(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [figures(entry) for entry in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def test_snapshot():
+    """The layout may gain keys; if a key changes its name or meaning, the version changes."""
+    p = np.linspace(0.02, 0.98, 40)
+    y = np.tile([0, 0, 1, 0, 1], 8) * (p > 0.3)
+    calibrator = IRPCalibrator(max_bins=3, pseudocount=1, prior="uniform").fit(p, y)
+    summary = Report(y, p, calibrator=calibrator, n_resamples=0).summary
+    for part in ("file", "sql", "parameters"):  # of the model file, of export and of IRPCalibrator
+        assert summary["model"].pop(part)
+    about = summary.pop("about")
+    assert set(about) == {"created", "versions", "n_resamples", "seconds"}
+    assert figures(summary) == json.loads(SNAPSHOT.read_text())
+
+
+@pytest.mark.parametrize("K", [2, 3, 6])
+def test_figures_are_those_of_the_metrics(K):
+    report, P, y, calibrator = make(K, n_resamples=16)
+    found = rows_of(report)
+    options = {"labels": np.arange(K)}
+    series = {"before": P, "after": calibrator.predict_proba(P)}
+    for of, Q in series.items():
+        expected = {
+            "log_loss": metrics.cross_entropy(y, Q, **options),
+            "brier_score": metrics.brier_score(y, Q, **options),
+            "calibration_loss": metrics.decompose(y, Q, **options).calibration,
+            "classwise_error": metrics.calibration_error(y, Q, kind="classwise", **options),
+            "top_error": metrics.calibration_error(y, Q, kind="top", **options),
+            "accuracy": np.mean(Q.argmax(axis=1) == y),
+        }
+        for measure, value in expected.items():
+            assert found[measure][of]["value"] == pytest.approx(value, rel=1e-6, abs=1e-9)
+    order = metrics.order_report(y, *series.values(), **options, n_resamples=16, random_state=0)
+    for measure in found:
+        if measure in set(order.table["measure"].tolist()):
+            change = order[measure, "change"]
+            assert found[measure]["change"]["value"] == pytest.approx(change, abs=1e-9)
+
+
+def test_intervals_of_losses_are_those_of_the_mean():
+    report, P, y, _ = make(3)
+    loss = -np.log(P[np.arange(len(y)), y])
+    error = loss.std(ddof=1) / np.sqrt(len(y))
+    found = rows_of(report)["log_loss"]["before"]
+    assert found["high"] - found["low"] == pytest.approx(2 * 1.959964 * error, rel=1e-6)
+
+
+def test_stages_end_at_the_calibrator():
+    report, P, y, calibrator = make(3)
+    path = report.summary["path"]
+    last = path["stages"][-1]
+    Q = calibrator.predict_proba(P)
+    assert last["n_bins"] == calibrator.n_bins_
+    assert last["log_loss"] == pytest.approx(metrics.cross_entropy(y, Q), rel=1e-9)
+    assert last["brier_score"] == pytest.approx(metrics.brier_score(y, Q), rel=1e-9)
+    assert sum(last["weight"]) == pytest.approx(len(y))
+    values = np.array(path["node_values"])[path["node_of_bin"][-1]]
+    np.testing.assert_allclose(values, calibrator.bin_values_, rtol=1e-3)
+    one = path["stages"][0]
+    assert (one["n_bins"], len(one["forecast"])) == (1, 1)
+
+
+def test_reliability_and_curves_are_those_of_the_rows():
+    report, P, y, _ = make(3)
+    top, *classes = report.summary["reliability"]["panels"]
+    view = split_by_kind(check_probabilities(y, P), "top")[0]
+    rates = top["series"]["before"]["rates"]
+    total = np.dot(rates["weight"], rates["rate"])
+    assert total == pytest.approx(view.codes.sum(), rel=1e-3)
+    assert [panel["name"] for panel in classes] == ["0", "1", "2"]
+    for k, curve in enumerate(report.summary["roc"]["curves"]):
+        assert curve["series"]["before"]["auc"] == metrics.auc(y == k, P[:, k])
+
+
+def test_weights_equal_repeated_rows():
+    P, y = overconfident(60, 3)
+    w = np.random.default_rng(1).integers(0, 3, 60)
+    options = {"n_resamples": 0, "labels": [0, 1, 2]}
+    weighted = rows_of(Report(y, P, sample_weight=w, **options))
+    repeated = rows_of(Report(np.repeat(y, w), np.repeat(P, w, axis=0), **options))
+    for measure in ("log_loss", "brier_score", "accuracy"):
+        value = weighted[measure]["before"]["value"]
+        assert value == pytest.approx(repeated[measure]["before"]["value"])
+
+
+@pytest.mark.parametrize("calibrator", [TemperatureCalibrator(), AutoCalibrator(random_state=0)])
+def test_calibrators_without_bins(calibrator):
+    summary = make(3, calibrator=calibrator)[0].summary
+    assert summary["path"] is None
+    assert summary["bins"] is None
+    assert summary["map"]["kind"] == "cells"
+    assert (summary["model"]["members"] is None) == (type(calibrator) is TemperatureCalibrator)
+
+
+def test_forecasts_alone():
+    P, y = overconfident(200, 4)
+    report = Report(y, P, n_resamples=0)
+    summary = report.summary
+    assert summary["verdict"]["tone"] == "none"
+    assert [summary[part] for part in ("map", "path", "bins", "model")] == [None] * 4
+    assert "decisions_changed" not in rows_of(report)
+    assert "After" not in report.to_html()
+
+
+def test_given_calibrated_forecasts():
+    P, y = overconfident(300, 4)
+    Q = np.sqrt(P) / np.sqrt(P).sum(axis=1, keepdims=True)
+    report = Report(y, P, Q=Q, n_resamples=0)
+    assert rows_of(report)["log_loss"]["after"]["value"] == metrics.cross_entropy(y, Q)
+    assert report.summary["map"]["kind"] == "pairs"
+    assert report.summary["model"] is None
+
+
+def test_scores_have_an_order_and_no_reliability():
+    rng = np.random.default_rng(0)
+    scores = 3 * rng.normal(size=400)
+    y = scores + 4 * rng.normal(size=400) > 0
+    calibrator = IRPCalibrator().fit(scores[:200], y[:200])
+    report = Report(y[200:], scores[200:], calibrator=calibrator, n_resamples=0)
+    found = rows_of(report)
+    assert "before" not in found["log_loss"]
+    assert found["auc"]["before"]["value"] == metrics.auc(y[200:], scores[200:])
+    assert any("scores and no probabilities" in n for n in report.summary["data"]["notes"])
+    assert report.to_html()
+
+
+def test_rows_of_the_fit_are_recognised():
+    P, y = overconfident(300, 3)
+    calibrator = IRPCalibrator(random_state=0).fit(P, y)
+    same, other = (
+        Report(y[rows], P[rows], calibrator=calibrator, n_resamples=0, labels=[0, 1, 2])
+        for rows in (slice(None), slice(299))
+    )
+    assert "fitted to these very rows" in repr(same)
+    assert "fitted to these very rows" not in repr(other)
+
+
+def test_infinite_loss_is_said():
+    p, y = [0.0, 0.2, 0.4, 0.9], [1, 0, 1, 1]
+    report = Report(y, p, Q=[0.5, 0.5, 0.5, 0.5], n_resamples=0)
+    assert rows_of(report)["log_loss"]["before"]["value"] == "inf"
+    assert any("probability of 0 in 1 rows" in n for n in report.summary["data"]["notes"])
+    assert report.summary["verdict"]["tone"] in {"better", "worse", "unclear"}
+    assert "∞" in report.to_html()
+
+
+@pytest.mark.parametrize(
+    ("options", "argument"),
+    [
+        ({"Q": [[0.1, 0.2, 0.7]] * 2}, "Q"),
+        ({"Q": [0.1]}, "Q"),
+        ({"Q": [0.1, 1.4]}, "Q"),
+        ({"calibrator": object()}, "calibrator"),
+        ({"sample_weight": [1, -1]}, "sample_weight"),
+    ],
+)
+def test_bad_input(options, argument):
+    with pytest.raises(InputError) as raised:
+        Report([0, 1], [0.2, 0.7], **options)
+    assert raised.value.argument == argument
