@@ -13,6 +13,7 @@ from ._calibrators.spline import SplineCalibrator
 from ._calibrators.temperature import TemperatureCalibrator
 from ._calibrators.venn_abers import VennAbersCalibrator
 from ._classifier import CalibratedClassifier
+from ._counts import Counts
 from ._input import InputError
 from ._persistence import ModelFileError
 
@@ -20,6 +21,7 @@ __all__ = [
     "AutoCalibrator",
     "BaggedIRPCalibrator",
     "CalibratedClassifier",
+    "Counts",
     "HistogramCalibrator",
     "IRPCalibrator",
     "IdentityCalibrator",

@@ -198,6 +198,12 @@ class _SqlWriter(Writer[Node]):
     def absolute(self, a: Node) -> Node:
         return nodes.Abs(this=a.copy())
 
+    def sqrt(self, a: Node) -> Node:
+        return nodes.Sqrt(this=a.copy())
+
+    def floor(self, a: Node) -> Node:
+        return double(nodes.Floor(this=a.copy()))  # an integer in Spark
+
     def log(self, a: Node) -> Node:
         return nodes.Ln(this=a.copy())
 
