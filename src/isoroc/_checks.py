@@ -28,12 +28,13 @@ def check_row(w: Arithmetic[C], columns: Sequence[C]) -> tuple[list[C], C]:
     good = w.at_most(w.absolute(w.subtract(total, w.number(1.0))), w.number(SUM_TOLERANCE))
     for column in columns:
         good = w.both(good, w.at_most(w.number(-RANGE_TOLERANCE), column))
+    [good] = w.keep([good])
     columns = w.keep(w.maximum(column, zero) for column in columns)
-    [total] = w.keep([w.total(columns)])
+    # PostgreSQL does not divide by zero, not even where the result is not used.
+    [total] = w.keep([w.where(good, w.total(columns), w.number(1.0))])
     off = w.absolute(w.subtract(total, w.number(1.0)))
     [exact] = w.keep([w.at_most(off, w.number(SUM_EXACT))])
     columns = [w.where(exact, column, w.divide(column, total)) for column in columns]
     filler = w.number(1 / len(columns))
-    [good] = w.keep([good])
     # Refused rows get a harmless value, so that no function fails on them.
     return w.keep(w.where(good, column, filler) for column in columns), good

@@ -292,10 +292,8 @@ class IRPCalibrator(BinCalibrator):
 
     def _choose_top(self, sample: Sample, random_state: Any) -> int | None:
         """The reduction with the lowest cross-validated log loss, where there is a choice."""
-        if self.top != "auto":
-            return self.top
-        if sample.n_classes <= FULL:
-            return None
+        if self.top != "auto" or sample.n_classes <= FULL:
+            return None if self.top == "auto" else self.top
         if sample.fold is not None:
             fold = counted_folds(sample)
         else:
@@ -304,11 +302,8 @@ class IRPCalibrator(BinCalibrator):
         for top in _TOPS:
             for held_out in range(fold.max() + 1):
                 train, test = sample.take(fold != held_out), sample.take(fold == held_out)
-                changed = {
-                    "top": top,
-                    "verbose": 0,
-                    "random_state": random_state.randint(2**31 - 1),
-                }
+                seed = random_state.randint(2**31 - 1)
+                changed = {"top": top, "verbose": 0, "random_state": seed}
                 candidate = IRPCalibrator(**self.get_params() | changed)
                 candidate.fit_sample(train)
                 Q = candidate.calibrate(test.forecasts)

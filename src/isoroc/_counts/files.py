@@ -126,6 +126,11 @@ def from_long(
     """Counts of a collected table with one row for each fold, cell and label."""
     if not len(frame):
         raise InputError(name, None, "no rows", "at least one is needed")
+    missing = frame["label"].is_null()
+    if missing.any():
+        n_bad, n_rows = (int(part["rows"].sum()) for part in (frame.filter(missing), frame))
+        fix = "expected probabilities that sum to one, and known labels"
+        raise InputError(name, None, f"{n_bad} of {n_rows} rows are bad", fix)
     keys = np.column_stack([_numbers(frame, column) for column in grid.names])
     classes, codes = _classes(frame, grid.n_columns, labels, columns)
     weight = _numbers(frame, "weight")
