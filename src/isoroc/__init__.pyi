@@ -13,6 +13,7 @@ from ._calibrators.spline import SplineCalibrator
 from ._calibrators.temperature import TemperatureCalibrator
 from ._calibrators.venn_abers import VennAbersCalibrator
 from ._classifier import CalibratedClassifier
+from ._counts import Counts
 from ._input import InputError
 from ._monitor import CalibrationMonitor
 from ._persistence import ModelFileError
@@ -22,6 +23,7 @@ __all__ = [
     "BaggedIRPCalibrator",
     "CalibratedClassifier",
     "CalibrationMonitor",
+    "Counts",
     "HistogramCalibrator",
     "IRPCalibrator",
     "IdentityCalibrator",

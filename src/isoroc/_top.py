@@ -91,7 +91,7 @@ class TopReduction:
     def reduce_sample(self, sample: Sample) -> Sample:
         """The sample as forecasts of ranks and the rest."""
         ranks = self.labels(sample.forecasts, sample.codes).astype(np.uint8)
-        return Sample(self.reduce(sample.forecasts), ranks, sample.weights)
+        return Sample(self.reduce(sample.forecasts), ranks, sample.weights, fold=sample.fold)
 
     def write(
         self, w: Writer[C], columns: Sequence[C]

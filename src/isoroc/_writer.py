@@ -1,8 +1,9 @@
 """What a calibrator's map is made of: few operations on columns, to be written in any language.
 
 Every calibrator describes its map once, as a program over a `Writer`. The writer decides what it
-becomes: nodes of an ONNX graph or expressions of SQL. Operations are those of IEEE doubles in the
-order given, so the result compares and adds as NumPy and the compiled loops do.
+becomes: nodes of an ONNX graph, expressions of SQL, operations on tensors. The cells of counts are
+described in the same way, over the smaller `Arithmetic`. Operations are those of IEEE doubles in
+the order given, so the result compares and adds as NumPy and the compiled loops do.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ C = TypeVar("C")
 _BLOCK, _LANES = 128, 8
 
 
-class Writer(ABC, Generic[C]):
-    """Writes operations on columns."""
+class Arithmetic(ABC, Generic[C]):
+    """Writes arithmetic, comparisons and choices: all that cells of forecasts need."""
 
     @abstractmethod
     def number(self, value: float) -> C:
@@ -49,12 +50,12 @@ class Writer(ABC, Generic[C]):
         """Absolute value."""
 
     @abstractmethod
-    def log(self, a: C) -> C:
-        """Natural logarithm of numbers > 0."""
+    def sqrt(self, a: C) -> C:
+        """Square root of numbers >= 0."""
 
     @abstractmethod
-    def exp(self, a: C) -> C:
-        """Exponential; it may be 0 where that of doubles is below 1e-300."""
+    def floor(self, a: C) -> C:
+        """Largest whole number that is not above a number, as a double."""
 
     @abstractmethod
     def at_most(self, a: C, b: C) -> C:
@@ -75,18 +76,6 @@ class Writer(ABC, Generic[C]):
     @abstractmethod
     def is_at(self, place: C, number: int) -> C:
         """Whether a place is this one."""
-
-    @abstractmethod
-    def locate(self, cuts: Floats, score: C) -> C:
-        """Place among ascending cuts: how many lie below the score."""
-
-    @abstractmethod
-    def route(self, tree: BinTree, columns: Sequence[C]) -> C:
-        """Place among the bins of a tree of three classes or more."""
-
-    @abstractmethod
-    def look_up(self, table: Floats, place: C) -> list[C]:
-        """Columns of the table's rows at the places."""
 
     @abstractmethod
     def keep(self, columns: Iterable[C]) -> list[C]:
@@ -122,3 +111,27 @@ class Writer(ABC, Generic[C]):
         for column in columns[1:]:
             result = self.add(result, column)
         return result
+
+
+class Writer(Arithmetic[C]):
+    """Writes all operations that the maps of calibrators are made of."""
+
+    @abstractmethod
+    def log(self, a: C) -> C:
+        """Natural logarithm of numbers > 0."""
+
+    @abstractmethod
+    def exp(self, a: C) -> C:
+        """Exponential; it may be 0 where that of doubles is below 1e-300."""
+
+    @abstractmethod
+    def locate(self, cuts: Floats, score: C) -> C:
+        """Place among ascending cuts: how many lie below the score."""
+
+    @abstractmethod
+    def route(self, tree: BinTree, columns: Sequence[C]) -> C:
+        """Place among the bins of a tree of three classes or more."""
+
+    @abstractmethod
+    def look_up(self, table: Floats, place: C) -> list[C]:
+        """Columns of the table's rows at the places."""

@@ -138,12 +138,18 @@ def test_weights_of_rows_count():
     assert spoilt.verdict_.startswith("calibrate")
 
 
-def test_weights_come_from_a_sample_and_members_from_all_rows():
-    P, y = data(2000)
-    cal = AutoCalibrator(members=FEW, max_rows=300, random_state=0).fit(P, y)
-    everything = TemperatureCalibrator().fit(P, y)
-    found = next(m for m in cal.members_ if isinstance(m, TemperatureCalibrator))
-    assert found.temperature_ == everything.temperature_
+@pytest.mark.parametrize("K", [2, 3, 10])
+def test_many_rows_are_fitted_as_cells_without_loss(K):
+    P, y = data(30_000, K)
+    new, outcome = data(20_000, K, seed=1)
+    rows = np.arange(len(outcome))
+    losses = []
+    for max_cells in (30_000, 6000):
+        cal = AutoCalibrator(members=FEW, max_cells=max_cells, random_state=0).fit(P, y)
+        losses.append(-np.log(cal.predict_proba(new)[rows, outcome]))
+        assert cal.summary_["rows"] == 30_000
+    assert losses[0].tolist() != losses[1].tolist()
+    assert abs(np.mean(losses[1] - losses[0])) < losses[0].std() / np.sqrt(len(rows))
 
 
 def test_scores_of_two_classes():
@@ -194,7 +200,7 @@ def test_inside_a_classifier():
         ({"members": []}, ValueError, r"members: is \[\]; expected"),
         ({"members": [LogisticRegression()]}, TypeError, "members: expected calibrators"),
         ({"cv": 1}, ValueError, "cv"),
-        ({"max_rows": 0}, ValueError, "max_rows"),
+        ({"max_cells": 0}, ValueError, "max_cells"),
     ],
 )
 def test_bad_parameters(params, error, match):

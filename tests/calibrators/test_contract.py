@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
+from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 import isoroc
@@ -227,6 +228,34 @@ def test_names_of_the_classes_do_not_matter(name, labels):
         assert renamed.classes_.tolist() == labels[:K]
         np.testing.assert_array_equal(renamed.predict_proba(P), plain.predict_proba(P))
         assert renamed.predict(P).tolist() == [labels[k] for k in plain.predict(P)]
+
+
+@each
+@pytest.mark.parametrize("shape", ["p", 2, 3, 5])
+def test_counts_of_distinct_rows_give_the_same_fit(name, shape):
+    if not takes_classes(name, 2 if shape == "p" else shape):
+        pytest.skip("takes two classes only")
+    P = forecasts(shape, 200)
+    y = draw_labels(probabilities(shape, P))
+    P = P[:, 0] if shape == "p" else P
+    counts = isoroc.Counts.from_arrays(P, y, resolution="exact", folds=3)
+    assert len(counts) == 200
+    # Rows in the order of the counts, and in their folds where rows are dealt to folds.
+    known = make(name).get_params(deep=False)
+    rows = counts.sample(per_fold="members" in known or "top" in known)
+    parameters = {}
+    if "members" in known:
+        few = [isoroc.IdentityCalibrator(), isoroc.TemperatureCalibrator()]
+        parameters = {"members": few, "cv": PredefinedSplit(rows.fold)}
+    if "top" in known:
+        parameters = {"top": None if shape in ("p", 2, 3) else 2}
+    of_counts = make(name, **parameters).fit_counts(counts)
+    of_rows = make(name, **parameters).fit(rows.forecasts, rows.codes, labels=counts.classes)
+    np.testing.assert_allclose(
+        of_counts.predict_proba(P), of_rows.predict_proba(P), rtol=1e-9, atol=1e-12
+    )
+    assert of_counts.summary_ == of_rows.summary_
+    assert of_counts.n_features_in_ == of_rows.n_features_in_
 
 
 # Model files, exports, pickles

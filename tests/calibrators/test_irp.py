@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoroc import IRPCalibrator
-from isoroc._counts import Counts
+from isoroc._counts import Points
 from isoroc._growth.best_first import regrow
 from isoroc._growth.growth import Growth
 from isoroc._input import Sample
@@ -302,7 +302,7 @@ def test_samples_know_their_class_weights():
 
 def regrown(tree, P, codes):
     """The splits of a tree made again for other labels."""
-    counts = Counts.of_rows(Sample(P, codes.astype(np.uint8)))
+    counts = Points.of_rows(Sample(P, codes.astype(np.uint8)))
     return regrow(tree, Growth(counts, smoothing=np.full(3, 1 / 3), monotonicity="tree"))
 
 

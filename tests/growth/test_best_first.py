@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoroc import _monotonicity as monotonicity
-from isoroc._counts import Counts
+from isoroc._counts import Points
 from isoroc._growth.best_first import grow, regrow
 from isoroc._growth.grid import Grid
 from isoroc._growth.growth import Growth, Split
@@ -27,7 +27,7 @@ OPTIONS = st.fixed_dictionaries(
 
 
 def start(sample, pseudocount=1.0, **options):
-    counts = Counts.from_arrays(*sample)
+    counts = Points.from_arrays(*sample)
     K = counts.class_weights.shape[1]
     return Growth(counts, smoothing=np.full(K, pseudocount / K), **options)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoroc._counts import Counts
+from isoroc._counts import Points
 from isoroc._simplex import regions
 from isoroc.metrics import roc_surface, volume_under_surface
 from isoroc.metrics._surface import hull_ascents, surface
@@ -35,7 +35,7 @@ def every_class(case):
 def test_a_line_search_finds_the_best_threshold_of_its_line(case, seed):
     P, y, weights = case
     K = P.shape[1]
-    search = LineSearch(Cases.of(Counts.from_arrays(P, y, weights)))
+    search = LineSearch(Cases.of(Points.from_arrays(P, y, weights)))
     rng = np.random.default_rng([seed, 1])
     gamma, u, k = rng.dirichlet(np.ones(K)), rng.dirichlet(np.ones(K)), int(rng.integers(K))
     value = u[search.cases.codes] * search.cases.shares
@@ -53,7 +53,7 @@ def test_a_line_search_finds_the_best_threshold_of_its_line(case, seed):
 def test_an_ascent_ends_where_no_axis_improves(case, seed):
     P, y, weights = case
     K = P.shape[1]
-    search = LineSearch(Cases.of(Counts.from_arrays(P, y, weights)))
+    search = LineSearch(Cases.of(Points.from_arrays(P, y, weights)))
     rng = np.random.default_rng([seed, 1])
     u = rng.dirichlet(np.ones(K)) * (np.arange(K) != rng.integers(K + 1))
     gamma, reached = search.ascend(u, rng.dirichlet(np.ones(K)))
@@ -69,7 +69,7 @@ def test_an_ascent_ends_where_no_axis_improves(case, seed):
 def test_ascents_come_close_to_the_exact_hull_of_three_classes(cover3, part):
     P, y = cover3[f"probas_{part}"], cover3[f"labels_{part}"].astype(np.uint8)
     exact = float(volume_under_surface(y, P))
-    rows = ascend_to_hull(Cases.of(Counts.from_arrays(P, y)), 1000)
+    rows = ascend_to_hull(Cases.of(Points.from_arrays(P, y)), 1000)
     assert exact - 1e-4 < Hull(rows[:, :3]).volume < exact + 1e-12
 
 
@@ -91,7 +91,7 @@ def test_volumes_of_more_classes_rise_with_resolution(K):
 def test_four_classes_against_every_threshold_of_a_lattice():
     """Thresholds of a fine lattice add at most 0.5 % to the hull that was found."""
     P, y = sharp(60, 4)
-    cases = Cases.of(Counts.from_arrays(P, y))
+    cases = Cases.of(Points.from_arrays(P, y))
     rows = ascend_to_hull(cases, 2000)
     found = Hull(rows[:, :4]).volume
     grid = np.array(list(product(np.linspace(-1, 1, 17), repeat=3)))
@@ -118,7 +118,7 @@ def test_many_rows_are_searched_in_cells(monkeypatch):
 
 def test_the_number_of_cycles_is_limited(monkeypatch):
     P, y = sharp(200, 4)
-    search = LineSearch(Cases.of(Counts.from_arrays(P, y)))
+    search = LineSearch(Cases.of(Points.from_arrays(P, y)))
     u, gamma = np.full(4, 0.25), np.full(4, 0.25)
     _, far = search.ascend(u, gamma)
     monkeypatch.setattr(hull_ascents, "MAX_CYCLES", 1)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
-from isoroc._counts import Counts
+from isoroc._counts import Points
 from isoroc._simplex import regions
 from isoroc.metrics import roc_surface, volume_under_surface
 from isoroc.metrics._surface import surface
@@ -61,7 +61,7 @@ def every_point(P, y, weights):
 
 
 def cases_of(P, y, weights=None):
-    return Cases.of(Counts.from_arrays(P, y, weights))
+    return Cases.of(Points.from_arrays(P, y, weights))
 
 
 @settings(max_examples=40)
@@ -110,7 +110,7 @@ def test_three_classes_agree_with_the_line_scan():
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), 80)
     y = np.array([rng.choice(3, p=p) for p in P], dtype=np.uint8)
-    counts = Counts.from_arrays(P, y)
+    counts = Points.from_arrays(P, y)
     _, hull = scan(all_lines(counts), Hull, pair_curves(counts, hull=True))
     points = all_points(Cases.of(counts))[:, :3]
     assert Hull(points).volume == pytest.approx(hull.volume, abs=1e-12)

@@ -27,8 +27,9 @@ from isoroc._calibrators.member_scores import (
 from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._calibrators.weights import mixture_weights
+from isoroc._counts import in_cells
 from isoroc._cyclic import CyclicCheck
-from isoroc._folds import deal_folds
+from isoroc._folds import counted_folds, deal_folds
 from isoroc._input import InputError, Sample, check_number, check_option
 from isoroc._persistence import Fault, states
 from isoroc._progress import progress
@@ -57,9 +58,9 @@ class AutoCalibrator(Calibrator):
         `IsotonicCalibrator`. Requires ``members="auto"``.
     cv : int, splitter or iterable, default=5
         Folds; of a number, shuffled and stratified. Others must hold out every row once.
-    max_rows : int, default=20000
-        Rows on which weights are found; of more, a random sample. The members themselves are
-        fitted to all rows.
+    max_cells : int, default=20000
+        With more rows than this, members are fitted to cells of forecasts, and weights found on
+        them: at most so many for all folds together.
     random_state : int, RandomState or None, default=None
         Draws the folds, and what members draw.
     n_jobs : int, default=None
@@ -124,6 +125,7 @@ class AutoCalibrator(Calibrator):
         "verdict_": states.sentence,
     }
     reads_logs: ClassVar[bool] = True
+    uses_folds: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -131,7 +133,7 @@ class AutoCalibrator(Calibrator):
         members: Literal["auto"] | Sequence[Calibrator] = "auto",
         monotone: bool = False,
         cv: Any = 5,
-        max_rows: int = 20_000,
+        max_cells: int = 20_000,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -139,36 +141,33 @@ class AutoCalibrator(Calibrator):
         self.members = members
         self.monotone = monotone
         self.cv = cv
-        self.max_rows = max_rows
+        self.max_cells = max_cells
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     def _fit(self, sample: Sample) -> None:
-        check_number("max_rows", self.max_rows, numbers.Integral, minimum=2)
+        check_number("max_cells", self.max_cells, numbers.Integral, minimum=2)
         random_state = check_random_state(self.random_state)
         members = self._resolve_members(sample.n_classes, random_state)
-        n = len(sample.codes)
-        seen = sample
-        if n > self.max_rows:
-            seen = sample.take(np.sort(random_state.permutation(n)[: self.max_rows]))
-        fold = self._deal(seen, random_state)
+        fold = self._deal(sample, random_state)
+        if sample.fold is None and len(sample) > self.max_cells:
+            sample = in_cells(sample, fold, self.max_cells)
+            fold = counted_folds(sample)
         with progress("calibrating", shown=self.verbose > 0) as report:
-            forecasts = self._each(members, "fit_out_of_fold", seen, fold, report=report)
+            forecasts = self._each(members, "fit_out_of_fold", sample, fold, report=report)
             rows = np.arange(len(fold))
-            likelihood = np.stack([Q[rows, seen.codes] for Q in forecasts], axis=1)
-            row_weights = seen.row_weights()
+            likelihood = np.stack([Q[rows, sample.codes] for Q in forecasts], axis=1)
+            row_weights = sample.row_weights()
             prior = np.array([member.prior_share for member in members])
             weights = mixture_weights(likelihood, row_weights, prior)
             kept = np.flatnonzero(weights)
             self.members_ = [members[m] for m in kept]
             self.weights_ = weights[kept]
-            if seen is not sample:
-                self._each(self.members_, "fit_sample", sample, report=report)
         names = [type(member).__name__ for member in members]
         identity = IdentityCalibrator()
         identity.fit_sample(sample)
-        before = identity.calibrate(seen.forecasts)[rows, seen.codes]
+        before = identity.calibrate(sample.forecasts)[rows, sample.codes]
         columns = np.column_stack([likelihood, likelihood @ weights, before])
         losses = bounded_losses(columns, row_weights, sample.n_classes)
         self.member_scores_ = score_members(
@@ -180,6 +179,8 @@ class AutoCalibrator(Calibrator):
     def _deal(self, sample: Sample, random_state: np.random.RandomState) -> Ints:
         """Fold of each row."""
         n = len(sample)
+        if sample.fold is not None:
+            return counted_folds(sample)
         if isinstance(self.cv, int | np.integer):
             check_number("cv", self.cv, numbers.Integral, minimum=2)
             return deal_folds(n, int(self.cv), random_state, sample.codes)
@@ -188,7 +189,7 @@ class AutoCalibrator(Calibrator):
         for f, (_, held_out) in enumerate(splitter.split(np.zeros((n, 1)), sample.codes)):
             if len(held_out) and np.max(held_out) >= n:
                 problem = f"fold {f} holds out row {np.max(held_out)}, but {n} rows are dealt"
-                fix = "rows of weight 0 and those beyond max_rows are left out; pass a splitter"
+                fix = "rows of weight 0 are left out; pass a splitter"
                 raise InputError("cv", None, problem, fix)
             if (fold[held_out] >= 0).any():
                 raise InputError("cv", None, f"fold {f} holds out rows of an earlier fold again")

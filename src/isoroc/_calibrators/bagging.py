@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -129,18 +129,19 @@ class BaggedIRPCalibrator(Calibrator):
         reductions = [None if top is None else TopReduction.fit(top, sample) for top in turns]
         reduced = [sample if r is None else r.reduce_sample(sample) for r in reductions]
         priors = [irp.resolve_prior(turn.class_weights()) for turn in reduced]
-        n = len(sample.codes)
-        size = min(n, self.max_samples)
+        n = len(sample) if sample.fold is None else round(float(sample.row_weights().sum()))
+        size = min(max(n, 1), self.max_samples)
         random_state = check_random_state(self.random_state)
         seeds = random_state.randint(2**31 - 1, size=self.n_trees)
+        bags = [_Bag(t, size, seed) for t, seed in enumerate(seeds.tolist())]
         self.trees_: list[BinTree] = Parallel(n_jobs=self.n_jobs)(
-            delayed(_grow)(irp, reduced[t % len(turns)], priors[t % len(turns)], size, seed)
-            for t, seed in enumerate(seeds)
+            delayed(_grow)(irp, reduced[t % len(turns)], priors[t % len(turns)], bag)
+            for t, bag in enumerate(bags)
         )
         self.reductions_ = reductions
         self.priors_ = priors
         self.pseudocount_ = irp.constant_weight()
-        self.oob_forecasts_ = self._out_of_bag(sample, size, seeds)
+        self.oob_forecasts_ = self._out_of_bag(sample, bags)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:  # noqa: ARG002
         self._fit(sample)
@@ -212,17 +213,17 @@ class BaggedIRPCalibrator(Calibrator):
         """Standard deviation over the trees of each calibrated probability, shape (n, K)."""
         return np.asarray(np.std(list(self._of_each_tree(self._check_new(P))), axis=0))
 
-    def _out_of_bag(self, sample: Sample, size: int, seeds: Ints) -> Floats:
+    def _out_of_bag(self, sample: Sample, bags: list[_Bag]) -> Floats:
         n = len(sample.codes)
         total = np.zeros((n, sample.n_classes))
         unseen_total = np.zeros_like(total)
         times = np.zeros((n, 1))
-        for Q, seed in zip(self._of_each_tree(sample.forecasts), seeds, strict=True):
-            unseen = (_draw(n, size, seed) == 0)[:, None]
+        for Q, bag in zip(self._of_each_tree(sample.forecasts), bags, strict=True):
+            unseen = (bag.draw(sample) == 0)[:, None]
             total += Q
             unseen_total += unseen * Q
             times += unseen
-        mean = total / len(seeds)
+        mean = total / len(bags)
         return np.where(times > 0, unseen_total / np.maximum(times, 1), mean)
 
 
@@ -234,18 +235,39 @@ def _turns(top: Any, n_classes: int) -> tuple[int | None, ...]:
     return TURNS_SOME if n_classes <= SOME else TURNS_MANY
 
 
-def _draw(n: int, size: int, seed: int) -> Ints:
-    """How often each row is in a bootstrap sample."""
-    rows = np.random.default_rng(seed).integers(n, size=size)
-    return np.bincount(rows, minlength=n)
+class _Bag(NamedTuple):
+    """A bootstrap sample."""
+
+    number: int
+    size: int
+    seed: int
+
+    def draw(self, sample: Sample) -> Ints:
+        """How often each row is in it.
+
+        A cell stands for as many rows as it weighs, so hardly one is left out by chance. Of cells
+        in folds, each bag leaves one fold out.
+        """
+        rng = np.random.default_rng(self.seed)
+        n = len(sample)
+        if sample.fold is None:
+            return np.bincount(rng.integers(n, size=self.size), minlength=n)
+        weights, folds = sample.row_weights(), np.unique(sample.fold)
+        if len(folds) > 1:
+            weights = weights * (sample.fold != folds[self.number % len(folds)])
+        ends = np.cumsum(weights)
+        rows = rng.integers(max(int(ends[-1]), 1), size=self.size)
+        return np.bincount(np.searchsorted(ends, rows, side="right").clip(max=n - 1), minlength=n)
 
 
-def _grow(irp: IRPCalibrator, sample: Sample, prior: Floats, size: int, seed: int) -> BinTree:
-    times = _draw(len(sample.codes), size, seed)
+def _grow(irp: IRPCalibrator, sample: Sample, prior: Floats, bag: _Bag) -> BinTree:
+    times = bag.draw(sample)
     drawn = sample.take(np.flatnonzero(times))
     weights = times[times > 0].astype(np.float64)
-    if drawn.weights is not None:
+    if sample.fold is not None:
+        weights *= float(sample.row_weights().sum()) / bag.size
+    elif drawn.weights is not None:
         weights *= drawn.weights
     drawn = replace(drawn, weights=weights)
-    random_state = np.random.RandomState(seed)
+    random_state = np.random.RandomState(bag.seed)
     return grow_tree(drawn, irp.growth_options(prior, random_state, lambda _: None))

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isoroc._calibrators import written
+from isoroc._calibrators.at_scale import AtScale
 from isoroc._calibrators.document import to_document
 from isoroc._calibrators.thresholds import CarriedThresholds, FittedMap, carry_over
 from isoroc._input import (
@@ -37,7 +38,7 @@ from isoroc._writer import C, Writer
 FEW_NUMBERS = 3000
 
 
-class Calibrator(ClassifierMixin, BaseEstimator):
+class Calibrator(AtScale, ClassifierMixin, BaseEstimator):
     """Base of all calibrators.
 
     A subclass says how the map is learned from a `Sample` (`_fit`), how it is applied to a forecast
@@ -196,7 +197,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         P : dataframe or array, default=None
             Where the forecasts come from: its column names are remembered.
         """
-        check_counts(sample.weights)
+        if sample.fold is None:  # weights of cells are what is left of them after a decay
+            check_counts(sample.weights)
         class_weights = sample.class_weights()
         check_two_classes(class_weights, sample.classes)
         summary = {

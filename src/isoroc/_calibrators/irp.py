@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators.binned import BinCalibrator
-from isoroc._folds import deal_folds
+from isoroc._folds import counted_folds, deal_folds
 from isoroc._growth import GrowthOptions, grow_pulled, grow_tree
 from isoroc._input import InputError, Sample, check_number, check_option, check_sample
 from isoroc._monotonicity import Certificate, certify
@@ -167,6 +167,7 @@ class IRPCalibrator(BinCalibrator):
         "pseudocount_": states.number(most=states.LARGEST_WEIGHT),
         "certificate_": states.certificate,
     }
+    uses_folds: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -293,13 +294,12 @@ class IRPCalibrator(BinCalibrator):
 
     def _choose_top(self, sample: Sample, random_state: Any) -> int | None:
         """The reduction with the lowest cross-validated log loss, where there is a choice."""
-        if self.top != "auto":
-            return self.top
-        if sample.n_classes <= FULL:
-            return None
-        n = len(sample.codes)
-        n_folds = 5 if n <= self.max_cells else 2
-        fold = deal_folds(n, n_folds, random_state)
+        if self.top != "auto" or sample.n_classes <= FULL:
+            return None if self.top == "auto" else self.top
+        if sample.fold is not None:
+            fold = counted_folds(sample)
+        else:
+            fold = deal_folds(len(sample), 5 if len(sample) <= self.max_cells else 2, random_state)
         losses = dict.fromkeys(_TOPS, 0.0)
         for top in _TOPS:
             for held_out in range(fold.max() + 1):
@@ -310,8 +310,7 @@ class IRPCalibrator(BinCalibrator):
                 candidate.fit_sample(train)
                 Q = candidate.calibrate(test.forecasts)
                 likelihood = Q[np.arange(len(Q)), test.codes].clip(min=1e-300)
-                weights = 1.0 if test.weights is None else test.weights
-                losses[top] -= float((weights * np.log(likelihood)).sum())
+                losses[top] -= float(test.row_weights() @ np.log(likelihood))
         return min(losses, key=losses.__getitem__)
 
     def _to_bin_space(self, forecasts: Floats) -> Floats:

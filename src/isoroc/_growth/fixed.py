@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from isoroc._counts import Counts
+from isoroc._counts import Points
 from isoroc._growth.growth import Growth
 from isoroc._input import Sample
 from isoroc._simplex import Floats, regions
@@ -51,4 +51,4 @@ def split_at_centroids(sample: Sample, points: Floats, depth: int) -> BinTree:
 def _start(sample: Sample) -> Growth:
     """Growth without conditions over all rows of a sample."""
     no_smoothing = np.zeros(sample.n_classes)
-    return Growth(Counts.of_rows(sample), smoothing=no_smoothing, monotonicity=None)
+    return Growth(Points.of_rows(sample), smoothing=no_smoothing, monotonicity=None)

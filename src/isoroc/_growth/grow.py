@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from isoroc._counts import BinaryCounts, Counts
+from isoroc._counts import BinaryCounts, Points
 from isoroc._growth.best_first import grow, regrow
 from isoroc._growth.grid import Grid
 from isoroc._growth.growth import Growth, Monotonicity
@@ -70,19 +70,19 @@ def grow_tree(sample: Sample, options: GrowthOptions) -> BinTree:
     if K == 2 and options.monotonicity is not None:
         return grow_isotonic(BinaryCounts.from_sample(sample), **limits)
 
-    def start(counts: Counts) -> Growth:
+    def start(counts: Points) -> Growth:
         return Growth(counts, monotonicity=options.monotonicity, **limits)
 
     # Scores of two classes may be any real numbers: they stay exact, no cells.
     max_cells = None if K == 2 else options.max_cells
-    counts = Counts.from_arrays(*sample.arrays, max_cells=max_cells)
+    counts = Points.from_arrays(*sample.arrays, max_cells=max_cells)
     search = (
         Grid(K, options.grid_size)
         if options.search == "grid"
         else Sweep(options.n_starts, options.random_state, options.n_threads)
     )
     tree = grow(start(counts), search, report=options.report)
-    return tree if counts.exact else regrow(tree, start(Counts.of_rows(sample)))
+    return tree if counts.exact else regrow(tree, start(Points.of_rows(sample)))
 
 
 def limits_of(sample: Sample, options: GrowthOptions) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from isoroc._core.order import keep_order, required_differences, smallest_differences
 from isoroc._core.rows import lift, sort_into_regions
-from isoroc._counts import Counts
+from isoroc._counts import Points
 from isoroc._monotonicity import largest_slack
 from isoroc._simplex import Floats, Ints, regions
 from isoroc._tree import BinTree
@@ -109,7 +109,7 @@ class Growth:
 
     Parameters
     ----------
-    counts : Counts
+    counts : Points
     smoothing : ndarray of shape (K,)
         ``pseudocount * prior``.
     monotonicity : {"global", "tree"} or None
@@ -125,7 +125,7 @@ class Growth:
 
     def __init__(
         self,
-        counts: Counts,
+        counts: Points,
         *,
         smoothing: Floats,
         monotonicity: Monotonicity,

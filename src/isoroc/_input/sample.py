@@ -34,6 +34,9 @@ class Sample:
         The label of each column; None in samples of ranks or of one class against the rest.
     scores : {"probability", "logit"}
         What the forecasts are. Logits of shape (n, K) stand as logarithms of probabilities.
+    fold : ndarray of shape (n,) or None
+        If the rows are cells of counts with the weight of one class each, the fold of each. Rows of
+        the same cell then have to share a fold, so that a cell is never split by its labels.
     """
 
     forecasts: Floats
@@ -41,6 +44,7 @@ class Sample:
     weights: Floats | None = None
     classes: Any = None
     scores: Literal["probability", "logit"] = "probability"
+    fold: Ints | None = None
 
     @property
     def n_classes(self) -> int:
@@ -49,7 +53,7 @@ class Sample:
 
     @property
     def arrays(self) -> tuple[Floats, Codes, Floats | None]:
-        """Forecasts, codes and weights, as `Counts` takes them."""
+        """Forecasts, codes and weights, as counts take them."""
         return self.forecasts, self.codes, self.weights
 
     def __len__(self) -> int:
@@ -85,20 +89,37 @@ class Sample:
     def take(self, rows: NDArray[Any]) -> Sample:
         """Sample of some of the rows."""
         weights = None if self.weights is None else self.weights[rows]
+        fold = None if self.fold is None else self.fold[rows]
         return replace(
-            self, forecasts=self.forecasts[rows], codes=self.codes[rows], weights=weights
+            self,
+            forecasts=self.forecasts[rows],
+            codes=self.codes[rows],
+            weights=weights,
+            fold=fold,
         )
 
     def draw(self, n_rows: int, seed: int = 0) -> Sample:
         """Sample of some of the rows, drawn at random; all of them if there are not more."""
-        return self if len(self.codes) <= n_rows else self.take(self.drawn_rows(n_rows, seed))
+        if len(self.codes) <= n_rows:
+            return self
+        rows, weights = self._drawn(n_rows, seed)
+        part = self.take(rows)
+        return part if weights is None else replace(part, weights=weights)
 
     def drawn_rows(self, n_rows: int, seed: int = 0) -> Ints:
         """The rows that `draw` takes."""
         n = len(self.codes)
-        if n <= n_rows:
-            return np.arange(n)
-        return np.sort(np.random.default_rng(seed).permutation(n)[:n_rows])
+        return np.arange(n) if n <= n_rows else self._drawn(n_rows, seed)[0]
+
+    def _drawn(self, n_rows: int, seed: int) -> tuple[Ints, Floats | None]:
+        rng = np.random.default_rng(seed)
+        if self.fold is None:
+            return np.sort(rng.permutation(len(self.codes))[:n_rows]), None
+        # A cell stands for as many rows as it weighs.
+        weights = self.row_weights()
+        times = rng.multinomial(n_rows, weights / weights.sum())
+        drawn = np.flatnonzero(times)
+        return drawn, times[drawn] * (weights.sum() / n_rows)
 
     def on_simplex(self) -> Sample:
         """The same with probabilities in place of logits of several columns."""

@@ -1,18 +1,25 @@
-"""Calibrators that leave Python: ONNX graphs and SQL queries that do what `predict_proba` does.
+"""Calibrators that leave Python: ONNX, SQL and torch, all doing what `predict_proba` does.
 
-Each needs its extra: ``pip install 'isoroc[onnx]'``, ``pip install 'isoroc[sql]'``.
+Each needs its extra: ``pip install 'isoroc[onnx]'``, ``'isoroc[sql]'``, ``'isoroc[torch]'``.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from isoroc.export._counts_sql import counts_sql as counts_sql
     from isoroc.export._onnx import to_onnx as to_onnx
     from isoroc.export._sql import to_sql as to_sql
+    from isoroc.export._torch import to_torch as to_torch
 
-__all__ = ["to_onnx", "to_sql"]
+__all__ = ["counts_sql", "to_onnx", "to_sql", "to_torch"]
 
-_MODULES = {"to_onnx": "isoroc.export._onnx", "to_sql": "isoroc.export._sql"}
+_MODULES = {
+    "counts_sql": "isoroc.export._counts_sql",
+    "to_onnx": "isoroc.export._onnx",
+    "to_sql": "isoroc.export._sql",
+    "to_torch": "isoroc.export._torch",
+}
 
 
 def __getattr__(name: str) -> Any:

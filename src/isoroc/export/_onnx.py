@@ -145,6 +145,12 @@ class _OnnxWriter(Writer[str]):
     def absolute(self, a: str) -> str:
         return self.node("Abs", a)
 
+    def sqrt(self, a: str) -> str:
+        return self.node("Sqrt", a)
+
+    def floor(self, a: str) -> str:
+        return self.node("Floor", a)
+
     def log(self, a: str) -> str:
         return self.node("Log", a)
 

@@ -92,9 +92,7 @@ def to_sql(
     keep = [keep] if isinstance(keep, str) else columns if keep is None else list(keep)
     if names is None:
         names = [f"calibrated_{label}" for label in calibrator.classes_]
-    parts = table.split(".") if isinstance(table, str) else list(table)
-    if dialect not in DIALECTS:
-        raise ValueError(f"dialect: expected one of {', '.join(DIALECTS)}, got {dialect!r}.")
+    parts = check_table(table, dialect)
     for argument, given, expected in (
         ("columns", columns, calibrator.n_features_in_),
         ("names", names, len(calibrator.classes_)),
@@ -103,12 +101,20 @@ def to_sql(
             raise ValueError(
                 f"{argument}: the calibrator has {expected}, got {len(given)}: {', '.join(given)}."
             )
-    if not 1 <= len(parts) <= 3 or not all(parts):
-        raise ValueError(f"table: expected [[catalog.]schema.]table, got {table!r}.")
     _check_distinct([*keep, *names])
-    writer = _SqlWriter(dialect, taken=[*keep, *names, *parts])
+    writer = SqlWriter(dialect, taken=[*keep, *names, *parts])
     calibrated = write_map(writer, calibrator, writer.read(columns))
     return writer.query(parts, keep, dict(zip(names, calibrated, strict=True)))
+
+
+def check_table(table: str | Sequence[str], dialect: str) -> list[str]:
+    """Parts of the name of a table; refuses what is none, and unknown dialects."""
+    parts = table.split(".") if isinstance(table, str) else list(table)
+    if dialect not in DIALECTS:
+        raise ValueError(f"dialect: expected one of {', '.join(DIALECTS)}, got {dialect!r}.")
+    if not 1 <= len(parts) <= 3 or not all(parts):
+        raise ValueError(f"table: expected [[catalog.]schema.]table, got {table!r}.")
+    return parts
 
 
 def _check_distinct(names: Sequence[str]) -> None:
@@ -123,7 +129,7 @@ def _check_distinct(names: Sequence[str]) -> None:
         seen[folded] = name
 
 
-class _SqlWriter(Writer[Node]):
+class SqlWriter(Writer[Node]):
     """Columns are expressions; those that are used again are named in stages of the query.
 
     Each stage is a common table expression that adds named columns to those of the stage before.
@@ -142,6 +148,10 @@ class _SqlWriter(Writer[Node]):
         return self.keep(double(column(name)) for name in columns)
 
     def query(self, table: list[str], keep: list[str], outputs: dict[str, Node]) -> str:
+        """The whole statement as text."""
+        return str(self.select(table, keep, outputs).sql(dialect=self._dialect, pretty=True))
+
+    def select(self, table: list[str], keep: list[str], outputs: dict[str, Node]) -> Any:
         """The whole statement."""
         source = nodes.table_(*reversed(table), quoted=True)  # type: ignore[misc,arg-type]
         handed_on = [column(name) for name in keep]
@@ -161,7 +171,7 @@ class _SqlWriter(Writer[Node]):
         query = nodes.select(*handed_on, *_named(outputs)).from_(source)
         for name, stage in stages:
             query = query.with_(name, as_=stage, copy=False)
-        return query.sql(dialect=self._dialect, pretty=True)
+        return query
 
     def keep(self, columns: Iterable[Node]) -> list[Node]:
         return [self._keep(expression) for expression in columns]
@@ -197,6 +207,12 @@ class _SqlWriter(Writer[Node]):
 
     def absolute(self, a: Node) -> Node:
         return nodes.Abs(this=a.copy())
+
+    def sqrt(self, a: Node) -> Node:
+        return nodes.Sqrt(this=a.copy())
+
+    def floor(self, a: Node) -> Node:
+        return double(nodes.Floor(this=a.copy()))  # an integer in Spark
 
     def log(self, a: Node) -> Node:
         return nodes.Ln(this=a.copy())

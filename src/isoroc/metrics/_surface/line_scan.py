@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from isoroc._core import surface as kernels
-from isoroc._counts import Counts
+from isoroc._counts import Points
 from isoroc._growth.sweep import MIN_GAP
 from isoroc._simplex import Floats, Ints
 from isoroc.metrics._surface.roc_points import merge_ties, sum_to_one
@@ -52,14 +52,14 @@ class Lines(NamedTuple):
         return self._replace(values=self.values[np.unique(chosen.round().astype(np.intp))])
 
 
-def all_lines(counts: Counts) -> list[Lines]:
+def all_lines(counts: Points) -> list[Lines]:
     """Vertical and horizontal lines that meet the cell of every undominated threshold."""
     fewest = int(np.count_nonzero(counts.class_weights, axis=0).argmin())
     i, j = (fewest + 1) % 3, (fewest + 2) % 3
     return [_lines(counts, np.array([fewest, i, j])), _lines(counts, np.array([fewest, j, i]))]
 
 
-def _lines(counts: Counts, order: Ints) -> Lines:
+def _lines(counts: Points, order: Ints) -> Lines:
     P, weights = counts.forecasts[:, order], counts.class_weights[:, order]
     x, z, w = (merge_ties(P[:, i] - P[:, j]) for i, j in ((0, 1), (0, 2), (1, 2)))
     # The last line lies beyond all forecasts and puts the first class out of reach.

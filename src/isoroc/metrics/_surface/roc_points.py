@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from isoroc._core import surface as kernels
-from isoroc._counts import BinaryCounts, Counts
+from isoroc._counts import BinaryCounts, Points
 from isoroc._growth.sweep import MIN_GAP
 from isoroc._simplex import Floats, Ints, midpoint
 
@@ -20,7 +20,7 @@ OUT_OF_REACH = 3.0
 
 
 class Cases(NamedTuple):
-    """Forecasts, each with one class and its weight: `Counts` with one row per class."""
+    """Forecasts, each with one class and its weight: `Points` with one row per class."""
 
     forecasts: Floats
     codes: Ints
@@ -28,7 +28,7 @@ class Cases(NamedTuple):
     """Weight as a share of the total weight of the class."""
 
     @classmethod
-    def of(cls, counts: Counts) -> Cases:
+    def of(cls, counts: Points) -> Cases:
         """The cases of some counts."""
         row, code = (np.ascontiguousarray(i) for i in np.nonzero(counts.class_weights))
         shares = counts.class_weights / counts.class_weights.sum(axis=0)
@@ -41,7 +41,7 @@ class Cases(NamedTuple):
         --------
         >>> import numpy as np
         >>> P = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.5, 0.3, 0.2], [0.2, 0.2, 0.6]])
-        >>> cases = Cases.of(Counts.from_arrays(P, np.array([0, 1, 1, 2], dtype=np.uint8)))
+        >>> cases = Cases.of(Points.from_arrays(P, np.array([0, 1, 1, 2], dtype=np.uint8)))
         >>> cases.reach(np.full((1, 3), 1 / 3))
         array([[1. , 0.5, 1. ]])
         """
@@ -73,14 +73,14 @@ def sum_to_one(thresholds: Floats) -> Floats:
     return np.asarray(thresholds + missing / thresholds.shape[1])
 
 
-def pair_curves(counts: Counts, *, hull: bool) -> Floats:
+def pair_curves(counts: Points, *, hull: bool) -> Floats:
     """Undominated points of the ROC curves of all pairs of classes, or of their hulls, as rows.
 
     Examples
     --------
     >>> import numpy as np
     >>> P = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.5, 0.3, 0.2], [0.2, 0.2, 0.6]])
-    >>> counts = Counts.from_arrays(P, np.array([0, 1, 1, 2], dtype=np.uint8))
+    >>> counts = Points.from_arrays(P, np.array([0, 1, 1, 2], dtype=np.uint8))
     >>> pair_curves(counts, hull=True)[:, :3]
     array([[1., 1., 0.],
            [1., 0., 1.],
@@ -90,7 +90,7 @@ def pair_curves(counts: Counts, *, hull: bool) -> Floats:
     return np.vstack([_pair_curve(counts, i, j, hull=hull) for i, j in combinations(range(K), 2)])
 
 
-def _pair_curve(counts: Counts, i: int, j: int, *, hull: bool) -> Floats:
+def _pair_curve(counts: Points, i: int, j: int, *, hull: bool) -> Floats:
     difference = merge_ties(counts.forecasts[:, j] - counts.forecasts[:, i])
     binary = BinaryCounts.from_arrays(
         np.tile(difference, 2),

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from isoroc._counts import Counts
+from isoroc._counts import Points
 from isoroc._input import InputError, Sample, check_number, check_option
 from isoroc._simplex import Floats
 from isoroc.metrics._inputs import check_every_class, check_outcomes
@@ -89,7 +89,7 @@ def roc_surface(
         scores[0] = np.nextafter(scores[1], -np.inf)
         points = np.column_stack([curve.p0, curve.p1])
         return RocSurface(points, np.column_stack([1 - scores, scores]), exact=True)
-    counts = Counts.from_arrays(sample.forecasts, sample.codes, sample.weights)
+    counts = Points.from_arrays(sample.forecasts, sample.codes, sample.weights)
     if K == 3:
         rows, _, used = _scan_lines(counts, "boxes", resolution)
         rows = np.vstack([rows, pair_curves(counts, hull=False)])
@@ -157,7 +157,7 @@ def volume_under_surface(
         )
         value = curve.area() if volume == "hull" else float(np.diff(curve.p0) @ curve.p1[1:])
         return Volume(value, volume, exact=True, n_points=len(curve.p0))
-    counts = Counts.from_arrays(sample.forecasts, sample.codes, sample.weights)
+    counts = Points.from_arrays(sample.forecasts, sample.codes, sample.weights)
     if K == 3:
         rows, body, used = _scan_lines(counts, volume, resolution)
         return Volume(body.volume, volume, used is None, used, len(rows))
@@ -193,7 +193,7 @@ def _check_sample(
 
 
 def _scan_lines(
-    counts: Counts, volume: Literal["hull", "boxes"], resolution: int | None
+    counts: Points, volume: Literal["hull", "boxes"], resolution: int | None
 ) -> tuple[Floats, Body, int | None]:
     """Rows that span a volume of three classes, the body, and the resolution if not exact."""
     families = all_lines(counts)
@@ -210,7 +210,7 @@ def _scan_lines(
     return rows, body, used
 
 
-def _search(sample: Sample, counts: Counts, resolution: int | None) -> tuple[Floats, int | None]:
+def _search(sample: Sample, counts: Points, resolution: int | None) -> tuple[Floats, int | None]:
     """Rows that span the hull of four classes or more, and the resolution if not exact."""
     cases = Cases.of(counts)
     if count_thresholds(cases) <= (resolution or EXACT_THRESHOLDS):
@@ -219,11 +219,11 @@ def _search(sample: Sample, counts: Counts, resolution: int | None) -> tuple[Flo
     return _ascend(sample, counts, n_ascents), n_ascents
 
 
-def _ascend(sample: Sample, counts: Counts, n_ascents: int) -> Floats:
+def _ascend(sample: Sample, counts: Points, n_ascents: int) -> Floats:
     """Rows that span the hull of four classes or more, as far as ascents find it."""
     if len(counts.forecasts) <= MAX_CELLS:
         return ascend_to_hull(Cases.of(counts), n_ascents)
-    cells = Counts.from_arrays(sample.forecasts, sample.codes, sample.weights, MAX_CELLS)
+    cells = Points.from_arrays(sample.forecasts, sample.codes, sample.weights, MAX_CELLS)
     rows = ascend_to_hull(Cases.of(cells), n_ascents)
     K = sample.n_classes
     return np.hstack([Cases.of(counts).reach(rows[:, K:]), rows[:, K:]])

@@ -1,7 +1,7 @@
 import numpy as np
 from hypothesis import given
 
-from isoroc._counts import Counts
+from isoroc._counts import Points
 from isoroc._simplex import binary_scores
 from strategies import labelled_forecasts
 
@@ -9,7 +9,7 @@ from strategies import labelled_forecasts
 @given(labelled_forecasts(min_classes=2))
 def test_distinct_forecasts_keep_all_weight(data):
     P, y, weights = data
-    counts = Counts.from_arrays(P, y, weights)
+    counts = Points.from_arrays(P, y, weights)
     assert counts.exact
     w = np.ones(len(P)) if weights is None else weights
     if P.shape[1] == 2:  # forecasts of two classes are their scores
@@ -27,7 +27,7 @@ def test_cells_are_few_and_lose_nothing_but_place():
         P = rng.dirichlet(np.full(K, 0.5), 20_000)
         y = rng.integers(0, K, 20_000).astype(np.uint8)
         w = rng.integers(1, 9, 20_000) / 8
-        counts = Counts.from_arrays(P, y, w, max_cells=1000)
+        counts = Points.from_arrays(P, y, w, max_cells=1000)
         assert not counts.exact
         assert 100 < len(counts.forecasts) <= 1000 or K == 40
         np.testing.assert_allclose(counts.class_weights.sum(axis=0), np.bincount(y, w, minlength=K))
@@ -37,7 +37,7 @@ def test_cells_are_few_and_lose_nothing_but_place():
 def test_cells_are_finer_next_to_the_vertices():
     grid = np.linspace(0, 1, 200_001)
     P = np.column_stack([1 - grid, grid, 0 * grid])
-    counts = Counts.from_arrays(P, np.zeros(len(P), dtype=np.uint8), max_cells=200)
+    counts = Points.from_arrays(P, np.zeros(len(P), dtype=np.uint8), max_cells=200)
     sizes = counts.class_weights[:, 0]
     middle = np.abs(counts.forecasts[:, 1] - 0.5) < 0.2
     edge = counts.forecasts[:, 1] < 0.01
@@ -45,5 +45,5 @@ def test_cells_are_finer_next_to_the_vertices():
 
 
 def test_scores_become_two_columns():
-    counts = Counts.from_arrays(np.array([0.25, 0.75]), np.array([0, 1], dtype=np.uint8))
+    counts = Points.from_arrays(np.array([0.25, 0.75]), np.array([0, 1], dtype=np.uint8))
     assert counts.forecasts.tolist() == [[0.25, 0.75], [0.75, 0.25]]

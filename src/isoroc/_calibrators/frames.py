@@ -1,0 +1,107 @@
+"""Calibrated forecasts as new columns of a dataframe, on the engine that it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+import isoroc
+from isoroc._checks import check_row, check_score
+from isoroc._counts import ArrayArithmetic
+from isoroc._input import InputError
+from isoroc._simplex import Floats
+
+
+def predict_frame(calibrator: Any, df: Any, probs: list[str], names: list[str] | None) -> Any:
+    """What `predict_frame` of a calibrator returns."""
+    check_is_fitted(calibrator, "classes_")
+    names = names or [f"calibrated_{label}" for label in calibrator.classes_]
+    for argument, given, expected in (
+        ("probs", probs, calibrator.n_features_in_),
+        ("names", names, len(calibrator.classes_)),
+    ):
+        if len(given) != expected or len(set(given)) < expected:
+            problem = f"{', '.join(given)}, but the calibrator has {expected}"
+            raise InputError(argument, None, problem, "pass that many different names")
+    frame = nw.from_native(df)
+    known = frame.collect_schema().names()
+    for argument, wrong in (
+        ("probs", [name for name in probs if name not in known]),
+        ("names", [name for name in names if name in known]),
+    ):
+        if wrong:
+            there = "already has a" if argument == "names" else "has no"
+            raise InputError(argument, None, f"the dataframe {there} column {wrong[0]!r}")
+    engine = frame.implementation
+    add = partial(add_columns, calibrator=calibrator, probs=probs, names=names)
+    if isinstance(frame, nw.DataFrame):
+        return add(df)
+    if engine.is_polars():
+        return _map_polars(df, add, names)
+    if engine.is_dask():
+        return df.map_partitions(add)
+    if engine.is_pyspark() or engine.is_pyspark_connect():
+        return _map_spark(df, add, names)
+    if engine.is_duckdb():
+        query = isoroc.export.to_sql(
+            calibrator, probs, dialect="duckdb", table="isoroc_frame", keep=known, names=names
+        )
+        return df.query("isoroc_frame", query)
+    raise TypeError(f"df: dataframes of {engine} are not supported.")
+
+
+def add_columns(df: Any, calibrator: Any, probs: list[str], names: list[str]) -> Any:
+    """An eager dataframe with the columns of calibrated forecasts."""
+    frame = nw.from_native(df, eager_only=True)
+    forecasts = frame.select(nw.col(*probs).cast(nw.Float64())).to_numpy()
+    Q = calibrate_good_rows(calibrator, np.asarray(forecasts, dtype=np.float64))
+    space = frame.__native_namespace__()
+    series = [
+        nw.new_series(name, Q[:, k], nw.Float64(), backend=space) for k, name in enumerate(names)
+    ]
+    if frame.implementation.is_pandas_like():  # positions, not the index, match rows
+        return df.assign(**{name: Q[:, k] for k, name in enumerate(names)})
+    return frame.with_columns(*(s.alias(n) for s, n in zip(series, names, strict=True))).to_native()
+
+
+def calibrate_good_rows(calibrator: Any, forecasts: Floats) -> Floats:
+    """Calibrated forecasts, NaN for rows that `predict_proba` would refuse."""
+    w = ArrayArithmetic()
+    if forecasts.shape[1] == 1:
+        _, good = check_score(w, forecasts[:, 0], unit=calibrator.takes_probabilities())
+    elif calibrator.scores_ == "logit":
+        good = np.isfinite(forecasts).all(axis=1)
+    else:
+        with np.errstate(invalid="ignore"):
+            _, good = check_row(w, list(forecasts.T))
+    Q = np.full((len(forecasts), len(calibrator.classes_)), np.nan)
+    if good.any():
+        some = forecasts[good]
+        Q[good] = calibrator.predict_proba(some[:, 0] if some.shape[1] == 1 else some)
+    return Q
+
+
+def _map_polars(df: Any, add: Callable[[Any], Any], names: list[str]) -> Any:
+    schema = dict(df.collect_schema())
+    space = nw.from_native(df).__native_namespace__()
+    schema |= dict.fromkeys(names, space.Float64)
+    return df.map_batches(add, schema=schema, streamable=True)
+
+
+def _map_spark(df: Any, add: Callable[[Any], Any], names: list[str]) -> Any:
+    schema = df.schema
+    for name in names:
+        schema = schema.add(name, "double")
+
+    def each(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa  # noqa: PLC0415  # on the machines of the cluster
+
+        for batch in batches:
+            yield from add(pa.Table.from_batches([batch])).to_batches()
+
+    return df.mapInArrow(each, schema)

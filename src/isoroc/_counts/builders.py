@@ -1,0 +1,146 @@
+"""Builder: from forecasts and outcomes in memory, batch by batch, to counts."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from isoroc._counts.arrays import ArrayArithmetic
+from isoroc._counts.cells import Cells, Tally, slices
+from isoroc._counts.grid import MOST_EXACT, Grid, Resolution, write_fold, write_key_fold
+from isoroc._input import (
+    InputError,
+    Sample,
+    Scores,
+    check_length,
+    check_number,
+    check_sample,
+    to_array,
+)
+from isoroc._simplex import Floats
+
+#: Classes, grid, number of folds and cells: what counts are made of.
+Parts = tuple[NDArray[Any], Grid, int, Cells]
+
+
+class Builder:
+    """Counts batches of arrays, or of tensors on their device.
+
+    Parameters
+    ----------
+    labels, scores, resolution, folds
+        As in `Counts.from_arrays`.
+    numbered : bool, default=False
+        Whether labels are numbers of columns by default, as in `Counts.from_batches`.
+    """
+
+    def __init__(
+        self,
+        labels: Any,
+        scores: Scores,
+        resolution: Resolution,
+        folds: int,
+        *,
+        numbered: bool = False,
+    ) -> None:
+        check_folds(folds)
+        self._labels = labels
+        self._scores = scores
+        self._resolution = resolution
+        self._folds = int(folds)
+        self._numbered = numbered
+        self._classes: NDArray[Any] | None = None
+        self._tally: Tally | None = None
+
+    def add(self, P: Any, y: Any, weight: Any = None, *, fold_by: Any = None) -> None:
+        """Add forecasts, labels and perhaps weights and row keys."""
+        if type(P).__module__.partition(".")[0] == "torch":
+            self._add_tensors(P, y, weight, fold_by)
+            return
+        if self._numbered and self._labels is None:
+            shape = np.shape(to_array(P, name="P"))
+            self._labels = np.arange(2 if len(shape) < 2 else max(shape[1], 2))
+        sample = check_sample(P, y, weight, self._labels, scores=self._scores, warn=True)
+        key = None
+        if fold_by is not None:
+            key = check_key(to_array(fold_by, name="fold_by"))
+            check_length(key, len(sample), name="fold_by")
+        if sample.weights is not None and not sample.weights.all():
+            heavy = np.flatnonzero(sample.weights)
+            sample, key = sample.take(heavy), None if key is None else key[heavy]
+        forecasts = probabilities(sample)
+        columns = forecasts.reshape(len(sample), -1)
+        fold = find_folds(columns if key is None else key, self._folds)
+        self._tally_for(columns.shape[1], sample.classes).add(
+            columns, sample.codes, sample.weights, fold
+        )
+
+    def _add_tensors(self, P: Any, y: Any, weight: Any, fold_by: Any) -> None:
+        from isoroc._counts import tensors  # noqa: PLC0415  # the only users are those of torch
+
+        batch = tensors.check_batch(P, y, weight, fold_by, self._scores)
+        n_columns = batch.forecasts.shape[1]
+        K = max(n_columns, 2)
+        labels = np.arange(K) if self._labels is None else np.asarray(self._labels)
+        codes = tensors.encode(batch.labels, labels, K)
+        tally = self._tally_for(n_columns, labels)
+        for cells in tensors.count(batch, codes, tally.grid, self._folds, K):
+            tally.add_cells(cells)
+
+    def _tally_for(self, n_columns: int, classes: NDArray[Any]) -> Tally:
+        if self._tally is None:
+            grid = Grid.choose(n_columns, self._resolution)
+            most_exact = MOST_EXACT if self._resolution == "auto" else None
+            self._tally = Tally(grid, len(classes), most_exact=most_exact)
+            self._classes = classes
+        elif n_columns != self._tally.grid.n_columns:
+            problem = f"{n_columns} columns, but {self._tally.grid.n_columns} in the first batch"
+            raise InputError("P", None, problem, "all batches must have the same columns")
+        return self._tally
+
+    def result(self) -> Parts:
+        """What counts are made of."""
+        if self._tally is None or self._classes is None:
+            raise InputError("batches", None, "there are none", "at least one is needed")
+        cells = self._tally.cells()
+        return self._classes, self._tally.grid, self._folds, cells
+
+
+def check_folds(folds: Any) -> None:
+    """Refuse what is not a number of folds."""
+    check_number("folds", folds, numbers.Integral, minimum=1)
+    if folds > 1000:
+        raise InputError("folds", None, f"is {folds}", "expected at most 1000")
+
+
+def check_key(key: NDArray[Any]) -> Floats:
+    """Row keys as doubles."""
+    if key.dtype.kind not in "biu":
+        fix = "expected whole numbers; hash other keys to integers first"
+        raise InputError("fold_by", None, f"has the type {key.dtype}", fix)
+    return key.astype(np.float64)
+
+
+def probabilities(sample: Sample) -> Floats:
+    """Forecasts of a sample as probabilities."""
+    if sample.forecasts.ndim == 1 and sample.scores == "logit":
+        return np.asarray(expit(sample.forecasts))
+    return sample.on_simplex().forecasts
+
+
+def find_folds(values: Floats, n_folds: int) -> NDArray[np.int16]:
+    """Fold of each row by a hash of its forecast, shape (n, C), or of its key, shape (n,)."""
+    fold = np.zeros(len(values), dtype=np.int16)
+    if n_folds == 1:
+        return fold
+    w = ArrayArithmetic()
+    for rows in slices(len(values)):
+        if values.ndim == 1:
+            fold[rows] = write_key_fold(w, values[rows], n_folds)
+        else:
+            fold[rows] = write_fold(w, list(values[rows].T), n_folds)
+    return fold

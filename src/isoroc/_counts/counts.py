@@ -1,0 +1,347 @@
+"""Counts: the mergeable statistic that every calibrator can be fitted to."""
+
+from __future__ import annotations
+
+import numbers
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoroc._counts import builders, files, samples
+from isoroc._counts.cells import Cells, gather
+from isoroc._counts.grid import Grid, Resolution, check_resolution
+from isoroc._input import InputError, Sample, Scores, check_number
+from isoroc._simplex import Floats
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Counts:
+    """Counts of forecasts and outcomes: cells of forecasts with the weight of each class.
+
+    Counts are small, whatever the number of rows, and add up: those of two days are the sum of
+    those of each day. Every calibrator is fitted to them with `fit_counts`. They are made with
+    `from_arrays`, `from_batches` or `from_frame`, or by a warehouse with
+    `isoroc.export.counts_sql`.
+
+    Forecasts are probabilities. Those of up to 12 classes share a cell if ``floor(N sqrt(p_k))`` is
+    the same for each class k, and so is ``floor(N (1 - max p)^(1/4))``, N being the resolution.
+    Above 12 classes the cell is made of the two largest probabilities, their classes and the
+    rest.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (K,)
+        The labels, in the order of the columns of the forecasts.
+    forecasts : ndarray of shape (m, K) or (m,)
+        Mean forecast of each entry, of which there is one for each cell and fold.
+    class_weights : ndarray of shape (m, K)
+        Weight of each class in each entry.
+    fold : ndarray of shape (m,)
+        Fold of each entry, from 0.
+    rows : ndarray of shape (m,)
+        Number of rows in each entry.
+    n_rows : int
+        Number of rows in all entries.
+    weight : float
+        Weight of all entries.
+    resolution : int or "exact"
+        N, or that every distinct forecast is a cell of its own.
+    n_folds : int
+        Number of folds.
+
+    Notes
+    -----
+    Folds serve cross-validation in `AutoCalibrator`. By default a row's fold is a hash of its
+    forecast, so rows with equal forecasts share a fold; if there are few distinct forecasts, pass
+    `fold_by`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc import Counts, IRPCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> P = rng.dirichlet(np.ones(3), size=20_000)
+    >>> y = [rng.choice(["a", "b", "c"], p=p) for p in P]
+    >>> day1 = Counts.from_arrays(P[:10_000], y[:10_000], resolution=32)
+    >>> day2 = Counts.from_arrays(P[10_000:], y[10_000:], resolution=32)
+    >>> both = day1 + day2
+    >>> both
+    Counts(20,000 rows, 3 classes, 8,173 entries, cells of resolution 32 of 3 columns, 5 folds)
+    >>> IRPCalibrator(random_state=0).fit_counts(both).n_bins_ > 3
+    True
+    """
+
+    classes: NDArray[Any]
+    grid: Grid
+    n_folds: int
+    cells: Cells
+    columns: tuple[str, ...] | None = None
+
+    @classmethod
+    def from_arrays(
+        cls,
+        P: Any,
+        y: Any,
+        *,
+        sample_weight: Any = None,
+        labels: Any = None,
+        scores: Scores = "auto",
+        resolution: Resolution = "auto",
+        folds: int = 5,
+        fold_by: Any = None,
+    ) -> Counts:
+        """Counts of forecasts and outcomes in memory.
+
+        Parameters
+        ----------
+        P, y, sample_weight, labels
+            As in `fit` of a calibrator. Tensors of torch are counted on their device.
+        scores : {"auto", "probability", "logit"}, default="auto"
+            What the forecasts are. Logits are turned into probabilities.
+        resolution : int, "exact" or "auto", default="auto"
+            N, a power of two, or "exact" for one cell per distinct forecast. "auto" depends on the
+            number of classes: for two it is exact up to 65,536 distinct forecasts and 65,536 above,
+            for 3, 4, 5 it is 256, 64, 32, and 16 for more.
+        folds : int, default=5
+            Number of folds.
+        fold_by : array-like of shape (n,), default=None
+            Whole numbers; rows with the same number share a fold. By default rows with the same
+            forecast do.
+
+        Examples
+        --------
+        >>> from isoroc import Counts
+        >>> Counts.from_arrays([0.2, 0.7, 0.2], ["no", "yes", "yes"]).class_weights
+        array([[0., 1.],
+               [1., 1.]])
+        """
+        builder = builders.Builder(labels, scores, resolution, folds)
+        builder.add(P, y, sample_weight, fold_by=fold_by)
+        return cls(*builder.result())
+
+    @classmethod
+    def from_batches(
+        cls,
+        batches: Iterable[Sequence[Any]],
+        *,
+        labels: Any = None,
+        scores: Scores = "auto",
+        resolution: Resolution = "auto",
+        folds: int = 5,
+    ) -> Counts:
+        """Counts of batches, such as those of a data loader.
+
+        Parameters
+        ----------
+        batches : iterable
+            Pairs of forecasts and labels, or triples with weights: arrays, or tensors of torch,
+            which are counted on their device.
+        labels : array-like of shape (K,), default=None
+            The class of each column; by default 0, 1, and so on.
+        scores, resolution, folds
+            As in `from_arrays`.
+
+        Examples
+        --------
+        >>> from isoroc import Counts
+        >>> batches = [([[0.5, 2.0], [1.0, 0.0]], [1, 0]), ([[0.0, 3.0]], [1])]
+        >>> Counts.from_batches(batches, scores="logit").n_rows
+        3
+        """
+        builder = builders.Builder(labels, scores, resolution, folds, numbered=True)
+        for batch in batches:
+            builder.add(*batch)
+        return cls(*builder.result())
+
+    @classmethod
+    def from_frame(
+        cls,
+        df: Any,
+        probs: str | Sequence[str],
+        label: str,
+        *,
+        weight: str | None = None,
+        labels: Any = None,
+        resolution: Resolution = "auto",
+        folds: int = 5,
+        fold_by: str | None = None,
+    ) -> Counts:
+        """Counts of a dataframe of any engine, of which nothing but the cells is collected.
+
+        Parameters
+        ----------
+        df : dataframe
+            Of pandas, polars (eager or lazy), pyarrow, DuckDB (a relation), Dask or PySpark.
+        probs : str or sequence of str
+            Columns of the forecasts, one for each class, or the column of the probabilities of the
+            second of two classes.
+        label : str
+            Column of the outcomes.
+        weight : str, default=None
+            Column of weights.
+        labels : array-like of shape (K,), default=None
+            The class of each column of `probs`. By default columns are matched to labels by name,
+            as in `fit`, and otherwise follow the sorted labels.
+        resolution, folds
+            As in `from_arrays`.
+        fold_by : str, default=None
+            Column of whole numbers, such as a user's key: rows with the same number share a fold.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> from isoroc import Counts
+        >>> df = pl.LazyFrame({"p": [0.2, 0.7, 0.2], "bought": [False, True, True]})
+        >>> Counts.from_frame(df, probs="p", label="bought").class_weights
+        array([[0., 1.],
+               [1., 1.]])
+        """
+        from isoroc._counts.frames import count_frame  # noqa: PLC0415  # narwhals' lazy engines
+
+        probs = [probs] if isinstance(probs, str) else list(probs)
+        parts = count_frame(
+            df,
+            probs,
+            label,
+            weight=weight,
+            labels=labels,
+            resolution=resolution,
+            n_folds=folds,
+            fold_by=fold_by,
+        )
+        return cls(*parts, tuple(probs))
+
+    @property
+    def forecasts(self) -> Floats:
+        """Mean forecast of each entry."""
+        means = self.cells.mean_forecasts(self.grid)
+        return means[:, 0] if self.grid.n_columns == 1 else means
+
+    @property
+    def class_weights(self) -> Floats:
+        """Weight of each class in each entry."""
+        return self.cells.class_weights
+
+    @property
+    def fold(self) -> NDArray[np.int64]:
+        """Fold of each entry."""
+        return self.cells.fold
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Number of rows in each entry."""
+        return self.cells.rows
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.cells.rows.sum())
+
+    @property
+    def weight(self) -> float:
+        """Weight of all rows."""
+        return float(self.cells.class_weights.sum())
+
+    @property
+    def resolution(self) -> int | Literal["exact"]:
+        """N, or "exact"."""
+        return self.grid.resolution
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def __repr__(self) -> str:
+        return (
+            f"Counts({self.n_rows:,} rows, {len(self.classes)} classes, {len(self):,} entries, "
+            f"{self.grid}, {self.n_folds} folds)"
+        )
+
+    def __add__(self, other: Counts) -> Counts:
+        return self.merge(other)
+
+    def merge(self, *others: Counts) -> Counts:
+        """Counts of the rows of several counts together.
+
+        They must have the same classes in the same order, the same grid and the same number of
+        folds; `coarsen` brings counts to the same resolution.
+        """
+        for other in others:
+            pairs: dict[str, tuple[Any, Any]] = {
+                "classes": (self.classes.tolist(), other.classes.tolist()),
+                "grid": (self.grid, other.grid),
+                "folds": (self.n_folds, other.n_folds),
+            }
+            for what, (mine, theirs) in pairs.items():
+                if mine != theirs:
+                    fix = "coarsen one of them" if what == "grid" else "count them alike"
+                    raise InputError("counts", None, f"{what} differ: {mine} and {theirs}", fix)
+        return replace(self, cells=gather([self.cells, *(other.cells for other in others)]))
+
+    def coarsen(self, resolution: int) -> Counts:
+        """The same rows in larger cells, exactly as if they had been counted so.
+
+        Parameters
+        ----------
+        resolution : int
+            A power of two, not above the present resolution.
+        """
+        coarser = Grid.choose(self.grid.n_columns, check_resolution(resolution))
+        if not self.grid.exact:
+            coarser = replace(self.grid, resolution=coarser.resolution)
+            if coarser.exact or int(coarser.resolution) > int(self.grid.resolution):
+                problem = f"is {resolution}, but the counts have {self.resolution}"
+                raise InputError("resolution", None, problem, "cells cannot be divided")
+        return replace(self, grid=coarser, cells=self.cells.coarsen(self.grid, coarser))
+
+    def decay(self, factor: float) -> Counts:
+        """The same with all weights multiplied by a factor: old rows count less than new ones.
+
+        Parameters
+        ----------
+        factor : float
+            Above 0. With ``counts = counts.decay(0.9) + today`` a row of n days ago has weight
+            ``0.9**n``.
+        """
+        check_number("factor", factor, numbers.Real, minimum=0)
+        if not factor:
+            raise InputError("factor", None, "is 0", "expected a number above 0")
+        cells = self.cells
+        scaled = replace(
+            cells, class_weights=cells.class_weights * factor, sums=cells.sums * factor
+        )
+        return replace(self, cells=scaled)
+
+    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """Dataframe with one row per entry: fold, cell, rows, mean forecast, class weights."""
+        return samples.table_of(self.classes, self.grid, self.cells).frame(backend)
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write the counts to a file; requires pyarrow or polars.
+
+        The file appears whole or not at all.
+        """
+        files.write(path, (self.classes, self.grid, self.n_folds, self.cells), self.columns)
+
+    @classmethod
+    def from_parquet(cls, path: str | os.PathLike[str], *paths: Any, labels: Any = None) -> Counts:
+        """Counts from files of `to_parquet`, or of a warehouse that ran `counts_sql`, merged.
+
+        Parameters
+        ----------
+        path, *paths : path-like
+            The files.
+        labels : array-like of shape (K,), default=None
+            The class of each column of the forecasts, where a warehouse has counted. By default
+            columns are matched to labels by name, or follow the sorted labels.
+        """
+        first, *others = [cls(*files.read(one, labels)) for one in (path, *paths)]
+        return first.merge(*others) if others else first
+
+    def sample(self, *, per_fold: bool) -> Sample:
+        """The counts as weighted rows, for calibrators."""
+        cells = self.cells if per_fold else self.cells.without_folds()
+        return samples.sample_of(self.classes, self.grid, cells)

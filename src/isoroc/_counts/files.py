@@ -1,0 +1,183 @@
+"""Counts as a table with one row for each fold, cell and label, and as a Parquet file of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib.util import find_spec
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from isoroc._counts.builders import Parts
+from isoroc._counts.cells import Cells, gather
+from isoroc._counts.grid import Grid
+from isoroc._files import replacing
+from isoroc._input import InputError, check_sample
+
+#: Version of the table.
+FORMAT = 1
+#: Libraries that read and write Parquet, in the order in which they are tried.
+_LIBRARIES = ("pyarrow", "polars")
+
+
+def describe(
+    grid: Grid,
+    n_folds: int,
+    columns: tuple[str, ...] | None,
+    classes: NDArray[Any] | None = None,
+) -> str:
+    """The constant column ``isoroc``: what the numbers mean, as JSON."""
+    return json.dumps(
+        {
+            "format": FORMAT,
+            "resolution": grid.resolution,
+            "top": grid.top,
+            "n_columns": grid.n_columns,
+            "folds": n_folds,
+            "columns": None if columns is None else list(columns),
+            "classes": None if classes is None else classes.tolist(),
+        }
+    )
+
+
+def long_table(
+    classes: NDArray[Any],
+    grid: Grid,
+    n_folds: int,
+    cells: Cells,
+    columns: tuple[str, ...] | None,
+) -> dict[str, Any]:
+    """Columns of the table. The sums of an entry, and its rows, stand with its first label."""
+    entry, code = np.nonzero(cells.class_weights)
+    first = np.r_[True, entry[1:] != entry[:-1]]
+    table: dict[str, Any] = {"fold": cells.fold[entry]}
+    table |= {name: key[entry] for name, key in zip(grid.names, cells.keys.T, strict=True)}
+    table["label"] = classes[code]
+    table["rows"] = np.where(first, cells.rows[entry], 0)
+    table["weight"] = cells.class_weights[entry, code]
+    for k, total in enumerate(cells.sums.T):
+        table[f"sum_{k}"] = np.where(first, total[entry], 0.0)
+    table["isoroc"] = [describe(grid, n_folds, columns, classes)] * len(entry)
+    return table
+
+
+def write(path: str | os.PathLike[str], parts: Parts, columns: tuple[str, ...] | None) -> None:
+    """Write counts to a file."""
+    table = long_table(*parts, columns)
+    frame = nw.from_dict(table, backend=_library())
+    with replacing(path) as new:
+        frame.write_parquet(str(new))
+
+
+def read(path: str | os.PathLike[str], labels: Any = None) -> tuple[Any, ...]:
+    """Counts of a file: classes, grid, number of folds, cells, names of the columns."""
+    if not os.path.isfile(path):  # noqa: PTH113  # a Path would be of no further use
+        raise FileNotFoundError(f"path: there is no file {os.fspath(path)!r}.")
+    name = os.fspath(path)
+    try:
+        frame = nw.read_parquet(name, backend=_library())
+    except Exception as error:  # the libraries have no error in common
+        fix = "expected a file of Counts.to_parquet or of counts_sql"
+        raise InputError("path", None, f"{name} is not a Parquet file ({error})", fix) from error
+    return parse(frame, name, labels)
+
+
+def parse(frame: Any, name: str, labels: Any = None) -> tuple[Any, ...]:
+    """Counts of a table, in the order of `read`."""
+    about = _about(frame, name)
+    n_columns = about["n_columns"]
+    grid = Grid(n_columns, about["resolution"], about["top"])
+    wanted = ["fold", *grid.names, "label", "rows", "weight", *_sums(n_columns)]
+    if missing := [column for column in wanted if column not in frame.columns]:
+        raise InputError("path", None, f"{name} has no column {missing[0]!r}", "count again")
+    if labels is None:
+        labels = about["classes"]
+    columns = None if about["columns"] is None else tuple(about["columns"])
+    parts = from_long(frame, grid, about["folds"], labels, columns, name=name)
+    return (*parts, columns)
+
+
+def _about(frame: Any, name: str) -> dict[str, Any]:
+    fix = "expected a file of Counts.to_parquet or of counts_sql"
+    if "isoroc" not in frame.columns:
+        raise InputError("path", None, f"{name} holds no counts", fix)
+    found = frame["isoroc"].unique().to_list()
+    if len(found) != 1:
+        problem = f"{name} holds {len(found)} kinds of counts" if found else f"{name} has no rows"
+        raise InputError("path", None, problem, "write each to a file of its own")
+    about: dict[str, Any] = json.loads(found[0])
+    if about.get("format") != FORMAT:
+        raise InputError("path", None, f"{name} has the format {about.get('format')}", fix)
+    return about
+
+
+def from_long(
+    frame: Any,
+    grid: Grid,
+    n_folds: int,
+    labels: Any,
+    columns: tuple[str, ...] | None,
+    *,
+    name: str = "df",
+) -> Parts:
+    """Counts of a collected table with one row for each fold, cell and label."""
+    if not len(frame):
+        raise InputError(name, None, "no rows", "at least one is needed")
+    missing = frame["label"].is_null()
+    if missing.any():
+        n_bad, n_rows = (int(part["rows"].sum()) for part in (frame.filter(missing), frame))
+        fix = "expected probabilities that sum to one, and known labels"
+        raise InputError(name, None, f"{n_bad} of {n_rows} rows are bad", fix)
+    keys = np.column_stack([_numbers(frame, column) for column in grid.names])
+    classes, codes = _classes(frame, grid.n_columns, labels, columns)
+    weight = _numbers(frame, "weight")
+    class_weights = np.zeros((len(codes), len(classes)))
+    class_weights[np.arange(len(codes)), codes] = weight
+    cells = Cells(
+        keys if grid.exact else keys.astype(np.int32),
+        _numbers(frame, "fold").astype(np.int64),
+        _numbers(frame, "rows").astype(np.int64),
+        class_weights,
+        np.column_stack([_numbers(frame, column) for column in _sums(grid.n_columns)]),
+    )
+    cells = gather([cells])
+    return classes, grid, n_folds, cells.take(np.flatnonzero(cells.class_weights.sum(axis=1)))
+
+
+def _classes(
+    frame: Any, n_columns: int, labels: Any, columns: tuple[str, ...] | None
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Classes in the order of the columns, and the column of each row's label.
+
+    One forecast stands for all, as `check_sample` matches labels with names of columns.
+    """
+    y = np.array(frame["label"].to_list())
+    K = max(n_columns, 2)
+    width = [0.5] if n_columns == 1 else [1 / K] * K
+    P = np.tile(width, (len(y), 1))
+    named = P[:, 0] if n_columns == 1 else P
+    if columns is not None and (n_columns > 1 or labels is None):
+        named = nw.from_dict(
+            {column: P[:, k] for k, column in enumerate(columns)}, backend=_library()
+        ).to_native()
+    given = None if labels is None else np.array(labels)
+    sample = check_sample(named, y, labels=given, label_name="label")
+    return np.asarray(sample.classes), sample.codes
+
+
+def _sums(n_columns: int) -> list[str]:
+    return [f"sum_{k}" for k in range(n_columns)]
+
+
+def _numbers(frame: Any, column: str) -> NDArray[np.float64]:
+    return np.asarray(frame[column].to_numpy(), dtype=np.float64)
+
+
+def _library() -> Any:
+    for name in _LIBRARIES:
+        if find_spec(name) is not None:
+            return name
+    raise ImportError("counts in Parquet files need pyarrow or polars: pip install pyarrow")

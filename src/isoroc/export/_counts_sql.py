@@ -1,0 +1,103 @@
+"""Counts by the group-by of a warehouse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from isoroc._checks import check_row, check_score
+from isoroc._counts import Grid, Resolution
+from isoroc._counts.files import describe
+from isoroc._counts.grid import default_resolution, write_cells, write_fold, write_key_fold
+from isoroc.export._expressions import Node, case, column, double, nodes
+from isoroc.export._sql import Dialect, SqlWriter, check_table
+
+
+def counts_sql(
+    table: str | Sequence[str],
+    probs: str | Sequence[str],
+    label: str,
+    dialect: Dialect,
+    *,
+    weight: str | None = None,
+    resolution: Resolution = "auto",
+    folds: int = 5,
+    fold_by: str | None = None,
+) -> str:
+    """SQL query that counts forecasts and outcomes in a table as `Counts.from_frame` does.
+
+    Its answer, written to a Parquet file, is what `Counts.from_parquet` and ``isoroc fit --counts``
+    read.
+
+    Parameters
+    ----------
+    table : str or sequence of str
+        The table; dots separate it from schema and catalog.
+    probs : str or sequence of str
+        Columns of the forecasts, one for each class, or the column of the probabilities of the
+        second of two classes.
+    label : str
+        Column of the outcomes.
+    dialect : {"bigquery", "duckdb", "postgres", "snowflake", "spark", "sqlite"}
+        Whose SQL to write.
+    weight : str, default=None
+        Column of weights.
+    resolution, folds, fold_by
+        As in `Counts.from_frame`, but "auto" is 65,536 for two classes in any case.
+
+    Returns
+    -------
+    str
+        A SELECT statement. Rows that are no forecasts are counted under the label NULL, and
+        `Counts.from_parquet` refuses them.
+
+    Examples
+    --------
+    >>> query = counts_sql("logs.clicks", "p_click", "clicked", "postgres")
+    >>> print(query[query.rindex("GROUP BY") :])
+    GROUP BY
+      "fold",
+      "cell_0",
+      "cell_1",
+      "label"
+    """
+    probs = [probs] if isinstance(probs, str) else list(probs)
+    parts = check_table(table, dialect)
+    if resolution == "auto":
+        resolution = default_resolution(max(len(probs), 2))
+    grid = Grid.choose(len(probs), resolution)
+    used = [*probs, label, *(name for name in (weight, fold_by) if name is not None)]
+    w = SqlWriter(dialect, taken=[*used, *parts])
+    columns = w.read(probs)
+    if len(probs) == 1:
+        columns, good = check_score(w, columns[0], unit=True)
+    else:
+        columns, good = check_row(w, columns)
+    rows: dict[str, Node] = dict(zip(grid.names, write_cells(w, columns, grid), strict=True))
+    if folds == 1:
+        rows["fold"] = w.number(0.0)
+    elif fold_by is not None:
+        [key] = w.read([fold_by])
+        rows["fold"] = write_key_fold(w, key, folds)
+    else:
+        rows["fold"] = write_fold(w, columns, folds)
+    one = w.number(1.0)
+    weighed = one if weight is None else double(column(weight))
+    rows["weight"] = weighed
+    rows["label"] = case([(good, column(label))], nodes.Null())
+    rows |= {f"sum_{k}": w.multiply(p, weighed) for k, p in enumerate(columns)}
+    kept = [name for name in dict.fromkeys((label, weight, fold_by)) if name is not None]
+    inner = w.select(parts, kept, rows)
+    # The columns that were handed on to be used are not part of the answer.
+    inner.set("expressions", inner.expressions[len(kept) :])
+    keys = ["fold", *grid.names, "label"]
+    sums = ["weight", *(f"sum_{k}" for k in range(len(probs)))]
+    about = nodes.Literal.string(describe(grid, folds, tuple(probs)))
+    query = nodes.select(
+        *(column(name) for name in keys),
+        nodes.alias_(nodes.Count(this=nodes.Star()), "rows", quoted=True),
+        *(nodes.alias_(nodes.Sum(this=column(name)), name, quoted=True) for name in sums),
+        nodes.alias_(about, "isoroc", quoted=True),
+    )
+    query = query.from_(inner.subquery("isoroc_cells"))
+    query = query.group_by(*(column(name) for name in keys))
+    return query.sql(dialect=dialect, pretty=True)

@@ -1,0 +1,226 @@
+"""Counts: a statistic that merges, nests and loses nothing but the place within a cell."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isoroc import AutoCalibrator, Counts, InputError, IsotonicCalibrator, TemperatureCalibrator
+from isoroc._counts import grid
+from strategies import labelled_forecasts
+
+RESOLUTIONS = st.sampled_from(["exact", 1, 4, 64, 1024])
+
+
+def assert_equal(a, b):
+    assert a.grid == b.grid
+    assert a.n_folds == b.n_folds
+    assert a.classes.tolist() == b.classes.tolist()
+    np.testing.assert_array_equal(a.cells.keys, b.cells.keys)
+    np.testing.assert_array_equal(a.fold, b.fold)
+    np.testing.assert_array_equal(a.rows, b.rows)
+    np.testing.assert_allclose(a.class_weights, b.class_weights, rtol=1e-13)
+    np.testing.assert_allclose(a.forecasts, b.forecasts, rtol=1e-9, atol=1e-300)
+
+
+def count(P, y, weights, **options):
+    return Counts.from_arrays(P, y, sample_weight=weights, labels=range(P.shape[1]), **options)
+
+
+@given(labelled_forecasts(), RESOLUTIONS, st.integers(1, 4))
+def test_parts_merge_into_the_whole(data, resolution, folds):
+    P, y, weights = data
+    options = {"resolution": resolution, "folds": folds}
+    cut = len(y) // 2
+    first, second = (
+        count(P[part], y[part], None if weights is None else weights[part], **options)
+        for part in (slice(cut), slice(cut, None))
+        if len(y[part])
+    )
+    whole = count(P, y, weights, **options)
+    assert_equal(first + second, whole)
+    assert_equal(second.merge(first), whole)
+    assert whole.n_rows == len(y)
+    total = np.bincount(y, weights, P.shape[1])
+    np.testing.assert_allclose(whole.class_weights.sum(axis=0), total)
+
+
+@given(labelled_forecasts(max_classes=14), RESOLUTIONS, st.sampled_from([1, 4, 32]))
+def test_resolutions_nest(data, fine, coarse):
+    P, y, weights = data
+    counts = count(P, y, weights, resolution=fine)
+    if fine != "exact" and fine < coarse:
+        with pytest.raises(InputError, match="cannot be divided"):
+            counts.coarsen(coarse)
+    else:
+        assert_equal(counts.coarsen(coarse), count(P, y, weights, resolution=coarse))
+
+
+@given(labelled_forecasts(max_classes=14), st.sampled_from([4, 64]))
+def test_forecasts_of_a_cell_are_close_to_their_mean(data, N):
+    P, y, weights = data
+    for forecast, label in zip(P, y, strict=True):
+        one = count(forecast[None], [label], None, resolution=N, folds=1)
+        mean = np.sqrt(one.forecasts[0])
+        np.testing.assert_allclose(mean, np.sqrt(forecast), atol=1e-6)
+    counts = count(P, y, weights, resolution=N, folds=1)
+    if P.shape[1] <= grid.ALL_CLASSES:
+        apart = np.abs(np.sqrt(counts.forecasts) * N - counts.cells.keys[:, : P.shape[1]] - 0.5)
+        assert (apart <= 0.5 + 1e-6).all()
+
+
+@given(labelled_forecasts())
+def test_equal_keys_share_a_fold(data):
+    P, y, weights = data
+    key = np.arange(len(y)) % 7 - 3
+    counts = count(P, y, weights, fold_by=key, folds=3, resolution="exact")
+    alone = [
+        count(P[key == k], y[key == k], None, fold_by=key[key == k], folds=3) for k in set(key)
+    ]
+    assert all(len(set(part.fold)) == 1 for part in alone)
+    assert set(counts.fold) == {part.fold[0] for part in alone}
+
+
+def test_folds_are_even():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet([0.1, 0.1, 0.1], 50_000)
+    y = rng.integers(0, 3, 50_000)
+    for key in (None, np.arange(50_000), 1000 * np.arange(50_000)):
+        counts = Counts.from_arrays(P, y, fold_by=key)
+        weight = np.bincount(counts.fold, counts.rows)
+        assert (np.abs(weight / 10_000 - 1) < 0.04).all()
+
+
+def test_two_classes_are_exact_as_long_as_they_are_few(monkeypatch):
+    p, y = np.arange(1, 100) / 100, np.arange(99) % 2
+    assert Counts.from_arrays(p, y).resolution == "exact"
+    monkeypatch.setattr("isoroc._counts.builders.MOST_EXACT", 98)
+    counts = Counts.from_arrays(p, y)
+    assert counts.resolution == 2**16
+    np.testing.assert_allclose(np.sort(counts.forecasts), p)
+
+
+def test_files(tmp_path):
+    rng = np.random.default_rng(0)
+    P, y = rng.dirichlet(np.ones(3), 500), np.array(["a", "b", "c"])[rng.integers(0, 3, 500)]
+    for number, labels in enumerate((["a", "b", "c"], ["c", "a", "b"])):
+        counts = Counts.from_arrays(P, y, labels=labels, sample_weight=rng.random(500) + 0.5)
+        counts.to_parquet(tmp_path / f"{number}.parquet")
+        assert_equal(Counts.from_parquet(tmp_path / f"{number}.parquet"), counts)
+    with pytest.raises(InputError, match=r"classes differ: .*'a', 'b', 'c'.* and .*'c', 'a', 'b'"):
+        Counts.from_parquet(tmp_path / "0.parquet", tmp_path / "1.parquet")
+    twice = Counts.from_parquet(tmp_path / "1.parquet", tmp_path / "1.parquet")
+    assert twice.weight == pytest.approx(2 * counts.weight)
+    pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "other.parquet")
+    with pytest.raises(InputError, match="holds no counts"):
+        Counts.from_parquet(tmp_path / "other.parquet")
+    (tmp_path / "text.parquet").write_text("text")
+    with pytest.raises(InputError, match="is not a Parquet file"):
+        Counts.from_parquet(tmp_path / "text.parquet")
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        Counts.from_parquet(tmp_path / "absent.parquet")
+
+
+def test_what_does_not_fit_together_is_not_merged():
+    counts = Counts.from_arrays([0.1, 0.9], [0, 1])
+    for other, message in [
+        (Counts.from_arrays([0.1, 0.9], ["n", "y"]), r"classes differ: \[0, 1\] and \['n', 'y'\]"),
+        (counts.coarsen(64), "grid differ: exact forecasts .* and cells of resolution 64"),
+        (Counts.from_arrays([0.1, 0.9], [0, 1], folds=2), "folds differ: 5 and 2"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            counts.merge(other)
+
+
+def test_decay_weighs_all_rows_down():
+    counts = Counts.from_arrays([0.1, 0.9, 0.4], [0, 1, 1], resolution=16)
+    decayed = counts.decay(0.25)
+    np.testing.assert_array_equal(decayed.class_weights, counts.class_weights / 4)
+    np.testing.assert_allclose(decayed.forecasts, counts.forecasts)
+    assert decayed.n_rows == 3
+    old = counts
+    for _ in range(100):
+        old = old.decay(0.9)
+    IsotonicCalibrator().fit_counts(old)
+    with pytest.raises(ValueError, match="factor"):
+        counts.decay(0)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pl.LazyFrame])
+def test_frames(frame):
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 400)
+    y = np.array(["b", "a", "c"])[rng.integers(0, 3, 400)]
+    df = frame({"b": P[:, 0], "a": P[:, 1], "c": P[:, 2], "y": y, "w": np.full(400, 2.0)})
+    expected = Counts.from_arrays(P, y, labels=["b", "a", "c"], sample_weight=np.full(400, 2.0))
+    assert_equal(Counts.from_frame(df, ["b", "a", "c"], "y", weight="w"), expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"p": [0.5, None, 0.2]}, "probs: 1 of 3 rows are bad"),
+        ({"p": [0.5, 7.0, 8.0]}, r"probs: 2 of 3 rows are bad, such as 7.0"),
+        ({"p": [0.5, float("nan"), 0.3]}, "probs: 1 of 3 rows are bad, such as nan"),
+        ({"y": ["a", None, "b"]}, "label: 1 of 3 rows are bad"),
+        ({"w": [1.0, -1.0, 1.0]}, "weight: 1 of 3 rows are bad, such as -1.0"),
+        ({"y": ["a", "a", "a"]}, "one class only"),
+    ],
+)
+@pytest.mark.parametrize("frame", [pl.DataFrame, pl.LazyFrame])
+def test_bad_rows_are_refused_before_anything_is_counted(frame, change, message):
+    good = {"p": [0.1, 0.5, 0.9], "y": ["a", "b", "b"], "w": [1.0, 2.0, 0.0], "key": [1, 2, 3]}
+    df = frame(good | change)
+    with pytest.raises(InputError, match=message):
+        Counts.from_frame(df, "p", "y", weight="w")
+    kept = Counts.from_frame(frame(good), "p", "y", weight="w", fold_by="key")
+    assert kept.weight == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"probs": "q"}, "probs: no column 'q'; there are p, y"),
+        ({"label": "z"}, "label: no column 'z'"),
+        ({"fold_by": "y"}, "fold_by: y is not a column of integers"),
+        ({"resolution": 3}, "resolution: is 3"),
+        ({"folds": 0}, "folds"),
+    ],
+)
+def test_arguments_of_frames(options, message):
+    df = pl.DataFrame({"p": [0.1, 0.9], "y": ["a", "b"]})
+    with pytest.raises(ValueError, match=message):
+        Counts.from_frame(df, **{"probs": "p", "label": "y"} | options)
+
+
+def test_folds_of_the_counts_are_those_of_cross_validation():
+    rng = np.random.default_rng(0)
+    p = rng.random(3000)
+    counts = Counts.from_arrays(p, rng.random(3000) < p, resolution=64, folds=4)
+    cal = AutoCalibrator(members=[TemperatureCalibrator()], random_state=0).fit_counts(counts)
+    assert list(cal.cv_results_) == ["member", "fold0", "fold1", "fold2", "fold3"]
+    assert cal.summary_["rows"] == 3000
+    with pytest.raises(InputError, match="all rows are in one fold"):
+        AutoCalibrator().fit_counts(Counts.from_arrays(p, rng.random(3000) < p, folds=1))
+
+
+def test_only_counts_are_counts():
+    with pytest.raises(TypeError, match="expected Counts, got list; pass rows to fit"):
+        IsotonicCalibrator().fit_counts([0.1, 0.9])
+
+
+def test_batches():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(300, 4))
+    P = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    y = rng.integers(0, 3, 300)
+    batches = [(z[i : i + 64], y[i : i + 64]) for i in range(0, 300, 64)]
+    counts = Counts.from_batches(batches, scores="logit", resolution=8)
+    whole = Counts.from_arrays(z, y, labels=range(4), resolution=8, scores="logit")
+    assert_equal(counts, whole)
+    with pytest.raises(InputError, match="there are none"):
+        Counts.from_batches([])
+    with pytest.raises(InputError, match="labels: 4 entries"):
+        Counts.from_batches([(P, y), (np.eye(3), [0, 1, 2])])
