@@ -170,11 +170,14 @@ class AutoCalibrator(Calibrator):
         before = identity.calibrate(sample.forecasts)[rows, sample.codes]
         columns = np.column_stack([likelihood, likelihood @ weights, before])
         losses = bounded_losses(columns, row_weights, sample.n_classes)
+        counted = sample.fold is not None
         self.member_scores_ = score_members(
-            [*names, "mixture"], np.append(weights, 1.0), losses, row_weights
+            [*names, "mixture"], np.append(weights, 1.0), losses, row_weights, counted=counted
         )
         self.cv_results_ = losses_by_fold(names, losses, row_weights, fold)
-        self.verdict_ = verdict(self.member_scores_, int((before == 0).sum()), len(before))
+        n_rows = row_weights if counted else np.ones(len(before))
+        impossible, n = round(n_rows[before == 0].sum()), round(n_rows.sum())
+        self.verdict_ = verdict(self.member_scores_, impossible, n)
 
     def _deal(self, sample: Sample, random_state: np.random.RandomState) -> Ints:
         """Fold of each row."""

@@ -26,11 +26,16 @@ def bounded_losses(likelihood: Floats, row_weights: Floats, n_classes: int) -> F
     return np.asarray(-np.log((total * likelihood + 1 / n_classes) / (total + 1)))
 
 
-def score_members(names: list[str], weights: Floats, losses: Floats, row_weights: Floats) -> Table:
-    """Mean loss of each member, and gain over the last column, the forecasts as they are."""
+def score_members(
+    names: list[str], weights: Floats, losses: Floats, row_weights: Floats, *, counted: bool
+) -> Table:
+    """Mean loss of each member, and gain over the last column, the forecasts as they are.
+
+    Rows are cells of several rows each if `counted`, so a weight of two is two independent rows.
+    """
     gains = losses[:, -1:] - losses[:, :-1]
-    loss, loss_error = _mean_and_error(losses[:, :-1], row_weights)
-    gain, gain_error = _mean_and_error(gains, row_weights)
+    loss, loss_error = _mean_and_error(losses[:, :-1], row_weights, counted=counted)
+    gain, gain_error = _mean_and_error(gains, row_weights, counted=counted)
     return Table(
         member=np.array(names),
         weight=weights,
@@ -41,10 +46,11 @@ def score_members(names: list[str], weights: Floats, losses: Floats, row_weights
     )
 
 
-def _mean_and_error(values: Floats, row_weights: Floats) -> tuple[Floats, Floats]:
-    share = row_weights / row_weights.sum()
+def _mean_and_error(values: Floats, row_weights: Floats, *, counted: bool) -> tuple[Floats, Floats]:
+    total = row_weights.sum()
+    share = row_weights / total
     mean = share @ values
-    return mean, np.sqrt(share**2 @ (values - mean) ** 2)
+    return mean, np.sqrt((share / total if counted else share**2) @ (values - mean) ** 2)
 
 
 def losses_by_fold(names: list[str], losses: Floats, row_weights: Floats, fold: Ints) -> Table:
