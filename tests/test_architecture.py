@@ -117,6 +117,7 @@ PARTS = {
     "_cli": {
         "_files",
         "_input",
+        "_monitor",
         "_persistence",
         "_simplex",
         "_table",

@@ -19,9 +19,9 @@ files, globs and folders are read as one table; - stands for standard input or o
 """
 
 EPILOGUE = """\
-Exit codes: 0 success; 1 a condition of `evaluate --fail-if` holds; 2 invalid options, files or
-data; 3 a bug in isoroc; 130 interrupted; 141 standard output was closed (broken pipe). `--debug`
-shows the traceback of an error.
+Exit codes: 0 success; 1 a condition of `evaluate --fail-if` holds, or `monitor` raised an alarm;
+2 invalid options, files or data; 3 a bug in isoroc; 130 interrupted; 141 standard output was closed
+(broken pipe). `--debug` shows the traceback of an error.
 """
 
 COMMANDS = {
@@ -51,6 +51,19 @@ cat new.ndjson | isoroc apply model.json - -o - | head
 
 Rows keep their order and other columns do not change. Rows are processed in batches, so large files
 need little memory. The output file is complete or not written at all.
+""",
+    "monitor": """\
+Test whether calibrated forecasts are still right on new rows.
+
+```
+isoroc monitor model.json today.parquet --label y
+isoroc monitor model.json today.parquet --label y --state state.json
+isoroc monitor model.json today.parquet --state state.json --merge other.json --json
+```
+
+The evidence of all runs with the same state file is accumulated. If the forecasts are right, no
+alarm is ever raised with probability 95 %, however often the command runs. The exit code is 1 after
+an alarm.
 """,
     "evaluate": """\
 Evaluate forecasts before and after calibration.

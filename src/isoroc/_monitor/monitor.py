@@ -55,6 +55,9 @@ class CalibrationMonitor:
         Miscalibration to put up with, in nats per row. Every model is slightly wrong, so with
         ``tolerance=0`` every model raises an alarm at some time. A calibrator that was fitted to n
         rows is wrong by about K / n.
+    model : str, default=""
+        Name of what made the forecasts, such as the checksum of a model file. States of different
+        models are not merged.
 
     Attributes
     ----------
@@ -92,7 +95,9 @@ class CalibrationMonitor:
     (2200, 'adapt priors')
     """
 
-    def __init__(self, labels: Any, *, confidence: float = 0.95, tolerance: float = 0.0) -> None:
+    def __init__(
+        self, labels: Any, *, confidence: float = 0.95, tolerance: float = 0.0, model: str = ""
+    ) -> None:
         self.classes_: NDArray[Any] = to_array(labels, name="labels")
         K = len(set(self.classes_.tolist()))
         if self.classes_.ndim != 1 or K < 2 or len(self.classes_) != K:
@@ -102,7 +107,7 @@ class CalibrationMonitor:
             raise InputError("confidence", None, problem, "expected 0 < confidence < 1")
         if not 0 <= tolerance < math.inf:
             raise InputError("tolerance", None, f"is {tolerance!r}", "expected 0 or more")
-        self.confidence, self.tolerance = confidence, tolerance
+        self.confidence, self.tolerance, self.model = confidence, tolerance, model
         self.alternatives = Alternatives(K)
         self.totals = Totals.empty(K)
         self.evidence = Evidence.none(len(self.alternatives.family))
@@ -193,6 +198,9 @@ class CalibrationMonitor:
         if (self.confidence, self.tolerance) != (other.confidence, other.tolerance):
             problem = "has another confidence or tolerance"
             raise InputError("other", None, problem, "merge monitors with the same parameters")
+        if self.model != other.model:
+            problem = "monitors the forecasts of another model"
+            raise InputError("other", None, problem, "start a new state for each model")
         alarms = [alarm for alarm in (self.alarm_, other.alarm_) if alarm is not None]
         self.alarm_ = min(alarms, default=None)
         self.totals = self.totals + other.totals
@@ -209,6 +217,7 @@ class CalibrationMonitor:
             "labels": self.classes_.tolist(),
             "confidence": self.confidence,
             "tolerance": self.tolerance,
+            "model": self.model,
             "alarm": self.alarm_,
             "totals": self.totals.to_lists(),
             "evidence": {
@@ -234,7 +243,8 @@ class CalibrationMonitor:
     def _from_state(cls, state: dict[str, Any]) -> Self:
         if state["format"] != FORMAT or state["version"] != VERSION:
             raise ValueError("it has another format or version")
-        monitor = cls(state["labels"], confidence=state["confidence"], tolerance=state["tolerance"])
+        parameters = {name: state[name] for name in ("confidence", "tolerance", "model")}
+        monitor = cls(state["labels"], **parameters)
         monitor.totals = Totals.from_lists(state["totals"], len(monitor.classes_))
         found = state["evidence"]
         size = len(monitor.alternatives.family)

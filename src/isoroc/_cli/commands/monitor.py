@@ -1,0 +1,136 @@
+"""``isoroc monitor``: whether calibrated forecasts are still right on new rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from isoroc import CalibrationMonitor
+from isoroc._cli.commands.evaluate import read_compared
+from isoroc._cli.errors import CommandError, ExitCode
+from isoroc._cli.io.files import open_source
+from isoroc._cli.io.reading import Selection
+from isoroc._cli.models import Model
+from isoroc._cli.terminal import print_json, print_table, print_text
+from isoroc._input import InputError
+from isoroc._monitor import BatchReport
+from isoroc._persistence import read
+
+ADVICE = {
+    "nothing": "Keep the calibrator: there is no evidence that it is wrong.",
+    "adapt priors": "Class shares have changed: apply with --adapt-prior, or fit again.",
+    "refit": "The forecasts are no longer calibrated: fit again on recent rows.",
+}
+
+
+def monitor(
+    model: str,
+    forecasts: Annotated[list[str], Parameter(negative=())],
+    /,
+    *,
+    state: str | None = None,
+    merge: Annotated[list[str] | None, Parameter(negative=())] = None,
+    selection: Selection | None = None,
+    tolerance: float | None = None,
+    confidence: float = 0.95,
+    json: Annotated[bool, Parameter(negative=())] = False,
+) -> ExitCode:
+    """Test whether calibrated forecasts are still right on new rows.
+
+    Parameters
+    ----------
+    model
+        Model file written by isoroc fit.
+    forecasts
+        Files of new rows with forecasts and outcomes, globs, folders, or - for standard input.
+    state
+        File that keeps the evidence of earlier runs. It is created if it does not exist.
+    merge
+        State files of the same model from other machines, to be added once.
+    tolerance
+        Miscalibration to put up with, in nats per row. Default: the number of classes divided by
+        the number of calibration rows. An existing state keeps its own.
+    confidence
+        Probability that no alarm is ever raised if the forecasts are right. An existing state keeps
+        its own.
+    json
+        Print JSON.
+    """
+    selection = selection or Selection()
+    if selection.weight is not None:
+        raise CommandError("--weight: the test counts rows; leave the weights out.")
+    found = _load(model, state, tolerance, confidence)
+    with open_source(forecasts, selection.format) as source:
+        sample, compared = read_compared(source, selection, model)
+    batch = found.update(sample.classes[sample.codes], compared["after"])
+    for other in merge or ():
+        found.merge(CalibrationMonitor.load(other))
+    if state is not None:
+        found.save(state)
+    if json:
+        print_json(
+            {
+                "alarm": found.alarm_,
+                "advice": found.advice_,
+                "batch": _entries(batch),
+                "total": _entries(found.report()),
+                "tolerance": found.tolerance,
+                "confidence": found.confidence,
+            }
+        )
+    else:
+        _show(found, batch)
+    return ExitCode.OK if found.alarm_ is None else ExitCode.CHECK_FAILED
+
+
+def _load(
+    model: str, state: str | None, tolerance: float | None, confidence: float
+) -> CalibrationMonitor:
+    """Monitor of a model, from its state file if there is one."""
+    calibrator, checksum = Model.load(model).calibrator, str(read(model)["checksum"])
+    if state is not None and Path(state).exists():
+        found = CalibrationMonitor.load(state)
+        if found.model != checksum:
+            raise CommandError(
+                f"{state}: the state of another model; keep one state file for each model."
+            )
+        return found
+    if tolerance is None:
+        weight = calibrator.summary_.get("weight") or 0.0
+        tolerance = len(calibrator.classes_) / weight if weight > 0 else 0.0
+    try:
+        return CalibrationMonitor(
+            calibrator.classes_, confidence=confidence, tolerance=tolerance, model=checksum
+        )
+    except InputError as error:
+        raise CommandError(f"--{error.argument} {error.problem}; {error.fix}.") from error
+
+
+def _entries(report: BatchReport) -> dict[str, Any]:
+    return vars(report) | {"shares": dict(report.shares)}
+
+
+def _show(found: CalibrationMonitor, batch: BatchReport) -> None:
+    total = found.report()
+    rows = [
+        ["rows", f"{batch.rows:,}", f"{total.rows:,}"],
+        ["evidence, nats", f"{batch.evidence:.2f}", f"{total.evidence:.2f}"],
+        ["log loss", f"{batch.log_loss:.4f}", f"{total.log_loss:.4f}"],
+        ["log loss promised", f"{batch.promised:.4f}", f"{total.promised:.4f}"],
+    ]
+    for name, of_batch, of_all in zip(
+        found.classes_, _differences(batch), _differences(total), strict=True
+    ):
+        rows.append([f"share of {name!s}, observed - forecast", of_batch, of_all])
+    print_table("calibration on new rows", ["", "these rows", "all rows"], rows, numeric=True)
+    if found.alarm_ is not None:
+        print_text(f"Alarm, first raised after {found.alarm_:,} rows.")
+    print_text(ADVICE[found.advice_])
+
+
+def _differences(report: BatchReport) -> list[str]:
+    """Observed less forecast share of each class, with half the width of its interval."""
+    ends = zip(report.shares["low"], report.shares["high"], strict=True)
+    return [f"{(low + high) / 2:+.4f} ± {(high - low) / 2:.4f}" for low, high in ends]

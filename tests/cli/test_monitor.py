@@ -1,0 +1,85 @@
+"""``isoroc monitor``: accumulated evidence, advice and exit codes."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import isoroc
+from cli_tables import make_forecasts
+from isoroc import CalibrationMonitor
+
+COLUMNS = ["p_bird", "p_cat", "p_dog"]
+
+
+@pytest.fixture
+def fitted(run_cli):
+    make_forecasts(2000).write_csv("data.csv")
+    assert run_cli("fit", "data.csv", "-c", "temperature", "-o", "model.json").code == 0
+
+
+@pytest.mark.usefixtures("fitted")
+def test_evidence_accumulates(run_cli):
+    expected = None
+    for day in range(3):
+        table = make_forecasts(300, seed=day + 1)
+        table.write_parquet("day.parquet")
+        ran = run_cli("monitor", "model.json", "day.parquet", "--state", "s.json", "--json")
+        assert ran.code == 0
+        calibrator = isoroc.load("model.json")
+        expected = expected or CalibrationMonitor(calibrator.classes_, tolerance=3 / 2000)
+        expected.update(table["y"], calibrator.predict_proba(table.select(COLUMNS).to_numpy()))
+    found = json.loads(ran.text)
+    assert found["advice"] == "nothing"
+    assert found["batch"]["rows"] == 300
+    assert found["total"]["rows"] == 900
+    assert found["total"]["evidence"] == pytest.approx(expected.evidence_)
+    assert found["total"]["shares"]["class"] == ["bird", "cat", "dog"]
+
+
+@pytest.mark.usefixtures("fitted")
+def test_alarms_have_an_exit_code(run_cli):
+    table = make_forecasts(3000, seed=1)
+    # The model has become certain and wrong.
+    P = table.select(COLUMNS).to_numpy() ** 4
+    P /= P.sum(axis=1, keepdims=True)
+    table.with_columns(**dict(zip(COLUMNS, P.T, strict=True))).write_csv("new.csv")
+    ran = run_cli("monitor", "model.json", "new.csv", "--state", "s.json")
+    assert ran.code == 1
+    assert "Alarm, first raised after 3,000 rows." in ran.text
+    assert "fit again on recent rows" in ran.text
+    few_birds = table.filter((pl.col("y") != "bird") | (pl.int_range(pl.len()) % 10 == 0))
+    few_birds.write_csv("few.csv")
+    ran = run_cli("monitor", "model.json", "few.csv")
+    assert ran.code == 1
+    assert "Class shares have changed" in ran.text
+
+
+@pytest.mark.usefixtures("fitted")
+def test_states_of_machines(run_cli):
+    for name, seed in (("a", 1), ("b", 2)):
+        make_forecasts(200, seed=seed).write_csv(f"{name}.csv")
+        assert run_cli("monitor", "model.json", f"{name}.csv", "--state", f"{name}.json").code == 0
+    make_forecasts(100, seed=3).write_csv("c.csv")
+    words = ["--state", "a.json", "--merge", "b.json", "--json"]
+    found = json.loads(run_cli("monitor", "model.json", "c.csv", *words).text)
+    assert found["total"]["rows"] == 500
+    assert np.isfinite(found["total"]["evidence"])
+
+
+@pytest.mark.usefixtures("fitted")
+def test_bad_options(run_cli):
+    def error_of(*words):
+        ran = run_cli("monitor", "model.json", "data.csv", *words)
+        assert ran.code == 2
+        return ran.err
+
+    assert "--weight: the test counts rows" in error_of("-w", "w")
+    assert "--tolerance is -1" in error_of("--tolerance", "-1")
+    Path("bad.json").write_text("{}")
+    assert "is not the state of a monitor" in error_of("--state", "bad.json")
+    assert run_cli("fit", "data.csv", "-c", "irp", "-o", "other.json").code == 0
+    assert run_cli("monitor", "other.json", "data.csv", "--state", "o.json").code == 0
+    assert "the state of another model" in error_of("--state", "o.json")
