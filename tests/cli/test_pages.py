@@ -34,7 +34,7 @@ def play(run_cli, words):
 
 def test_the_commands_of_the_pages_run(run_cli, folder):
     seen = {}
-    for page in ("docs/cli.md", "README.md"):
+    for page in ("docs/cli.md", "docs/operations.md", "README.md"):
         os.chdir(folder)
         for words in lines_of(page):
             line = shlex.join(words)
