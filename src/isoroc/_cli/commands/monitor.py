@@ -50,8 +50,8 @@ def monitor(
     merge
         State files of the same model from other machines, to be added once.
     tolerance
-        Miscalibration to put up with, in nats per row. Default: the number of classes divided by
-        the number of calibration rows. An existing state keeps its own.
+        Miscalibration to put up with, in nats per row. Default: twice the number of classes
+        divided by the number of calibration rows. An existing state keeps its own.
     confidence
         Probability that no alarm is ever raised if the forecasts are right. An existing state keeps
         its own.
@@ -99,7 +99,7 @@ def _load(
         return found
     if tolerance is None:
         weight = calibrator.summary_.get("weight") or 0.0
-        tolerance = len(calibrator.classes_) / weight if weight > 0 else 0.0
+        tolerance = 2 * len(calibrator.classes_) / weight if weight > 0 else 0.0
     try:
         return CalibrationMonitor(
             calibrator.classes_, confidence=confidence, tolerance=tolerance, model=checksum
