@@ -117,3 +117,16 @@ def test_without_the_option_there_is_no_certificate():
 def test_bad_parameters(params):
     with pytest.raises(ValueError, match="monotone"):
         AutoCalibrator(**params).fit([0.1, 0.9, 0.4, 0.6], [0, 1, 0, 1])
+
+
+def test_thresholds_carry_over_exactly():
+    rng = np.random.default_rng(0)
+    p = rng.random(600)
+    y = (rng.random(600) < p**2).astype(int)
+    cal = fitted_mixture(p, y, 2, np.array([0.1, 0.2, 0.3, 0.4]))  # with isotonic steps
+    assert cal.is_increasing()
+    for threshold in (0.1, 0.5, 0.83):
+        carried = cal.carry_over(threshold)
+        assert carried.exact
+        after = cal.predict_proba(p)[:, 1] > carried.thresholds
+        np.testing.assert_array_equal(after, p > threshold)

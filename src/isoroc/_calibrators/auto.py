@@ -255,9 +255,13 @@ class AutoCalibrator(Calibrator):
         return any(member.takes_probabilities() for member in self.members_)
 
     def is_increasing(self) -> bool:
-        """Whether the map of two classes is strictly increasing, as those of all members are."""
-        parts = zip(self.weights_, self.members_, strict=True)
-        return all(member.is_increasing() for weight, member in parts if weight)
+        """Whether the map of two classes is strictly increasing.
+
+        All members must be. Those of a monotone mixture are non-decreasing, so there one is enough.
+        """
+        if self.monotone:
+            return mixture.increases_strictly(self.members_)
+        return all(member.is_increasing() for member in self.members_)
 
     def _check_fitted(self, n_classes: int) -> None:
         """Check the fitted attributes, and those of the members."""
