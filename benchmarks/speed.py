@@ -5,7 +5,8 @@ and "peer / isoroc" is the time of the peer divided by that of isoroc.
 
     python benchmarks/speed.py [--quick] [--only WORD] [--arena FOLDER] [--out FILE]
 
-With --arena, the three-class sets among the files dataset-model.npz of a folder are fitted too.
+With --arena, the three-class sets among the files dataset-model.npz of a folder are fitted too, and
+each calibrator is compared with structured matrix scaling (SMS) on all of them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,14 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
 
-from isoroc import AutoCalibrator, IRPCalibrator
+from isoroc import (
+    AutoCalibrator,
+    IRPCalibrator,
+    MatrixCalibrator,
+    MonotoneCalibrator,
+    SplineCalibrator,
+    TemperatureCalibrator,
+)
 from isoroc._simplex import lattice, regions
 from isoroc.metrics import (
     auc,
@@ -144,6 +152,36 @@ def real_fits(arena: Path) -> Iterator[Row]:
             P, y = arrays["probas_cal"], arrays["labels_cal"].astype(np.int64)
         if P.shape[1] == 3:
             yield fit_row(f"fit, {path.stem}", P, y)
+
+
+def member_fits(arena: Path) -> Iterator[Row]:
+    """Fit of each calibrator on every set of the arena as a multiple of the time of SMS.
+
+    Run it without OMP_NUM_THREADS, as users do. Jobs alternate; the least of three times counts.
+    """
+    from probmetrics.calibrators import SMSCalibrator  # noqa: PLC0415
+
+    makes = [SMSCalibrator, TemperatureCalibrator, MatrixCalibrator, SplineCalibrator]
+    makes += [MonotoneCalibrator, IRPCalibrator]
+    ratios: dict[str, list[np.ndarray]] = {"K = 2": [], "K >= 3": []}
+    for path in sorted(arena.glob("*.npz")):
+        with np.load(path) as arrays:
+            P, y = arrays["probas_cal"].astype(np.float64), arrays["labels_cal"].reshape(-1)
+        P /= P.sum(axis=1, keepdims=True)
+        times = np.empty((3, len(makes)))
+        for repeat in times:
+            for m, make in enumerate(makes):
+                start = perf_counter()
+                make().fit(P, y.astype(np.int64))
+                repeat[m] = perf_counter() - start
+        least = times.min(axis=0)
+        ratios["K = 2" if P.shape[1] == 2 else "K >= 3"].append(least[1:] / least[0])
+    for group, found in ratios.items():
+        for m, make in enumerate(makes[1:]):
+            column = np.array(found)[:, m]
+            job = f"{make.__name__} / SMS, {group}"
+            figures = {"median": float(np.median(column)), "largest": float(column.max())}
+            yield {"job": job, "n": len(column), **figures}
 
 
 def fit_row(job: str, P: np.ndarray, y: np.ndarray) -> Row:
@@ -396,6 +434,8 @@ def main() -> None:
     }
     if options.arena:
         sections["arena"] = lambda: real_fits(options.arena)
+        if find_spec("probmetrics"):
+            sections["members"] = lambda: member_fits(options.arena)
     if not find_spec("probmetrics"):
         print("probmetrics is not installed: pip install -r benchmarks/requirements.txt")
     rows: list[Row] = []

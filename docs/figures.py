@@ -1,8 +1,9 @@
-"""Draw the picture of docs/monotonicity.md from generated data: ``python docs/figures.py``.
+"""Draw the pictures of docs/monotonicity.md from generated data: ``python docs/figures.py``.
 
 Requires matplotlib (``pip install 'isoroc[plots]'``).
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import matplotlib as mpl
@@ -13,7 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 
-from isoroc import IRPCalibrator
+from isoroc import IRPCalibrator, MonotoneCalibrator
 from isoroc._simplex import regions
 
 # The palette of Okabe and Ito, safe for colour-blind readers.
@@ -31,8 +32,19 @@ def forecasts(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return P / P.sum(axis=1, keepdims=True), y
 
 
+def triangle(ax: Axes, title: str) -> None:
+    """Draw a triangle with named corners."""
+    ax.plot(*CORNERS[[0, 1, 2, 0]].T, color="0.35", lw=1)
+    for corner, name, shift in zip(CORNERS, "ABC", SHIFTS, strict=True):
+        ax.text(*(corner + shift), name, ha="center", va="center", fontsize=11)
+    ax.set_title(title, fontsize=11)
+    ax.set(aspect="equal", ylim=(-0.1, 0.98))
+    ax.set_axis_off()
+
+
 def simplex(ax: Axes, gamma: np.ndarray, title: str) -> None:
     """Draw a triangle in which the regions of a threshold are shaded."""
+    triangle(ax, title)
     x, y = np.meshgrid(np.linspace(0, 1, 500), np.linspace(0, CORNERS[2, 1], 433))
     top = y / CORNERS[2, 1]
     points = np.stack([1 - x - top / 2, x - top / 2, top], axis=-1)
@@ -40,13 +52,52 @@ def simplex(ax: Axes, gamma: np.ndarray, title: str) -> None:
         regions(points.reshape(-1, 3), gamma).reshape(x.shape), mask=(points < 0).any(axis=-1)
     )
     ax.pcolormesh(x, y, shade, cmap=ListedColormap(list(COLOURS)), vmin=0, vmax=2, alpha=0.2)
-    ax.plot(*CORNERS[[0, 1, 2, 0]].T, color="0.35", lw=1)
     ax.plot(*(gamma @ CORNERS), marker="+", ms=13, mew=2, color="black")
-    for corner, name, shift in zip(CORNERS, "ABC", SHIFTS, strict=True):
-        ax.text(*(corner + shift), name, ha="center", va="center", fontsize=11)
-    ax.set_title(title, fontsize=11)
-    ax.set(aspect="equal", ylim=(-0.1, 0.98))
-    ax.set_axis_off()
+
+
+def rays() -> Iterator[tuple[int, np.ndarray]]:
+    """Forecasts on lines of constant odds between two classes, and the third class."""
+    odds = 4.0 ** np.array([-2, -1, 0, 1, 2])
+    third = np.linspace(0, 1, 401)[1:-1]
+    for k in range(3):
+        for ratio in odds:
+            line = np.empty((len(third), 3))
+            line[:, k] = third
+            line[:, (k + 1) % 3] = (1 - third) * ratio / (1 + ratio)
+            line[:, (k + 2) % 3] = (1 - third) / (1 + ratio)
+            yield k, line
+
+
+def gradient(path: Path) -> None:
+    P, y = forecasts(1500, 0)
+    smooth = MonotoneCalibrator().fit(P, y)
+    steps = IRPCalibrator(random_state=0).fit(P, y)
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
+    triangle(left, "1,500 forecasts, and lines of constant odds")
+    triangle(middle, "the same after MonotoneCalibrator")
+    for k, line in rays():
+        even = np.allclose(line[0, (k + 1) % 3], line[0, (k + 2) % 3])
+        style = {"color": COLOURS[k], "lw": 1.8 if even else 0.9}
+        left.plot(*(line @ CORNERS).T, **style)
+        middle.plot(*(smooth.predict_proba(line) @ CORNERS).T, **style)
+    for ax, points in ((left, P), (middle, smooth.predict_proba(P))):
+        ax.scatter(*(points @ CORNERS).T, s=3, color="0.55", lw=0, zorder=0)
+
+    shift = np.linspace(-4, 4, 801)
+    for share, style in ((0.05, "-"), (0.5, "--")):
+        z = np.log([(1 - share) / 2, (1 - share) / 2, share]) + shift[:, None] * [0.5, -0.5, 0]
+        line = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+        for model, colour in ((smooth, "#0072b2"), (steps, "#e69f00")):
+            Q = model.predict_proba(line)
+            right.plot(shift, Q[:, 0] - Q[:, 1], color=colour, ls=style, lw=1.6)
+    right.plot([], [], color="#0072b2", label="MonotoneCalibrator")
+    right.plot([], [], color="#e69f00", label="IRPCalibrator")
+    right.axhline(0, color="0.8", lw=0.8, zorder=0)
+    right.set(xlabel="log odds of A against B before", ylabel="calibrated q(A) − q(B)")
+    right.set_title("two paths from B to A", fontsize=11)
+    right.legend(frameon=False, fontsize=9, loc="upper left")
+    right.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=110)
 
 
 def monotonicity(path: Path) -> None:
@@ -90,3 +141,4 @@ def monotonicity(path: Path) -> None:
 
 if __name__ == "__main__":
     monotonicity(Path(__file__).parent / "monotonicity.png")
+    gradient(Path(__file__).parent / "gradient.png")

@@ -1,4 +1,4 @@
-"""Calibrate classifiers without spoiling how well they rank and separate their classes."""
+"""Calibration of classifier probabilities for any number of classes."""
 
 import lazy_loader
 

@@ -95,9 +95,11 @@ def test_two_classes_keep_the_roc_curve(columns, scores):
 def test_certificates_say_what_holds():
     P = np.random.default_rng(0).dirichlet(np.ones(2), 50)
     y = P[:, 1] > 0.4
-    steps = [m.fit(P, y) for m in (TemperatureCalibrator(), IsotonicCalibrator())]
-    assert "Non-decreasing" in str(certify_mixture(steps, 2))
-    assert "Strictly" in str(certify_mixture([*steps, IdentityCalibrator().fit(P, y)], 2))
+    steps = IsotonicCalibrator().fit(P, y)
+    flat = TemperatureCalibrator(floor=0.6).fit(P, y)
+    assert "Non-decreasing" in str(certify_mixture([steps, flat], 2))
+    for strict in (IdentityCalibrator(), TemperatureCalibrator(), MonotoneCalibrator()):
+        assert "Strictly" in str(certify_mixture([steps, strict.fit(P, y)], 2))
 
 
 def test_without_the_option_there_is_no_certificate():

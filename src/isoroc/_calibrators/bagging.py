@@ -36,7 +36,8 @@ class BaggedIRPCalibrator(Calibrator):
     A tree's forecasts jump at the borders of its bins, and the borders move with the rows. The mean
     over trees that are grown on bootstrap samples is smoother and nearer the truth, and their
     spread shows how far a calibrated forecast depends on the rows that happened to be seen. It has
-    no bins and no certificate: the mean of maps that each keep the ROC surface need not.
+    no bins and no certificate: for three classes or more, the mean of ROC monotone maps need not be
+    ROC monotone. For two classes the mean of non-decreasing maps is non-decreasing.
 
     Parameters
     ----------

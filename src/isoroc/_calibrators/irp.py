@@ -30,16 +30,18 @@ _TOPS = (1, 2, 3)
 
 
 class IRPCalibrator(BinCalibrator):
-    """Isotonic recursive partitioning: calibration that keeps the ROC surface.
+    """Isotonic recursive partitioning: bins whose splits can be repeated after calibration.
 
     For two classes this is isotonic regression of the label on the score, found as a path of
-    nested partitions. On the calibration set its bins have zero calibration error (with
-    ``pseudocount=0``), no monotone map has a lower cross entropy or Brier score, and the ROC curve
-    of the calibrated forecasts is the convex hull of the ROC curve before.
+    nested partitions; the map is non-decreasing for all scores. With ``pseudocount=0``, on the
+    calibration rows, its bins have zero calibration error, no non-decreasing map has a lower cross
+    entropy or Brier score, and the ROC curve of the calibrated forecasts is the convex hull of the
+    ROC curve before.
 
     For more classes the simplex is split recursively at thresholds gamma into the regions
-    ``argmax(p - gamma)``. A split is made only if some threshold on the calibrated side makes it
-    again, so that calibration cannot turn around how the model separates its classes.
+    ``argmax(p - gamma)``. A split is made only if some threshold on the calibrated forecasts makes
+    it again on the calibration rows. Other thresholds, among them the decision for the most
+    probable class, may partition the rows differently after calibration.
 
     Parameters
     ----------
@@ -56,9 +58,9 @@ class IRPCalibrator(BinCalibrator):
         are read as log odds for this. "uniform" treats all classes alike, "marginal" is the class
         shares of the calibration set; or pass probabilities.
     monotonicity : {"tree", "global"} or None, default="tree"
-        What a split's order must be kept for: the calibration points that reach it, all of them
-        (the paper's condition), or nothing (greedy growth without the guarantee, for comparison).
-        The two are the same for two classes.
+        For which calibration rows a split must be repeatable: for those that reach it, for all
+        (the paper's condition), or for none (greedy growth without the guarantee, for comparison).
+        The first two are the same for two classes.
     search : {"sweep", "grid"}, default="sweep"
         How thresholds are found for three classes or more: by exact line searches, or among the
         points of a lattice as in the paper's experiments.

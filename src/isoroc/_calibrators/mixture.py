@@ -79,8 +79,16 @@ def monotone_members(n_classes: int) -> list[Calibrator]:
 
 def certify_mixture(members: Sequence[Calibrator], n_classes: int) -> MixtureCertificate:
     """Certificate of a mixture of members of `AutoCalibrator(monotone=True)`."""
-    strict = any(isinstance(m, IdentityCalibrator | MonotoneCalibrator) for m in members)
-    return MixtureCertificate(n_classes, _floor(members), strict)
+    return MixtureCertificate(n_classes, _floor(members), increases_strictly(members))
+
+
+def increases_strictly(members: Sequence[Calibrator]) -> bool:
+    """Whether a mixture of members of `AutoCalibrator(monotone=True)` increases strictly.
+
+    For two classes all of them are non-decreasing, so one that increases strictly is enough. All
+    have weight.
+    """
+    return any(member.is_increasing() for member in members)
 
 
 def _floor(members: Sequence[Calibrator]) -> float:

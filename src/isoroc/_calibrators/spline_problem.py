@@ -150,18 +150,19 @@ class Problem(NamedTuple):
         """
         K, n, B = self.features.shape
         q = np.exp(self.log_forecasts(theta))
-        of_class = np.arange(K * self._width()).reshape(K, -1)
-        blocks = np.zeros((of_class.size, of_class.size))
+        width = self._width()
+        blocks = np.zeros((K * width, K * width))
         for rows in self._chunks(n):
             share, root = q[:, rows], np.sqrt(weights[rows])
             U = self._acting(rows) * root[:, None]
             V = (U * share[:, :, None]).transpose(1, 0, 2).reshape(U.shape[1], -1)
             blocks -= V.T @ V
-            for k, own in enumerate(of_class):
-                blocks[own[0] : own[-1] + 1, own[0] : own[-1] + 1] += (
-                    U[k].T @ V[:, own[0] : own[-1] + 1]
-                )
-        order = np.concatenate([part.ravel() for part in np.split(of_class, [B, B + 1], axis=1)])
+            for k in range(K):
+                own = slice(k * width, (k + 1) * width)
+                blocks[own, own] += U[k].T @ V[:, own]
+        # In theta the departures of all classes come first, then intercepts, then the matrix.
+        kinds = np.split(np.arange(K * width).reshape(K, width), [B, B + 1], axis=1)
+        order = np.concatenate([kind.ravel() for kind in kinds])
         H = np.empty((len(theta), len(theta)))
         H[B:, B:] = blocks[np.ix_(order, order)]
         H[:B, B:] = H[B : B + K * B, B:].reshape(K, B, -1).sum(axis=0)

@@ -15,9 +15,12 @@ from isoroc._writer import C, Writer
 class TemperatureCalibrator(TemperedCalibrator):
     """Temperature scaling: ``softmax(log(p) / T)``, with a floor under the forecasts.
 
-    T > 1 draws forecasts to the middle, T < 1 to the vertices; the order of the classes stays.
-    Logarithms give the smallest forecasts the loudest voice, and a forest that forecasts 0 has
-    none at all. So forecasts are first raised to a floor, which is learned like T: then this is
+    T > 1 draws forecasts to the middle, T < 1 to the vertices. The order of the classes within each
+    row stays, except that classes below the floor tie. The order of the rows stays for two classes
+    (with a floor of at most 1/2), but not for more.
+
+    With logarithms, the smallest forecasts dominate the loss, and the logarithm of 0 is not finite.
+    So forecasts are first raised to a floor, which is learned like T:
 
         ``q = (1 - s) * softmax(log(max(p, floor)) / T) + s / K``,
 
