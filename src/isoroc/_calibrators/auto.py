@@ -56,7 +56,8 @@ class AutoCalibrator(Calibrator):
         and `MonotoneCalibrator`, and for two classes also `TemperatureCalibrator` and
         `IsotonicCalibrator`. Requires ``members="auto"``.
     cv : int, splitter or iterable, default=5
-        Folds; of a number, shuffled and stratified. Others must hold out every row once.
+        Folds; of a number, shuffled but not stratified, which would favour maps that fit class
+        frequencies. Others must hold out every row once.
     max_rows : int, default=20000
         Rows on which weights are found; of more, a random sample. The members themselves are
         fitted to all rows.
@@ -182,7 +183,9 @@ class AutoCalibrator(Calibrator):
         n = len(sample)
         if isinstance(self.cv, int | np.integer):
             check_number("cv", self.cv, numbers.Integral, minimum=2)
-            return deal_folds(n, int(self.cv), random_state, sample.codes)
+            # Not stratified: classes that are equally frequent in all folds by design would make it
+            # look as if chance departures of their frequencies from the forecasts could be learned.
+            return deal_folds(n, int(self.cv), random_state)
         fold = np.full(n, -1, dtype=np.intp)
         splitter = check_cv(self.cv, sample.codes, classifier=True)
         for f, (_, held_out) in enumerate(splitter.split(np.zeros((n, 1)), sample.codes)):
