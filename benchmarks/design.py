@@ -101,7 +101,7 @@ class Forecasts(NamedTuple):
 def forecasts_of(data: Set) -> Forecasts:
     """Fit all candidates to one set."""
     _, codes = encode_labels(data.labels_cal, data.n_classes, labels=range(data.n_classes))
-    fold = deal_folds(len(codes), 5, np.random.RandomState(0), codes)
+    fold = deal_folds(len(codes), 5, np.random.RandomState(0))
     sample = Sample(data.probas_cal, codes, None)
     rows, test_rows = np.arange(len(codes)), np.arange(len(data.labels_test))
     unseen, test = [], []

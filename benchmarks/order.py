@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from quality import Set, read_sets
+from arena import Set, read_sets
 
 import isoroc
 from isoroc._progress import progress

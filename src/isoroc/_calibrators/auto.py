@@ -57,7 +57,8 @@ class AutoCalibrator(Calibrator):
         and `MonotoneCalibrator`, and for two classes also `TemperatureCalibrator` and
         `IsotonicCalibrator`. Requires ``members="auto"``.
     cv : int, splitter or iterable, default=5
-        Folds; of a number, shuffled and stratified. Others must hold out every row once.
+        Folds; of a number, shuffled but not stratified, which would favour maps that fit class
+        frequencies. Others must hold out every row once.
     max_cells : int, default=20000
         With more rows than this, members are fitted to cells of forecasts, and weights found on
         them: at most so many for all folds together.
@@ -186,7 +187,9 @@ class AutoCalibrator(Calibrator):
             return counted_folds(sample)
         if isinstance(self.cv, int | np.integer):
             check_number("cv", self.cv, numbers.Integral, minimum=2)
-            return deal_folds(n, int(self.cv), random_state, sample.codes)
+            # Not stratified: classes that are equally frequent in all folds by design would make it
+            # look as if chance departures of their frequencies from the forecasts could be learned.
+            return deal_folds(n, int(self.cv), random_state)
         fold = np.full(n, -1, dtype=np.intp)
         splitter = check_cv(self.cv, sample.codes, classifier=True)
         for f, (_, held_out) in enumerate(splitter.split(np.zeros((n, 1)), sample.codes)):

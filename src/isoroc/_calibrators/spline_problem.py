@@ -218,7 +218,7 @@ class Problem(NamedTuple):
         """
         theta, total = start, float(weights.sum())
         loss = partial(self.loss, weights)
-        n_steps = DENSE_STEPS if len(theta) <= DENSE else DIAGONAL_STEPS
+        n_steps = DENSE_STEPS if near or len(theta) <= DENSE else DIAGONAL_STEPS
         factor = near or self.factor(weights, theta)
         for count in range(NEAR_ROUNDS if near else ROUNDS):
             if count and near is None:
