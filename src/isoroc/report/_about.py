@@ -54,13 +54,6 @@ def _notes(evidence: Evidence) -> list[str]:
             notes.append(f"Classes with {words}: {listed}. Their figures are uncertain.")
     if len(before) < 200:
         notes.append(f"There are {len(before)} rows only: intervals are wide and approximate.")
-    for of, sample in evidence.series.items():
-        own = sample.forecasts[np.arange(len(sample)), sample.codes]
-        if (n_zero := int(np.count_nonzero(own == 0))) > 0:
-            notes.append(
-                f"Forecasts {of} calibration gave the class that came true a probability of 0 in "
-                f"{n_zero:,} rows, so the log loss is infinite."
-            )
     if before.forecasts.ndim == 1:
         notes.append(
             "The forecasts before calibration are scores and no probabilities: they have an order "

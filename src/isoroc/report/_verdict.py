@@ -23,7 +23,8 @@ def verdict(evidence: Evidence, headline: list[dict[str, Any]]) -> dict[str, Any
     """
     figures = {row["measure"]: row for row in headline}
     tone, change = _tone(figures)
-    sentences = [*_came_true(evidence), *change, *_scores(figures), *_order(figures)]
+    sentences = [*_came_true(evidence), *change, *_scores(figures), *_impossible(evidence)]
+    sentences += _order(figures)
     said = getattr(evidence.calibrator, "verdict_", None)
     if said:
         sentences.append(f"Verdict of the calibrator on its own calibration rows: {said}.")
@@ -71,14 +72,14 @@ def _tone(figures: dict[str, Any]) -> tuple[str, list[str]]:
         change = figures.get(name, {}).get("change")
         if change is None or not np.isfinite(change["high"]):
             continue
-        title = figures[name]["title"]
+        title = {"log_loss": "log loss", "brier_score": "Brier score"}[name]
         low, high = text_of(change["low"]), text_of(change["high"])
         interval = f"95 % interval of the change {low} to {high}"
         if change["high"] < 0:
-            return "better", [f"Calibration lowered the {title.lower()} ({interval})."]
+            return "better", [f"Calibration lowered the {title} ({interval})."]
         if change["low"] > 0:
-            return "worse", [f"Calibration raised the {title.lower()} ({interval})."]
-        words = f"Whether calibration changed the {title.lower()} is not clear ({interval})."
+            return "worse", [f"Calibration raised the {title} ({interval})."]
+        words = f"Whether calibration changed the {title} is not clear ({interval})."
         return "unclear", [words]
     return ("unclear" if "decisions_changed" in figures else "none"), []
 
@@ -95,6 +96,20 @@ def _scores(figures: dict[str, Any]) -> list[str]:
         parts.append(f"{title} {' → '.join(values)}")
     text = "; ".join(parts)
     return [f"{text[0].upper()}{text[1:]}."] if parts else []
+
+
+def _impossible(evidence: Evidence) -> list[str]:
+    """Why a log loss is infinite."""
+    found = []
+    for of, sample in evidence.series.items():
+        own = sample.forecasts[np.arange(len(sample)), sample.codes]
+        if n_zero := int(np.count_nonzero(own == 0)):
+            rows = "1 row" if n_zero == 1 else f"{n_zero:,} rows"
+            found.append(
+                f"The log loss {of} calibration is infinite: the class that came true had a "
+                f"probability of 0 in {rows}."
+            )
+    return found
 
 
 def _plain(value: float) -> Any:
