@@ -15,7 +15,9 @@ from isoroc.report._numbers import percent, text_of
 _HALF, _FEWEST = 0.05, 20
 
 
-def verdict(evidence: Evidence, headline: list[dict[str, Any]]) -> dict[str, Any]:
+def verdict(
+    evidence: Evidence, headline: list[dict[str, Any]], *, fitted_on_these_rows: bool
+) -> dict[str, Any]:
     """Sentences, the most important first, and whether calibration lowered the log loss.
 
     The tone is "better", "worse" or "unclear" by the interval of the change of the log loss, or of
@@ -28,7 +30,7 @@ def verdict(evidence: Evidence, headline: list[dict[str, Any]]) -> dict[str, Any
     said = getattr(evidence.calibrator, "verdict_", None)
     if said:
         sentences.append(f"Verdict of the calibrator on its own calibration rows: {said}.")
-    if evidence.fitted_on_these_rows:
+    if fitted_on_these_rows:
         sentences.append(
             "The calibrator was fitted to these very rows, so the figures after calibration are "
             "too good. Use other rows to judge it."
@@ -120,6 +122,8 @@ def _order(figures: dict[str, Any]) -> list[str]:
     if "decisions_changed" not in figures:
         return []
     changed = figures["decisions_changed"]["change"]["value"]
+    if "pairs_reversed" not in figures:
+        return [f"It changed {percent(changed)} of the decisions."]
     turned = figures["pairs_reversed"]["change"]["value"]
     tied = figures["pairs_tied"]["change"]["value"]
     what = f"It changed {percent(changed)} of the decisions"
