@@ -15,6 +15,7 @@ import numpy as np
 import isoroc
 from isoroc._input import find_reversal
 from isoroc.report._evidence import Evidence
+from isoroc.report._headline import MANY_CLASSES
 from isoroc.report._numbers import short
 
 #: A class with fewer rows is named in the notes. The largest size of a model or query on the page.
@@ -120,6 +121,8 @@ Q = calibrator.predict_proba(P)  # P: new forecasts, one column per class
 
 def _sql(calibrator: Any, columns: list[str]) -> str | None:
     """Query for DuckDB; None if it is long, cannot be written, or sqlglot is missing."""
+    if len(columns) > MANY_CLASSES:  # the query would be long, and slow to write
+        return None
     from isoroc.export import to_sql  # noqa: PLC0415 -- needed here only
 
     try:
