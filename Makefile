@@ -25,8 +25,9 @@ tests: .venv/develops
 	$(BIN)/python -m pytest -n 2
 
 test-browser: .venv/browses  ## the report in a real browser
-	@command -v chromium chromium-browser google-chrome >/dev/null \
-	  || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
+	@for name in chromium chromium-browser google-chrome; do \
+	  command -v $$name >/dev/null && exit 0; done; \
+	  [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium >/dev/null \
 	  || { echo "test-browser needs Chromium: install the package chromium"; exit 1; }
 	$(BIN)/python -m pytest tests/browser
 

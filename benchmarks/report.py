@@ -6,7 +6,6 @@ largest case.
 
 from __future__ import annotations
 
-import resource
 import sys
 import time
 
@@ -16,7 +15,7 @@ from isoroc import IRPCalibrator
 from isoroc._table import markdown_table
 from isoroc.report import Report
 
-CASES = [(10, 3), (10_000, 2), (10_000, 3), (1_000_000, 3), (20_000, 100), (5_000, 1000)]
+CASES = [(10, 3), (10_000, 2), (10_000, 3), (1_000_000, 3), (20_000, 100), (20_000, 1000)]
 LARGEST = (10_000_000, 3)
 
 
@@ -35,17 +34,18 @@ def main() -> None:
         P, y = overconfident(n, K)
         fit = slice(min(n, 100_000))
         labels = np.arange(K)
-        calibrator = IRPCalibrator(random_state=0).fit(P[fit], y[fit], labels=labels)
+        # Choosing `top` takes minutes with a thousand classes, and only the report is timed.
+        calibrator = IRPCalibrator(random_state=0, top=1 if K > 100 else "auto")
+        calibrator.fit(P[fit], y[fit], labels=labels)
         start = time.process_time()
         report = Report(y, P, calibrator=calibrator)
         summary = time.process_time() - start
         page = report.to_html()
         total = time.process_time() - start
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
         cells = [f"{n:,}", f"{K:,}", f"{summary:.1f}", f"{total - summary:.1f}"]
-        rows.append([*cells, f"{len(page.encode()) / 1000:,.0f}", f"{peak:,.0f}"])
+        rows.append([*cells, f"{len(page.encode()) / 1000:,.0f}"])
         print(rows[-1], flush=True)
-    head = ["rows", "classes", "summary (CPU s)", "page (CPU s)", "page (kB)", "peak memory (MB)"]
+    head = ["rows", "classes", "summary (CPU s)", "page (CPU s)", "page (kB)"]
     print(markdown_table(head, rows))
 
 

@@ -140,6 +140,8 @@ def test_several_models_share_axes_legend_and_histogram(make_axes):
     outlines = ax.figure.axes[1].patches
     assert [patch.get_fill() for patch in outlines] == [False] * 3
     assert [to_hex(patch.get_edgecolor()) for patch in outlines] == [c.lower() for c in colours]
+    tallest = max(x.data["percent"].max() for x in display.layers if x.kind == "histogram")
+    assert ax.figure.axes[1].get_ylim()[1] > tallest
     # One line per model, and one for the uncertainty of the event.
     assert [text.get_text()[:3] for text in ax.texts] == ["UNC", "MCB", "MCB", "MCB"]
 

@@ -132,6 +132,9 @@ def test_size_is_bounded_with_many_classes():
     assert len(report.summary["reliability"]["panels"]) == 9
     assert report.summary["reliability"]["classes_left_out"] == 192
     assert report.summary["data"]["other_classes"] == 180
+    found = {row["measure"]: row for row in report.summary["headline"]["rows"]}
+    assert found["accuracy"]["before"]["value"] == 1
+    assert found["decisions_changed"]["change"]["value"] == pytest.approx(np.mean(y > 0))
     assert len(report.to_html().encode()) < 1_000_000
 
 

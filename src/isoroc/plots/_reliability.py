@@ -224,7 +224,9 @@ class ReliabilityDisplay(BeforeAfterDisplay):
         tidy(ax, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
         ax.set_ylabel("share that came true" if top else "observed rate")
         tidy(strip, xlabel=f"forecast probability of {TOP if top else shortened(panel)}")
-        strip.set(ylabel="rows (%)", ylim=(0, None))
+        tallest = max(layer.data["percent"].max() for layer in layers if layer.kind == "histogram")
+        top_of_strip = max(1.08 * tallest, strip.get_ylim()[1] if earlier else 0.0)
+        strip.set(ylabel="rows (%)", ylim=(0, top_of_strip))
         ax.tick_params(labelbottom=False)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import isoroc
 from isoroc._input import find_reversal
 from isoroc.report._evidence import Evidence
+from isoroc.report._headline import MANY_CLASSES
 from isoroc.report._numbers import short
 
 #: A class with fewer rows is named in the notes. The largest size of a model or query on the page.
@@ -54,13 +55,6 @@ def _notes(evidence: Evidence) -> list[str]:
             notes.append(f"Classes with {words}: {listed}. Their figures are uncertain.")
     if len(before) < 200:
         notes.append(f"There are {len(before)} rows only: intervals are wide and approximate.")
-    for of, sample in evidence.series.items():
-        own = sample.forecasts[np.arange(len(sample)), sample.codes]
-        if (n_zero := int(np.count_nonzero(own == 0))) > 0:
-            notes.append(
-                f"Forecasts {of} calibration gave the class that came true a probability of 0 in "
-                f"{n_zero:,} rows, so the log loss is infinite."
-            )
     if before.forecasts.ndim == 1:
         notes.append(
             "The forecasts before calibration are scores and no probabilities: they have an order "
@@ -127,6 +121,8 @@ Q = calibrator.predict_proba(P)  # P: new forecasts, one column per class
 
 def _sql(calibrator: Any, columns: list[str]) -> str | None:
     """Query for DuckDB; None if it is long, cannot be written, or sqlglot is missing."""
+    if len(columns) > MANY_CLASSES:  # the query would be long, and slow to write
+        return None
     from isoroc.export import to_sql  # noqa: PLC0415 -- needed here only
 
     try:

@@ -30,13 +30,15 @@ MEASURES = {
     "pairs_reversed": ("Pairs of rows in reversed order", 0),
     "pairs_tied": ("Pairs of rows that became ties", 0),
 }
-#: Largest number of rows for the estimate of miscalibration, for all other measures, and in each
-#: resample for the intervals of calibration errors.
-_LOSS_ROWS, _ROWS, _RESAMPLED = 100_000, 2_000_000, 2000
-#: Above this number of classes only the top class has a calibration error,
+#: Largest number of rows for the estimate of miscalibration, and in each resample for the intervals
+#: of calibration errors.
+_LOSS_ROWS, _RESAMPLED = 100_000, 2000
+#: Above this number of classes, measures of all classes or pairs of them would take too long.
 MANY_CLASSES = 50
-#: and order is measured on so many rows times classes.
-_ORDER_CELLS = 2_000_000
+_MANY = (
+    f"With more than {MANY_CLASSES} classes, only the most probable class has a calibration error, "
+    "and order is measured by decisions."
+)
 CONFIDENCE = 0.95
 _Z = float(ndtri(0.5 + CONFIDENCE / 2))
 
@@ -61,16 +63,13 @@ def headline(evidence: Evidence, n_resamples: int) -> tuple[list[dict[str, Any]]
     """Measures with intervals, in the order of `MEASURES`, and notes on how they were computed."""
     notes: list[str] = []
     n = len(evidence.before)
-    judged = evidence.draw(_ROWS)
-    if len(judged.before) < n:
-        notes.append(f"All measures are based on {_ROWS:,} of {n:,} rows, drawn at random.")
-    found = _losses(judged) | _errors(judged, n_resamples)
-    if len(judged.before) > 1:
-        some = judged.draw(_LOSS_ROWS)
-        found |= _miscalibration(some) if judged.n_classes <= MANY_CLASSES else {}
-        if len(some.before) < n and judged.n_classes <= MANY_CLASSES:
+    found = _losses(evidence) | _errors(evidence, n_resamples)
+    if n > 1 and evidence.n_classes <= MANY_CLASSES:
+        some = evidence.draw(_LOSS_ROWS)
+        found |= _miscalibration(some)
+        if len(some.before) < n:
             notes.append(f"Miscalibration is estimated from {_LOSS_ROWS:,} rows.")
-    order, more = _order(judged, n_resamples)
+    order, more = _order(evidence, n_resamples)
     found |= order
     rows = [
         {"measure": name, "title": title, "better": better, **found[name]}
@@ -189,12 +188,8 @@ def _draws(metric: Callable[..., float], sample: Sample, n_resamples: int) -> Fl
 
 def _order(evidence: Evidence, n_resamples: int) -> tuple[dict[str, Figures], list[str]]:
     """Decisions and ranking, from `isoroc.metrics.order_report`."""
-    notes = []
     if evidence.n_classes > MANY_CLASSES:
-        most = max(_ORDER_CELLS // evidence.n_classes, 1000)
-        if len(evidence.before) > most:
-            notes.append(f"Decisions and order are measured on {most:,} rows.")
-        evidence, n_resamples = evidence.draw(most), min(n_resamples, 20)
+        return _decisions(evidence), [_MANY]
     before = evidence.before
     after = before if evidence.after is None else evidence.after
     report = metrics.order_report(
@@ -211,4 +206,24 @@ def _order(evidence: Evidence, n_resamples: int) -> tuple[dict[str, Figures], li
             value, low, high = map(float, figures)
             entry = {"value": value, "low": low, "high": high}
             found.setdefault(str(measure), {})[str(of)] = entry
-    return found, notes + list(report.notes)
+    return found, list(report.notes)
+
+
+def _decisions(evidence: Evidence) -> dict[str, Figures]:
+    """Accuracy and the share of changed decisions, which are quick for any number of classes."""
+    before, after = evidence.before, evidence.after
+    decisions = before.decisions()
+    hits = {"before": (decisions == before.codes).astype(np.float64)}
+    found: dict[str, Figures] = {}
+    if after is not None:
+        hits["after"] = (after.decisions() == before.codes).astype(np.float64)
+        hits["change"] = hits["after"] - hits["before"]
+        changed = (after.decisions() != decisions).astype(np.float64)
+        found["decisions_changed"] = {"change": _mean(changed, before).interval()}
+    found["accuracy"] = {of: _mean(hit, before).interval() for of, hit in hits.items()}
+    return found
+
+
+def _mean(values: Floats, sample: Sample) -> Figure:
+    mean = float(np.average(values, weights=sample.weights))
+    return Figure(mean, _error_of_mean(values, sample))

@@ -14,6 +14,8 @@ from isoroc.report._numbers import jsonable
 from isoroc.report._stages import bins_part, path_part
 from isoroc.report._verdict import verdict
 
+#: Measures, diagrams and curves are based on at most this many rows.
+MOST_ROWS = 2_000_000
 #: Changes when a key changes its name or its meaning; new keys do not change it.
 VERSION = 1
 
@@ -28,16 +30,20 @@ def summarize(
 ) -> dict[str, Any]:
     """Summary of the evidence, with plain values only: it can be written as JSON."""
     start = time.perf_counter()
-    rows, notes = headline(evidence, n_resamples)
+    judged, n = evidence.draw(MOST_ROWS), len(evidence.before)
+    rows, notes = headline(judged, n_resamples)
+    if len(judged.before) < n:
+        some = f"{len(judged.before):,} of {n:,} rows, drawn at random"
+        notes = [f"Measures, diagrams and curves are based on {some}.", *notes]
     parts = {
         "format": "isoroc report",
         "version": VERSION,
         "title": title,
-        "verdict": verdict(evidence, rows),
+        "verdict": verdict(judged, rows, fitted_on_these_rows=evidence.fitted_on_these_rows),
         "headline": {"rows": rows, "confidence": CONFIDENCE, "notes": notes},
-        "reliability": reliability_part(evidence),
-        "map": map_part(evidence),
-        "roc": roc_part(evidence),
+        "reliability": reliability_part(judged),
+        "map": map_part(judged),
+        "roc": roc_part(judged),
         "path": path_part(evidence),
         "bins": bins_part(evidence),
         "data": data_part(evidence),

@@ -15,7 +15,9 @@ from isoroc.report._numbers import percent, text_of
 _HALF, _FEWEST = 0.05, 20
 
 
-def verdict(evidence: Evidence, headline: list[dict[str, Any]]) -> dict[str, Any]:
+def verdict(
+    evidence: Evidence, headline: list[dict[str, Any]], *, fitted_on_these_rows: bool
+) -> dict[str, Any]:
     """Sentences, the most important first, and whether calibration lowered the log loss.
 
     The tone is "better", "worse" or "unclear" by the interval of the change of the log loss, or of
@@ -23,11 +25,12 @@ def verdict(evidence: Evidence, headline: list[dict[str, Any]]) -> dict[str, Any
     """
     figures = {row["measure"]: row for row in headline}
     tone, change = _tone(figures)
-    sentences = [*_came_true(evidence), *change, *_scores(figures), *_order(figures)]
+    sentences = [*_came_true(evidence), *change, *_scores(figures), *_impossible(evidence)]
+    sentences += _order(figures)
     said = getattr(evidence.calibrator, "verdict_", None)
     if said:
         sentences.append(f"Verdict of the calibrator on its own calibration rows: {said}.")
-    if evidence.fitted_on_these_rows:
+    if fitted_on_these_rows:
         sentences.append(
             "The calibrator was fitted to these very rows, so the figures after calibration are "
             "too good. Use other rows to judge it."
@@ -71,14 +74,14 @@ def _tone(figures: dict[str, Any]) -> tuple[str, list[str]]:
         change = figures.get(name, {}).get("change")
         if change is None or not np.isfinite(change["high"]):
             continue
-        title = figures[name]["title"]
+        title = {"log_loss": "log loss", "brier_score": "Brier score"}[name]
         low, high = text_of(change["low"]), text_of(change["high"])
         interval = f"95 % interval of the change {low} to {high}"
         if change["high"] < 0:
-            return "better", [f"Calibration lowered the {title.lower()} ({interval})."]
+            return "better", [f"Calibration lowered the {title} ({interval})."]
         if change["low"] > 0:
-            return "worse", [f"Calibration raised the {title.lower()} ({interval})."]
-        words = f"Whether calibration changed the {title.lower()} is not clear ({interval})."
+            return "worse", [f"Calibration raised the {title} ({interval})."]
+        words = f"Whether calibration changed the {title} is not clear ({interval})."
         return "unclear", [words]
     return ("unclear" if "decisions_changed" in figures else "none"), []
 
@@ -97,6 +100,20 @@ def _scores(figures: dict[str, Any]) -> list[str]:
     return [f"{text[0].upper()}{text[1:]}."] if parts else []
 
 
+def _impossible(evidence: Evidence) -> list[str]:
+    """Why a log loss is infinite."""
+    found = []
+    for of, sample in evidence.series.items():
+        own = sample.forecasts[np.arange(len(sample)), sample.codes]
+        if n_zero := int(np.count_nonzero(own == 0)):
+            rows = "1 row" if n_zero == 1 else f"{n_zero:,} rows"
+            found.append(
+                f"The log loss {of} calibration is infinite: the class that came true had a "
+                f"probability of 0 in {rows}."
+            )
+    return found
+
+
 def _plain(value: float) -> Any:
     return None if np.isnan(value) else ("inf" if np.isinf(value) else value)
 
@@ -105,6 +122,8 @@ def _order(figures: dict[str, Any]) -> list[str]:
     if "decisions_changed" not in figures:
         return []
     changed = figures["decisions_changed"]["change"]["value"]
+    if "pairs_reversed" not in figures:
+        return [f"It changed {percent(changed)} of the decisions."]
     turned = figures["pairs_reversed"]["change"]["value"]
     tied = figures["pairs_tied"]["change"]["value"]
     what = f"It changed {percent(changed)} of the decisions"
