@@ -5,7 +5,7 @@ BIN := .venv/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/isoroc/_core/*.pyx src/isoroc/_core/*.pxd)
 ASAN = $(shell $(CC) -print-file-name=libasan.so)
 
-.PHONY: demo test lint types tests coverage sanitize bench fuzz dist clean
+.PHONY: demo test test-engines lint types tests coverage sanitize bench fuzz dist clean
 
 demo: .venv/runs  ## forecasts in, calibrated forecasts, a verdict and a picture out
 	$(BIN)/python examples/demo.py
@@ -21,6 +21,10 @@ types: .venv/develops
 
 tests: .venv/develops
 	$(BIN)/python -m pytest -n 2
+
+test-engines: .venv/engines  ## counts and calibrators on Dask, Spark, DuckDB, PostgreSQL and torch
+	ISOROC_ENGINES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -W default tests/engines \
+	  src/isoroc/_counts/tensors.py src/isoroc/export/_torch.py
 
 coverage: .venv/develops  ## the tests once more, with the share of lines and branches that they reach
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
@@ -56,6 +60,11 @@ clean:
 .venv/develops: .venv/created $(SOURCES)
 	$(BIN)/pip install --quiet -e '.[dev]'
 	touch $@ .venv/runs
+
+.venv/engines: .venv/develops tests/engines/install.sh
+	sh tests/engines/install.sh
+	$(BIN)/pip install --quiet -e '.[dev,engines]'
+	touch $@
 
 build/checked.stamp: .venv/develops $(SOURCES) $(shell find src -name '*.py' -o -name '*.pyi')
 	rm -rf build/checked-lib

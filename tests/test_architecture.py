@@ -99,6 +99,7 @@ PARTS = {
         "plots",
     },
     "_cli": {
+        "_counts",
         "_files",
         "_input",
         "_persistence",
