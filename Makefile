@@ -5,7 +5,7 @@ BIN := .venv/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/isoroc/_core/*.pyx src/isoroc/_core/*.pxd)
 ASAN = $(shell $(CC) -print-file-name=libasan.so)
 
-.PHONY: demo test lint types tests test-browser coverage sanitize bench fuzz dist clean
+.PHONY: demo test test-browser test-engines lint types tests coverage sanitize bench fuzz dist clean
 
 demo: .venv/runs  ## forecasts in, calibrated forecasts, a verdict, a picture and a report out
 	$(BIN)/python examples/demo.py
@@ -30,6 +30,10 @@ test-browser: .venv/browses  ## the report in a real browser
 	  [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium >/dev/null \
 	  || { echo "test-browser needs Chromium: install the package chromium"; exit 1; }
 	$(BIN)/python -m pytest tests/browser
+
+test-engines: .venv/engines  ## counts and calibrators on Dask, Spark, DuckDB, PostgreSQL and torch
+	ISOROC_ENGINES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -W default tests/engines \
+	  src/isoroc/_counts/tensors.py src/isoroc/export/_torch.py
 
 coverage: .venv/develops  ## the tests once more, with the share of lines and branches that they reach
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
@@ -68,6 +72,12 @@ clean:
 
 .venv/browses: .venv/develops
 	$(BIN)/pip install --quiet -e '.[browser]'
+	touch $@
+
+.venv/engines: .venv/develops tests/engines/install.sh
+	sh tests/engines/install.sh
+	$(BIN)/pip install --quiet torch==2.13.0  # a range would take builds with CUDA
+	$(BIN)/pip install --quiet -e '.[dev,engines]'
 	touch $@
 
 build/checked.stamp: .venv/develops $(SOURCES) $(shell find src -name '*.py' -o -name '*.pyi')

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,9 @@ settings.register_profile(
     "suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("suite")
+
+#: `make test-engines` runs these, with engines that the other tests do not need.
+collect_ignore = [] if "ISOROC_ENGINES" in os.environ else ["engines"]
 
 #: Small data files that belong to the tests.
 DATA = Path(__file__).resolve().parent / "data"

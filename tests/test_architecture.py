@@ -115,6 +115,7 @@ PARTS = {
         "plots",
     },
     "_cli": {
+        "_counts",
         "_files",
         "_input",
         "_monitor",

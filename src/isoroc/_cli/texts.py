@@ -32,12 +32,34 @@ Fit a calibrator to forecasts and outcomes.
 isoroc fit march.parquet --label y --probs p_cat,p_dog,p_bird -o model.json
 isoroc fit 'days/*.csv.gz' --label clicked --probs score -o model.json
 isoroc fit log.ndjson --where "y IS NOT NULL" --max-bins 20 -o model.json
+isoroc fit --counts march.counts.parquet april.counts.parquet -o model.json
 zcat log.csv.gz | isoroc fit - -w weight -c irp --monotonicity global -o model.json
 ```
 
 A column belongs to the class that its name ends in: proba_cat to cat. If no name ends in a label,
 the columns are in the order of the sorted labels. The same file always gives the same model,
 because `--random-state` is 0 by default.
+""",
+    "count": """\
+Count forecasts and outcomes: cells of forecasts with the weight of each class, in a small file.
+
+```
+isoroc count march.parquet --label y --probs p_cat,p_dog,p_bird -o march.counts.parquet
+isoroc count 'days/*.csv.gz' --label clicked --probs p_click --fold-by user -o days.counts.parquet
+isoroc fit --counts '*.counts.parquet' -o model.json
+```
+
+Rows are read in batches, so large files need little memory. Forecasts are probabilities, or logits
+with `--scores logit`. Counts of different files add up if they have the same classes and the same
+resolution.
+""",
+    "merge": """\
+Merge files of counts.
+
+```
+isoroc merge day1.counts.parquet day2.counts.parquet -o both.counts.parquet
+isoroc merge old.counts.parquet today.counts.parquet --decay 0.9 -o new.counts.parquet
+```
 """,
     "apply": """\
 Add calibrated forecasts to a table.

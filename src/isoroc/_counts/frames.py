@@ -83,13 +83,17 @@ class FrameArithmetic(Arithmetic[Column]):
         return Column(chosen, max(condition.stage, a.stage, b.stage))
 
     def largest(self, columns: Sequence[Column]) -> tuple[Column, Column]:
+        # One level of expressions: planners that merge stages would repeat a chain of choices.
         columns = self.keep(columns)
-        best, place = columns[0], self.number(0.0)
-        for k, column in enumerate(columns[1:], start=1):
-            [best, place] = self.keep([best, place])
-            place = self.where(self.at_most(column, best), place, self.number(float(k)))
-            best = self.maximum(best, column)
-        return best, place
+        stage = max(column.stage for column in columns)
+        largest = nw.max_horizontal(*(column.expression for column in columns))
+        [best] = self.keep([Column(largest, stage)])
+        place = nw.lit(float(len(columns) - 1), nw.Float64())
+        for k, column in reversed(list(enumerate(columns[:-1]))):
+            found = nw.lit(float(k), nw.Float64())
+            is_best = column.expression == best.expression
+            place = nw.when(is_best).then(found).otherwise(place)
+        return best, Column(place, best.stage)
 
     def is_at(self, place: Column, number: int) -> Column:
         return Column(place.expression == float(number), place.stage)

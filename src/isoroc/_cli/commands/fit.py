@@ -10,6 +10,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from isoroc._cli.errors import CommandError
+from isoroc._cli.io.counting import are_many, load_counts, read_counts
 from isoroc._cli.io.files import BATCH, check_target, open_source
 from isoroc._cli.io.reading import Columns, Selection, read_sample
 from isoroc._cli.io.streams import STANDARD
@@ -25,6 +26,7 @@ def fit(
     *,
     output: Annotated[str, Parameter(alias="-o")],
     selection: Selection | None = None,
+    counts: Annotated[bool, Parameter(negative=())] = False,
     calibrator: Annotated[str, Parameter(alias="-c")] = DEFAULT,
     **parameters: str,
 ) -> None:
@@ -36,6 +38,8 @@ def fit(
         Files, globs, folders, or - for standard input.
     output
         Model file to write, or - for standard output.
+    counts
+        The files hold counts, of isoroc count or of a warehouse, instead of rows.
     calibrator
         The calibrator to fit; isoroc calibrators lists them.
     parameters
@@ -44,22 +48,37 @@ def fit(
     check_target(output)
     selection = selection or Selection()
     model = make_calibrator(calibrator, parameters, _own_options())
-    with open_source(forecasts, selection.format) as source:
-        sample, columns = read_sample(source, selection)
-        files = source.names
-    _fit(model, sample)
+    if counts:
+        if selection != Selection():
+            raise CommandError("--counts: rows and columns were chosen when they were counted.")
+        counted = load_counts(forecasts)
+        names = list(counted.columns or [])
+        files, columns = forecasts, Columns(names, "", None)
+    else:
+        counted = None
+        with open_source(forecasts, selection.format) as source:
+            files = source.names
+            if are_many(source, selection):
+                counted, columns = read_counts(source, selection)
+            else:
+                sample, columns = read_sample(source, selection)
+    if counted is not None:
+        model.fit_counts(counted)
+        sample = counted.sample(per_fold=False)
+    else:
+        _fit(model, sample)
     loss = {"before": _log_loss(sample), "after": _log_loss(sample, model)}
     summary = {
         "files": files[:100],
-        "label": columns.label,
-        "columns": columns.forecasts,
+        "label": columns.label or None,
+        "columns": columns.forecasts or None,
         "weight_column": columns.weight,
         "where": selection.where,
         "sample": selection.sample,
         "log_loss": loss,
     }
     save_model(model, output, summary)
-    print_note(_headline(calibrator, model, sample, output))
+    print_note(_headline(calibrator, model, output))
     for line in _details(model, sample, columns, loss):
         print_note(f"  {line}")
 
@@ -94,12 +113,13 @@ def _log_loss(sample: Sample, model: Any = None) -> float | None:
     return total / weight
 
 
-def _headline(name: str, model: Any, sample: Sample, output: str) -> str:
+def _headline(name: str, model: Any, output: str) -> str:
     target = "standard output" if output == STANDARD else output
     bins = ""
     if hasattr(model, "n_bins_"):
         bins = f", {model.n_bins_} bin" + ("s" if model.n_bins_ > 1 else "")
-    return f"{target}: {name} fitted to {len(sample):,} rows, {len(sample.classes)} classes{bins}"
+    n_rows, n_classes = model.summary_["rows"], len(model.classes_)
+    return f"{target}: {name} fitted to {n_rows:,} rows, {n_classes} classes{bins}"
 
 
 def _details(

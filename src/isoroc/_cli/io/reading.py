@@ -87,10 +87,10 @@ def read_sample(
     classes : ndarray of shape (K,), default=None
         The model's classes; by default the classes are the labels that occur.
     """
-    found = _find_columns(source, selection, columns)
+    found = find_columns(source, selection, columns)
     encoder = LabelEncoder(source, found.label, max_classes=max(len(found.forecasts), 2))
     P, codes, weights = _read_arrays(source, selection, found, encoder)
-    given = _given_classes(selection, found.forecasts)
+    given = given_classes(selection, found.forecasts)
     if classes is None:
         labels = encoder.labels()
         ordered, known = arrange(found.forecasts, set(labels), classes=given)
@@ -108,7 +108,7 @@ def read_sample(
     return sample, found._replace(forecasts=ordered)
 
 
-def _given_classes(selection: Selection, columns: Sequence[str]) -> list[str] | None:
+def given_classes(selection: Selection, columns: Sequence[str]) -> list[str] | None:
     """The class of each column as the user gave it."""
     if selection.positive is None:
         return split_words(selection.classes)
@@ -120,7 +120,8 @@ def _given_classes(selection: Selection, columns: Sequence[str]) -> list[str] | 
     return [selection.positive]
 
 
-def _find_columns(source: Source, selection: Selection, of_model: Sequence[str] | None) -> Columns:
+def find_columns(source: Source, selection: Selection, of_model: Sequence[str] | None) -> Columns:
+    """Columns that the user named, or that have usual names."""
     names = list(source.schema())
     label = find_label(selection.label, names)
     weight = selection.weight and check_column("--weight", selection.weight, names)
@@ -146,7 +147,7 @@ def _read_arrays(
     forecasts = _GrowingArray(*([K] if K > 1 else []), dtype=np.float64)
     codes, weights = _GrowingArray(dtype=np.uint16), _GrowingArray(dtype=np.float64)
     check = partial(check_forecasts, scores=selection.scores)
-    for batch in _batches(source, selection, columns):
+    for batch in read_batches(source, selection, columns):
         forecasts.extend(read_forecasts(batch, columns.forecasts, source, check))
         codes.extend(encoder.encode(batch))
         if columns.weight:
@@ -158,13 +159,16 @@ def _read_arrays(
     return P, codes.take(), weights.take()
 
 
-def _batches(source: Source, selection: Selection, columns: Columns) -> Iterator[pl.DataFrame]:
-    """Selected rows and columns, batch by batch."""
+def read_batches(
+    source: Source, selection: Selection, columns: Columns, others: Sequence[str] = ()
+) -> Iterator[pl.DataFrame]:
+    """Selected rows and columns, and other columns of whole numbers, batch by batch."""
     share = selection.sample
     if share is not None and not 0 < share <= 1:
         raise CommandError(f"--sample {share:g}: expected a fraction between 0 and 1.")
     numbers = [name for name in _all(columns) if name != columns.label]
-    rows = source.rows(numbers, selection.where).select(ROW, *_all(columns))
+    wanted = [*_all(columns), *(name for name in others if name not in _all(columns))]
+    rows = source.rows([*numbers, *others], selection.where).select(ROW, *wanted)
     total = source.count() if selection.where is None else None
     with file_errors(source.name), progress_bar("reading", total) as advance:
         for whole in rows.collect_batches(chunk_size=BATCH):

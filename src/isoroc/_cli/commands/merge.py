@@ -1,0 +1,42 @@
+"""``isoroc merge``: one file of counts from several."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from isoroc._cli.io.counting import load_counts
+from isoroc._cli.io.files import check_target, file_errors
+from isoroc._cli.terminal import print_note
+
+
+def merge(
+    counts: Annotated[list[str], Parameter(negative=())],
+    /,
+    *,
+    output: Annotated[str, Parameter(alias="-o")],
+    decay: float | None = None,
+) -> None:
+    """Merge files of counts.
+
+    Parameters
+    ----------
+    counts
+        Files written by isoroc count, or by a warehouse, and globs.
+    output
+        File of counts to write.
+    decay
+        Multiply the weights of all files but the last by this factor.
+    """
+    check_target(output)
+    if decay is None:
+        merged = load_counts(counts)
+    else:
+        *old, new = counts
+        merged = load_counts([new])
+        if old:
+            merged = load_counts(old).decay(decay) + merged
+    with file_errors(output):
+        merged.to_parquet(output)
+    print_note(f"{output}: {merged}")

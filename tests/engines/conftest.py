@@ -1,0 +1,45 @@
+"""Engines, started once: a Spark session, a Dask cluster and a throw-away PostgreSQL server."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def spark():
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.sql.shuffle.partitions", "4")
+    session = builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A connection to a server that lives as long as the tests."""
+    import psycopg  # noqa: PLC0415
+
+    folder = tempfile.mkdtemp(prefix="isoroc-postgres-")
+    programs = max(Path("/usr/lib/postgresql").glob("*/bin"))
+    as_user = []
+    if os.getuid() == 0:  # the server refuses to run as root
+        as_user = ["runuser", "-u", "postgres", "--"]
+        shutil.chown(folder, "postgres")
+    data = f"{folder}/data"
+    run = [*as_user, f"{programs}/initdb", "-D", data, "-U", "isoroc", "--auth=trust", "-N"]
+    subprocess.run(run, check=True, capture_output=True, cwd="/")
+    server = [*as_user, f"{programs}/pg_ctl", "-D", data, "-w", "-l", f"{folder}/log"]
+    options = f"-c listen_addresses='' -k {folder}"
+    subprocess.run([*server, "-o", options, "start"], check=True, capture_output=True, cwd="/")
+    try:
+        with psycopg.connect(host=folder, user="isoroc", dbname="postgres") as connection:
+            yield connection
+    finally:
+        subprocess.run([*server, "-m", "immediate", "stop"], check=True, capture_output=True)
+        shutil.rmtree(folder)

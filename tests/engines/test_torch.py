@@ -1,0 +1,74 @@
+"""Tensors are counted as arrays are, and modules calibrate as calibrators do."""
+
+import numpy as np
+import pytest
+import torch
+
+from engine_tables import make_columns
+from isoroc import Counts, InputError, TemperatureCalibrator
+from isoroc.export import to_torch
+from zoo import CASES, fitted, forecasts, on_thresholds
+
+
+@pytest.mark.parametrize("K", [1, 2, 3, 13])
+@pytest.mark.parametrize("resolution", ["auto", "exact", 8])
+def test_counts_of_tensors(K, resolution):
+    P, columns = make_columns(K)
+    P = P[:, 0] if K == 1 else P
+    _, y = np.unique(columns["y"], return_inverse=True)
+    options = {"sample_weight": columns["w"], "fold_by": columns["key"]}
+    for given in ({}, options):
+        expected = Counts.from_arrays(P, y, resolution=resolution, **given)
+        tensors = {name: torch.tensor(values) for name, values in given.items()}
+        found = Counts.from_arrays(
+            torch.tensor(P), torch.tensor(y), resolution=resolution, **tensors
+        )
+        assert found.grid == expected.grid
+        np.testing.assert_array_equal(found.cells.keys, expected.cells.keys)
+        np.testing.assert_array_equal(found.fold, expected.fold)
+        np.testing.assert_array_equal(found.class_weights, expected.class_weights)
+        np.testing.assert_allclose(found.forecasts, expected.forecasts, rtol=1e-12)
+
+
+def test_batches_of_logits():
+    torch.manual_seed(0)
+    batches = [(torch.randn(100, 3), torch.randint(0, 3, (100,))) for _ in range(5)]
+    counts = Counts.from_batches(batches, scores="logit")
+    assert counts.n_rows == 500
+    assert counts.classes.tolist() == [0, 1, 2]
+    z, y = (np.concatenate([batch[i].numpy() for batch in batches]) for i in (0, 1))
+    of_rows = Counts.from_arrays(z.astype(float), y, scores="logit")
+    np.testing.assert_allclose(counts.class_weights.sum(axis=0), of_rows.class_weights.sum(axis=0))
+
+
+@pytest.mark.parametrize(
+    ("P", "y", "message"),
+    [
+        ([[0.5, 0.5], [0.9, 0.9]], [0, 1], "P: row 1 is"),
+        ([[0.5, 0.5], [0.5, float("nan")]], [0, 1], "P: row 1 is"),
+        ([[0.5, 0.5], [0.1, 0.9]], [0, 5], "y: row 1 is 5"),
+        ([[0.5, 0.5], [0.1, 0.9]], [0], "y: 1 rows, but P has 2"),
+    ],
+)
+def test_bad_tensors(P, y, message):
+    with pytest.raises(InputError, match=message):
+        Counts.from_arrays(torch.tensor(P), torch.tensor(y))
+
+
+@pytest.mark.parametrize(("name", "shape"), CASES)
+def test_modules_calibrate_as_calibrators_do(name, shape):
+    calibrator = fitted(name, shape)
+    P = np.vstack([forecasts(shape, 300), on_thresholds(calibrator)])
+    Q = to_torch(calibrator)(torch.tensor(P))
+    np.testing.assert_allclose(Q.detach().numpy(), calibrator.predict_proba(P), atol=1e-12)
+    bad = torch.full((1, P.shape[1]), float("nan"), dtype=torch.float64)
+    assert torch.isnan(to_torch(calibrator)(bad)).all()
+
+
+def test_gradients():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 200)
+    calibrator = TemperatureCalibrator().fit(P, rng.integers(0, 3, 200))
+    module = to_torch(calibrator)
+    inside = torch.tensor(rng.dirichlet(np.full(3, 9.0), 5), requires_grad=True)
+    assert torch.autograd.gradcheck(lambda z: module(torch.softmax(z, 1)), (inside,))
