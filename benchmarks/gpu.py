@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +19,7 @@ from isoroc import Counts
 BATCH = 10**8
 
 
-def timed(step):
+def timed(step: Callable[[], Any]) -> float:
     torch.cuda.synchronize()
     start = time.perf_counter()
     step()
@@ -25,7 +27,7 @@ def timed(step):
     return time.perf_counter() - start
 
 
-def main():
+def main() -> None:
     rows = int(float(sys.argv[1])) if len(sys.argv) > 1 else 10**9
     if not torch.cuda.is_available():
         sys.exit("benchmarks/gpu.py needs a GPU that torch can use")
@@ -36,7 +38,7 @@ def main():
     y = torch.multinomial(P[: 2**23].sqrt(), 1)[:, 0].repeat(-(-n // 2**23))[:n]
     times = rows // n
 
-    def count():
+    def count() -> Counts:
         return Counts.from_batches(((P, y) for _ in range(times)), resolution=64)
 
     Counts.from_arrays(P[:1000], y[:1000], resolution=64)

@@ -1,8 +1,8 @@
 """Counting Parquet files: ``python benchmarks/scale.py [rows ...]``.
 
 For each number of rows: time and peak memory of counting three classes with polars (streaming) and
-DuckDB, of reading the file alone (the limit), and of collecting the file for scikit-learn. Each runs
-in a process of its own. Files are made in build/bench/scale and kept.
+DuckDB, of reading the file alone (the limit), and of collecting the file for scikit-learn. Each
+runs in a process of its own. Files are made in build/bench/scale and kept.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ PROBS = ["p0", "p1", "p2"]
 CHUNK = 10**6
 
 
-def make_file(rows):
+def make_file(rows: int) -> Path:
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -45,7 +46,7 @@ def make_file(rows):
     return path
 
 
-def count_polars(path):
+def count_polars(path: Path) -> Any:
     import polars as pl  # noqa: PLC0415
 
     from isoroc import Counts  # noqa: PLC0415
@@ -54,7 +55,7 @@ def count_polars(path):
     return Counts.from_frame(pl.scan_parquet(path), PROBS, "y", resolution=64)
 
 
-def count_duckdb(path):
+def count_duckdb(path: Path) -> Any:
     import duckdb  # noqa: PLC0415
 
     from isoroc import Counts  # noqa: PLC0415
@@ -64,14 +65,14 @@ def count_duckdb(path):
     return Counts.from_frame(connection.read_parquet(str(path)), PROBS, "y", resolution=64)
 
 
-def read_only(path):
+def read_only(path: Path) -> Any:
     import polars as pl  # noqa: PLC0415
 
     sums = [pl.col(name).sum() for name in (*PROBS, "y")]
     return pl.scan_parquet(path).select(sums).collect(engine="streaming")
 
 
-def collect_sklearn(path):
+def collect_sklearn(path: Path) -> None:
     import polars as pl  # noqa: PLC0415
     from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415
 
@@ -88,7 +89,7 @@ WAYS = {
 }
 
 
-def run_one(way, path):
+def run_one(way: str, path: Path) -> None:
     start = time.perf_counter()
     WAYS[way](path)
     seconds = time.perf_counter() - start
@@ -96,7 +97,7 @@ def run_one(way, path):
     print(json.dumps({"seconds": seconds, "megabytes": peak}))
 
 
-def main():
+def main() -> None:
     if len(sys.argv) == 4 and sys.argv[1] == "--one":
         run_one(sys.argv[2], Path(sys.argv[3]))
         return

@@ -94,7 +94,7 @@ def _map_polars(df: Any, add: Callable[[Any], Any], names: list[str]) -> Any:
 
 
 def _map_spark(df: Any, add: Callable[[Any], Any], names: list[str]) -> Any:
-    schema = df.schema
+    schema = type(df.schema)(list(df.schema.fields))  # `add` would change that of the dataframe
     for name in names:
         schema = schema.add(name, "double")
 
