@@ -23,6 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
+from typing import Any
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -200,12 +201,12 @@ def fit(P: np.ndarray, y: np.ndarray) -> IRPCalibrator:
     return IRPCalibrator(random_state=0).fit(P, y)
 
 
-def automatic_fits(cases: list[tuple[int, int]]) -> Iterator[Row]:
+def large_fits(name: str, make: Callable[[], Any], cases: list[tuple[int, int]]) -> Iterator[Row]:
     for n, K in cases:
         P, y = data(n, K)
         start = process_time()
-        AutoCalibrator(random_state=0).fit(P, y)
-        yield {"job": f"automatic, K = {K}", "n": n, "processor seconds": process_time() - start}
+        make().fit(P, y)
+        yield {"job": f"{name}, K = {K}", "n": n, "processor seconds": process_time() - start}
 
 
 def predictions(n: int) -> Iterator[Row]:
@@ -424,7 +425,14 @@ def main() -> None:
             }
         ],
         "fit": lambda: fits([*cases, (10**6, 3)]),
-        "automatic": lambda: automatic_fits([(3000, 3), (3000, 1000), (10**6, 3)]),
+        "automatic": lambda: large_fits(
+            "automatic",
+            lambda: AutoCalibrator(random_state=0),
+            [(3000, 3), (3000, 1000), (10**6, 3)],
+        ),
+        "monotone": lambda: large_fits(
+            "monotone", MonotoneCalibrator, [(3000, 3), (10**6, 2), (10**6, 3), (10**6, 4)]
+        ),
         "predict": lambda: predictions(most),
         "metrics": lambda: binary_metrics([most]),
         "volume": lambda: volumes([(500, 3), (3000, 3), (10**5, 3), (3000, 4), (3000, 5)]),

@@ -32,16 +32,14 @@ _TOPS = (1, 2, 3)
 class IRPCalibrator(BinCalibrator):
     """Isotonic recursive partitioning: bins whose splits can be repeated after calibration.
 
-    For two classes this is isotonic regression of the label on the score, found as a path of
-    nested partitions; the map is non-decreasing for all scores. With ``pseudocount=0``, on the
-    calibration rows, its bins have zero calibration error, no non-decreasing map has a lower cross
-    entropy or Brier score, and the ROC curve of the calibrated forecasts is the convex hull of the
-    ROC curve before.
+    For two classes this is isotonic regression, found as a path of nested partitions; the map is
+    non-decreasing for all scores. With ``pseudocount=0``, on the calibration rows, its bins have
+    zero calibration error, no non-decreasing map has a lower cross entropy or Brier score, and the
+    ROC curve of the calibrated forecasts is the convex hull of the ROC curve before.
 
     For more classes the simplex is split recursively at thresholds gamma into the regions
     ``argmax(p - gamma)``. A split is made only if some threshold on the calibrated forecasts makes
-    it again on the calibration rows. Other thresholds, among them the decision for the most
-    probable class, may partition the rows differently after calibration.
+    it again on the calibration rows. Other thresholds, and the most probable class, may change.
 
     Parameters
     ----------
