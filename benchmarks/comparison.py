@@ -221,7 +221,7 @@ def draw(results: Results, path: Path) -> None:
             tick.set_fontweight("bold" if own else "normal")
         axes.set(title=f"{group}, {len(log.datasets)} sets", xlim=(0, 1))
         axes.set_ylim(-0.7, len(order) - 0.3)
-        axes.set_xlabel("share of comparisons with external methods won, 95 % interval")
+        axes.set_xlabel("share of comparisons won, 95 % interval")
         axes.grid(axis="x", alpha=0.3)
         axes.legend(loc="lower right")
     figure.savefig(path, dpi=130)

@@ -83,6 +83,10 @@ class Forecasts(NamedTuple):
     products: np.ndarray
     """Mean over the test rows of the scalar products of forecasts, shape (M, M)."""
 
+    def best_member(self) -> float:
+        """Test log loss of the candidate that has the lowest."""
+        return float((-np.log(self.test.clip(CLIP, 1))).mean(axis=1).min())
+
     def scores(self, design: Design) -> tuple[float, float]:
         """Test log loss and Brier score of the mixture."""
         used = np.flatnonzero(design.shares)
@@ -156,7 +160,7 @@ def regrets(sets: list[Forecasts], tried: list[Design]) -> np.ndarray:
     """
     rows = []
     for data in sets:
-        best = -np.log(data.test.clip(CLIP, 1)).mean(axis=1).min()
+        best = data.best_member()
         rows.append([np.log(data.scores(design)[0] / best) for design in tried])
     return np.array(rows)
 
@@ -205,7 +209,7 @@ def evaluate(sets: list[Forecasts], used: list[Design], results: dict) -> str:
     for data, design in zip(sets, used, strict=True):
         scores = data.scores(design)
         before = float(-np.log(data.test[0].clip(CLIP, 1)).mean())
-        best = -np.log(data.test.clip(CLIP, 1)).mean(axis=1).min()
+        best = data.best_member()
         regret.append(np.log(scores[0] / best))
         changes.append((scores[0] / before - 1, scores[0] - before))
         name = f"{data.dataset}-{data.model}"
