@@ -1,4 +1,4 @@
-"""Engines, started once: a Spark session, a Dask cluster and a throw-away PostgreSQL server."""
+"""Engines, started once: a Spark session and a throw-away PostgreSQL server."""
 
 import os
 import shutil
