@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from isoroc import CalibrationMonitor
 from isoroc._cli.commands.evaluate import read_compared
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.files import open_source
@@ -15,7 +14,7 @@ from isoroc._cli.io.reading import Selection
 from isoroc._cli.models import Model
 from isoroc._cli.terminal import print_json, print_table, print_text
 from isoroc._input import InputError
-from isoroc._monitor import BatchReport
+from isoroc._monitor import BatchReport, CalibrationMonitor
 from isoroc._persistence import read
 
 ADVICE = {
