@@ -114,7 +114,9 @@ def measure(sets: list[Data], **params: Any) -> np.ndarray:
     found = []
     for data in sets:
         start = perf_counter()
-        cal = IRPCalibrator(random_state=0, **params).fit(data["probas_cal"], data["labels_cal"])
+        cal = IRPCalibrator(prior="uniform", random_state=0, **params).fit(
+            data["probas_cal"], data["labels_cal"]
+        )
         took = perf_counter() - start
         loss = log_loss(data["labels_test"], cal.predict_proba(data["probas_test"]))
         found.append((loss, cal.n_bins_, took))
