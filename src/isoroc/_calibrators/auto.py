@@ -87,8 +87,8 @@ class AutoCalibrator(Calibrator):
         Log loss of each member (row) in each fold (column).
     verdict_ : str
         Whether calibration pays, in a sentence: "calibrate" if the mixture is better than the
-        forecasts by more than two standard errors, and otherwise "leave it". Of forecasts that are
-        calibrated, fewer than 5 % get the verdict "calibrate" (``python benchmarks/verdicts.py``).
+        forecasts by more than two standard errors, and otherwise "leave it". Of calibrated
+        forecasts about 5 % or fewer get the verdict "calibrate" (``benchmarks/verdicts.py``).
     certificate_ : MixtureCertificate or None
         With ``monotone=True``, the guarantee in words: ``print(calibrator.certificate_)``.
 
