@@ -21,8 +21,8 @@ lint: .venv/develops
 types: .venv/develops
 	$(BIN)/mypy
 
-tests: .venv/develops
-	$(BIN)/python -m pytest -n 2
+tests: .venv/develops  # two workers, one thread each
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 test-browser: .venv/browses  ## the report in a real browser
 	@for name in chromium chromium-browser google-chrome; do \
