@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -14,6 +15,7 @@ def spark():
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.pyspark.python", sys.executable)  # workers import isoroc
     builder = builder.config("spark.sql.shuffle.partitions", "4")
     session = builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
     yield session

@@ -48,7 +48,7 @@ def test_batches_of_any_size(name, n):
 
 def test_sums_of_many_classes_are_numpys():
     rng = np.random.default_rng(0)
-    for K in (7, 8, 9, 17, 150):
+    for K in (7, 8, 9, 17, 40):
         P = rng.dirichlet(np.ones(K), 400)
         calibrator = IRPCalibrator(top=2, min_bin_weight=5).fit(P, np.arange(400) % K)
         loose = P * rng.uniform(0.9995, 1.0005, size=(400, 1))
