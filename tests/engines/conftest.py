@@ -14,8 +14,8 @@ import pytest
 def spark():
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers import isoroc
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.pyspark.python", sys.executable)  # workers import isoroc
     builder = builder.config("spark.sql.shuffle.partitions", "4")
     session = builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
     yield session
