@@ -38,12 +38,13 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=500)
     repetitions = parser.parse_args().repetitions
     lines = []
-    for n_classes, n, shift in product((2, 4), (200, 1000), ("none", "small", "large")):
+    n = 300
+    for n_classes, shift in product((2, 4), ("none", "small", "large")):
         old, new = OLD[n_classes], NEW[n_classes][shift]
         errors, covered, found = [], [], []
         for seed in range(repetitions):
             Q = draw(n, old, new, np.random.default_rng(seed))
-            estimate = estimate_prior(Q, old, random_state=seed)
+            estimate = estimate_prior(Q, old, n_resamples=100, random_state=seed)
             errors.append(estimate.prior - new)
             covered.append((estimate.low <= new) & (new <= estimate.high))
             found.append(estimate.p_value < 0.05)
