@@ -30,7 +30,7 @@ def mean_product(sample, learned):
     return products.mean() if products.ndim == 1 else products.sum(axis=1).mean() / 2
 
 
-@pytest.mark.parametrize(("n_classes", "n", "times"), [(2, 150, 150), (3, 150, 60), (6, 150, 60)])
+@pytest.mark.parametrize(("n_classes", "n", "times"), [(2, 150, 120), (3, 150, 40), (6, 150, 40)])
 @pytest.mark.parametrize("learn", [residual_signs, lambda s: calibrated(s) - s.forecasts])
 def test_products_have_mean_zero_for_calibrated_forecasts(n_classes, n, times, learn):
     products = []
