@@ -113,8 +113,11 @@ class Sample:
 
     def _drawn(self, n_rows: int, seed: int) -> tuple[Ints, Floats | None]:
         rng = np.random.default_rng(seed)
+        n = len(self.codes)
         if self.fold is None:
-            return np.sort(rng.permutation(len(self.codes))[:n_rows]), None
+            few = n >= 50 * n_rows  # then choice() takes time for n_rows only, and not for n
+            drawn = rng.choice(n, n_rows, replace=False) if few else rng.permutation(n)[:n_rows]
+            return np.sort(drawn), None
         # A cell stands for as many rows as it weighs.
         weights = self.row_weights()
         times = rng.multinomial(n_rows, weights / weights.sum())
