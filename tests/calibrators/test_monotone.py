@@ -14,6 +14,7 @@ from isoroc._calibrators.posterior import Posterior
 from isoroc._calibrators.potential import Potential
 from isoroc._cyclic import check_cyclic
 from strategies import arbitrary, binary_data, labelled_forecasts
+from truths import ill_conditioned
 
 few = settings(max_examples=25)
 
@@ -296,20 +297,7 @@ def test_logits_beyond_the_range_of_probabilities():
 @arbitrary
 @pytest.mark.parametrize("K", [2, 3, 5])
 def test_converges_on_ill_conditioned_data(K):
-    rng = np.random.default_rng(0)
-    sharp = 10.0 ** -rng.integers(0, 290, size=(500, K))
-    sharp /= sharp.sum(axis=1, keepdims=True)
-    separable = sharp.argmax(axis=1)
-    rare = np.zeros(500, dtype=int)
-    rare[:3] = K - 1
-    flat = np.full((500, K), 1 / K)
-    for P, y in [
-        (sharp, separable),
-        (sharp, rng.integers(0, K, 500)),
-        (sharp, rare),
-        (flat, rng.integers(0, K, 500)),
-        (np.eye(K)[separable], separable),
-    ]:
+    for P, y in ill_conditioned(K):
         cal = MonotoneCalibrator().fit(P, y, labels=range(K))  # a warning would be an error
         assert np.isfinite(log_loss(y, cal.predict_proba(P), labels=range(K)))
         assert cal.verify(P)

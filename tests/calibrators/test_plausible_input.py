@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -305,10 +306,13 @@ def test_swapped_columns_of_three_classes_warn():
 
 def test_noise_does_not_warn():
     rng = np.random.default_rng(0)
-    for n in (20, 200, 2000):
-        IRPCalibrator().fit(rng.random(n), np.arange(n) % 2)
-        tied = np.r_[0.1, np.full(n - 1, 0.9)]  # one odd row decides nothing
-        IRPCalibrator().fit(tied, np.r_[1, np.zeros(n - 2), 1][:n])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for n in (20, 200, 2000):
+            IRPCalibrator().fit(rng.random(n), np.arange(n) % 2)
+            tied = np.r_[0.1, np.full(n - 1, 0.9)]  # one odd row decides nothing
+            IRPCalibrator().fit(tied, np.r_[1, np.zeros(n - 2), 1][:n])
+    assert not caught
 
 
 # Members

@@ -10,6 +10,7 @@ from isoroc._calibrators import spline, spline_problem
 from isoroc._calibrators.spline_problem import Problem
 from isoroc._input import Sample
 from strategies import arbitrary, labelled_forecasts
+from truths import ill_conditioned
 
 
 def overconfident(n, K, seed=0, power=3.0):
@@ -259,20 +260,7 @@ def test_sharp_forecasts_are_fitted_to_the_optimum(K, dense, monkeypatch):
 @arbitrary
 @pytest.mark.parametrize("K", [2, 3, 5])
 def test_converges_on_ill_conditioned_data(K):
-    rng = np.random.default_rng(0)
-    sharp = 10.0 ** -rng.integers(0, 290, size=(500, K))
-    sharp /= sharp.sum(axis=1, keepdims=True)
-    separable = sharp.argmax(axis=1)
-    rare = np.zeros(500, dtype=int)
-    rare[:3] = K - 1
-    flat = np.full((500, K), 1 / K)
-    for P, y in [
-        (sharp, separable),
-        (sharp, rng.integers(0, K, 500)),
-        (sharp, rare),
-        (flat, rng.integers(0, K, 500)),
-        (np.eye(K)[separable], separable),
-    ]:
+    for P, y in ill_conditioned(K):
         cal = SplineCalibrator().fit(P, y, labels=range(K))  # a warning would be an error
         assert np.isfinite(np.log(cal.predict_proba(P))).all()
 

@@ -17,7 +17,7 @@ from isoroc._input.forecasts import (
 )
 from isoroc._input.labels import check_two_classes, encode_labels
 from isoroc._input.orientation import Reversal, find_reversal, warn_if_reversed
-from isoroc._input.parameters import check_choices, check_number, check_option
+from isoroc._input.parameters import check_choices, check_confidence, check_number, check_option
 from isoroc._input.sample import Sample, check_sample
 from isoroc._input.weights import check_counts, check_weights
 
@@ -30,6 +30,7 @@ __all__ = [
     "Sample",
     "Scores",
     "check_choices",
+    "check_confidence",
     "check_counts",
     "check_forecasts",
     "check_length",

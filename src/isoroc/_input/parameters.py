@@ -29,6 +29,20 @@ def check_number(name: str, value: Any, kind: type[Any], *, minimum: float) -> N
         raise InputError(name, None, f"is {value}", f"expected a finite number >= {minimum}")
 
 
+def check_confidence(confidence: float) -> None:
+    """Refuse what is not the probability that an interval covers the truth.
+
+    Examples
+    --------
+    >>> check_confidence(95)
+    Traceback (most recent call last):
+    ...
+    isoroc._input.error.InputError: confidence: is 95; expected 0 < confidence < 1.
+    """
+    if not 0 < confidence < 1:
+        raise InputError("confidence", None, f"is {confidence!r}", "expected 0 < confidence < 1")
+
+
 def check_option(name: str, value: Any, options: tuple[Any, ...]) -> None:
     """Refuse what is not one of the options."""
     if not any(value is option or value == option for option in options):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from isoroc._files import replacing
-from isoroc._input import InputError, check_sample, to_array
+from isoroc._input import InputError, check_confidence, check_sample, to_array
 from isoroc._monitor.evidence import NEVER, Alternatives, Evidence
 from isoroc._simplex import LEAST, Floats
 from isoroc._table import Table
@@ -102,9 +102,7 @@ class CalibrationMonitor:
         K = len(set(self.classes_.tolist()))
         if self.classes_.ndim != 1 or K < 2 or len(self.classes_) != K:
             raise InputError("labels", None, f"is {labels!r}", "expected two or more classes")
-        if not 0 < confidence < 1:
-            problem = f"is {confidence!r}"
-            raise InputError("confidence", None, problem, "expected 0 < confidence < 1")
+        check_confidence(confidence)
         if not 0 <= tolerance < math.inf:
             raise InputError("tolerance", None, f"is {tolerance!r}", "expected 0 or more")
         self.confidence, self.tolerance, self.model = confidence, tolerance, model

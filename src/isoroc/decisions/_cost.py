@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from isoroc._input import (
     InputError,
     Sample,
+    check_confidence,
     check_length,
     check_weights,
     encode_labels,
@@ -206,8 +207,7 @@ def expected_cost(
     """
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
     matrix = check_costs(costs, sample.classes)
-    if not 0 < confidence < 1:
-        raise InputError("confidence", None, f"is {confidence!r}", "expected 0 < confidence < 1")
+    check_confidence(confidence)
     rows = _Rows(sample.codes, sample.row_weights(), float(ndtri(0.5 + confidence / 2)))
     before, promised = _outcome(matrix, sample.forecasts, rows.codes)
     if calibrated is None:

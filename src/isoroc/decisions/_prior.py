@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 from sklearn.utils import check_random_state
 
-from isoroc._input import InputError, check_number, check_weights
+from isoroc._input import InputError, check_confidence, check_number, check_weights
 from isoroc._simplex import Floats
 from isoroc._table import Table
 from isoroc.decisions._inputs import check_new, check_shares
@@ -175,8 +175,7 @@ def estimate_prior(
       p = 1.2e-86 under the old shares, 2000 rows
     """
     check_number("n_resamples", n_resamples, numbers.Integral, minimum=2)
-    if not 0 < confidence < 1:
-        raise InputError("confidence", None, f"is {confidence!r}", "expected 0 < confidence < 1")
+    check_confidence(confidence)
     P, classes = check_new(Q, labels)
     shares = check_shares(old, classes, name="old", positive=True)
     weights = check_weights(sample_weight, len(P))

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from isoroc._input import (
     InputError,
     Sample,
+    check_confidence,
     check_forecasts,
     check_length,
     check_number,
@@ -181,8 +182,7 @@ def order_report(
     check_number("n_resamples", n_resamples, numbers.Integral, minimum=0)
     if n_resamples == 1:
         raise InputError("n_resamples", None, "is 1", "expected 0, or at least 2")
-    if not 0 < confidence < 1:
-        raise InputError("confidence", None, f"is {confidence!r}", "expected 0 < confidence < 1")
+    check_confidence(confidence)
     first, second = _check_both(y_true, before, after, sample_weight, labels)
     seeds = check_random_state(random_state).randint(2**31 - 1, size=3)
     rng = np.random.default_rng(seeds[0])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from isoroc._input import (
-    InputError,
+    check_confidence,
     check_length,
     check_number,
     check_option,
@@ -124,8 +124,7 @@ def bootstrap(
     """
     check_number("n_resamples", n_resamples, numbers.Integral, minimum=2)
     check_option("method", method, ("basic", "percentile"))
-    if not 0 < confidence < 1:
-        raise InputError("confidence", None, f"is {confidence!r}", "expected 0 < confidence < 1")
+    check_confidence(confidence)
     y = to_array(y_true, name="y_true")
     forecasts = [to_array(y_prob, name="y_prob")]
     check_length(y, len(forecasts[0]), name="y_true", of="y_prob")

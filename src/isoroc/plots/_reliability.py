@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from matplotlib.axes import Axes
 
-from isoroc._input import InputError, Sample, check_number, check_option, to_array
+from isoroc._input import InputError, Sample, check_confidence, check_number, check_option, to_array
 from isoroc._table import Table
 from isoroc._views.forecasts import Forecasts, are_probabilities
 from isoroc._views.rates import Strategy, default_n_bins, reliability
@@ -141,10 +141,7 @@ class ReliabilityDisplay(BeforeAfterDisplay):
         """
         check_option("kind", kind, ("auto", "classwise", "top"))
         check_option("strategy", strategy, ("quantile", "uniform"))
-        if not 0 < confidence < 1:
-            raise InputError(
-                "confidence", None, f"got {confidence!r}", "expected a number between 0 and 1"
-            )
+        check_confidence(confidence)
         check_number("n_resamples", n_resamples, numbers.Integral, minimum=0)
         if pos_label is not None and labels is None and np.ndim(y_prob) == 1:
             labels = _second(y_true, pos_label)
