@@ -111,7 +111,7 @@ def test_weights_equal_repeated_rows(make_axes):
     ("options", "message"),
     [
         ({"kind": "all"}, "kind: expected one of"),
-        ({"confidence": 95}, "confidence: got 95; expected a number between 0 and 1"),
+        ({"confidence": 95}, "confidence: is 95; expected 0 < confidence < 1"),
         ({"n_bins": 0}, "n_bins == 0, must be >= 1"),
         ({"n_resamples": -1}, "n_resamples == -1, must be >= 0"),
         ({"after": [0.1, 1.2]}, "after: row 1 is 1.2; probabilities lie between 0 and 1"),
