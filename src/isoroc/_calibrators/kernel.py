@@ -245,11 +245,9 @@ class KernelCalibrator(TemperedCalibrator):
         half = w.number(0.5)
         [square] = w.keep([w.run([w.multiply(half, w.multiply(at, at)) for at in x])])
         one = w.number(1.0)
-        offsets = [w.number(offset) for offset in 1 + (centres**2).sum(axis=1) / 2]
-        below = [
-            w.maximum(w.add(w.add(along, offset), square), one)
-            for along, offset in zip(w.linear(-centres, x), offsets, strict=True)
-        ]
+        with_square = np.hstack([-centres, np.ones((len(centres), 1))])
+        away = zip(w.linear(with_square, [*x, square]), (centres**2).sum(axis=1), strict=True)
+        below = [w.maximum(w.add(a, w.number(1 + c / 2)), one) for a, c in away]
         heights = w.keep(w.divide(one, column) for column in below)
         corrections = w.linear(np.hstack([self.weights_, self.coef_]), [*heights, *z])
         terms = zip(z, corrections, self.intercept_, strict=True)
