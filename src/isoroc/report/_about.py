@@ -31,9 +31,10 @@ def data_part(evidence: Evidence) -> dict[str, Any]:
     shown = evidence.heaviest(_MOST_CLASSES)
     shares = weights / weights.sum()
     return {
-        "rows": len(before),
+        "rows": evidence.n_rows,
         "weight": float(weights.sum()),
-        "weighted": before.weights is not None,
+        "weighted": _is_weighted(evidence),
+        "counted": evidence.counted is not None,
         "n_classes": evidence.n_classes,
         "classes": [
             {"name": evidence.names[k], "weight": float(weights[k]), "share": float(shares[k])}
@@ -44,17 +45,24 @@ def data_part(evidence: Evidence) -> dict[str, Any]:
     }
 
 
+def _is_weighted(evidence: Evidence) -> bool:
+    weights = evidence.before.weights
+    return weights is not None and (evidence.counted is None or weights.sum() != evidence.counted)
+
+
 def _notes(evidence: Evidence) -> list[str]:
     notes = []
-    before = evidence.before
+    before, n = evidence.before, evidence.n_rows
     counts = np.bincount(before.codes, minlength=evidence.n_classes)
+    if evidence.counted is not None:
+        counts = before.class_weights() * (n / before.row_weights().sum())
     for few, words in ((counts == 0, "no rows"), ((counts > 0) & (counts < _FEW_ROWS), "few rows")):
         names = [evidence.names[k] for k in np.flatnonzero(few).tolist()]
         if names:
             listed = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if names[8:] else "")
             notes.append(f"Classes with {words}: {listed}. Their figures are uncertain.")
-    if len(before) < 200:
-        notes.append(f"There are {len(before)} rows only: intervals are wide and approximate.")
+    if n < 200:
+        notes.append(f"There are {n} rows only: intervals are wide and approximate.")
     if before.forecasts.ndim == 1:
         notes.append(
             "The forecasts before calibration are scores and no probabilities: they have an order "

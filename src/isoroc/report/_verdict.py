@@ -15,22 +15,22 @@ from isoroc.report._numbers import percent, text_of
 _HALF, _FEWEST = 0.05, 20
 
 
-def verdict(
-    evidence: Evidence, headline: list[dict[str, Any]], *, fitted_on_these_rows: bool
-) -> dict[str, Any]:
+def verdict(evidence: Evidence, judged: Evidence, headline: list[dict[str, Any]]) -> dict[str, Any]:
     """Sentences, the most important first, and whether calibration lowered the log loss.
+
+    `judged` has the rows whose forecasts are compared with outcomes.
 
     The tone is "better", "worse" or "unclear" by the interval of the change of the log loss, or of
     the Brier score if the log loss is infinite; "none" without calibrated forecasts.
     """
     figures = {row["measure"]: row for row in headline}
     tone, change = _tone(figures)
-    sentences = [*_came_true(evidence), *change, *_scores(figures), *_impossible(evidence)]
+    sentences = [*_came_true(judged), *change, *_scores(figures), *_impossible(evidence)]
     sentences += _order(figures)
     said = getattr(evidence.calibrator, "verdict_", None)
     if said:
         sentences.append(f"Verdict of the calibrator on its own calibration rows: {said}.")
-    if fitted_on_these_rows:
+    if evidence.fitted_on_these_rows:
         sentences.append(
             "The calibrator was fitted to these very rows, so the figures after calibration are "
             "too good. Use other rows to judge it."
@@ -105,7 +105,9 @@ def _impossible(evidence: Evidence) -> list[str]:
     found = []
     for of, sample in evidence.series.items():
         own = sample.forecasts[np.arange(len(sample)), sample.codes]
-        if n_zero := int(np.count_nonzero(own == 0)):
+        # Cells of counts may weigh several rows.
+        weights = None if evidence.counted is None else sample.weights
+        if n_zero := int(np.bincount(own == 0, weights, 2)[1]):
             rows = "1 row" if n_zero == 1 else f"{n_zero:,} rows"
             found.append(
                 f"The log loss {of} calibration is infinite: the class that came true had a "
