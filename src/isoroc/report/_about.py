@@ -13,13 +13,18 @@ from typing import Any
 import numpy as np
 
 import isoroc
-from isoroc._input import find_reversal
+from isoroc._input import Sample, find_reversal
+from isoroc.metrics._grouping import distinct_rows
 from isoroc.report._evidence import Evidence
 from isoroc.report._headline import MANY_CLASSES
-from isoroc.report._numbers import short
+from isoroc.report._numbers import percent, short
 
 #: A class with fewer rows is named in the notes. The largest size of a model or query on the page.
 _FEW_ROWS, _MOST_TEXT = 30, 120_000
+#: Up to so many distinct forecasts are called few; so many rows of counts are looked at.
+_FEW_DISTINCT, _DRAWN = 20, 20_000
+#: Share of certain forecasts from which on they are mentioned.
+_MANY_CERTAIN = 0.01
 #: Largest number of classes that are listed.
 _MOST_CLASSES = 20
 
@@ -68,10 +73,24 @@ def _notes(evidence: Evidence) -> list[str]:
             "The forecasts before calibration are scores and no probabilities: they have an order "
             "but no reliability."
         )
-    if (reversal := find_reversal(before)) is not None:
+    rows = before if evidence.counted is None else evidence.draw(_DRAWN).before
+    if (reversal := find_reversal(rows)) is not None:
         notes.append(f"Warning: {reversal}.")
+    notes += _certain(rows)
     if not notes:
         notes.append("Nothing unusual was found.")
+    return notes
+
+
+def _certain(sample: Sample) -> list[str]:
+    """Notes on forecasts that are certain, and on forecasts with few distinct values."""
+    P, n, notes = sample.forecasts, len(sample), []
+    certain = np.count_nonzero(P.max(axis=1) == 1) / n if P.ndim == 2 else 0.0
+    if certain >= _MANY_CERTAIN:
+        notes.append(f"{percent(certain)} of the forecasts before calibration are certain: 0 or 1.")
+    n_distinct = len(distinct_rows(P.reshape(n, -1)))
+    if n_distinct <= min(_FEW_DISTINCT, n // 2):
+        notes.append(f"The forecasts before calibration have {n_distinct} distinct values only.")
     return notes
 
 

@@ -90,9 +90,11 @@ class Evidence:
         return self.binned is not None and is_calibration_set(self.binned, self.input, self.before)
 
     def heaviest(self, most: int) -> list[int]:
-        """Columns of the classes with the largest weights, at most so many, in column order."""
-        order = np.argsort(-self.before.class_weights(), kind="stable")[:most]
-        return sorted(order.tolist())
+        """All columns, or so many of the classes with the largest weights, the heaviest first."""
+        if self.n_classes <= most:
+            return list(range(self.n_classes))
+        order: list[int] = np.argsort(-self.before.class_weights(), kind="stable")[:most].tolist()
+        return order
 
     def standard_error(self, values: Floats) -> float:
         """Standard error of the weighted mean of values of the rows; NaN if it is unknown.
