@@ -136,8 +136,8 @@ class PathDisplay(Display):
             sets["test"] = _check_rows(estimator, (*test, None)[:3], "test[0]", "test[1]")
         measured = Measured(measures)
         for data, rows_of_data in sets.items():
-            for number, (method, (calibrator, *given)) in enumerate(rows_of_data.items()):
-                P, sample = few_rows(calibrator, *given, _MAX_ROWS)
+            for number, (method, (calibrator, all_P, all_rows)) in enumerate(rows_of_data.items()):
+                P, sample = few_rows(calibrator, all_P, all_rows, _MAX_ROWS)
                 if number == 0:
                     measured.add_uncalibrated(data, sample)
                 n_bins = calibrator.path_["n_bins"]

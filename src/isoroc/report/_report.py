@@ -65,7 +65,7 @@ class Report:
     >>> report.summary["verdict"]["tone"]
     'better'
     >>> print(report.summary["verdict"]["sentences"][0])
-    Forecasts of about 0.40 for True came true 16 % of the time; after calibration, 40 %.
+    Forecasts of about 0.50 for True came true 25 % of the time; after calibration, 49 %.
     >>> report.save("report.html")  # doctest: +SKIP
     """
 
