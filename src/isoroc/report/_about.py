@@ -148,7 +148,8 @@ Q = calibrator.predict_proba(P)  # P: new forecasts, one column per class
 
 def _sql(calibrator: Any, columns: list[str]) -> str | None:
     """Query for DuckDB; None if it is long, cannot be written, or sqlglot is missing."""
-    if len(columns) > MANY_CLASSES:  # the query would be long, and slow to write
+    n_values = len(columns) * getattr(calibrator, "n_bins_", 1)
+    if len(columns) > MANY_CLASSES or n_values > _MOST_TEXT // 130:  # long, and slow to write
         return None
     from isoroc.export import to_sql  # noqa: PLC0415 -- needed here only
 
@@ -156,7 +157,7 @@ def _sql(calibrator: Any, columns: list[str]) -> str | None:
         query = to_sql(calibrator, columns, dialect="duckdb", table="forecasts")
     except (ImportError, ValueError, TypeError):
         return None
-    return query if len(query) <= _MOST_TEXT // 4 else None
+    return query if len(query) <= _MOST_TEXT else None
 
 
 def _file(calibrator: Any) -> str | None:

@@ -32,7 +32,7 @@ MEASURES = {
     "pairs_tied": ("Pairs of rows that became ties", 0),
 }
 #: Largest number of rows for the estimate of miscalibration.
-_LOSS_ROWS = 30_000
+_LOSS_ROWS = 20_000
 #: Above this number of classes, measures of all classes or pairs of them would take too long.
 MANY_CLASSES = 50
 _MANY = (
