@@ -20,7 +20,8 @@ def rows_of(report):
 
 
 def test_rows_are_drawn(monkeypatch):
-    monkeypatch.setattr(_summary, "MOST_ROWS", 300)
+    monkeypatch.setattr(_summary, "MOST_VALUES", 600)
+    monkeypatch.setattr(_summary, "LEAST_ROWS", 100)
     P, y = overconfident(1000, 2)
     report = Report(y, P, Q=P, n_resamples=0)
     assert report.summary["data"]["rows"] == 1000

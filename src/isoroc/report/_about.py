@@ -21,7 +21,7 @@ from isoroc.report._numbers import percent, short
 
 #: A class with fewer rows is named in the notes. The largest size of a model or query on the page.
 _FEW_ROWS, _MOST_TEXT = 30, 120_000
-#: Up to so many distinct forecasts are called few; so many rows of counts are looked at.
+#: Up to so many distinct forecasts are called few; at most so many rows are looked at.
 _FEW_DISTINCT, _DRAWN = 20, 20_000
 #: Share of certain forecasts from which on they are mentioned.
 _MANY_CERTAIN = 0.01
@@ -73,7 +73,7 @@ def _notes(evidence: Evidence) -> list[str]:
             "The forecasts before calibration are scores and no probabilities: they have an order "
             "but no reliability."
         )
-    rows = before if evidence.counted is None else evidence.draw(_DRAWN).before
+    rows = evidence.draw(_DRAWN).before
     if (reversal := find_reversal(rows)) is not None:
         notes.append(f"Warning: {reversal}.")
     notes += _certain(rows)

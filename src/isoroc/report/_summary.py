@@ -17,8 +17,8 @@ from isoroc.report._stages import bins_part, path_part
 from isoroc.report._verdict import verdict
 
 #: Losses and decisions are those of all rows; everything that has to be sorted, resampled or drawn
-#: is based on at most this many.
-MOST_ROWS = 200_000
+#: is based on at most this many probabilities, and at least so many rows.
+MOST_VALUES, LEAST_ROWS = 600_000, 20_000
 #: Changes when a key changes its name or its meaning; new keys do not change it.
 VERSION = 1
 
@@ -35,7 +35,8 @@ def summarize(
     check_number("n_resamples", n_resamples, numbers.Integral, minimum=0)
     n_resamples = max(n_resamples, 2) if n_resamples else 0  # a single resample has no deviation
     start = time.perf_counter()
-    judged, n = evidence.draw(MOST_ROWS), evidence.n_rows
+    judged = evidence.draw(max(LEAST_ROWS, MOST_VALUES // evidence.n_classes))
+    n = evidence.n_rows
     rows, notes = headline(evidence, judged, n_resamples)
     if judged.n_rows < n:
         some = f"{judged.n_rows:,} of {n:,} rows, drawn at random"
