@@ -95,6 +95,7 @@ PARTS = {
     "plots": {"_calibrators", "_input", "_simplex", "_table", "_tree", "_views", "metrics"},
     "report": {
         "_calibrators",
+        "_counts",
         "_files",
         "_input",
         "_simplex",

@@ -34,7 +34,9 @@ def make_report() -> Report:
     )
     names = np.array(["bird", "cat", "dog"])[y]
     train, cal, test = np.split(np.arange(9000), 3)
-    forest = RandomForestClassifier(200, random_state=0).fit(X[train], names[train])
+    forest = RandomForestClassifier(200, min_samples_leaf=3, random_state=0).fit(
+        X[train], names[train]
+    )
     P_cal, P_test = forest.predict_proba(X[cal]), forest.predict_proba(X[test])
     calibrator = IRPCalibrator(random_state=0).fit(P_cal, names[cal])
     return Report(names[test], P_test, calibrator=calibrator, title="Animals: a random forest")

@@ -23,3 +23,19 @@ def test_report_needs_a_target(model, run_cli):
     assert "-o report.html" in ran.err
     ran = run_cli("report", "data.csv", "--json", "--resamples", "1")
     assert "--resamples 1: expected 0, or at least 2" in ran.err
+
+
+def test_report_from_counts_and_from_many_rows(model, table, run_cli, monkeypatch):
+    assert run_cli("count", "data.csv", "-o", "data.counts.parquet").code == 0
+    words = ("-m", model, "--json", "--resamples", "0")
+    ran = run_cli("report", "--counts", "data.counts.parquet", *words)
+    assert ran.code == 0, ran.err
+    counted = json.loads(ran.text)
+    monkeypatch.setattr("isoroc._cli.io.counting.MANY", 10)
+    table.write_parquet("data.parquet")
+    many = json.loads(run_cli("report", "data.parquet", *words).text)
+    assert counted["data"]["counted"]
+    assert counted["data"] == many["data"]
+    assert counted["headline"] == many["headline"]
+    ran = run_cli("report", "--counts", "data.counts.parquet", "--label", "y", *words)
+    assert "--counts: rows and columns were chosen" in ran.err

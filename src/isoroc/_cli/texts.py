@@ -109,11 +109,13 @@ Write a report: one self-contained HTML page.
 isoroc report april.parquet --model model.json -o report.html
 isoroc report april.parquet --label y -o before.html --title "April, uncalibrated"
 isoroc report april.parquet --model model.json --json
+isoroc report --counts april.counts.parquet --model model.json -o report.html
 ```
 
 Use rows that the calibrator was not fitted on. The page needs no network and no other file; it has
 the verdict, measures with intervals, reliability diagrams, the calibration map, ROC curves, the
-path, the bins, and code that applies the model.
+path, the bins, and code that applies the model. More than two million rows of Parquet or Arrow are
+counted in batches and not kept, so large files need little memory.
 """,
     "inspect": """\
 Show the contents of a model file: bins, path, certificate, origin.

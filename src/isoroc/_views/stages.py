@@ -31,6 +31,10 @@ MEASURES: dict[str, Callable[..., float]] = {
 }
 
 
+#: Largest number of rows for the volume of forecasts that are not in bins.
+_VOLUME_ROWS = 100_000
+
+
 class Measured:
     """Collects measured values and returns them as the tables of a display."""
 
@@ -50,7 +54,8 @@ class Measured:
         """Measure the uncalibrated forecasts; scores that are not probabilities have no loss."""
         for measure in self._measures_of(sample):
             if are_probabilities(sample.forecasts) or measure != "cross entropy":
-                self.lines.append((data, measure, _measure(measure, sample)))
+                rows = sample.draw(_VOLUME_ROWS) if measure == "VUS" else sample
+                self.lines.append((data, measure, _measure(measure, rows)))
 
     def _measures_of(self, sample: Sample) -> Sequence[str]:
         if self.measures is not None:
@@ -77,6 +82,19 @@ def _measure(measure: str, sample: Sample) -> float:
     )
 
 
+def kept_stages(n_stages: int, most: int) -> set[int]:
+    """Stages to show: all, or some that are about evenly spaced on a logarithmic scale.
+
+    Examples
+    --------
+    >>> sorted(kept_stages(1000, 4))
+    [0, 9, 99, 999]
+    """
+    if n_stages <= most:
+        return set(range(n_stages))
+    return set((np.rint(np.geomspace(1, n_stages, most)).astype(int) - 1).tolist())
+
+
 def staged(calibrator: Any, P: Any, sample: Sample) -> Iterator[Sample]:
     """Samples of the calibrated forecasts of each stage.
 
@@ -95,6 +113,14 @@ def staged(calibrator: Any, P: Any, sample: Sample) -> Iterator[Sample]:
     codes = np.tile(np.arange(K, dtype=np.uint8), len(first))
     for Q in calibrator.staged_predict_proba(_safe_indexing(P, first)):
         yield Sample(np.repeat(Q, K, axis=0), codes, weights, sample.classes)
+
+
+def few_rows(calibrator: Any, P: Any, sample: Sample, most: int) -> tuple[Any, Sample]:
+    """At most so many of the rows, drawn at random, if each stage needs all rows."""
+    if getattr(calibrator, "top_", None) is None or len(sample) <= most:
+        return P, sample
+    rows = sample.drawn_rows(most)
+    return _safe_indexing(P, rows), sample.take(rows)
 
 
 def is_calibration_set(calibrator: Any, P: Any, sample: Sample) -> bool:

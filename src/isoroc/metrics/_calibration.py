@@ -150,6 +150,38 @@ def calibration_error(
     return error if norm == "l1" else float(np.sqrt(error))
 
 
+def error_terms(sample: Sample, kind: Kind) -> Floats:
+    """Terms of the rows whose weighted mean is the calibration error, if it is not negative.
+
+    The error is that of the norm "l1" and otherwise the default parameters. A term is the residual
+    of a row times the sign of what is known about it, so the deviation of the terms gives a
+    standard error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y, p = np.array([0, 1, 1, 1], dtype=np.uint8), np.repeat([0.25, 0.75], [1, 3])
+    >>> error_terms(Sample(np.column_stack([1 - p, p]), y, None), "classwise")
+    array([0.25, 0.25, 0.25, 0.25])
+    """
+    parts = split_by_kind(sample, kind)
+    bins = ["exact" if is_discrete(part.forecasts) else "irp" for part in parts]
+    if kind != "top" and bins == ["irp"]:
+        parts = split_by_kind(fix_class_order(sample), kind)
+    signs = {"exact": _signs_of_bins, "irp": residual_signs}
+    terms = [
+        _over_classes(signs[how](part) * part.residuals())
+        for part, how in zip(parts, bins, strict=True)
+    ]
+    return np.asarray(np.mean(terms, axis=0))
+
+
+def _signs_of_bins(sample: Sample) -> Floats:
+    """Sign of the mean residual of the rows with the same forecast, for each row and class."""
+    group = group_equal(sample.forecasts)
+    return np.asarray(np.sign(sum_rows(group, sample.residuals(), sample.weights))[group])
+
+
 def split_by_kind(sample: Sample, kind: Kind) -> list[Sample]:
     """The samples that must be calibrated: one, or one per class for "classwise".
 

@@ -128,7 +128,8 @@ class Tetrahedron:
         width, depth, height = TETRAHEDRON.max(axis=0)
         below = 0.15  # for names of several lines at the lower corners
         ax.set(xlim=(0, width), ylim=(0, depth), zlim=(-below, height))
-        ax.set_box_aspect((width, depth, height + below), zoom=0.98)
+        zoom = 1.2 if max(map(len, names)) <= 5 else 0.98  # long names need space at the sides
+        ax.set_box_aspect((width, depth, height + below), zoom=zoom)
         ax.view_init(elev=18, azim=-78)
         centre = TETRAHEDRON.mean(axis=0)
         for a, b in combinations(TETRAHEDRON, 2):

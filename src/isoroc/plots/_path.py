@@ -12,14 +12,18 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 from isoroc._input import InputError, Sample, check_sample
 from isoroc._table import Table
 from isoroc._views.forecasts import unwrap
-from isoroc._views.stages import Measured, is_calibration_set, staged
+from isoroc._views.stages import Measured, few_rows, is_calibration_set, kept_stages, staged
 from isoroc.metrics._inputs import check_outcomes
 from isoroc.plots._display import Display, Layer, check_after
-from isoroc.plots._style import NEUTRAL, axes_for, style_of, tidy
+from isoroc.plots._style import NEUTRAL, add_legend, axes_for, style_of, tidy
 
 _UNITS = {"cross entropy": "cross entropy (nats)", "VUS": "VUS of the hull"}
 #: From this number of bins on, the axis is logarithmic.
 _LOGARITHMIC = 20
+#: Largest number of rows for calibrators of the largest probabilities, whose stages need all rows.
+_MAX_ROWS = 20_000
+#: Largest number of stages; those of a longer path are evenly spaced on the logarithmic axis.
+_MAX_STAGES = 60
 
 
 class PathDisplay(Display):
@@ -27,6 +31,10 @@ class PathDisplay(Display):
 
     One panel per measure and data set, one curve per calibrator, and a line for the uncalibrated
     forecasts. Create it with `from_estimator` or `from_predictions`, or pass the values.
+
+    Of a long path 60 stages are drawn. With more than 100,000 rows, the volume before calibration
+    is that of 100,000 rows drawn at random. Stages of a calibrator of the largest probabilities
+    (`top`) are measured on at most 20,000 rows drawn at random.
 
     Parameters
     ----------
@@ -128,13 +136,16 @@ class PathDisplay(Display):
             sets["test"] = _check_rows(estimator, (*test, None)[:3], "test[0]", "test[1]")
         measured = Measured(measures)
         for data, rows_of_data in sets.items():
-            for i, (method, (calibrator, P, sample)) in enumerate(rows_of_data.items()):
-                if i == 0:
+            for number, (method, (calibrator, all_P, all_rows)) in enumerate(rows_of_data.items()):
+                P, sample = few_rows(calibrator, all_P, all_rows, _MAX_ROWS)
+                if number == 0:
                     measured.add_uncalibrated(data, sample)
                 n_bins = calibrator.path_["n_bins"]
+                kept = kept_stages(len(n_bins), _MAX_STAGES)
                 stages = staged(calibrator, P, sample)
-                for n, stage in zip(n_bins, stages, strict=True):
-                    measured.add(data, method, int(n), stage)
+                for i, (n, stage) in enumerate(zip(n_bins, stages, strict=True)):
+                    if i in kept:
+                        measured.add(data, method, int(n), stage)
         return cls(*measured.tables()).plot(ax)
 
     @classmethod
@@ -192,7 +203,7 @@ class PathDisplay(Display):
                 axes_.xaxis.set_major_locator(MaxNLocator(integer=True))
             tidy(axes_, xlabel="number of bins", ylabel=self._label_of[panel])
             axes_.set_ylim(self._limits(panel))
-        axes[0].legend(frameon=False, fontsize="small")
+        add_legend(axes[0])
         self._set_axes(axes)
         return self
 

@@ -18,6 +18,7 @@ from isoroc.metrics._inputs import check_probabilities
 from isoroc.plots._display import BeforeAfterDisplay, Layer, check_after
 from isoroc.plots._style import (
     NEUTRAL,
+    add_legend,
     axes_for,
     plain,
     shortened,
@@ -185,7 +186,7 @@ class ReliabilityDisplay(BeforeAfterDisplay):
             if len(panels) > 1:
                 axes_.set_title(wrapped(panel, 30), fontsize="medium")
         if len(axes[0].get_legend_handles_labels()[0]) > 1 or self.name:
-            axes[0].legend(loc="upper left", frameon=False, fontsize="small", borderaxespad=0.2)
+            add_legend(axes[0], "upper left", borderaxespad=0.2)
         self._set_axes(axes)
         return self
 
@@ -319,4 +320,5 @@ def _write_scores(ax: Axes, data: Table, colour: str) -> None:
             fontsize="x-small",
             color=line_colour,
             zorder=5,
+            bbox={"facecolor": ax.get_facecolor(), "alpha": 0.7, "lw": 0, "pad": 0.5},
         )

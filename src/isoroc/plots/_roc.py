@@ -16,6 +16,7 @@ from isoroc.plots._display import BeforeAfterDisplay, Layer, check_after
 from isoroc.plots._roc_layers import diagram, forecasts, one_vs_rest, roc
 from isoroc.plots._style import (
     NEUTRAL,
+    add_legend,
     axes_for,
     shortened,
     style_of,
@@ -182,7 +183,7 @@ class RocDisplay(BeforeAfterDisplay):
         else:
             ax.set_ylabel("true positive rate")
             ax.set_title(f"{wrapped(panel, 28)} against the rest", fontsize="medium")
-        ax.legend(loc="lower right" if usual else "lower left", frameon=False, fontsize="small")
+        add_legend(ax, "lower right" if usual else "lower left")
 
     def _area(self, series: str, panel: str | None) -> float:
         return self.areas[series if panel is None else (series, panel)]
@@ -208,7 +209,7 @@ class RocDisplay(BeforeAfterDisplay):
             ylim=(0, None),
             xlim=(-0.02, 1.02),
         )
-        ax.legend(loc="upper left", frameon=False, fontsize="small")
+        add_legend(ax, "upper left")
 
     def _draw_map(self, ax: Axes, layers: list[Layer]) -> None:
         for layer in layers:
@@ -238,7 +239,7 @@ class RocDisplay(BeforeAfterDisplay):
             ylabel=f"forecast probability of {shortened(str(self.labels[1]))}",
             xlim=(-0.02, 1.02),
         )
-        ax.legend(loc="lower right", frameon=False, fontsize="small")
+        add_legend(ax, "lower right")
 
 
 def _draw_lines(ax: Axes, lines: list[tuple[Layer, Floats, Floats, str]]) -> None:

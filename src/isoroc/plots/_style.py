@@ -198,3 +198,9 @@ def figure_of(ax: Axes) -> Figure:
         figure = figure.figure
     whole: Figure = figure
     return whole
+
+
+def add_legend(ax: Axes, place: Any = "best", **options: Any) -> None:
+    """Legend without a border that stays legible above lines."""
+    options = {"fontsize": "small", "framealpha": 0.8, "edgecolor": "none"} | options
+    ax.legend(loc=place, **options)

@@ -21,8 +21,8 @@ from isoroc.plots._style import SERIES, axes_for, wrapped
 _AXES = ("p0", "p1", "p2")
 #: Largest number of rows, drawn at random if there are more: every pair of rows gives a point.
 _MAX_ROWS = 3000
-#: Points are thinned to one per box of this width.
-_STEP = 1 / 60
+#: Points are thinned to one per box, of the smallest of these widths that leaves few enough.
+_WIDTHS, _MAX_POINTS = (1 / 60, 1 / 40, 1 / 30, 1 / 24, 1 / 18), 900
 
 
 class RocSurfaceDisplay(BeforeAfterDisplay):
@@ -30,7 +30,7 @@ class RocSurfaceDisplay(BeforeAfterDisplay):
 
     Each point is a threshold. The shaded surface is the convex hull of the points before
     calibration, the origin and the unit vectors; its volume is the VUS of the paper. The points are
-    thinned to one per box of width 1/60. With more than 3,000 rows, points and volumes are those of
+    thinned to one per small box. With more than 3,000 rows, points and volumes are those of
     3,000 rows drawn at random.
 
     Create it with `from_estimator` or `from_predictions`.
@@ -120,7 +120,7 @@ class RocSurfaceDisplay(BeforeAfterDisplay):
                 *points.T,
                 color=colour,
                 marker=marker,
-                s=22 if layer.series == "after" else np.clip(2500 / len(points), 5, 22),
+                s=np.clip(3000 / len(points), 6, 22),
                 alpha=0.9 if layer.series == "after" else 0.6,
                 depthshade=False,
                 label=f"{layer.series}, VUS {self.volumes[layer.series]:.4f}",
@@ -150,8 +150,11 @@ def _table(points: Floats) -> Table:
 
 
 def _spread(points: Floats) -> Floats:
-    """The first point in each small box."""
-    _, first = np.unique(np.rint(points / _STEP), axis=0, return_index=True)
+    """The first point in each box, the boxes being as small as the number of points allows."""
+    for width in _WIDTHS:
+        _, first = np.unique(np.rint(points / width), axis=0, return_index=True)
+        if len(first) <= _MAX_POINTS:
+            break
     return points[np.sort(first)]
 
 

@@ -13,13 +13,18 @@ from typing import Any
 import numpy as np
 
 import isoroc
-from isoroc._input import find_reversal
+from isoroc._input import Sample, find_reversal
+from isoroc.metrics._grouping import distinct_rows
 from isoroc.report._evidence import Evidence
 from isoroc.report._headline import MANY_CLASSES
-from isoroc.report._numbers import short
+from isoroc.report._numbers import percent, short
 
 #: A class with fewer rows is named in the notes. The largest size of a model or query on the page.
 _FEW_ROWS, _MOST_TEXT = 30, 120_000
+#: Up to so many distinct forecasts are called few; at most so many rows are looked at.
+_FEW_DISTINCT, _DRAWN = 20, 20_000
+#: Share of certain forecasts from which on they are mentioned.
+_MANY_CERTAIN = 0.01
 #: Largest number of classes that are listed.
 _MOST_CLASSES = 20
 
@@ -31,9 +36,10 @@ def data_part(evidence: Evidence) -> dict[str, Any]:
     shown = evidence.heaviest(_MOST_CLASSES)
     shares = weights / weights.sum()
     return {
-        "rows": len(before),
+        "rows": evidence.n_rows,
         "weight": float(weights.sum()),
-        "weighted": before.weights is not None,
+        "weighted": _is_weighted(evidence),
+        "counted": evidence.counted is not None,
         "n_classes": evidence.n_classes,
         "classes": [
             {"name": evidence.names[k], "weight": float(weights[k]), "share": float(shares[k])}
@@ -44,26 +50,47 @@ def data_part(evidence: Evidence) -> dict[str, Any]:
     }
 
 
+def _is_weighted(evidence: Evidence) -> bool:
+    weights = evidence.before.weights
+    return weights is not None and (evidence.counted is None or weights.sum() != evidence.counted)
+
+
 def _notes(evidence: Evidence) -> list[str]:
     notes = []
-    before = evidence.before
+    before, n = evidence.before, evidence.n_rows
     counts = np.bincount(before.codes, minlength=evidence.n_classes)
+    if evidence.counted is not None:
+        counts = before.class_weights() * (n / before.row_weights().sum())
     for few, words in ((counts == 0, "no rows"), ((counts > 0) & (counts < _FEW_ROWS), "few rows")):
         names = [evidence.names[k] for k in np.flatnonzero(few).tolist()]
         if names:
             listed = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if names[8:] else "")
             notes.append(f"Classes with {words}: {listed}. Their figures are uncertain.")
-    if len(before) < 200:
-        notes.append(f"There are {len(before)} rows only: intervals are wide and approximate.")
+    if n < 200:
+        notes.append(f"There are {n} rows only: intervals are wide and approximate.")
     if before.forecasts.ndim == 1:
         notes.append(
             "The forecasts before calibration are scores and no probabilities: they have an order "
             "but no reliability."
         )
-    if (reversal := find_reversal(before)) is not None:
+    rows = evidence.draw(_DRAWN).before
+    if (reversal := find_reversal(rows)) is not None:
         notes.append(f"Warning: {reversal}.")
+    notes += _certain(rows)
     if not notes:
         notes.append("Nothing unusual was found.")
+    return notes
+
+
+def _certain(sample: Sample) -> list[str]:
+    """Notes on forecasts that are certain, and on forecasts with few distinct values."""
+    P, n, notes = sample.forecasts, len(sample), []
+    certain = np.count_nonzero(P.max(axis=1) == 1) / n if P.ndim == 2 else 0.0
+    if certain >= _MANY_CERTAIN:
+        notes.append(f"{percent(certain)} of the forecasts before calibration are certain: 0 or 1.")
+    n_distinct = len(distinct_rows(P.reshape(n, -1)))
+    if n_distinct <= min(_FEW_DISTINCT, n // 2):
+        notes.append(f"The forecasts before calibration have {n_distinct} distinct values only.")
     return notes
 
 
@@ -121,7 +148,8 @@ Q = calibrator.predict_proba(P)  # P: new forecasts, one column per class
 
 def _sql(calibrator: Any, columns: list[str]) -> str | None:
     """Query for DuckDB; None if it is long, cannot be written, or sqlglot is missing."""
-    if len(columns) > MANY_CLASSES:  # the query would be long, and slow to write
+    n_values = len(columns) * getattr(calibrator, "n_bins_", 1)
+    if len(columns) > MANY_CLASSES or n_values > _MOST_TEXT // 130:  # long, and slow to write
         return None
     from isoroc.export import to_sql  # noqa: PLC0415 -- needed here only
 
@@ -129,7 +157,7 @@ def _sql(calibrator: Any, columns: list[str]) -> str | None:
         query = to_sql(calibrator, columns, dialect="duckdb", table="forecasts")
     except (ImportError, ValueError, TypeError):
         return None
-    return query if len(query) <= _MOST_TEXT // 4 else None
+    return query if len(query) <= _MOST_TEXT else None
 
 
 def _file(calibrator: Any) -> str | None:

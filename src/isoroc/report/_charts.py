@@ -38,14 +38,20 @@ def reliability_chart(panel: dict[str, Any]) -> Markup:
     for i, (of, tables) in enumerate(panel["series"].items()):
         scores = tables["scores"]
         text = f"MCB {scores['miscalibration'][0]:.4f}  DSC {scores['discrimination'][0]:.4f}"
+        text = _named(of, text, panel["series"])
         place = {"x": plane.left + plane.width - 4, "y": plane.top + plane.height - 6 - 13 * i}
-        parts.append(tag("text", f"{of}: {text}", class_=f"score end {of}", **place))
+        parts.append(tag("text", text, class_=f"score end {of}", **place))
     label = f"forecast probability of {cut(panel['name'], 24)}"
     parts.append(strip.frame(label, "", y_ticks=[]))
     for of, tables in panel["series"].items():
         parts.append(_histogram(strip, tables["histogram"], of))
     title = f"Reliability diagram of {panel['name']}"
     return picture(joined(parts), width=_WIDTH, height=366, title=title)
+
+
+def _named(of: str, text: str, series: dict[str, Any]) -> str:
+    """Text with the name of the series that it belongs to, if there are several."""
+    return f"{of}: {text}" if len(series) > 1 else text
 
 
 def _rates(plane: Plane, tables: dict[str, Any], of: str) -> list[Markup]:
@@ -153,20 +159,23 @@ def roc_chart(curve: dict[str, Any]) -> Markup:
     for i, (of, data) in enumerate(curve["series"].items()):
         line = data["false_positive_rate"], data["true_positive_rate"]
         parts.append(plane.line(*line, class_=f"curve {of}"))
-        text = f"{of}: AUC {text_of(data['auc'])}"
+        text = _named(of, f"AUC {text_of(data['auc'])}", curve["series"])
         parts.append(plane.text(0.97, 0.05 + 0.06 * i, text, class_=f"score end {of}"))
     title = f"ROC curves of {curve['name']}"
     return picture(joined(parts), width=_WIDTH, height=286, title=title)
 
 
-def path_chart(path: dict[str, Any], before: float | None) -> Markup:
+def path_chart(path: dict[str, Any], before: float | str | None) -> Markup:
     """Log loss against the number of bins."""
     stages = path["stages"]
     n = [stage["n_bins"] for stage in stages]
     known = [s["log_loss"] for s in stages if isinstance(s["log_loss"], float)]
     shown = known[1:] if len(known) > 3 else known
-    values = [*shown, *([before] if isinstance(before, float) else [])] or [0.0, 1.0]
+    values = shown or [0.0, 1.0]
     margin = 0.08 * (max(values) - min(values) or 1.0)
+    far = not isinstance(before, float) or abs(before - values[-1]) > 50 * margin
+    if isinstance(before, float) and not far:
+        values = [*values, before]
     y = (min(values) - margin, max(values) + margin)
     plane = Plane(x=(0.0, float(np.log10(max(n)))), y=y, left=50, width=280)
     marks = [k for k in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000) if k <= max(n)]
@@ -175,11 +184,15 @@ def path_chart(path: dict[str, Any], before: float | None) -> Markup:
         a, d = plane.at(np.log10(k), y[0])
         parts.append(tag("text", str(k), x=digits(a), y=d + 14, class_="tick mid"))
     parts.append(tag("text", "number of bins", x=190, y=280, class_="label mid"))
-    if isinstance(before, float):
+    if isinstance(before, float) and not far:
         parts.append(plane.line(plane.x, [before, before], class_="curve before"))
         parts.append(
             plane.text(plane.x[1], before + margin / 4, "before", class_="score end before")
         )
+    elif before is not None:  # far from the path, whose shape would not be seen
+        text = f"before: {text_of(before)}"
+        place = plane.left + plane.width, plane.top + 12
+        parts.append(tag("text", text, x=place[0], y=place[1], class_="score end before"))
     inside = [
         (np.log10(s["n_bins"]), s["log_loss"])
         for s in stages

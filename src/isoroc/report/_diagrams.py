@@ -19,8 +19,10 @@ from isoroc.report._numbers import short
 
 #: Largest number of classes that have diagrams of their own, the heaviest ones.
 MOST_CLASSES = 8
+#: Number of simulations for a band. It has a few hundred pixels, so more would not be seen.
+_SIMULATIONS = 200
 #: Largest number of vertices of a curve, of rows for a surface and of its points.
-_VERTICES, _SURFACE_ROWS, _SURFACE_POINTS = 250, 2000, 700
+_VERTICES, _SURFACE_ROWS, _SURFACE_POINTS = 250, 1000, 700
 TOP = "the most probable class"
 
 
@@ -36,7 +38,7 @@ def reliability_part(evidence: Evidence) -> dict[str, Any]:
     for name, k in wanted:
         series = {}
         for of, sample in evidence.series.items():
-            tables = reliability(view_of(sample, k), n_bins=n_bins)
+            tables = reliability(view_of(sample, k), n_bins=n_bins, n_resamples=_SIMULATIONS)
             series[of] = {kind: _columns(kind, table) for kind, table in tables.items()}
         panels.append({"name": name, "top": k is None, "series": series})
     return {"panels": panels, "classes_left_out": K - len(chosen) if K > 2 else 0}

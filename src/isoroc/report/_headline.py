@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from isoroc import metrics
 from isoroc._input import Sample
 from isoroc._simplex import Floats
+from isoroc.metrics._calibration import Kind, error_terms
 from isoroc.report._evidence import Evidence
 
 #: Title of each measure, and whether lower (-1) or higher (1) values are better.
@@ -30,9 +31,8 @@ MEASURES = {
     "pairs_reversed": ("Pairs of rows in reversed order", 0),
     "pairs_tied": ("Pairs of rows that became ties", 0),
 }
-#: Largest number of rows for the estimate of miscalibration, and in each resample for the intervals
-#: of calibration errors.
-_LOSS_ROWS, _RESAMPLED = 100_000, 2000
+#: Largest number of rows for the estimate of miscalibration.
+_LOSS_ROWS = 20_000
 #: Above this number of classes, measures of all classes or pairs of them would take too long.
 MANY_CLASSES = 50
 _MANY = (
@@ -59,18 +59,23 @@ class Figure(NamedTuple):
 Figures = dict[str, dict[str, Any]]
 
 
-def headline(evidence: Evidence, n_resamples: int) -> tuple[list[dict[str, Any]], list[str]]:
-    """Measures with intervals, in the order of `MEASURES`, and notes on how they were computed."""
+def headline(
+    evidence: Evidence, judged: Evidence, n_resamples: int
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Measures with intervals, in the order of `MEASURES`, and notes on how they were computed.
+
+    Mean losses and decisions are those of all rows; whatever takes longer is that of the rows of
+    `judged`.
+    """
     notes: list[str] = []
-    n = len(evidence.before)
-    found = _losses(evidence) | _errors(evidence, n_resamples)
-    if n > 1 and evidence.n_classes <= MANY_CLASSES:
-        some = evidence.draw(_LOSS_ROWS)
+    found = _losses(evidence) | _errors(judged)
+    if judged.n_rows > 1 and evidence.n_classes <= MANY_CLASSES:
+        some = judged.draw(_LOSS_ROWS)
         found |= _miscalibration(some)
-        if len(some.before) < n:
+        if some.n_rows < evidence.n_rows:
             notes.append(f"Miscalibration is estimated from {_LOSS_ROWS:,} rows.")
-    order, more = _order(evidence, n_resamples)
-    found |= order
+    order, more = _order(judged, n_resamples)
+    found |= order | _decisions(evidence)
     rows = [
         {"measure": name, "title": title, "better": better, **found[name]}
         for name, (title, better) in MEASURES.items()
@@ -96,13 +101,12 @@ def _losses(evidence: Evidence) -> dict[str, Figures]:
         rows = {of: _row_losses(name, sample) for of, sample in evidence.series.items()}
         for of, sample in evidence.series.items():
             value = metric(sample.codes, sample.forecasts, **options_of(sample))
-            figures[of] = Figure(value, _error_of_mean(rows[of], sample)).interval()
+            figures[of] = Figure(value, evidence.standard_error(rows[of])).interval()
         if len(rows) == 2:
             with np.errstate(invalid="ignore"):
                 difference = rows["after"] - rows["before"]
                 value = figures["after"]["value"] - figures["before"]["value"]
-            error = _error_of_mean(difference, evidence.before)
-            figures["change"] = Figure(value, error).interval()
+            figures["change"] = Figure(value, evidence.standard_error(difference)).interval()
         if figures:
             found[name] = figures
     return found
@@ -115,15 +119,6 @@ def _row_losses(name: str, sample: Sample) -> Floats:
         with np.errstate(divide="ignore"):
             return np.asarray(-np.log(own))
     return np.asarray((P**2).sum(axis=1) - 2 * own + 1)
-
-
-def _error_of_mean(losses: Floats, sample: Sample) -> float:
-    if not np.isfinite(losses).all() or len(losses) < 2:
-        return math.nan
-    weights = sample.row_weights()
-    centred = losses - np.average(losses, weights=weights)
-    small = len(losses) / (len(losses) - 1)
-    return float(np.sqrt(small * ((weights * centred) ** 2).sum()) / weights.sum())
 
 
 def _miscalibration(evidence: Evidence) -> dict[str, Figures]:
@@ -139,57 +134,35 @@ def _miscalibration(evidence: Evidence) -> dict[str, Figures]:
     return {"calibration_loss": figures} if figures else {}
 
 
-def _errors(evidence: Evidence, n_resamples: int) -> dict[str, Figures]:
+def _errors(evidence: Evidence) -> dict[str, Figures]:
     """Calibration errors of the classes and of the top class."""
-    kinds: dict[str, Any] = {"top_error": "top"}
-    if evidence.n_classes <= MANY_CLASSES:
-        kinds = {"classwise_error": "classwise"} | kinds
+    kinds: dict[str, Kind] = {"classwise_error": "classwise", "top_error": "top"}
+    if evidence.n_classes > MANY_CLASSES:
+        del kinds["classwise_error"]
     found: dict[str, Figures] = {}
-    if len(evidence.before) < 2 or not evidence.series:
+    if len(evidence.before) < 2:
         return found
-    few = evidence.draw(_RESAMPLED)
-    scale = math.sqrt(len(few.before) / len(evidence.before))
     for name, kind in kinds.items():
-
-        def metric(codes: Any, P: Any, sample_weight: Any = None, kind: Any = kind) -> float:
-            labels = np.arange(P.shape[1])
-            return metrics.calibration_error(
-                codes, P, kind=kind, sample_weight=sample_weight, labels=labels
-            )
-
-        values = {of: metric(s.codes, s.forecasts, s.weights) for of, s in evidence.series.items()}
-        draws = {of: _draws(metric, s, n_resamples // 8) for of, s in few.series.items()}
-        if len(values) == 2:
+        terms = {of: error_terms(sample, kind) for of, sample in evidence.series.items()}
+        values = {of: max(_mean(rows, evidence), 0.0) for of, rows in terms.items()}
+        if len(terms) == 2:
             values["change"] = values["after"] - values["before"]
-            draws["change"] = draws["after"] - draws["before"]
-        found[name] = {}
-        for of, value in values.items():
-            error = scale * float(draws[of].std(ddof=1)) if len(draws[of]) > 1 else math.nan
-            figure = Figure(value, error).interval()
-            if of != "change":
-                figure["low"] = max(figure["low"], 0.0)
-            found[name][of] = figure
+            terms["change"] = terms["after"] - terms["before"]
+        figures = {
+            of: Figure(value, evidence.standard_error(terms[of])).interval()
+            for of, value in values.items()
+        }
+        for of in evidence.series:
+            figures[of]["low"] = max(figures[of]["low"], 0.0)
+        if figures:
+            found[name] = figures
     return found
-
-
-def _draws(metric: Callable[..., float], sample: Sample, n_resamples: int) -> Floats:
-    """The metric on resamples; those of two forecasts of the same rows are paired."""
-    if n_resamples < 2:
-        return np.empty(0)
-    return metrics.bootstrap(
-        metric,
-        sample.codes,
-        sample.forecasts,
-        sample_weight=sample.weights,
-        n_resamples=n_resamples,
-        random_state=0,
-    ).distribution.ravel()
 
 
 def _order(evidence: Evidence, n_resamples: int) -> tuple[dict[str, Figures], list[str]]:
     """Decisions and ranking, from `isoroc.metrics.order_report`."""
     if evidence.n_classes > MANY_CLASSES:
-        return _decisions(evidence), [_MANY]
+        return {}, [_MANY]
     before = evidence.before
     after = before if evidence.after is None else evidence.after
     report = metrics.order_report(
@@ -210,20 +183,28 @@ def _order(evidence: Evidence, n_resamples: int) -> tuple[dict[str, Figures], li
 
 
 def _decisions(evidence: Evidence) -> dict[str, Figures]:
-    """Accuracy and the share of changed decisions, which are quick for any number of classes."""
+    """Accuracy and the share of changed decisions."""
     before, after = evidence.before, evidence.after
     decisions = before.decisions()
     hits = {"before": (decisions == before.codes).astype(np.float64)}
     found: dict[str, Figures] = {}
     if after is not None:
-        hits["after"] = (after.decisions() == before.codes).astype(np.float64)
+        later = after.decisions()
+        hits["after"] = (later == before.codes).astype(np.float64)
         hits["change"] = hits["after"] - hits["before"]
-        changed = (after.decisions() != decisions).astype(np.float64)
-        found["decisions_changed"] = {"change": _mean(changed, before).interval()}
-    found["accuracy"] = {of: _mean(hit, before).interval() for of, hit in hits.items()}
+        changed = (later != decisions).astype(np.float64)
+        found["decisions_changed"] = {"change": _share(changed, evidence, 0.0)}
+    found["accuracy"] = {
+        of: _share(hit, evidence, -1.0 if of == "change" else 0.0) for of, hit in hits.items()
+    }
     return found
 
 
-def _mean(values: Floats, sample: Sample) -> Figure:
-    mean = float(np.average(values, weights=sample.weights))
-    return Figure(mean, _error_of_mean(values, sample))
+def _share(values: Floats, evidence: Evidence, least: float) -> dict[str, float]:
+    """Mean with an interval that is cut off at what is possible."""
+    figure = Figure(_mean(values, evidence), evidence.standard_error(values)).interval()
+    return figure | {"low": max(figure["low"], least), "high": min(figure["high"], 1.0)}
+
+
+def _mean(values: Floats, evidence: Evidence) -> float:
+    return float(np.average(values, weights=evidence.before.weights))

@@ -32,9 +32,18 @@ def map_part(evidence: Evidence) -> dict[str, Any] | None:
 
 
 def _curve(evidence: Evidence) -> dict[str, Any]:
-    """Calibrated probability of the second class against the forecast or score."""
+    """Calibrated probability of the second class against the forecast or score.
+
+    That of a calibrator with bins is a step function; others are drawn through some of the rows.
+    """
     before = evidence.before.forecasts
     score = before if before.ndim == 1 else binary_scores(before)
+    bins = evidence.binned
+    if bins is not None and bins.n_bins_ <= MOST_BINS:
+        ends = (score.min(), score.max()) if before.ndim == 1 else (0.0, 1.0)
+        edges = np.concatenate([ends[:1], bins.tree_.cuts, ends[1:]]).clip(*ends)
+        steps = np.column_stack([edges[:-1], edges[1:]]).ravel()
+        return {"forecast": short(steps), "value": short(np.repeat(bins.bin_values_[:, 1], 2))}
     value = evidence.after.forecasts[:, 1] if evidence.after is not None else score
     order = np.argsort(score, kind="stable")
     chosen = order[np.unique(np.linspace(0, len(order) - 1, _POINTS).astype(np.intp))]

@@ -6,7 +6,7 @@ import base64
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
@@ -38,15 +38,15 @@ def _template() -> Any:
     environment.filters |= {"number": text_of, "percent": percent, "weight": weight_of}
     environment.filters["zipped"] = lambda columns: list(zip(*columns, strict=True))
     environment.globals |= {"charts": _charts, "verdict_of": verdict_of}
-    return environment.from_string(_text("page.html"))
+    return environment.from_string(_file("page.html"))
 
 
-def _text(name: str) -> str:
+def _file(name: str) -> str:
     return files("isoroc.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def _asset(name: str) -> Markup:
-    return Markup(_text(name))  # noqa: S704 -- a file of the package
+    return Markup(_file(name))  # noqa: S704 -- a file of the package
 
 
 def _embedded(value: Any) -> Markup:
@@ -146,9 +146,45 @@ def _bins(summary: dict[str, Any]) -> dict[str, Any] | None:
     if summary["bins"] is None:
         return None
     columns = summary["bins"]["columns"]
-    head = [_heading(name) for name in columns]
-    rows = list(zip(*columns.values(), strict=True))
-    return {"head": head, "rows": rows}
+    shown = {name: column for name, column in columns.items() if not _is_end(name)}
+    cells = [
+        [
+            _Cell(value, _text(name, value), _interval(columns, name, i))
+            for i, value in enumerate(column)
+        ]
+        for name, column in shown.items()
+    ]
+    return {"head": [_heading(name) for name in shown], "rows": list(zip(*cells, strict=True))}
+
+
+class _Cell(NamedTuple):
+    """A value to sort by, its text, and that of its interval."""
+
+    value: Any
+    text: str
+    interval: str
+
+
+def _is_end(column: str) -> bool:
+    """Whether a column holds ends of intervals, which are shown with the rates."""
+    return column.startswith(("rate_low", "rate_high"))
+
+
+def _interval(columns: dict[str, list[Any]], name: str, i: int) -> str:
+    of = name.removeprefix("rate")
+    if of == name:
+        return ""
+    low, high = (columns[f"rate_{end}{of}"][i] for end in ("low", "high"))
+    return f"{text_of(low)} to {text_of(high)}"
+
+
+def _text(column: str, value: Any) -> str:
+    """Text of a cell: whole numbers, weights, probabilities, or ends of bins of any size."""
+    if column == "bin" or isinstance(value, str):
+        return text_of(value) if isinstance(value, str) else str(value)
+    if column == "weight":
+        return weight_of(value)
+    return text_of(value) if column.startswith(("rate", "value")) else f"{value:.4g}"
 
 
 def _heading(column: str) -> str:
@@ -156,24 +192,19 @@ def _heading(column: str) -> str:
 
     Examples
     --------
-    >>> _heading("weight"), _heading("rate_low_bird"), _heading("value_bird"), _heading("rate_low")
-    ('weight', 'bird, rate from', 'bird, value', 'rate from')
+    >>> _heading("weight"), _heading("rate_bird"), _heading("value_bird"), _heading("value")
+    ('weight', 'bird: observed', 'bird: calibrated', 'calibrated')
     """
     for prefix, words in _COLUMNS.items():
         if column == prefix:
             return words
         if column.startswith(f"{prefix}_"):
-            return f"{column.removeprefix(prefix)[1:]}, {words}"
+            return f"{column.removeprefix(prefix)[1:]}: {words}"
     return column
 
 
-#: Columns of bins and their headings, the longest names first.
-_COLUMNS = {
-    "rate_low": "rate from",
-    "rate_high": "rate to",
-    "rate": "rate",
-    "value": "value",
-}
+#: Columns of bins and their headings.
+_COLUMNS = {"rate": "observed", "value": "calibrated", "lower": "from", "upper": "to"}
 
 
 def _download(summary: dict[str, Any]) -> str | None:

@@ -10,7 +10,7 @@ from isoroc import metrics
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._input import Sample
 from isoroc._simplex import Floats, Ints
-from isoroc._views.stages import staged
+from isoroc._views.stages import kept_stages, staged
 from isoroc.report._diagrams import view_of
 from isoroc.report._evidence import Evidence
 from isoroc.report._headline import options_of
@@ -28,7 +28,7 @@ def path_part(evidence: Evidence) -> dict[str, Any] | None:
         return None
     few = evidence.draw(_ROWS) if evidence.reduced else evidence
     n_bins = calibrator.path_["n_bins"]
-    kept = _kept(n_bins)
+    kept = kept_stages(len(n_bins), MOST_STAGES)
     stages = []
     for i, sample in enumerate(staged(calibrator, few.input, few.before)):
         if i in kept:
@@ -37,14 +37,6 @@ def path_part(evidence: Evidence) -> dict[str, Any] | None:
     if not evidence.reduced and calibrator.n_bins_ <= MOST_BINS:
         part |= _nodes(calibrator, evidence, sorted(kept))
     return part
-
-
-def _kept(n_bins: Ints) -> set[int]:
-    """Stages to show: all, or some that are about evenly spaced on a logarithmic scale."""
-    n = len(n_bins)
-    if n <= MOST_STAGES:
-        return set(range(n))
-    return set(np.unique(np.rint(np.geomspace(1, n, MOST_STAGES)).astype(int) - 1).tolist())
 
 
 def _scores(sample: Sample) -> dict[str, float]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numbers
 import time
 from typing import Any
 
+from isoroc._input import check_number
 from isoroc.report._about import about_part, data_part, model_part
 from isoroc.report._diagrams import reliability_part, roc_part
 from isoroc.report._evidence import Evidence
@@ -14,8 +16,9 @@ from isoroc.report._numbers import jsonable
 from isoroc.report._stages import bins_part, path_part
 from isoroc.report._verdict import verdict
 
-#: Measures, diagrams and curves are based on at most this many rows.
-MOST_ROWS = 2_000_000
+#: Losses and decisions are those of all rows; everything that has to be sorted, resampled or drawn
+#: is based on at most this many probabilities, and at least so many rows.
+MOST_VALUES, LEAST_ROWS = 600_000, 20_000
 #: Changes when a key changes its name or its meaning; new keys do not change it.
 VERSION = 1
 
@@ -29,17 +32,23 @@ def summarize(
     n_resamples: int,
 ) -> dict[str, Any]:
     """Summary of the evidence, with plain values only: it can be written as JSON."""
+    check_number("n_resamples", n_resamples, numbers.Integral, minimum=0)
+    n_resamples = max(n_resamples, 2) if n_resamples else 0  # a single resample has no deviation
     start = time.perf_counter()
-    judged, n = evidence.draw(MOST_ROWS), len(evidence.before)
-    rows, notes = headline(judged, n_resamples)
-    if len(judged.before) < n:
-        some = f"{len(judged.before):,} of {n:,} rows, drawn at random"
-        notes = [f"Measures, diagrams and curves are based on {some}.", *notes]
+    judged = evidence.draw(max(LEAST_ROWS, MOST_VALUES // evidence.n_classes))
+    n = evidence.n_rows
+    rows, notes = headline(evidence, judged, n_resamples)
+    if judged.n_rows < n:
+        some = f"{judged.n_rows:,} of {n:,} rows, drawn at random"
+        what = "Calibration errors, ranking, diagrams and curves"
+        notes = [f"{what} are based on {some}; losses and decisions on all rows.", *notes]
+    if evidence.counted is not None:
+        notes.append("The rows were counted: each has the mean forecast of its cell.")
     parts = {
         "format": "isoroc report",
         "version": VERSION,
         "title": title,
-        "verdict": verdict(judged, rows, fitted_on_these_rows=evidence.fitted_on_these_rows),
+        "verdict": verdict(evidence, judged, rows),
         "headline": {"rows": rows, "confidence": CONFIDENCE, "notes": notes},
         "reliability": reliability_part(judged),
         "map": map_part(judged),

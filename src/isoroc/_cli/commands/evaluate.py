@@ -102,10 +102,7 @@ def read_compared(
     if first is None:
         sample, columns = read_sample(source, selection)
     else:
-        if selection.label is None and first.label in source.schema():
-            selection = replace(selection, label=first.label)
-        if selection.scores == "auto" and len(first.calibrator.classes_) > 2:
-            selection = replace(selection, scores=first.calibrator.scores_)
+        selection = select_for(first, selection, source)
         classes = first.calibrator.classes_
         sample, columns = read_sample(source, selection, columns=first.columns, classes=classes)
     compared = {"before": sample.on_simplex().forecasts}
@@ -122,6 +119,15 @@ def read_compared(
         other, _ = read_sample(source, same, classes=sample.classes)
         compared["other"] = other.forecasts
     return sample, compared
+
+
+def select_for(model: Model, selection: Selection, source: Source) -> Selection:
+    """The selection with what the user left open as it was when the model was fitted."""
+    if selection.label is None and model.label in source.schema():
+        selection = replace(selection, label=model.label)
+    if selection.scores == "auto" and len(model.calibrator.classes_) > 2:
+        selection = replace(selection, scores=model.calibrator.scores_)
+    return selection
 
 
 def _calibrate(calibrator: Any, forecasts: Floats) -> Floats:

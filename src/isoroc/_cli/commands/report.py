@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from isoroc._cli.commands.evaluate import read_compared
+from isoroc._cli.commands.evaluate import read_compared, select_for
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.files import file_errors, open_source, output_path
+from isoroc._cli.io.counting import are_many, load_counts, read_counts
+from isoroc._cli.io.files import Source, file_errors, open_source, output_path
 from isoroc._cli.io.reading import Selection
 from isoroc._cli.models import Model
 from isoroc._cli.terminal import print_note, print_text
@@ -23,6 +26,7 @@ def report(
     model: Annotated[str | None, Parameter(alias="-m")] = None,
     output: Annotated[str | None, Parameter(alias="-o")] = None,
     selection: Selection | None = None,
+    counts: Annotated[bool, Parameter(negative=())] = False,
     title: str | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
     resamples: int = 200,
@@ -37,34 +41,33 @@ def report(
         Model file written by isoroc fit; forecasts are shown before and after calibration.
     output
         HTML file to write.
+    counts
+        The files hold counts, of isoroc count or of a warehouse, instead of rows.
     title
         Title of the page. Default: the name of the file of forecasts.
     json
         Print the summary of the report as JSON.
     resamples
-        How often rows are resampled for the intervals; 0 for intervals of mean losses only.
+        How often rows are resampled for the intervals of AUC, volume and changes of order; 0 for
+        none of these intervals.
     """
     if output is None and not json:
         raise CommandError("name the page with -o report.html, or print its summary with --json.")
     if resamples < 0 or resamples == 1:
         raise CommandError(f"--resamples {resamples}: expected 0, or at least 2.")
-    selection = selection or Selection()
-    with open_source(forecasts, selection.format) as source:
-        sample, compared = read_compared(source, selection, model)
-        name = source.name
-    loaded = None if model is None else Model.load(model)
-    made = Report(
-        sample.classes[sample.codes],
-        sample.forecasts if loaded is not None else compared["before"],
-        calibrator=None if loaded is None else loaded.calibrator,
-        Q=compared.get("after"),
-        labels=sample.classes,
-        sample_weight=sample.weights,
-        title=title or f"Calibration report: {Path(name).name}",
-        model_path=model or "model.json",
-        columns=None if loaded is None else loaded.columns,
-        n_resamples=resamples,
-    )
+    options: dict[str, Any] = {"model_path": model or "model.json", "n_resamples": resamples}
+    if counts and selection is not None:
+        raise CommandError("--counts: rows and columns were chosen when they were counted.")
+    if counts:
+        name = forecasts[0]
+        options |= _of_model(None if model is None else Model.load(model))
+        make: Callable[..., Report] = partial(Report.from_counts, load_counts(forecasts))
+    else:
+        with open_source(forecasts, (selection or Selection()).format) as source:
+            name = source.name
+            make, more = _read(source, selection or Selection(), model)
+        options |= more
+    made = make(title=title or f"Calibration report: {Path(name).name}", **options)
     if output is not None:
         page = made.to_html().encode()
         with file_errors(output), output_path(output) as path:
@@ -75,3 +78,35 @@ def report(
     else:
         for sentence in made.summary["verdict"]["sentences"]:
             print_text(sentence)
+
+
+def _read(
+    source: Source, selection: Selection, path: str | None
+) -> tuple[Callable[..., Report], dict[str, Any]]:
+    """Function that makes a report from the rows of a table, counted if they are many."""
+    model = None if path is None else Model.load(path)
+    expected: dict[str, Any] = {}
+    if model is not None:
+        selection = select_for(model, selection, source)
+        expected = {"columns": model.columns, "classes": model.calibrator.classes_}
+    takes_logits = model is not None and model.calibrator.scores_ == "logit"
+    if not takes_logits and are_many(source, selection, expected.get("columns")):
+        counted, columns = read_counts(source, selection, **expected)
+        if model is not None:
+            model.check_columns(columns.forecasts)
+        return partial(Report.from_counts, counted), _of_model(model)
+    sample, compared = read_compared(source, selection, path)
+    make = partial(
+        Report,
+        sample.classes[sample.codes],
+        sample.forecasts if model is not None else compared["before"],
+        Q=compared.get("after"),
+        labels=sample.classes,
+        sample_weight=sample.weights,
+    )
+    return make, _of_model(model)
+
+
+def _of_model(model: Model | None) -> dict[str, Any]:
+    """Options of a report that a model settles."""
+    return {} if model is None else {"calibrator": model.calibrator, "columns": model.columns}

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from glob import glob
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.batches import read_forecasts, read_weights
-from isoroc._cli.io.classes import arrange
+from isoroc._cli.io.classes import arrange, arrange_for_model
 from isoroc._cli.io.columns import check_column
 from isoroc._cli.io.files import ROW, Source
 from isoroc._cli.io.labels import LabelEncoder
@@ -38,21 +40,28 @@ def read_counts(
     resolution: Resolution = "auto",
     folds: int = 5,
     fold_by: str | None = None,
+    columns: Sequence[str] | None = None,
+    classes: NDArray[Any] | None = None,
 ) -> tuple[Counts, Columns]:
     """Counts of a table, and the columns that they are made of.
 
-    The labels are read first, as the order of the columns depends on them.
+    The labels are read first, as the order of the columns depends on them. `columns` and `classes`
+    are those of a model, as in `read_sample`.
     """
-    found = find_columns(source, selection, None)
+    found = find_columns(source, selection, columns)
     encoder = LabelEncoder(source, found.label, max_classes=max(len(found.forecasts), 2))
     only_labels = found._replace(forecasts=[], weight=None)
     for batch in read_batches(source, selection, only_labels):
         encoder.encode(batch)
-    labels = encoder.labels()
+    known = None if classes is None else classes.tolist()
+    labels = encoder.labels() if known is None else encoder.labels_among(known)
     if not labels:
         raise CommandError(f"{source.name}: no rows; at least one is needed.")
     given = given_classes(selection, found.forecasts)
-    ordered, known = arrange(found.forecasts, set(labels), classes=given)
+    if known is None:
+        ordered, known = arrange(found.forecasts, set(labels), classes=given)
+    else:
+        ordered = arrange_for_model(found.forecasts, np.array(known), columns, given)
     found = found._replace(forecasts=ordered)
     kind: Any = "probability" if selection.scores == "auto" else selection.scores
     builder = Builder(np.array(known), kind, resolution, folds)
@@ -68,14 +77,17 @@ def read_counts(
     return Counts(*builder.result(), tuple(ordered)), found
 
 
-def are_many(source: Source, selection: Selection) -> bool:
-    """Whether a table has so many rows that they are counted, and probabilities to count."""
+def are_many(source: Source, selection: Selection, columns: Sequence[str] | None = None) -> bool:
+    """Whether a table has so many rows that they are counted, and probabilities to count.
+
+    `columns` are those of a model, as in `read_sample`.
+    """
     if selection.sample is not None or selection.scores == "logit":
         return False
     total = source.count()
     if total is None or total <= MANY:
         return False
-    found = find_columns(source, selection, None)
+    found = find_columns(source, selection, columns)
     if len(found.forecasts) > 1 or selection.scores == "probability":
         return True
     column = pl.col(found.forecasts[0])

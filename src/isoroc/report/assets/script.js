@@ -160,7 +160,8 @@
         const [x, y] = project(end.map((v) => 0.5 + (v - 0.5) * 1.12));
         const name = data.surface.names[k];
         label.textContent = name.length > 22 ? `${name.slice(0, 21)}…` : name;
-        label.setAttribute("x", Math.min(350, Math.max(50, x)).toFixed(1));
+        const half = 3.2 * label.textContent.length;  // of its width, about
+        label.setAttribute("x", Math.min(400 - half, Math.max(half, x)).toFixed(1));
         label.setAttribute("y", Math.min(352, Math.max(12, y)).toFixed(1));
       });
     };
