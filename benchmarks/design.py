@@ -32,14 +32,10 @@ from isoroc._folds import deal_folds
 from isoroc._input import Sample, encode_labels
 from isoroc._progress import progress
 
-#: Members of the default for two classes and for more with their shares, and further candidates.
-COMMON = {"identity": 8.0, "temperature": 2.0, "spline": 1.0}
-DEFAULT_SHARES = {
-    "K = 2": COMMON | {"matrix": 1.0, "isotonic": 0.3},
-    "K >= 3": COMMON | {"kernel": 1.0},
-}
+#: Members of the default with their shares in the prior, and further candidates.
+DEFAULT_SHARES = {"identity": 8.0, "temperature": 2.0, "spline": 1.0, "kernel": 1.0}
 FURTHER = {
-    "K = 2": {"kernel": 1.0, "monotone": 1.0, "Venn-Abers": 0.3},
+    "K = 2": {"matrix": 1.0, "isotonic": 0.3, "monotone": 1.0, "Venn-Abers": 0.3},
     "K >= 3": {"matrix": 1.0, "isotonic": 0.3, "narrow kernel": 1.0, "wide kernel": 1.0},
 }
 CANDIDATES: dict[str, Calibrator] = {
@@ -76,7 +72,7 @@ class Design(NamedTuple):
 
 def candidates(group: str) -> list[str]:
     """Names of the candidates of a group of sets."""
-    return [*DEFAULT_SHARES[group], *FURTHER[group]]
+    return [*DEFAULT_SHARES, *FURTHER[group]]
 
 
 class Forecasts(NamedTuple):
@@ -153,28 +149,26 @@ def load_all(arena: Path, n_rows: int, folder: Path) -> Iterator[Forecasts]:
 
 
 def fixed_designs(group: str) -> dict[str, Design]:
-    """The default, the default without and with each member."""
-    default = DEFAULT_SHARES[group]
-    found = {"default": Design.of(default)}
-    for left_out in default:
-        kept = {name: share for name, share in default.items() if name != left_out}
-        found[f"default without {left_out}"] = Design.of(kept)
+    """The default, the default without and with each member, and other kernels."""
+    found = {"default": Design.of(DEFAULT_SHARES)}
+    without = {
+        left_out: {name: share for name, share in DEFAULT_SHARES.items() if name != left_out}
+        for left_out in DEFAULT_SHARES
+    }
+    found |= {f"default without {name}": Design.of(kept) for name, kept in without.items()}
     for name, share in FURTHER[group].items():
-        found[f"default with {name}"] = Design.of(default | {name: share})
-    for width in ("narrow", "wide"):
-        if f"{width} kernel" in FURTHER[group]:
-            others = {name: share for name, share in default.items() if name != "kernel"}
-            found[f"{width} kernel instead"] = Design.of(others | {f"{width} kernel": 1.0})
+        found[f"default with {name}"] = Design.of(DEFAULT_SHARES | {name: share})
+        if "kernel" in name:
+            found[f"{name} instead"] = Design.of(without["kernel"] | {name: share})
     return found
 
 
 def designs(group: str) -> list[Design]:
     """All designs to choose from: the fixed ones, and the default with other priors."""
     found = list(fixed_designs(group).values())
-    default = DEFAULT_SHARES[group]
-    last = list(default)[-1]
-    for strength, *shares in product((0.5, 1, 2, 4, 8), (1, 4, 8, 16), (1, 2, 4), (0.1, 0.3, 1)):
-        other = default | dict(zip(("identity", "temperature", last), shares, strict=True))
+    names = ("identity", "temperature", "kernel")
+    for strength, *shares in product((0.5, 1, 2, 4, 8), (1, 4, 8, 16), (1, 2, 4), (0.3, 1, 2)):
+        other = DEFAULT_SHARES | dict(zip(names, shares, strict=True))
         found.append(Design.of(other, strength))
     return list(dict.fromkeys(found))
 

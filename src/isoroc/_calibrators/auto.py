@@ -54,9 +54,9 @@ class AutoCalibrator(Calibrator):
     Parameters
     ----------
     members : "auto" or list of calibrators, default="auto"
-        What to mix. "auto": `IdentityCalibrator`, `TemperatureCalibrator` and `SplineCalibrator`;
-        for 3 to 30 classes also `KernelCalibrator`, otherwise `MatrixCalibrator` and
-        `IsotonicCalibrator`.
+        What to mix. "auto": `IdentityCalibrator`, `TemperatureCalibrator`, `SplineCalibrator` and
+        `KernelCalibrator`; with more than 30 classes `MatrixCalibrator` and `IsotonicCalibrator`
+        instead of the last.
     monotone : bool, default=False
         Whether to mix only members whose mixtures are monotone on all rows: `IdentityCalibrator`
         and `MonotoneCalibrator`, and for two classes also `TemperatureCalibrator` and
@@ -299,6 +299,6 @@ class AutoCalibrator(Calibrator):
 def default_members(n_classes: int) -> list[Calibrator]:
     """What members="auto" mixes."""
     members = [IdentityCalibrator(), TemperatureCalibrator(), SplineCalibrator()]
-    if 2 < n_classes <= KERNEL_CLASSES:
+    if n_classes <= KERNEL_CLASSES:
         return [*members, KernelCalibrator()]
     return [*members, MatrixCalibrator(), IsotonicCalibrator()]
