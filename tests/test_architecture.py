@@ -58,7 +58,6 @@ PARTS = {
         "_writer",
     },
     "_response": {"_input", "_simplex"},
-    "_classifier": {"_calibrators", "_folds", "_input", "_response", "_simplex"},
     "metrics": {
         "_core",
         "_counts",
@@ -72,6 +71,14 @@ PARTS = {
     },
     "_monitor": {"_files", "_input", "_simplex", "_table"},
     "decisions": {"_input", "_simplex", "_table", "metrics"},
+    "_classifier": {
+        "_calibrators",
+        "_folds",
+        "_input",
+        "_response",
+        "_simplex",
+        "decisions",
+    },
     "export": {
         "_calibrators",
         "_checks",
