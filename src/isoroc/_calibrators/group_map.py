@@ -14,8 +14,10 @@ from isoroc._input import Sample
 from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
 
-#: Weight of the common map relative to that of a group's own, before any row is seen.
-COMMON_SHARE = 8.0
+#: Weight of the common map relative to that of a group's own, before any row is seen. The own map
+#: then has less than `LEAST_WEIGHT`, so that a group keeps the common map exactly unless its rows
+#: speak against it (docs/decisions.md has the figures).
+COMMON_SHARE = 16.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from isoroc.metrics._calibration import calibration_error
 from isoroc.metrics._decomposition import Decomposition, decompose
+from isoroc.metrics._groups import GroupReport, group_report
 from isoroc.metrics._order import OrderReport, order_report
 from isoroc.metrics._resampling import BootstrapResult, bootstrap
 from isoroc.metrics._roc import RocCurve, auc, hull_auc, roc_convex_hull, symmetric_roc_curve
@@ -17,6 +18,7 @@ __all__ = [
     "BootstrapResult",
     "CalibrationTest",
     "Decomposition",
+    "GroupReport",
     "OrderReport",
     "ProbabilityScorer",
     "RocCurve",
@@ -30,6 +32,7 @@ __all__ = [
     "calibration_test",
     "cross_entropy",
     "decompose",
+    "group_report",
     "hull_auc",
     "order_report",
     "pairwise_separability",
