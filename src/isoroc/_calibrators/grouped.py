@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from isoroc._calibrators import frames
 from isoroc._calibrators.auto import AutoCalibrator
 from isoroc._calibrators.base import Calibrator
+from isoroc._calibrators.document import COMMON
 from isoroc._calibrators.group_map import GroupMap, score_groups
 from isoroc._calibrators.nested import by_place, check_nested
 from isoroc._calibrators.thresholds import CarriedThresholds
@@ -63,7 +64,7 @@ class GroupedCalibrator(Calibrator):
     n_features_in_ : int
         Columns of the forecasts; 1 for scores.
     common_ : calibrator
-        The common map.
+        The common map, fitted.
     grouped_ : bool
         Whether it was fitted with groups.
     groups_ : ndarray of str of shape (G,)
@@ -79,12 +80,12 @@ class GroupedCalibrator(Calibrator):
 
     Notes
     -----
-    Groups are matched by name, so that the number 3 and the text "3" are the same group; this makes
-    no difference between files, databases and Python. A group says something only where it is known
-    at prediction. Whether a group should be used to decide about people is another question.
+    Groups are matched by name: the number 3 and the text "3" are the same group, in Python, in files
+    and in databases. Whether groups of people may be treated differently is not for a calibrator to
+    decide.
 
-    Rows are dealt to folds one by one, whatever they weigh. For a given `random_state`, weights and
-    the order of the rows therefore change the folds. Without groups no folds are used.
+    With groups, rows are dealt to folds one by one, regardless of their weight. For a given
+    `random_state`, weights and the order of the rows therefore change the folds.
 
     Examples
     --------
@@ -192,6 +193,16 @@ class GroupedCalibrator(Calibrator):
         self.members_ = [member for _, member in kept]
         self.weights_ = np.array([group.weight for group, _ in kept], dtype=np.float64)
         self.group_scores_ = score_groups(found)
+
+    def fit_validated(self, sample: Sample, P: Any = None) -> Self:
+        """Fit to a sample whose parts have been checked; see `Calibrator`."""
+        super().fit_validated(sample, P)
+        # The maps are calibrators of their own, to look at, to apply and to export.
+        for fitted in (self.common_, *self.members_):
+            for name in COMMON:
+                if hasattr(self, name):
+                    setattr(fitted, name, getattr(self, name))
+        return self
 
     def takes_probabilities(self) -> bool:
         """Whether scores of two classes outside [0, 1] are refused."""
