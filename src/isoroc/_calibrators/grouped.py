@@ -80,8 +80,8 @@ class GroupedCalibrator(Calibrator):
 
     Notes
     -----
-    Groups are matched by name: the number 3 and the text "3" are the same group, in Python, in files
-    and in databases. Whether groups of people may be treated differently is not for a calibrator to
+    Groups are matched by name: in Python, files and databases the number 3 and the text "3" are the
+    same group. Whether groups of people may be treated differently is not for a calibrator to
     decide.
 
     With groups, rows are dealt to folds one by one, regardless of their weight. For a given

@@ -13,6 +13,7 @@ from isoroc._input import (
     InputError,
     Sample,
     check_confidence,
+    check_forecasts,
     check_groups,
     check_length,
     in_order,
@@ -149,17 +150,14 @@ def _has_weight(sample: Sample, rows: Any) -> bool:
 
 def _paired(after: Any, sample: Sample) -> Floats:
     """Forecasts of the same rows after calibration."""
-    try:
-        changed = check_probabilities(
-            sample.classes[sample.codes],
-            in_order(after, sample.classes.astype(str)),
-            labels=sample.classes,
-        )
-    except InputError as error:
-        name = "after" if error.argument == "y_prob" else error.argument
-        raise InputError(name, error.row, error.problem, error.fix) from None
-    check_length(changed.forecasts, len(sample), name="after", of="y_prob")
-    return changed.forecasts
+    named = in_order(after, sample.classes.astype(str).tolist())
+    Q = check_forecasts(named, name="after", scores="probability")
+    check_length(Q, len(sample), name="after", of="y_prob")
+    Q = np.column_stack([1 - Q, Q]) if Q.ndim == 1 else Q
+    if Q.shape[1] != sample.n_classes:
+        problem = f"{Q.shape[1]} classes, but y_prob has {sample.n_classes}"
+        raise InputError("after", None, problem, "they must agree")
+    return Q
 
 
 def _measure(sample: Sample, width: float, n_resamples: int, seed: int) -> tuple[float, ...]:
