@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoroc import InputError
-from isoroc.metrics import calibration_error, calibration_test, cross_entropy, group_report
+from isoroc.metrics import calibration_test, cross_entropy, group_report
 from isoroc.metrics._groups import correct_p_values
 from truths import distorted
 
@@ -39,8 +39,6 @@ def test_each_group_is_measured_by_itself():
             options = {"sample_weight": weights[rows], "labels": range(3)}
             loss = cross_entropy(y[rows], forecasts[rows], **options)
             assert table[f"log_loss_{ending}"][i] == pytest.approx(loss)
-            error = calibration_error(y[rows], forecasts[rows], bins="irp", **options)
-            assert table[f"calibration_error_{ending}"][i] == pytest.approx(error, abs=1e-12)
     assert (table["low_before"] <= table["calibration_error_before"]).all()
     assert (table["calibration_error_before"] < table["high_before"]).all()
     assert report.miscalibrated() == []
@@ -55,7 +53,7 @@ def test_each_group_is_measured_by_itself():
 
 def test_intervals_cover_and_all_groups_together_keep_the_level():
     P, Q, _ = distorted(100_000, 2, 2.0, seed=99)
-    expected = np.abs(P - Q)[:, 1].mean()
+    expected = np.sqrt(((P - Q)[:, 1] ** 2).mean())
     covered, alarms = [], 0
     for seed in range(12):
         P, Q, y = distorted(1500, 2, 2.0, seed)

@@ -150,18 +150,6 @@ def calibration_error(
     return error if norm == "l1" else float(np.sqrt(error))
 
 
-def error_and_spread(sample: Sample) -> tuple[float, float]:
-    """Cross-fitted canonical calibration error in the norm "l1", and its standard error.
-
-    The error is not clipped: it may be negative for forecasts that are nearly calibrated.
-    """
-    (part,) = split_by_kind(fix_class_order(sample), "canonical")
-    products = _over_classes(residual_signs(part) * part.residuals())
-    error, weights = mean(products, part.weights), part.row_weights()
-    deviations = weights * (products - error)
-    return error, float(np.sqrt(deviations @ deviations) / weights.sum())
-
-
 def split_by_kind(sample: Sample, kind: Kind) -> list[Sample]:
     """The samples that must be calibrated: one, or one per class for "classwise".
 

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.utils import check_random_state
 
+from isoroc._cell_errors import error_in_cells, sum_in_cells
 from isoroc._input import (
     InputError,
     Sample,
@@ -21,7 +22,6 @@ from isoroc._input import (
 )
 from isoroc._simplex import Floats
 from isoroc._table import Table
-from isoroc.metrics._calibration import error_and_spread
 from isoroc.metrics._inputs import check_probabilities
 from isoroc.metrics._scores import log_losses, mean
 from isoroc.metrics._significance import calibration_test
@@ -100,10 +100,10 @@ def group_report(
 
     Notes
     -----
-    The calibration error is that of ``calibration_error(bins="irp")``, the mean of a product per
-    row, and its interval is normal with the standard error of this mean. In groups of few rows the
-    error is underestimated. The p-values are those of `calibration_test`, corrected for the number
-    of groups by Holm's method. The smallest one is the number of groups divided by
+    The calibration error is the root mean square difference between frequencies and forecasts, in
+    ten cells of the forecasts of each class, without what chance adds to it. Its interval is normal
+    for the square. The p-values are those of `calibration_test`, corrected for the number of groups
+    by Holm's method. The smallest possible one is the number of groups divided by
     ``n_resamples + 1``. Groups of one row have NaN.
 
     Examples
@@ -117,8 +117,8 @@ def group_report(
     >>> report = group_report(y, p, region, random_state=0)
     >>> report.table.select("group", "rows", "calibration_error", "low", "high", "p_value")
       group  rows  calibration_error      low      high  p_value
-      north  1505                  0        0  0.019261    0.824
-      south  1495            0.15509  0.13623   0.17396    0.002
+      north  1505                  0        0  0.024379    0.824
+      south  1495            0.17011  0.14411   0.19263    0.002
     >>> report.miscalibrated()
     ['south']
     """
@@ -166,7 +166,6 @@ def _measure(sample: Sample, width: float, n_resamples: int, seed: int) -> tuple
     loss = mean(log_losses(sample.forecasts, sample.codes), sample.weights)
     if len(sample) < 2:
         return loss, np.nan, np.nan, np.nan, np.nan
-    error, spread = error_and_spread(sample)
     test = calibration_test(
         sample.codes,
         sample.forecasts,
@@ -175,8 +174,8 @@ def _measure(sample: Sample, width: float, n_resamples: int, seed: int) -> tuple
         n_resamples=n_resamples,
         random_state=seed,
     )
-    ends = (max(value, 0.0) for value in (error, error - width * spread, error + width * spread))
-    return loss, *ends, test.p_value
+    error = error_in_cells(sum_in_cells(*sample.arrays), width)
+    return loss, *error, test.p_value
 
 
 def correct_p_values(p_values: Floats) -> Floats:
