@@ -11,11 +11,10 @@ from pathlib import Path
 
 import numpy as np
 from arena import GROUPS, Set, read_sets
-from scipy.special import ndtr
 
 from isoroc import AutoCalibrator, CalibrationMonitor
 from isoroc._table import markdown_table
-from isoroc.decisions import adjust_prior, estimate_prior, expected_cost
+from isoroc.decisions import adjust_prior, decide, estimate_prior, expected_cost
 from isoroc.metrics._groups import correct_p_values
 
 MEANS = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]])
@@ -30,6 +29,8 @@ NEW = {
 }
 #: Random cost matrices for each set of the arena.
 N_COSTS = 5
+#: How often labels are drawn for a p-value.
+N_DRAWS = 9999
 
 
 def draw(
@@ -87,23 +88,40 @@ def costs_for(n_classes: int, rng: np.random.Generator) -> np.ndarray:
     return costs
 
 
-def changes(found: Set) -> list[tuple[float, float]]:
-    """For each cost matrix the change of the mean cost, relative to before, and in its error."""
+def changes(found: Set) -> list[tuple[float, float, float]]:
+    """For each cost matrix the relative change of the mean cost, its z value and a p-value."""
     rng = np.random.default_rng(list(found.name.encode()))
     labels = np.arange(found.n_classes)
     calibrator = AutoCalibrator(random_state=0)
     calibrator.fit(found.probas_cal, found.labels_cal, labels=labels)
-    Q = calibrator.predict_proba(found.probas_test)
+    P, y, Q = found.probas_test, found.labels_test, calibrator.predict_proba(found.probas_test)
     result = []
     for _ in range(N_COSTS):
         costs = costs_for(found.n_classes, rng)
-        report = expected_cost(
-            found.labels_test, found.probas_test, costs, calibrated=Q, labels=labels
-        )
+        report = expected_cost(y, P, costs, calibrated=Q, labels=labels)
         change, low = (report.table[name][2] for name in ("cost", "low"))
         error = (change - low) / 1.96
-        result.append((change / report["before"], change / error if error > 0 else 0.0))
+        z = change / error if error > 0 else 0.0
+        p_value = chance_of_higher(y, Q, costs[:, decide(Q, costs)] - costs[:, decide(P, costs)])
+        result.append((change / report["before"], z, p_value))
     return result
+
+
+def chance_of_higher(y: np.ndarray, Q: np.ndarray, change: np.ndarray) -> float:
+    """How likely a change of cost this high is if labels have the calibrated probabilities.
+
+    Few decisions change, and a rare label may change the cost by much: the change is far from
+    normal, so labels are drawn. `change` has one column per row, and one entry per class in it.
+    """
+    rows = np.flatnonzero(change.any(axis=0))
+    change, cumulative = change[:, rows], Q[rows, :-1].cumsum(axis=1)
+    observed = change[y[rows], np.arange(len(rows))].sum()
+    rng = np.random.default_rng(0)
+    as_high = 1
+    for _ in range(N_DRAWS):
+        drawn = (rng.random((len(rows), 1)) > cumulative).sum(axis=1)
+        as_high += change[drawn, np.arange(len(rows))].sum() >= observed - 1e-9
+    return as_high / (N_DRAWS + 1)
 
 
 def print_costs(arena: Path) -> None:
@@ -111,11 +129,11 @@ def print_costs(arena: Path) -> None:
     sets = list(read_sets(arena))
     for name, belongs in GROUPS.items():
         chosen = [s for s in sets if belongs(s.n_classes)]
-        relative, z = np.array([entry for s in chosen for entry in changes(s)]).T
-        p_values = correct_p_values(1 - ndtr(z))
+        relative, z, p_values = np.array([entry for s in chosen for entry in changes(s)]).T
+        corrected = correct_p_values(p_values)
         figures = f"{len(chosen)}", f"{len(z)}", f"{np.median(relative):+.1%}"
-        counts = np.count_nonzero(z < -1.96), np.count_nonzero(z > 1.96)
-        lines.append((name, *figures, *map(str, counts), f"{np.count_nonzero(p_values <= 0.05)}"))
+        marks = (z < -1.96, p_values <= 0.025, corrected <= 0.05)
+        lines.append((name, *figures, *(f"{np.count_nonzero(mark)}" for mark in marks)))
     head = ["", "sets", "cost matrices", "median change", "lower", "higher", "higher, corrected"]
     print(markdown_table(head, lines))
 
