@@ -111,11 +111,14 @@ def chance_of_higher(y: np.ndarray, Q: np.ndarray, change: np.ndarray) -> float:
     """How likely a change of cost this high is if labels have the calibrated probabilities.
 
     Few decisions change, and a rare label may change the cost by much: the change is far from
-    normal, so labels are drawn. `change` has one column per row, and one entry per class in it.
+    normal, so labels are drawn. `change` has one column per row, and one entry per class in it. A
+    cost that is not higher has the p-value 1.
     """
     rows = np.flatnonzero(change.any(axis=0))
     change, cumulative = change[:, rows], Q[rows, :-1].cumsum(axis=1)
     observed = change[y[rows], np.arange(len(rows))].sum()
+    if observed <= 0:
+        return 1.0
     rng = np.random.default_rng(0)
     as_high = 1
     for _ in range(N_DRAWS):

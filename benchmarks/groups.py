@@ -1,6 +1,6 @@
 """GroupedCalibrator against its common map, by group. Prints the tables of docs/decisions.md.
 
-python benchmarks/groups.py --arena FOLDER [--part N] [--seed 0]
+python benchmarks/groups.py --arena FOLDER [--first 0] [--part 1] [--kinds alike,odds,power]
 
 Every set of the arena is split into groups at random, calibration and test rows alike. In the first
 table nothing else is done: all groups are alike. In the others the forecasts of each group are
@@ -44,9 +44,9 @@ def losses(Q: np.ndarray, y: np.ndarray) -> np.ndarray:
     return -np.log(np.maximum(Q[np.arange(len(y)), y], CLIP))
 
 
-def compare(found: Set, n_groups: int, kind: str, seed: int) -> Iterator[tuple[float, ...]]:
+def compare(found: Set, n_groups: int, kind: str) -> Iterator[tuple[float, ...]]:
     """For each group: rows to fit, weight of its map, mean change of the loss, and its error."""
-    rng = np.random.default_rng([seed, n_groups, *found.name.encode()])
+    rng = np.random.default_rng([n_groups, *found.name.encode()])
     sizes = rng.normal(size=n_groups)
     P, y, P_new, y_new = found[2:]
     code, code_new = (rng.integers(n_groups, size=len(labels)) for labels in (y, y_new))
@@ -77,18 +77,21 @@ def summarise(rows: np.ndarray) -> tuple[str, ...]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--arena", type=Path, required=True)
+    parser.add_argument("--first", type=int, default=0, help="number of the first set that is used")
     parser.add_argument("--part", type=int, default=1, help="use every Nth set")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kinds", default=",".join(KINDS))
     options = parser.parse_args()
-    sets = list(read_sets(options.arena))[:: options.part]
+    sets = list(read_sets(options.arena))[options.first :: options.part]
     head = ["groups per set", "rows per group", "groups", "with a map of their own"]
     head += ["mean change", "largest change", "worse, p <= 0.05", "worse, corrected"]
-    for kind, title in KINDS.items():
+    for kind in options.kinds.split(","):
         lines = []
         for n_groups in (3, 10):
-            rows = [row for s in sets for row in compare(s, n_groups, kind, options.seed)]
+            rows = [row for s in sets for row in compare(s, n_groups, kind)]
             lines.append((str(n_groups), *summarise(np.array(rows))))
-        print(f"\n{title}, {len(sets)} sets; changes of the log loss in units of 1e-4 nats:\n")
+        print(
+            f"\n{KINDS[kind]}, {len(sets)} sets; changes of the log loss in units of 1e-4 nats:\n"
+        )
         print(markdown_table(head, lines), flush=True)
 
 
