@@ -89,9 +89,7 @@ def main() -> None:
         for n_groups in (3, 10):
             rows = [row for s in sets for row in compare(s, n_groups, kind)]
             lines.append((str(n_groups), *summarise(np.array(rows))))
-        print(
-            f"\n{KINDS[kind]}, {len(sets)} sets; changes of the log loss in units of 1e-4 nats:\n"
-        )
+        print(f"\n{KINDS[kind]}, {len(sets)} sets; changes of the log loss in 1e-4 nats:\n")
         print(markdown_table(head, lines), flush=True)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoroc import InputError
-from isoroc.metrics import calibration_test, cross_entropy, group_report
+from isoroc.metrics import brier_score, by_group, calibration_test, cross_entropy, group_report
 from isoroc.metrics._groups import correct_p_values
 from truths import distorted
 
@@ -63,6 +63,26 @@ def test_intervals_cover_and_all_groups_together_keep_the_level():
         alarms += (table["p_value_after"] <= 0.05).any()
     assert np.mean(covered) > 0.85
     assert alarms <= 3  # 4 or more have a probability of 0.002 at a rate of 0.05
+
+
+def test_metrics_by_group():
+    P, _, y = distorted(200, 3, 2.0, seed=1)
+    groups, weights = np.arange(200) % 4, np.arange(200) % 3 + 1
+    y[groups == 2] = np.minimum(y[groups == 2], 1)  # one class is absent there
+    table = by_group(
+        brier_score, y, P, groups, sample_weight=weights, n_resamples=20, random_state=0
+    )
+    for name, rows, value, low, high in zip(*table.values(), strict=True):
+        inside = groups == int(name)
+        expected = brier_score(y[inside], P[inside], sample_weight=weights[inside], labels=range(3))
+        assert (rows, value) == (50, pytest.approx(expected))
+        assert low < value < high
+    plain = by_group(
+        lambda y, P: float(np.mean(y == P.argmax(axis=1))), y, P, groups, n_resamples=0
+    )
+    assert np.isnan(plain["low"]).all()
+    with pytest.raises(InputError, match="groups: 3 rows, but y_prob has 200"):
+        by_group(brier_score, y, P, [1, 2, 3])
 
 
 def test_small_groups():

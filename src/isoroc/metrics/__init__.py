@@ -2,7 +2,7 @@
 
 from isoroc.metrics._calibration import calibration_error
 from isoroc.metrics._decomposition import Decomposition, decompose
-from isoroc.metrics._groups import GroupReport, group_report
+from isoroc.metrics._groups import GroupReport, by_group, group_report
 from isoroc.metrics._order import OrderReport, order_report
 from isoroc.metrics._resampling import BootstrapResult, bootstrap
 from isoroc.metrics._roc import RocCurve, auc, hull_auc, roc_convex_hull, symmetric_roc_curve
@@ -28,6 +28,7 @@ __all__ = [
     "auc",
     "bootstrap",
     "brier_score",
+    "by_group",
     "calibration_error",
     "calibration_test",
     "cross_entropy",
