@@ -82,7 +82,7 @@ class GroupedCalibrator(Calibrator):
     -----
     Groups are matched by name: in Python, files and databases the number 3 and the text "3" are the
     same group. Whether groups of people may be treated differently is not for a calibrator to
-    decide.
+    decide. `CalibratedClassifier` passes no groups on, so there the common map is used.
 
     With groups, rows are dealt to folds one by one, regardless of their weight. For a given
     `random_state`, weights and the order of the rows therefore change the folds.
@@ -234,7 +234,9 @@ class GroupedCalibrator(Calibrator):
         """
         forecasts = self._check_new(P)
         if groups is None:
-            self._refuse_without_groups("pass the group of each row; new groups are welcome")
+            self._refuse_without_groups(
+                "pass the group of each row; new ones get the common map"
+            )
             return self.calibrate(forecasts)
         return self.calibrate_groups(forecasts, check_groups(groups, len(forecasts)))
 
