@@ -234,9 +234,7 @@ class GroupedCalibrator(Calibrator):
         """
         forecasts = self._check_new(P)
         if groups is None:
-            self._refuse_without_groups(
-                "pass the group of each row; new ones get the common map"
-            )
+            self._refuse_without_groups("pass the group of each row; new ones get the common map")
             return self.calibrate(forecasts)
         return self.calibrate_groups(forecasts, check_groups(groups, len(forecasts)))
 
