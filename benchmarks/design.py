@@ -32,42 +32,51 @@ from isoroc._folds import deal_folds
 from isoroc._input import Sample, encode_labels
 from isoroc._progress import progress
 
+#: Members of the default for two classes and for more with their shares, and further candidates.
+COMMON = {"identity": 8.0, "temperature": 2.0, "spline": 1.0}
+DEFAULT_SHARES = {
+    "K = 2": COMMON | {"matrix": 1.0, "isotonic": 0.3},
+    "K >= 3": COMMON | {"kernel": 1.0},
+}
+FURTHER = {
+    "K = 2": {"kernel": 1.0, "monotone": 1.0, "Venn-Abers": 0.3},
+    "K >= 3": {"matrix": 1.0, "isotonic": 0.3, "narrow kernel": 1.0, "wide kernel": 1.0},
+}
 CANDIDATES: dict[str, Calibrator] = {
     "identity": isoroc.IdentityCalibrator(),
     "temperature": isoroc.TemperatureCalibrator(),
-    "matrix": isoroc.MatrixCalibrator(),
     "spline": isoroc.SplineCalibrator(),
+    "matrix": isoroc.MatrixCalibrator(),
     "isotonic": isoroc.IsotonicCalibrator(),
+    "kernel": isoroc.KernelCalibrator(),
+    "narrow kernel": isoroc.KernelCalibrator(width=0.35),
+    "wide kernel": isoroc.KernelCalibrator(width=0.7),
     "Venn-Abers": isoroc.VennAbersCalibrator(),
     "monotone": isoroc.MonotoneCalibrator(),
-    "bagged IRP": isoroc.BaggedIRPCalibrator(random_state=0),
 }
-NAMES = list(CANDIDATES)
 #: Rows that take part in the choice.
 CHOICE = (0, 200, 500, 1000)
-#: What the package does.
-DEFAULT_SHARES = {"identity": 8.0, "temperature": 2.0, "matrix": 1.0, "spline": 1.0}
-DEFAULT_SHARES |= {"isotonic": 0.3}
 
 
 class Design(NamedTuple):
-    """Shares of the members in the prior, in the order of NAMES, 0 for none; and its strength."""
+    """Members with their shares in the prior, and its strength."""
 
-    shares: tuple[float, ...]
+    shares: tuple[tuple[str, float], ...]
     strength: float
 
     @classmethod
     def of(cls, shares: dict[str, float], strength: float = weights.STRENGTH) -> Design:
         """Design of named shares."""
-        return cls(tuple(shares.get(name, 0.0) for name in NAMES), strength)
+        return cls(tuple(shares.items()), strength)
 
     def __str__(self) -> str:
-        pairs = zip(NAMES, self.shares, strict=True)
-        shares = ", ".join(f"{name} {share:g}" for name, share in pairs if share)
+        shares = ", ".join(f"{name} {share:g}" for name, share in self.shares)
         return f"strength {self.strength:g}: {shares}"
 
 
-DEFAULT = Design.of(DEFAULT_SHARES)
+def candidates(group: str) -> list[str]:
+    """Names of the candidates of a group of sets."""
+    return [*DEFAULT_SHARES[group], *FURTHER[group]]
 
 
 class Forecasts(NamedTuple):
@@ -89,8 +98,9 @@ class Forecasts(NamedTuple):
 
     def scores(self, design: Design) -> tuple[float, float]:
         """Test log loss and Brier score of the mixture."""
-        used = np.flatnonzero(design.shares)
-        prior = np.array(design.shares)[used]
+        names = candidates(group_of(self.n_classes))
+        used = np.array([names.index(name) for name, _ in design.shares])
+        prior = np.array([share for _, share in design.shares])
         n = len(self.unseen)
         strength, weights.STRENGTH = weights.STRENGTH, design.strength
         try:
@@ -102,6 +112,11 @@ class Forecasts(NamedTuple):
         return float(-np.log(own.clip(CLIP, 1)).mean()), float(brier)
 
 
+def group_of(n_classes: int) -> str:
+    """Name of the group that sets of so many classes belong to."""
+    return next(group for group, where in GROUPS.items() if where(n_classes))
+
+
 def forecasts_of(data: Set) -> Forecasts:
     """Fit all candidates to one set."""
     _, codes = encode_labels(data.labels_cal, data.n_classes, labels=range(data.n_classes))
@@ -109,8 +124,8 @@ def forecasts_of(data: Set) -> Forecasts:
     sample = Sample(data.probas_cal, codes, None)
     rows, test_rows = np.arange(len(codes)), np.arange(len(data.labels_test))
     unseen, test = [], []
-    for candidate in CANDIDATES.values():
-        member: Calibrator = clone(candidate)
+    for name in candidates(group_of(data.n_classes)):
+        member: Calibrator = clone(CANDIDATES[name])
         unseen.append(member.fit_out_of_fold(sample, fold)[rows, codes])
         test.append(member.calibrate(data.probas_test))
     Q = np.array(test)
@@ -137,18 +152,29 @@ def load_all(arena: Path, n_rows: int, folder: Path) -> Iterator[Forecasts]:
             yield Forecasts(**fields)
 
 
-def designs() -> list[Design]:
-    """The default, the default without and with each member, and the default's other priors."""
-    found = [DEFAULT]
-    found += [
-        Design.of({name: share for name, share in DEFAULT_SHARES.items() if name != left_out})
-        for left_out in DEFAULT_SHARES
-    ]
-    more = {"Venn-Abers": 0.3, "monotone": 1.0, "bagged IRP": 0.3}
-    found += [Design.of(DEFAULT_SHARES | {name: share}) for name, share in more.items()]
+def fixed_designs(group: str) -> dict[str, Design]:
+    """The default, the default without and with each member."""
+    default = DEFAULT_SHARES[group]
+    found = {"default": Design.of(default)}
+    for left_out in default:
+        kept = {name: share for name, share in default.items() if name != left_out}
+        found[f"default without {left_out}"] = Design.of(kept)
+    for name, share in FURTHER[group].items():
+        found[f"default with {name}"] = Design.of(default | {name: share})
+    for width in ("narrow", "wide"):
+        if f"{width} kernel" in FURTHER[group]:
+            others = {name: share for name, share in default.items() if name != "kernel"}
+            found[f"{width} kernel instead"] = Design.of(others | {f"{width} kernel": 1.0})
+    return found
+
+
+def designs(group: str) -> list[Design]:
+    """All designs to choose from: the fixed ones, and the default with other priors."""
+    found = list(fixed_designs(group).values())
+    default = DEFAULT_SHARES[group]
+    last = list(default)[-1]
     for strength, *shares in product((0.5, 1, 2, 4, 8), (1, 4, 8, 16), (1, 2, 4), (0.1, 0.3, 1)):
-        names = ("identity", "temperature", "isotonic")
-        other = DEFAULT_SHARES | dict(zip(names, shares, strict=True))
+        other = default | dict(zip(("identity", "temperature", last), shares, strict=True))
         found.append(Design.of(other, strength))
     return list(dict.fromkeys(found))
 
@@ -178,10 +204,9 @@ def choose(
     return int(np.mean(means, axis=0).argmin())
 
 
-def report_group(
-    group: str, sets: dict[int, list[Forecasts]], tried: list[Design], peers: dict[int, Path]
-) -> None:
+def report_group(group: str, sets: dict[int, list[Forecasts]], peers: dict[int, Path]) -> None:
     """Choose designs for one group of sets, and print what they are worth."""
+    tried = designs(group)
     datasets = {rows: np.array([data.dataset for data in sets[rows]]) for rows in sets}
     regret = {rows: regrets(sets[rows], tried) for rows in sets if rows in CHOICE}
     overall = choose(regret, datasets, None)
@@ -191,14 +216,11 @@ def report_group(
         print(f"- {name}: {tried[index]}")
     head = "| rows | design | regret, % | wins, log loss | wins, Brier | made worse | worst, % |"
     print(f"\n{head} nats |\n" + "|---" * 8 + "|")
-    fixed = [(f"default without {n}", tried[i + 1]) for i, n in enumerate(DEFAULT_SHARES)]
-    more = ("Venn-Abers", "monotone", "bagged IRP")
-    fixed += [(f"default with {n}", tried[len(fixed) + 1 + i]) for i, n in enumerate(more)]
     for rows, of_rows in sets.items():
         results = load_results(peers[rows]) if rows in peers else {}
         rows_of = [("chosen without the data set", [tried[chosen[d.dataset]] for d in of_rows])]
-        rows_of += [(label, [design] * len(of_rows)) for label, design in fixed]
-        rows_of.insert(1, ("default", [DEFAULT] * len(of_rows)))
+        fixed = fixed_designs(group)
+        rows_of += [(label, [design] * len(of_rows)) for label, design in fixed.items()]
         for label, used in rows_of:
             print(f"| {rows or 'all'} | {label} | {evaluate(of_rows, used, results)} |")
 
@@ -238,14 +260,13 @@ def main() -> None:
         int(rows): list(load_all(options.arena, int(rows), options.out))
         for rows in options.rows.split(",")
     }
-    tried = designs()
     for group, where in GROUPS.items():
         sets = {
             rows: [data for data in of_rows if where(data.n_classes)]
             for rows, of_rows in every.items()
         }
         if sets[0]:
-            report_group(group, sets, tried, peers)
+            report_group(group, sets, peers)
 
 
 if __name__ == "__main__":

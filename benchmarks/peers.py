@@ -38,6 +38,7 @@ def own_methods() -> list[Method]:
         "isoroc Auto, monotone": lambda: isoroc.AutoCalibrator(monotone=True, random_state=0),
         "isoroc IRP": lambda: isoroc.IRPCalibrator(random_state=0),
         "isoroc bagged IRP": lambda: isoroc.BaggedIRPCalibrator(random_state=0),
+        "isoroc kernel": isoroc.KernelCalibrator,
         "isoroc spline": isoroc.SplineCalibrator,
         "isoroc matrix": isoroc.MatrixCalibrator,
         "isoroc monotone": isoroc.MonotoneCalibrator,

@@ -21,6 +21,7 @@ SHORT = {
     "cv": 2,
     "depth": 2,
     "n_knots": 2,
+    "n_centres": 8,
     "members": [
         KINDS["IdentityCalibrator"](),
         KINDS["TemperatureCalibrator"](),

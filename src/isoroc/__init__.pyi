@@ -6,6 +6,7 @@ from ._calibrators.histogram import HistogramCalibrator
 from ._calibrators.identity import IdentityCalibrator
 from ._calibrators.irp import IRPCalibrator
 from ._calibrators.isotonic import IsotonicCalibrator
+from ._calibrators.kernel import KernelCalibrator
 from ._calibrators.load import load
 from ._calibrators.matrix import MatrixCalibrator
 from ._calibrators.monotone import MonotoneCalibrator
@@ -31,6 +32,7 @@ __all__ = [
     "IdentityCalibrator",
     "InputError",
     "IsotonicCalibrator",
+    "KernelCalibrator",
     "MatrixCalibrator",
     "ModelFileError",
     "MonotoneCalibrator",

@@ -124,6 +124,14 @@ class Writer(Arithmetic[C]):
     def exp(self, a: C) -> C:
         """Exponential; it may be 0 where that of doubles is below 1e-300."""
 
+    def linear(self, matrix: Floats, columns: Sequence[C]) -> list[C]:
+        """Weighted sums of columns, one for each row of a matrix."""
+        columns = self.keep(columns)
+        rows = [[self.number(entry) for entry in row] for row in matrix.tolist()]
+        return [
+            self.run([self.multiply(*t) for t in zip(row, columns, strict=True)]) for row in rows
+        ]
+
     @abstractmethod
     def locate(self, cuts: Floats, score: C) -> C:
         """Place among ascending cuts: how many lie below the score."""

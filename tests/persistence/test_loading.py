@@ -242,6 +242,8 @@ STATE_FAULTS = [
     ("MatrixCalibrator", "coef_", array([[1.0]]), "coef_: expected an array of shape"),
     ("MatrixCalibrator", "intercept_", array([1.0]), "intercept_: expected an array of shape"),
     ("MatrixCalibrator", "intercept_", array([1e200, 0, 0]), "intercept_: expected smaller"),
+    ("KernelCalibrator", "knots_", array([9 * [0.0]] * 3), "knots_: expected ascending"),
+    ("KernelCalibrator", "weights_", array([[1.0]] * 3), "weights_: expected an array of shape"),
     ("SplineCalibrator", "slopes_", array([1.0]), "slopes_: expected an array of shape"),
 ]
 

@@ -17,6 +17,7 @@ from isoroc._calibrators import mixture
 from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.identity import IdentityCalibrator
 from isoroc._calibrators.isotonic import IsotonicCalibrator
+from isoroc._calibrators.kernel import KernelCalibrator
 from isoroc._calibrators.matrix import MatrixCalibrator
 from isoroc._calibrators.member_scores import (
     bounded_losses,
@@ -37,6 +38,9 @@ from isoroc._progress import progress
 from isoroc._simplex import Floats, Ints
 from isoroc._writer import C, Writer
 
+#: With more classes the fit of a `KernelCalibrator` takes too long.
+KERNEL_CLASSES = 30
+
 
 class AutoCalibrator(Calibrator):
     """The calibrator for those who do not want to choose: a mixture of all that suit the data.
@@ -51,8 +55,9 @@ class AutoCalibrator(Calibrator):
     Parameters
     ----------
     members : "auto" or list of calibrators, default="auto"
-        What to mix. "auto": `IdentityCalibrator`, `TemperatureCalibrator`, `MatrixCalibrator`,
-        `SplineCalibrator` and `IsotonicCalibrator`.
+        What to mix. "auto": `IdentityCalibrator`, `TemperatureCalibrator` and `SplineCalibrator`;
+        for 3 to 30 classes also `KernelCalibrator`, otherwise `MatrixCalibrator` and
+        `IsotonicCalibrator`.
     monotone : bool, default=False
         Whether to mix only members whose mixtures are monotone on all rows: `IdentityCalibrator`
         and `MonotoneCalibrator`, and for two classes also `TemperatureCalibrator` and
@@ -224,7 +229,8 @@ class AutoCalibrator(Calibrator):
         check_option("monotone", self.monotone, (True, False))
         members: Any = self.members
         if isinstance(members, str) and members == "auto":
-            members = mixture.monotone_members(n_classes) if self.monotone else default_members()
+            choose = mixture.monotone_members if self.monotone else default_members
+            members = choose(n_classes)
         elif self.monotone:
             fix = 'expected members="auto"'
             raise InputError("monotone", None, "is True, which chooses the members itself", fix)
@@ -284,12 +290,9 @@ class AutoCalibrator(Calibrator):
         return np.asarray(sum(weight * m.calibrate(forecasts) for weight, m in parts))
 
 
-def default_members() -> list[Calibrator]:
+def default_members(n_classes: int) -> list[Calibrator]:
     """What members="auto" mixes."""
-    return [
-        IdentityCalibrator(),
-        TemperatureCalibrator(),
-        MatrixCalibrator(),
-        SplineCalibrator(),
-        IsotonicCalibrator(),
-    ]
+    members = [IdentityCalibrator(), TemperatureCalibrator(), SplineCalibrator()]
+    if 2 < n_classes <= KERNEL_CLASSES:
+        return [*members, KernelCalibrator()]
+    return [*members, MatrixCalibrator(), IsotonicCalibrator()]

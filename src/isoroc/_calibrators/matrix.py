@@ -169,11 +169,14 @@ class MatrixCalibrator(TemperedCalibrator):
 
     def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
         z = w.keep(self.write_tempered(w, columns))
+        if self.coef_.ndim == 2:
+            linear = w.linear(self.coef_, z)
+        else:
+            linear = [w.multiply(w.number(c), own) for c, own in zip(self.coef_, z, strict=True)]
         logits = []
-        for k, own in enumerate(z):
-            linear = written.weighted(w, self.coef_[k], z if self.coef_.ndim == 2 else [own])
-            square = w.multiply(w.number(self.quadratic_[k]), w.multiply(own, own))
-            logits.append(w.run([linear, square, w.number(self.intercept_[k])]))
+        for own, term, a, b in zip(z, linear, self.quadratic_, self.intercept_, strict=True):
+            square = w.multiply(w.number(a), w.multiply(own, own))
+            logits.append(w.run([term, square, w.number(b)]))
         return [w.exp(z) for z in w.keep(written.log_softmax(w, logits))]
 
     def _calibrate(self, forecasts: Floats) -> Floats:

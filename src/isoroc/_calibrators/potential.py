@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 
-from isoroc._calibrators import written
 from isoroc._simplex import LEAST, Floats
 from isoroc._table import Table
 from isoroc._writer import C, Writer
@@ -142,12 +141,12 @@ class Potential:
         if self.interactions is None:
             y = w.keep([w.run(x)]) * K
         else:
-            y = w.keep(written.weighted(w, row, x) for row in np.exp(self.interactions))
+            y = w.keep(w.linear(np.exp(self.interactions), x))
         [total] = w.keep([w.run([w.multiply(a, b) for a, b in zip(x, y, strict=True)])])
         share = w.keep(w.divide(column, total) for column in y)
 
         def mass(of_level: Floats) -> list[C]:
-            sums = [written.weighted(w, m, e_k) for m, e_k in zip(of_level, levels, strict=True)]
+            sums = [w.linear(m[None], e_k)[0] for m, e_k in zip(of_level, levels, strict=True)]
             return w.keep(w.multiply(*pair) for pair in zip(share, sums, strict=True))
 
         received = self._write_means(w, mass(self.softness), transposed=True)
@@ -159,7 +158,7 @@ class Potential:
         """The product of the directions, or of their transpose, and columns."""
         if self.directions is not None:
             t = self.directions.T if transposed else self.directions
-            return [written.weighted(w, row, columns) for row in t]
+            return w.linear(t, columns)
         [total] = w.keep([w.run(columns)])
         others = w.number(len(columns) - 1)
         return [w.divide(w.subtract(total, column), others) for column in columns]

@@ -186,13 +186,12 @@ class SplineCalibrator(ProbabilityCalibrator):
         odds = w.keep(written.log_odds(w, logs))
         zero = w.number(0.0)
         logits = []
-        for k, own in enumerate(odds):
-            linear = written.weighted(w, self.coef_[k], logs)
+        for own, linear, b, slopes in zip(
+            odds, w.linear(self.coef_, logs), self.intercept_, self.slopes_, strict=True
+        ):
             above = [w.maximum(w.subtract(own, w.number(knot)), zero) for knot in self.knots_]
-            terms = [linear, w.number(self.intercept_[k])]
-            if above:
-                terms.append(written.weighted(w, self.slopes_[k], above))
-            logits.append(w.run(terms))
+            bends = w.linear(slopes[None], above) if above else []
+            logits.append(w.run([linear, w.number(b), *bends]))
         q = w.keep(w.exp(z) for z in w.keep(written.log_softmax(w, logits)))
         return written.mixed(w, q, self.smoothing_)
 

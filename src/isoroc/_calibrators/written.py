@@ -52,9 +52,3 @@ def log_softmax(w: Writer[C], z: Sequence[C]) -> list[C]:
     z = w.keep(w.subtract(column, largest) for column in z)
     [total] = w.keep([w.log(w.run([w.exp(column) for column in z]))])
     return [w.subtract(column, total) for column in z]
-
-
-def weighted(w: Writer[C], weights: Floats, columns: Sequence[C]) -> C:
-    """Weighted sum of columns."""
-    numbers = [w.number(float(weight)) for weight in weights.reshape(-1)]
-    return w.run([w.multiply(n, column) for n, column in zip(numbers, columns, strict=True)])

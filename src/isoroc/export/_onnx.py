@@ -178,6 +178,11 @@ class _OnnxWriter(Writer[str]):
     def exp(self, a: str) -> str:
         return self.node("Exp", a)
 
+    def linear(self, matrix: Floats, columns: Sequence[str]) -> list[str]:
+        joined = self.node("Concat", *columns, axis=1)
+        weights = self.constant(np.ascontiguousarray(matrix.T))
+        return self.split(self.node("MatMul", joined, weights), len(matrix))
+
     def at_most(self, a: str, b: str) -> str:
         return self.node("LessOrEqual", a, b)
 

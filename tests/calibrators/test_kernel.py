@@ -1,0 +1,138 @@
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import log_loss
+
+from isoroc import KernelCalibrator, MatrixCalibrator, SplineCalibrator, TemperatureCalibrator
+from isoroc._calibrators import kernel, kernel_problem
+from isoroc._calibrators.kernel_problem import Problem, bumps, choose_centres, whitening
+from isoroc._input import Sample
+
+
+def confused(n, seed=0):
+    """Forecasts that confuse two classes where the third is likely."""
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(3), size=n)
+    truth = np.where(P[:, 2:] > 0.3, P[:, [1, 0, 2]], P)
+    y = (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    return P, y, truth
+
+
+def a_problem(n=60, K=3, m=5, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(2 * K, n))
+    centres = x[:, choose_centres(x, m)].T
+    z = np.log(rng.dirichlet(np.ones(K), size=n).T)
+    inputs = np.concatenate([bumps(centres, x), x[:K], np.ones((1, n))])
+    codes, weights = rng.integers(K, size=n), rng.uniform(0.5, 2, size=n)
+    return Problem(inputs, whitening(centres, K + 1), z, codes, weights), inputs
+
+
+def test_it_learns_what_other_maps_cannot():
+    P, y, _ = confused(3000)
+    new, outcomes, truth = confused(5000, seed=1)
+    best = -(truth * np.log(truth)).sum(axis=1).mean()
+    losses = {
+        kind: log_loss(outcomes, kind().fit(P, y).predict_proba(new))
+        for kind in (KernelCalibrator, MatrixCalibrator, SplineCalibrator)
+    }
+    assert losses[KernelCalibrator] < best + 0.02
+    assert min(losses[MatrixCalibrator], losses[SplineCalibrator]) > best + 0.03
+
+
+def test_calibrated_forecasts_stay_nearly_as_they_are():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(4), size=4000)
+    y = (P.cumsum(axis=1) > rng.random((4000, 1))).argmax(axis=1)
+    assert np.abs(KernelCalibrator().fit(P, y).predict_proba(P) - P).mean() < 0.03
+
+
+def test_a_strong_penalty_leaves_temperature_scaling():
+    P, y, _ = confused(400)
+    stiff = KernelCalibrator(penalty=1e9).fit(P, y)
+    expected = TemperatureCalibrator().fit(P, y).predict_proba(P)
+    np.testing.assert_allclose(stiff.predict_proba(P), expected, atol=1e-5)
+
+
+def test_gradient_is_that_of_the_loss():
+    problem, _ = a_problem()
+    shape = problem.start().shape
+
+    def loss(flat):
+        return problem.loss(flat.reshape(shape), 0.7, problem.weights)
+
+    theta = np.random.default_rng(1).normal(size=problem.start().size)
+    error = check_grad(lambda t: loss(t)[0], lambda t: loss(t)[1].ravel(), theta)
+    assert error < 1e-4 * np.linalg.norm(loss(theta)[1])
+
+
+def test_a_change_of_basis_changes_no_map():
+    problem, inputs = a_problem()
+    theta = np.random.default_rng(1).normal(size=problem.start().shape)
+    np.testing.assert_allclose((theta @ problem.basis) @ inputs, theta @ problem.features)
+
+
+def test_the_penalty_is_that_of_the_kernel():
+    # The squared norm of a map is w' G w for weights w of the bumps, of Gram matrix G.
+    problem, _ = a_problem()
+    theta = np.random.default_rng(1).normal(size=problem.start().shape)
+    x = np.random.default_rng(0).normal(size=(6, 60))
+    centres = x[:, choose_centres(x, 5)].T
+    w = theta @ problem.basis
+    gram = np.eye(w.shape[1])
+    gram[:5, :5] = bumps(centres, centres.T)
+    np.testing.assert_allclose(np.einsum("ki,ij,kj->", w, gram, w), (theta**2).sum(), rtol=1e-6)
+
+
+def test_centres_are_rows_that_explain_the_others():
+    x = np.random.default_rng(0).normal(size=(2, 300))
+    twice = np.concatenate([x, x], axis=1)
+    places = choose_centres(twice, 1000)
+    assert len(np.unique(places % 300)) == len(places) < 300
+    centres = twice[:, places].T
+    cross = bumps(centres, x)
+    explained = np.einsum(
+        "in,in->n", cross, np.linalg.lstsq(bumps(centres, centres.T), cross, rcond=None)[0]
+    )
+    assert (1 - explained).max() < 1e-4
+    assert len(choose_centres(np.ones((2, 50)), 10)) == 1
+
+
+def test_shared_positions_give_the_forecasts_of_separate_fits():
+    P, y, _ = confused(1000)
+    sample, fold = Sample(P, y.astype(np.uint8), None), np.arange(1000) % 5
+    together = KernelCalibrator(penalty=1.0)
+    Q = together.fit_out_of_fold(sample, fold)
+    for held_out in range(5):
+        inside = fold == held_out
+        apart = KernelCalibrator(penalty=1.0).fit(P[~inside], y[~inside]).predict_proba(P[inside])
+        assert np.abs(Q[inside] - apart).mean() < 0.01
+    again = KernelCalibrator(penalty=1.0).fit(P, y)
+    np.testing.assert_array_equal(together.calibrate(P), again.predict_proba(P))
+
+
+def test_of_many_rows_some_are_enough(monkeypatch):
+    P, y, _ = confused(4000)
+    every = KernelCalibrator(n_centres=20).fit(P, y)
+    monkeypatch.setattr(kernel, "MOST_FEATURES", 20 * 2000)
+    monkeypatch.setattr(kernel, "CENTRE_ROWS", 500)
+    thinned = KernelCalibrator(n_centres=20)
+    Q = thinned.fit_out_of_fold(Sample(P, y.astype(np.uint8), None), np.arange(4000) % 5)
+    assert np.abs(Q - every.predict_proba(P)).mean() < 0.05
+    assert thinned.smoothing_ == pytest.approx(1 / 4001)
+
+
+def test_a_fit_that_ends_early_warns(monkeypatch):
+    P, y, _ = confused(300)
+    monkeypatch.setattr(kernel_problem, "ROUNDS", 1)
+    with pytest.warns(ConvergenceWarning, match="KernelCalibrator: the fit did not converge"):
+        KernelCalibrator().fit(P, y)
+
+
+@pytest.mark.parametrize(
+    "params", [{"n_centres": 0}, {"width": 0.0}, {"penalty": 0.0}, {"penalty": "strong"}]
+)
+def test_parameters_are_checked(params):
+    with pytest.raises((ValueError, TypeError), match=next(iter(params))):
+        KernelCalibrator(**params).fit([[0.5, 0.5], [0.2, 0.8]], [0, 1])
