@@ -1,4 +1,4 @@
-"""False alarms of CalibrationMonitor, and its delay after drifts.
+"""False alarms of CalibrationMonitor, its delay after drifts, and its calibration errors.
 
 python benchmarks/monitor.py [--streams 1000]
 """
@@ -6,10 +6,12 @@ python benchmarks/monitor.py [--streams 1000]
 from __future__ import annotations
 
 import argparse
+from itertools import product
 from math import log
 
 import numpy as np
 
+from isoroc._cell_errors import error_in_cells, sum_in_cells
 from isoroc._monitor.evidence import Alternatives, Evidence
 from isoroc._table import markdown_table
 
@@ -93,6 +95,40 @@ def main() -> None:
                 lines.append((str(n_classes), name, f"{calm * BATCH:,}", *shown))
     print("\nRows until the alarm:\n")
     print(markdown_table(["K", "drift", "calm rows before", "median", "90 % quantile"], lines))
+    print_errors(streams)
+
+
+def print_errors(repetitions: int) -> None:
+    """Coverage of the intervals of the calibration error of a batch."""
+    lines = []
+    for n_classes, (name, drift), n in product((2, 3), {"none": {}, **DRIFTS}.items(), (100, 1000)):
+        truth = true_error(n_classes, drift)
+        found = []
+        for seed in range(repetitions):
+            Q, y = draw(n, n_classes, np.random.default_rng([2, seed]), **drift)
+            found.append(error_in_cells(sum_in_cells(Q, y), 1.96))
+        errors, low, high = np.array(found).T
+        covered = np.mean((low <= truth) & (truth <= high))
+        root = np.sqrt(np.mean(errors**2))
+        figures = f"{truth:.3f}", f"{root:.3f}", f"{covered:.3f}"
+        lines.append((str(n_classes), name, f"{n:,}", *figures))
+    print("\nCalibration error of one batch, and coverage of its 95 % interval:\n")
+    print(markdown_table(["K", "drift", "rows", "truth", "root mean square", "covered"], lines))
+
+
+def true_error(n_classes: int, drift: dict[str, float], n_bins: int = 200) -> float:
+    """Root mean square of the difference between rates and forecasts, in narrow bins."""
+    rng = np.random.default_rng(3)
+    Q = rng.dirichlet(np.ones(n_classes), size=1_000_000)
+    truth = Q ** drift.get("power", 1.0)
+    truth[:, 0] *= drift.get("odds", 1.0)
+    truth /= truth.sum(axis=1, keepdims=True)
+    squares = []
+    for q, t in zip(Q.T, truth.T, strict=True):
+        cell = np.minimum((q * n_bins).astype(int), n_bins - 1)
+        n = np.bincount(cell, minlength=n_bins)
+        squares.append(np.sum(np.bincount(cell, t - q, n_bins) ** 2 / n.clip(1)) / n.sum())
+    return float(np.sqrt(np.mean(squares)))
 
 
 if __name__ == "__main__":

@@ -22,8 +22,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 
-from isoroc import CalibratedClassifier, IRPCalibrator, RecursiveBinningCalibrator
+from isoroc import (
+    CalibratedClassifier,
+    CalibrationMonitor,
+    IRPCalibrator,
+    RecursiveBinningCalibrator,
+)
 from isoroc.plots import (
+    CostCurveDisplay,
+    MonitorDisplay,
     PathDisplay,
     ReliabilityDisplay,
     RocDisplay,
@@ -145,6 +152,22 @@ def roc_one_vs_rest() -> RocDisplay:
     return RocDisplay.from_estimator(calibrator, P_new, y_new, orientation="usual")
 
 
+def cost_curve() -> CostCurveDisplay:
+    P, y, P_new, y_new = generated(2, GaussianNB())
+    return CostCurveDisplay.from_estimator(IRPCalibrator().fit(P, y), P_new, y_new)
+
+
+def monitor() -> MonitorDisplay:
+    """Forty days with 300 rows each; from day 25 on, forecasts are too extreme."""
+    rng = np.random.default_rng(0)
+    watching = CalibrationMonitor(["no", "yes"])
+    for day in range(40):
+        scores = rng.normal(scale=2, size=300)
+        chance = 1 / (1 + np.exp(-scores * (1 if day < 25 else 0.7)))
+        watching.update(np.where(rng.random(300) < chance, "yes", "no"), 1 / (1 + np.exp(-scores)))
+    return MonitorDisplay.from_monitor(watching)
+
+
 LONG = (
     "a class with a name that goes on and on",
     "Donaudampfschifffahrtsgesellschaftskapitänspatent",
@@ -173,6 +196,7 @@ def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
         P, y = overconfident(n, names)
         calibrator = IRPCalibrator(random_state=0).fit(P, y, labels=names)
         kinds: list[Any] = [ReliabilityDisplay, RocDisplay, PathDisplay]
+        kinds += [CostCurveDisplay] * (len(names) == 2)
         kinds += [SimplexDisplay] * (len(names) in (3, 4)) + [RocSurfaceDisplay] * (len(names) == 3)
         for kind in kinds:
             name = kind.__name__.removesuffix("Display").lower()
@@ -192,6 +216,8 @@ GALLERY: dict[str, Callable[[], Any]] = {
     "simplex-many-rows": simplex_many_rows,
     "tetrahedron": tetrahedron,
     "surface": surface,
+    "cost-curve": cost_curve,
+    "monitor": monitor,
 }
 
 

@@ -9,13 +9,16 @@ import pytest
 ODD = ["p a", 'p"b', "p'c", "select", "p;d", "\u00e4", "p-g", "1", "p%s"]
 
 
-def run_onnx(model, P):
+def run_onnx(model, P, groups=None):
     """What ONNX Runtime computes."""
     onnxruntime = pytest.importorskip("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(model.SerializeToString(), options)
-    return session.run(["calibrated"], {"forecasts": P})[0]
+    inputs = {"forecasts": P}
+    if groups is not None:
+        inputs["groups"] = np.asarray(groups, dtype=object).reshape(-1, 1)
+    return session.run(["calibrated"], inputs)[0]
 
 
 def run_duckdb(query, table, columns, P):

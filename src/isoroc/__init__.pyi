@@ -1,6 +1,7 @@
 from . import decisions, export, metrics, paper, plots, report
 from ._calibrators.auto import AutoCalibrator
 from ._calibrators.bagging import BaggedIRPCalibrator
+from ._calibrators.grouped import GroupedCalibrator
 from ._calibrators.histogram import HistogramCalibrator
 from ._calibrators.identity import IdentityCalibrator
 from ._calibrators.irp import IRPCalibrator
@@ -25,6 +26,7 @@ __all__ = [
     "CalibratedClassifier",
     "CalibrationMonitor",
     "Counts",
+    "GroupedCalibrator",
     "HistogramCalibrator",
     "IRPCalibrator",
     "IdentityCalibrator",

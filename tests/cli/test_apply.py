@@ -128,7 +128,11 @@ def test_calibration_of_one_batch(table):
     P = table.select("^p_.*$").to_numpy()
     model = IRPCalibrator().fit(P, table["y"])
     columns, seen = ["p_bird", "p_cat", "p_dog"], []
-    step = CalibrationStep(model.predict_proba, None, columns, {"q": 1}, seen.append)
+
+    def calibrate(batch):
+        return model.predict_proba(batch.select(columns).to_numpy())
+
+    step = CalibrationStep(calibrate, None, columns, {"q": 1}, seen.append)
     batch = table.with_row_index(ROW)
     assert step(batch)["q"].to_list() == model.predict_proba(P)[:, 1].tolist()
     assert step(batch[:0]).schema == {**table.schema, "q": pl.Float64}

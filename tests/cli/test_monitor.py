@@ -83,3 +83,16 @@ def test_bad_options(run_cli):
     assert run_cli("fit", "data.csv", "-c", "irp", "-o", "other.json").code == 0
     assert run_cli("monitor", "other.json", "data.csv", "--state", "o.json").code == 0
     assert "the state of another model" in error_of("--state", "o.json")
+
+
+@pytest.mark.usefixtures("fitted")
+def test_pictures_over_time(run_cli):
+    make_forecasts(200, seed=1).write_csv("a.csv")
+    words = ["monitor", "model.json", "a.csv", "--state", "s.json", "--plot"]
+    assert run_cli(*words, "time.PNG").code == 0
+    assert Path("time.PNG").read_bytes()[:4] == b"\x89PNG"
+    ran = run_cli(*words, "time.jpeg")
+    assert ran.code == 2
+    assert "--plot time.jpeg: expected a name that ends in .png, .svg or .pdf" in ran.err
+    assert len(CalibrationMonitor.load("s.json").history_["rows"]) == 1  # nothing was counted
+    assert run_cli(*words, "nowhere/time.png").code == 2

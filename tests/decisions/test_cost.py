@@ -10,9 +10,14 @@ from hypothesis.extra import numpy as hnp
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import TunedThresholdClassifierCV, cross_val_score
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    TunedThresholdClassifierCV,
+    cross_val_score,
+)
+from sklearn.naive_bayes import GaussianNB
 
-from isoroc import InputError, IsotonicCalibrator
+from isoroc import CalibratedClassifier, InputError, TemperatureCalibrator
 from isoroc.decisions import decide, expected_cost, mean_cost
 from isoroc.metrics import ProbabilityScorer
 from truths import distorted
@@ -118,13 +123,16 @@ class TestExpectedCost:
             covered += table["low"][0] <= truth <= table["high"][0]
         assert covered > 87  # fewer has probability 0.002 if the coverage is 0.95
 
+    @pytest.mark.parametrize("power", [1.0, 3.0])
     @pytest.mark.parametrize("seed", range(3))
-    def test_calibration_does_not_raise_the_cost(self, seed):
-        P, _, y = distorted(6000, 2, 3.0, seed=seed)
+    def test_calibration_does_not_raise_the_cost(self, seed, power):
+        P, _, y = distorted(6000, 2, power, seed=seed)  # calibrated forecasts, or too extreme ones
         fit, new = slice(3000), slice(3000, None)
-        Q = IsotonicCalibrator().fit(P[fit], y[fit]).predict_proba(P[new])
-        table = expected_cost(y[new], P[new], [[0, 1], [6, 0]], calibrated=Q).table
-        assert table["low"][2] < 0
+        Q = TemperatureCalibrator().fit(P[fit], y[fit]).predict_proba(P[new])
+        for costs in ([[0, 1], [6, 0]], [[0, 1, 0.2], [1, 0, 0.2]]):
+            table = expected_cost(y[new], P[new], costs, calibrated=Q).table
+            assert table["low"][2] <= 0
+            assert power == 1 or table["high"][2] < 0
 
     def test_it_scores_classifiers(self):
         X, y = make_classification(400, random_state=0)
@@ -146,6 +154,21 @@ def test_costs_tune_thresholds():
     by_forecasts = decide(LogisticRegression().fit(X, y).predict_proba(X), costs)
     best = mean_cost(y, tuned.predict(X), costs)
     assert mean_cost(y, by_forecasts, costs) == pytest.approx(best, abs=0.05)
+
+
+def test_thresholds_behind_calibrated_classifiers():
+    """A tuned threshold on calibrated forecasts is the one that follows from the costs."""
+    X, y = make_classification(3000, n_informative=4, flip_y=0.2, random_state=0)
+    costs = [[0, 1], [4, 0]]
+    model = CalibratedClassifier(GaussianNB(), TemperatureCalibrator(), cv=3)
+    scorer = make_scorer(mean_cost, costs=costs, greater_is_better=False)
+    tuned = TunedThresholdClassifierCV(model, scoring=scorer, cv=3).fit(X[:2000], y[:2000])
+    fixed = FixedThresholdClassifier(model, threshold=0.2).fit(X[:2000], y[:2000])
+    decided = decide(fixed.estimator_.predict_proba(X[2000:]), costs)
+    np.testing.assert_array_equal(decided, fixed.predict(X[2000:]))
+    found, expected = (mean_cost(y[2000:], m.predict(X[2000:]), costs) for m in (tuned, fixed))
+    assert found == pytest.approx(expected, abs=0.05)
+    assert 0.1 < tuned.best_threshold_ < 0.35
 
 
 BAD_COSTS = [

@@ -171,3 +171,22 @@ def test_bad_input():
         monitor.merge(CalibrationMonitor(["a", "b"]))
     with pytest.raises(InputError, match="other: has another confidence"):
         monitor.merge(CalibrationMonitor([0, 1], confidence=0.9))
+
+
+def test_calibration_error_of_batches_and_of_all_machines():
+    rng = np.random.default_rng(0)
+    one, other = CalibrationMonitor(range(3)), CalibrationMonitor(range(3))
+    batches = [draw(400, 3, rng, odds=2.0) for _ in range(4)]
+    reports = [monitor.update(y, Q) for monitor in (one, other) for y, Q in batches[:2]]
+    assert all(r.error_low <= r.calibration_error <= r.error_high for r in reports)
+    merged = one.merge(other)
+    whole = CalibrationMonitor(range(3))
+    y, Q = (np.concatenate(part) for part in zip(*batches[:2], *batches[:2], strict=True))
+    expected = whole.update(y, Q)
+    found = merged.report()
+    for name in ("calibration_error", "error_low", "error_high"):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name))
+    assert found.error_low > 0
+    history = merged.history_
+    assert history["rows"].tolist() == [400, 800, 1600]  # merged rows are one batch
+    assert history["calibration_error"][0] == reports[0].calibration_error

@@ -25,6 +25,7 @@ from isoroc._calibrators.member_scores import (
     score_members,
     verdict,
 )
+from isoroc._calibrators.nested import by_place, check_nested
 from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._calibrators.weights import mixture_weights
@@ -32,7 +33,7 @@ from isoroc._counts import in_cells
 from isoroc._cyclic import CyclicCheck
 from isoroc._folds import counted_folds, deal_folds
 from isoroc._input import InputError, Sample, check_number, check_option
-from isoroc._persistence import Fault, states
+from isoroc._persistence import states
 from isoroc._progress import progress
 from isoroc._simplex import Floats, Ints
 from isoroc._writer import C, Writer
@@ -275,14 +276,7 @@ class AutoCalibrator(Calibrator):
     def _check_fitted(self, n_classes: int) -> None:
         """Check the fitted attributes, and those of the members."""
         super()._check_fitted(n_classes)
-        for m, member in enumerate(self.members_):
-            place = f"members_[{m}]"
-            if not isinstance(member, Calibrator):
-                raise Fault(place, "expected a calibrator")
-            try:
-                member.check_state(n_classes)
-            except Fault as fault:
-                raise Fault(f"{place}.{fault.place}", fault.problem) from fault
+        check_nested(by_place("members_", self.members_), n_classes)
 
     def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
         parts = [

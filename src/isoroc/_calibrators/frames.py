@@ -17,7 +17,9 @@ from isoroc._input import InputError
 from isoroc._simplex import Floats
 
 
-def predict_frame(calibrator: Any, df: Any, probs: list[str], names: list[str] | None) -> Any:
+def predict_frame(
+    calibrator: Any, df: Any, probs: list[str], names: list[str] | None, group: str | None = None
+) -> Any:
     """What `predict_frame` of a calibrator returns."""
     check_is_fitted(calibrator, "classes_")
     names = names or [f"calibrated_{label}" for label in calibrator.classes_]
@@ -32,13 +34,14 @@ def predict_frame(calibrator: Any, df: Any, probs: list[str], names: list[str] |
     known = frame.collect_schema().names()
     for argument, wrong in (
         ("probs", [name for name in probs if name not in known]),
+        ("group", [group] if group not in (None, *known) else []),
         ("names", [name for name in names if name in known]),
     ):
         if wrong:
             there = "already has a" if argument == "names" else "has no"
             raise InputError(argument, None, f"the dataframe {there} column {wrong[0]!r}")
     engine = frame.implementation
-    add = partial(add_columns, calibrator=calibrator, probs=probs, names=names)
+    add = partial(add_columns, calibrator=calibrator, probs=probs, names=names, group=group)
     if isinstance(frame, nw.DataFrame):
         return add(df)
     if engine.is_polars():
@@ -48,18 +51,20 @@ def predict_frame(calibrator: Any, df: Any, probs: list[str], names: list[str] |
     if engine.is_pyspark() or engine.is_pyspark_connect():
         return _map_spark(df, add, names)
     if engine.is_duckdb():
-        query = isoroc.export.to_sql(
-            calibrator, probs, dialect="duckdb", table="isoroc_frame", keep=known, names=names
-        )
+        options = {"table": "isoroc_frame", "keep": known, "names": names, "group": group}
+        query = isoroc.export.to_sql(calibrator, probs, dialect="duckdb", **options)
         return df.query("isoroc_frame", query)
     raise TypeError(f"df: dataframes of {engine} are not supported.")
 
 
-def add_columns(df: Any, calibrator: Any, probs: list[str], names: list[str]) -> Any:
+def add_columns(
+    df: Any, calibrator: Any, probs: list[str], names: list[str], group: str | None
+) -> Any:
     """An eager dataframe with the columns of calibrated forecasts."""
     frame = nw.from_native(df, eager_only=True)
     forecasts = frame.select(nw.col(*probs).cast(nw.Float64())).to_numpy()
-    Q = calibrate_good_rows(calibrator, np.asarray(forecasts, dtype=np.float64))
+    groups = None if group is None else frame[group]
+    Q = calibrate_good_rows(calibrator, np.asarray(forecasts, dtype=np.float64), groups)
     space = frame.__native_namespace__()
     series = [
         nw.new_series(name, Q[:, k], nw.Float64(), backend=space) for k, name in enumerate(names)
@@ -69,7 +74,7 @@ def add_columns(df: Any, calibrator: Any, probs: list[str], names: list[str]) ->
     return frame.with_columns(*(s.alias(n) for s, n in zip(series, names, strict=True))).to_native()
 
 
-def calibrate_good_rows(calibrator: Any, forecasts: Floats) -> Floats:
+def calibrate_good_rows(calibrator: Any, forecasts: Floats, groups: Any = None) -> Floats:
     """Calibrated forecasts, NaN for rows that `predict_proba` would refuse."""
     w = ArrayArithmetic()
     if forecasts.shape[1] == 1:
@@ -79,10 +84,14 @@ def calibrate_good_rows(calibrator: Any, forecasts: Floats) -> Floats:
     else:
         with np.errstate(invalid="ignore"):
             _, good = check_row(w, list(forecasts.T))
+    further = {}
+    if groups is not None:
+        good = np.asarray(good) & ~groups.is_null().to_numpy()
+        further["groups"] = groups.to_numpy()[good]
     Q = np.full((len(forecasts), len(calibrator.classes_)), np.nan)
     if good.any():
         some = forecasts[good]
-        Q[good] = calibrator.predict_proba(some[:, 0] if some.shape[1] == 1 else some)
+        Q[good] = calibrator.predict_proba(some[:, 0] if some.shape[1] == 1 else some, **further)
     return Q
 
 

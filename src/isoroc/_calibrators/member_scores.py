@@ -34,8 +34,8 @@ def score_members(
     Rows are cells of several rows each if `counted`, so a weight of two is two independent rows.
     """
     gains = losses[:, -1:] - losses[:, :-1]
-    loss, loss_error = _mean_and_error(losses[:, :-1], row_weights, counted=counted)
-    gain, gain_error = _mean_and_error(gains, row_weights, counted=counted)
+    loss, loss_error = mean_and_error(losses[:, :-1], row_weights, counted=counted)
+    gain, gain_error = mean_and_error(gains, row_weights, counted=counted)
     return Table(
         member=np.array(names),
         weight=weights,
@@ -46,7 +46,8 @@ def score_members(
     )
 
 
-def _mean_and_error(values: Floats, row_weights: Floats, *, counted: bool) -> tuple[Floats, Floats]:
+def mean_and_error(values: Floats, row_weights: Floats, *, counted: bool) -> tuple[Floats, Floats]:
+    """Weighted mean of each column, and its standard error."""
     total = row_weights.sum()
     share = row_weights / total
     mean = share @ values

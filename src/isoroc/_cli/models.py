@@ -15,6 +15,8 @@ import isoroc
 from isoroc._cli.errors import CommandError, did_you_mean
 from isoroc._cli.io.files import file_errors, output_path
 from isoroc._cli.io.streams import STANDARD
+from isoroc._input import Names
+from isoroc._simplex import Floats
 
 #: The calibrator that ``fit`` uses by default.
 DEFAULT = "auto"
@@ -71,6 +73,21 @@ def make_calibrator(name: str, words: dict[str, str], options: list[str]) -> Any
     return known[name](**{k: v for k, v in defaults.items() if k in parameters} | given)
 
 
+def make_grouped(calibrator: Any, min_rows: int | None) -> Any:
+    """Unfitted calibrator with maps by group."""
+    if isinstance(calibrator, isoroc.GroupedCalibrator):
+        made = calibrator
+    else:
+        made = isoroc.GroupedCalibrator(calibrator, random_state=0)
+    return made if min_rows is None else made.set_params(min_rows=min_rows)
+
+
+def calibrate(calibrator: Any, forecasts: Floats, groups: Names | None) -> Floats:
+    """Calibrated forecasts of rows, which belong to groups if the calibrator has them."""
+    Q = calibrator.predict_proba
+    return Q(forecasts) if groups is None else Q(forecasts, groups)  # type: ignore[no-any-return]
+
+
 def parse_value(text: str) -> Any:
     """Value that a word stands for: JSON, None, a list separated by commas, or the word itself.
 
@@ -95,6 +112,8 @@ class Model(NamedTuple):
     calibrator: Any
     columns: list[str] | None
     label: str | None
+    group: str | None
+    """Column of the groups, if the calibrator was fitted with groups."""
 
     @classmethod
     def load(cls, path: str) -> Model:
@@ -108,11 +127,17 @@ class Model(NamedTuple):
             # The command passes arrays, and scikit-learn warns of arrays without names.
             del calibrator.feature_names_in_
         valid = isinstance(columns, list) and len(columns) == calibrator.n_features_in_
-        label = calibrator.summary_.get("label")
+        label, group = (calibrator.summary_.get(name) for name in ("label", "group_column"))
+        if getattr(calibrator, "grouped_", False) and not isinstance(group, str):
+            raise CommandError(
+                f"{path}: the model has groups, but does not name their column; save it with "
+                'summary={"group_column": ...}.'
+            )
         return cls(
             calibrator,
             [str(name) for name in columns] if valid else None,
             label if isinstance(label, str) else None,
+            group if getattr(calibrator, "grouped_", False) else None,
         )
 
     def check_columns(self, columns: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ from isoroc._cli.errors import CommandError
 from isoroc._cli.io.batches import read_forecasts
 from isoroc._cli.io.columns import split_words
 from isoroc._cli.io.files import ROW, Source, file_errors
+from isoroc._cli.io.groups import groups_of
 from isoroc._cli.io.reading import is_sampled
+from isoroc._cli.models import Model, calibrate
 from isoroc._cli.terminal import print_note
-from isoroc._input import InputError
+from isoroc._input import InputError, Names
 from isoroc._simplex import Floats
 from isoroc.decisions import PriorEstimate, adjust_prior, estimate_prior
 
@@ -22,20 +25,32 @@ from isoroc.decisions import PriorEstimate, adjust_prior, estimate_prior
 ESTIMATED_ROWS = 100_000
 
 
+#: Calibrated forecasts of an array of forecasts, and of groups or None.
+Predict = Callable[[Floats, Names | None], Floats]
+
+
+def read_calibrated(
+    batch: pl.DataFrame, columns: Sequence[str], source: Source, predict: Predict, group: str | None
+) -> Floats:
+    """Calibrated forecasts of a batch; `group` is the column of its groups."""
+    groups = None if group is None else groups_of(batch, group, source)
+    return read_forecasts(batch, columns, source, lambda P: predict(P, groups))
+
+
 def predict_for(
-    calibrator: Any,
+    model: Model,
     prior: Sequence[str] | None,
     source: Source,
     columns: Sequence[str],
     *,
     adapt: bool,
-) -> Callable[[Floats], Floats]:
+) -> Predict:
     """What `apply` computes: calibrated forecasts, adjusted to given or to estimated shares.
 
     Parameters
     ----------
-    calibrator : calibrator
-        Fitted.
+    model : Model
+        With its calibrator.
     prior : sequence of str or None
         ``class=share`` for each class, as the user gave them.
     source : Source
@@ -45,21 +60,23 @@ def predict_for(
     adapt : bool
         Whether to estimate the shares.
     """
+    calibrator = model.calibrator
+    calibrated = partial(calibrate, calibrator)
     if prior is None and not adapt:
-        return calibrator.predict_proba  # type: ignore[no-any-return]
+        return calibrated
     if prior is not None and adapt:
         raise CommandError("--prior sets class shares and --adapt-prior estimates them; use one.")
     labels, old = calibrator.classes_, _old_shares(calibrator)
     if adapt:
-        found = _estimate(calibrator, old, source, columns)
+        found = _estimate(model, old, source, columns)
         print_note("class shares of these rows:")
         print_note(repr(found))
         new: Any = found.prior
     else:
         new = parse_shares(split_words(prior) or [])
 
-    def predict(P: Floats) -> Floats:
-        return adjust_prior(calibrator.predict_proba(P), old, new, labels=labels)
+    def predict(P: Floats, groups: Names | None) -> Floats:
+        return adjust_prior(calibrated(P, groups), old, new, labels=labels)
 
     try:
         adjust_prior(old[None, :], old, new, labels=labels)
@@ -104,15 +121,15 @@ def _old_shares(calibrator: Any) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def _estimate(
-    calibrator: Any, old: Floats, source: Source, columns: Sequence[str]
-) -> PriorEstimate:
-    rows = source.rows(columns).select(ROW, *columns)
+def _estimate(model: Model, old: Floats, source: Source, columns: Sequence[str]) -> PriorEstimate:
+    read = [*columns, *([model.group] if model.group else [])]
+    rows = source.rows(columns).select(ROW, *read)
     with file_errors(source.name):
         n = int(rows.select(pl.len()).collect(engine="streaming").item())
         share = ESTIMATED_ROWS / max(n, 1)
         parts = [part.filter(is_sampled(part, share)) for part in rows.collect_batches()]
     if not n:
         raise CommandError(f"{source.name} has no rows, so there are no class shares to estimate.")
-    Q = read_forecasts(pl.concat(parts), columns, source, calibrator.predict_proba)
-    return estimate_prior(Q, old, labels=calibrator.classes_, random_state=0)
+    calibrated = partial(calibrate, model.calibrator)
+    Q = read_calibrated(pl.concat(parts), columns, source, calibrated, model.group)
+    return estimate_prior(Q, old, labels=model.calibrator.classes_, random_state=0)

@@ -33,6 +33,7 @@ isoroc fit march.parquet --label y --probs p_cat,p_dog,p_bird -o model.json
 isoroc fit 'days/*.csv.gz' --label clicked --probs score -o model.json
 isoroc fit log.ndjson --where "y IS NOT NULL" --max-bins 20 -o model.json
 isoroc fit --counts march.counts.parquet april.counts.parquet -o model.json
+isoroc fit march.parquet --label y --group region -o model.json
 zcat log.csv.gz | isoroc fit - -w weight -c irp --monotonicity global -o model.json
 ```
 
@@ -80,6 +81,7 @@ Test whether calibrated forecasts are still right on new rows.
 ```
 isoroc monitor model.json today.parquet --label y
 isoroc monitor model.json today.parquet --label y --state state.json
+isoroc monitor model.json today.parquet --state state.json --plot time.png
 isoroc monitor model.json today.parquet --state state.json --merge other.json --json
 ```
 
@@ -93,6 +95,7 @@ Evaluate forecasts before and after calibration.
 ```
 isoroc evaluate april.parquet --label y
 isoroc evaluate april.parquet --label y --model model.json
+isoroc evaluate april.parquet -l y -m model.json --by region
 isoroc evaluate april.parquet -l y -m model.json --compare older.json --markdown
 isoroc evaluate april.parquet -l y -m model.json --fail-if "calibration_error > 0.02"
 isoroc evaluate april.parquet -m model.json --fail-if "after.log_loss > before.log_loss"

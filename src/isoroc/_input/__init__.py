@@ -15,6 +15,7 @@ from isoroc._input.forecasts import (
     first_improbable,
     resolve_scores,
 )
+from isoroc._input.groups import Names, check_groups, rows_by_group
 from isoroc._input.labels import check_two_classes, encode_labels
 from isoroc._input.orientation import Reversal, find_reversal, warn_if_reversed
 from isoroc._input.parameters import check_choices, check_confidence, check_number, check_option
@@ -26,6 +27,7 @@ __all__ = [
     "SUM_EXACT",
     "SUM_TOLERANCE",
     "InputError",
+    "Names",
     "Reversal",
     "Sample",
     "Scores",
@@ -33,6 +35,7 @@ __all__ = [
     "check_confidence",
     "check_counts",
     "check_forecasts",
+    "check_groups",
     "check_length",
     "check_number",
     "check_option",
@@ -46,6 +49,7 @@ __all__ = [
     "in_order",
     "match_columns",
     "resolve_scores",
+    "rows_by_group",
     "to_array",
     "warn_if_reversed",
 ]

@@ -12,6 +12,7 @@ from isoroc._input.arrays import check_length
 from isoroc._input.columns import column_names, match_columns
 from isoroc._input.error import InputError
 from isoroc._input.forecasts import Scores, check_forecasts, resolve_scores
+from isoroc._input.groups import Names
 from isoroc._input.labels import encode_labels
 from isoroc._input.parameters import check_option
 from isoroc._input.weights import check_weights
@@ -37,6 +38,8 @@ class Sample:
     fold : ndarray of shape (n,) or None
         If the rows are cells of counts with the weight of one class each, the fold of each. Rows of
         the same cell then have to share a fold, so that a cell is never split by its labels.
+    groups : ndarray of str of shape (n,) or None
+        Name of each row's group.
     """
 
     forecasts: Floats
@@ -45,6 +48,7 @@ class Sample:
     classes: Any = None
     scores: Literal["probability", "logit"] = "probability"
     fold: Ints | None = None
+    groups: Names | None = None
 
     @property
     def n_classes(self) -> int:
@@ -96,6 +100,7 @@ class Sample:
             codes=self.codes[rows],
             weights=weights,
             fold=fold,
+            groups=None if self.groups is None else self.groups[rows],
         )
 
     def draw(self, n_rows: int, seed: int = 0) -> Sample:

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from isoroc._cell_errors import error_in_cells
 from isoroc._files import replacing
 from isoroc._input import InputError, check_confidence, check_sample, to_array
 from isoroc._monitor.evidence import NEVER, Alternatives, Evidence
-from isoroc._simplex import LEAST, Floats
+from isoroc._monitor.totals import Totals, numbers
 from isoroc._table import Table
 
 Advice = Literal["nothing", "adapt priors", "refit"]
@@ -37,6 +38,13 @@ class BatchReport:
     """Mean log loss. A forecast of 0 counts as 1e-300."""
     promised: float
     """Mean log loss that the forecasts expect of themselves, their entropy."""
+    calibration_error: float
+    """Root mean square of the difference between frequencies and forecasts, in ten cells of the
+    forecasts of each class, without what chance adds to it."""
+    error_low: float
+    """Lower end of the interval of the calibration error."""
+    error_high: float
+    """Upper end."""
     shares: Table
     """For each class its share, the forecast share, and an interval of the difference."""
 
@@ -70,7 +78,9 @@ class CalibrationMonitor:
         Logarithm of the likelihood ratio of alternatives to the forecasts, averaged over the
         alternatives. ``exp(-evidence_)`` is a p-value that is valid at any time.
     history_ : Table
-        One row per batch: rows so far, evidence so far, log loss, and what was promised.
+        One row per batch: `rows` and `evidence` of all rows so far; `log_loss` of the batch, the
+        log loss that was `promised`, the `calibration_error` and its interval, `low` to `high`.
+        Rows that were merged are one batch.
 
     Notes
     -----
@@ -137,15 +147,28 @@ class CalibrationMonitor:
         self.totals = self.totals + batch
         self.evidence = self.evidence.add(products, self.n_batches)
         self.n_batches += 1
-        self._check()
+        self._add_entry(batch)
         return self._report(batch, Evidence(products, NEVER))
 
-    def _check(self) -> None:
+    def _add_entry(self, batch: Totals) -> None:
+        """Raise the alarm if the evidence suffices, and remember the batch."""
         rows = self.totals.rows
-        if self.alarm_ is None and self.evidence_ >= -math.log1p(-self.confidence):
+        if self.alarm_ is None and self.evidence_ >= self.limit:
             self.alarm_ = rows
-        entry = [float(rows), self.evidence_, self.totals.loss, self.totals.promised]
+        losses = [batch.loss / batch.rows, batch.promised / batch.rows]
+        error = error_in_cells(batch.in_cells, self._width)
+        entry = [float(rows), self.evidence_, *losses, *error]
         self.entries = [*self.entries[-KEPT_BATCHES + 1 :], entry]
+
+    @property
+    def limit(self) -> float:
+        """Evidence that raises the alarm."""
+        return -math.log1p(-self.confidence)
+
+    @property
+    def _width(self) -> float:
+        """Half the width of intervals, in standard errors."""
+        return float(ndtri(0.5 + self.confidence / 2))
 
     @property
     def evidence_(self) -> float:
@@ -163,10 +186,9 @@ class CalibrationMonitor:
 
     @property
     def history_(self) -> Table:
-        """One row per batch; totals up to and including it."""
-        names = ("rows", "evidence", "log_loss", "promised")
-        rows = [(int(n), e, loss / n, promised / n) for n, e, loss, promised in self.entries]
-        return Table.from_rows(rows, *names)
+        """One row per batch."""
+        names = ("rows", "evidence", "log_loss", "promised", "calibration_error", "low", "high")
+        return Table.from_rows([(int(rows), *entry) for rows, *entry in self.entries], *names)
 
     def report(self) -> BatchReport:
         """What all batches so far say."""
@@ -174,16 +196,19 @@ class CalibrationMonitor:
 
     def _report(self, totals: Totals, evidence: Evidence) -> BatchReport:
         n = max(totals.rows, 1)
-        width = float(ndtri(0.5 + self.confidence / 2))
         difference = (totals.observed - totals.expected) / n
-        half = width * np.sqrt(totals.variance) / n
+        half = self._width * np.sqrt(totals.variance) / n
         shares = Table(
             {"class": self.classes_, "observed": totals.observed / n}
             | {"forecast": totals.expected / n, "low": difference - half}
             | {"high": difference + half}
         )
         value = evidence.value(self.alternatives)
-        return BatchReport(totals.rows, value, totals.loss / n, totals.promised / n, shares)
+        error = (0.0, 0.0, 0.0)
+        if totals.rows:
+            error = error_in_cells(totals.in_cells, self._width)
+        losses = totals.loss / n, totals.promised / n
+        return BatchReport(totals.rows, value, *losses, *error, shares)
 
     def merge(self, other: CalibrationMonitor) -> Self:
         """Add the rows of another monitor of the same forecasts, such as that of another machine.
@@ -204,7 +229,8 @@ class CalibrationMonitor:
         self.totals = self.totals + other.totals
         self.evidence = self.evidence.merge(other.evidence)
         self.n_batches = max(self.n_batches, other.n_batches)
-        self._check()
+        if other.totals.rows:
+            self._add_entry(other.totals)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -249,61 +275,5 @@ class CalibrationMonitor:
         monitor.evidence = Evidence(numbers(found["log_begun"], size), float(found["log_rest"]))
         monitor.n_batches = int(state["batches"])
         monitor.alarm_ = None if state["alarm"] is None else int(state["alarm"])
-        monitor.entries = [numbers(entry, 4).tolist() for entry in state["history"]]
+        monitor.entries = [numbers(entry, 7).tolist() for entry in state["history"]]
         return monitor
-
-
-def numbers(values: Any, size: int) -> Floats:
-    """Array of so many numbers, read from a file."""
-    array = np.array(values, dtype=np.float64)
-    if array.shape != (size,) or np.isnan(array).any():
-        raise ValueError(f"expected {size} numbers")
-    return array
-
-
-@dataclass(frozen=True, eq=False)
-class Totals:
-    """Sums over rows."""
-
-    rows: int
-    loss: float
-    promised: float
-    observed: Floats
-    expected: Floats
-    variance: Floats
-    """Of the number of rows of each class, if forecasts are calibrated."""
-
-    @classmethod
-    def empty(cls, n_classes: int) -> Self:
-        """Sums over no rows."""
-        zeros = np.zeros(n_classes)
-        return cls(0, 0.0, 0.0, zeros, zeros, zeros)
-
-    @classmethod
-    def of(cls, P: Floats, codes: NDArray[Any]) -> Self:
-        """Sums over the rows of a batch."""
-        loss = -np.log(np.maximum(P[np.arange(len(P)), codes], LEAST)).sum()
-        entropy = -(P * np.log(np.where(P > 0, P, 1.0))).sum()
-        observed = np.bincount(codes, minlength=P.shape[1]).astype(np.float64)
-        variance = (P * (1 - P)).sum(axis=0)
-        return cls(len(P), float(loss), float(entropy), observed, P.sum(axis=0), variance)
-
-    def __add__(self, other: Totals) -> Totals:
-        return Totals(
-            self.rows + other.rows,
-            self.loss + other.loss,
-            self.promised + other.promised,
-            self.observed + other.observed,
-            self.expected + other.expected,
-            self.variance + other.variance,
-        )
-
-    def to_lists(self) -> dict[str, Any]:
-        """JSON values."""
-        return {name: np.asarray(value).tolist() for name, value in vars(self).items()}
-
-    @classmethod
-    def from_lists(cls, lists: dict[str, Any], n_classes: int) -> Self:
-        """Sums from JSON values."""
-        arrays = [numbers(lists[name], n_classes) for name in ("observed", "expected", "variance")]
-        return cls(int(lists["rows"]), float(lists["loss"]), float(lists["promised"]), *arrays)

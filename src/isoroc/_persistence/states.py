@@ -144,12 +144,26 @@ def certificate(value: Any, place: str, sizes: Sizes) -> None:  # noqa: ARG001
         raise Fault(place, "expected the certificate of this tree")
 
 
-def list_of(check: Check, length: str = "") -> Check:
-    """Check every entry of a list, which must not be empty."""
+def names(size: str) -> Check:
+    """Check that a value is an array of distinct names; sets their number."""
+
+    def check(value: Any, place: str, sizes: Sizes) -> None:
+        if not isinstance(value, np.ndarray) or value.dtype.kind != "U" or value.ndim != 1:
+            raise Fault(place, "expected an array of names")
+        if len(set(value.tolist())) < len(value):
+            raise Fault(place, "the names are not distinct")
+        sizes[size] = len(value)
+
+    return check
+
+
+def list_of(check: Check, length: str = "", *, least: int = 1) -> Check:
+    """Check every entry of a list, which has at least one of them unless `least` is 0."""
 
     def check_list(value: Any, place: str, sizes: Sizes) -> None:
         expected = sizes.get(length)
-        if not isinstance(value, list) or not value or expected not in (None, len(value)):
+        short = not isinstance(value, list) or len(value) < least
+        if short or expected not in (None, len(value)):
             raise Fault(place, f"expected a list of {expected or 'one or more'}")
         if length:
             sizes[length] = len(value)

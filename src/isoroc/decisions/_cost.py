@@ -187,7 +187,9 @@ def expected_cost(
     Notes
     -----
     Intervals are normal, with the standard error of a mean over rows; that of "change" is paired.
-    The constant action is chosen on the same rows, so its cost is slightly too low.
+    The constant action is chosen on the same rows, so its cost is slightly too low. Where few
+    decisions change, or a rare label is expensive, the change of cost is far from normal, and its
+    interval is too narrow.
 
     Examples
     --------

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators import written
 from isoroc._calibrators.base import Calibrator
+from isoroc._calibrators.grouped import GroupedCalibrator
 from isoroc._checks import check_row, check_score
 from isoroc._writer import C, Writer
 
@@ -25,10 +26,31 @@ def check_exportable(calibrator: Any) -> None:
     check_is_fitted(calibrator, "classes_")
 
 
-def write_map(w: Writer[C], calibrator: Calibrator, columns: Sequence[C]) -> list[C]:
+def is_grouped(calibrator: Calibrator) -> bool:
+    """Whether a calibrator was fitted with groups, so that it takes the group of a row."""
+    return isinstance(calibrator, GroupedCalibrator) and calibrator.grouped_
+
+
+def write_map(
+    w: Writer[C],
+    calibrator: Calibrator,
+    columns: Sequence[C],
+    groups: tuple[C, C | None] | None = None,
+) -> list[C]:
     """Columns of calibrated forecasts, one for each class, from those of forecasts.
 
     A row that `predict_proba` would refuse becomes a missing value.
+
+    Parameters
+    ----------
+    w : Writer
+    calibrator : Calibrator
+        Fitted.
+    columns : sequence of columns
+        Forecasts.
+    groups : pair of columns, default=None
+        For each row the place of its group among `groups_` of a `GroupedCalibrator`, and whether it
+        has a group, if that is in doubt.
     """
     if len(columns) == 1:
         columns, good = check_score(w, columns[0], unit=calibrator.takes_probabilities())
@@ -36,8 +58,14 @@ def write_map(w: Writer[C], calibrator: Calibrator, columns: Sequence[C]) -> lis
         columns, good = _check_logits(w, columns)
     else:
         columns, good = check_row(w, columns)
+    if groups is not None and isinstance(calibrator, GroupedCalibrator):
+        place, known = groups
+        good = good if known is None else w.both(good, known)
+        calibrated = calibrator.write_groups(w, columns, place)
+    else:
+        calibrated = calibrator.write(w, columns)
     missing = w.number(math.nan)
-    return [w.where(good, column, missing) for column in calibrator.write(w, columns)]
+    return [w.where(good, column, missing) for column in calibrated]
 
 
 def _check_logits(w: Writer[C], columns: Sequence[C]) -> tuple[list[C], C]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from isoroc._simplex import Floats
 from isoroc._tree import BinTree
 from isoroc._writer import Writer
-from isoroc.export._maps import check_exportable, write_map
+from isoroc.export._maps import check_exportable, is_grouped, write_map
 
 try:
     import onnx
@@ -20,6 +20,9 @@ except ImportError as error:
 
 #: The first operator set that has all the operators used here, and the one used by default.
 _OLDEST_OPSET, _OPSET = 13, 17
+
+#: The operators on strings, and the first version that finds places of strings.
+_ML, _ML_OPSET = "ai.onnx.ml", 2
 
 _INT64 = onnx.TensorProto.INT64
 _ZERO = onnx.helper.make_tensor("zero", _INT64, [1], [0])
@@ -33,7 +36,8 @@ def to_onnx(
 
     The input ``forecasts`` has shape (N, K), or (N, 1) where the calibrator was fitted to scores;
     the output ``calibrated`` has shape (N, K) and type double. A row that `predict_proba` would
-    refuse comes out as NaN.
+    refuse comes out as NaN. A `GroupedCalibrator` that was fitted with groups has a second input
+    ``groups`` of shape (N, 1): their names, as strings.
 
     Parameters
     ----------
@@ -67,14 +71,18 @@ def to_onnx(
     writer = _OnnxWriter("isoroc_")
     n_columns, n_classes = calibrator.n_features_in_, len(calibrator.classes_)
     forecasts = writer.node("Cast", "forecasts", to=onnx.TensorProto.DOUBLE)
-    columns = write_map(writer, calibrator, writer.split(forecasts, n_columns))
-    writer.node("Concat", *columns, axis=1, output="calibrated")
-    graph = writer.graph(
-        "isoroc",
-        [onnx.helper.make_tensor_value_info("forecasts", _TYPES[input_type], ["N", n_columns])],
-        [onnx.helper.make_tensor_value_info("calibrated", _TYPES["double"], ["N", n_classes])],
-    )
+    tensor = onnx.helper.make_tensor_value_info
+    inputs = [tensor("forecasts", _TYPES[input_type], ["N", n_columns])]
     opsets = [onnx.helper.make_opsetid("", opset)]
+    groups = None
+    if is_grouped(calibrator):
+        groups = (writer.find("groups", calibrator.groups_.tolist()), None)
+        inputs.append(tensor("groups", onnx.TensorProto.STRING, ["N", 1]))
+        opsets.append(onnx.helper.make_opsetid(_ML, _ML_OPSET))
+    columns = write_map(writer, calibrator, writer.split(forecasts, n_columns), groups)
+    writer.node("Concat", *columns, axis=1, output="calibrated")
+    outputs = [tensor("calibrated", _TYPES["double"], ["N", n_classes])]
+    graph = writer.graph("isoroc", inputs, outputs)
     model = onnx.helper.make_model(
         graph,
         producer_name="isoroc",
@@ -126,6 +134,19 @@ class _OnnxWriter(Writer[str]):
             return [matrix]
         sizes = self.integers(*[1] * n_columns)
         return self.nodes("Split", matrix, sizes, axis=1, outputs=[""] * n_columns)
+
+    def find(self, column: str, names: list[str]) -> str:
+        """Place of each string among some names, -1 for others."""
+        if not names:
+            return self.integers(-1)
+        return self.node(
+            "LabelEncoder",
+            column,
+            domain=_ML,
+            keys_strings=names,
+            values_int64s=list(range(len(names))),
+            default_int64=-1,
+        )
 
     def number(self, value: float) -> str:
         return self.constant(np.array([[value]], dtype=np.float64))

@@ -23,7 +23,7 @@ from isoroc.export._expressions import (
     integer,
     nodes,
 )
-from isoroc.export._maps import check_exportable, write_map
+from isoroc.export._maps import check_exportable, is_grouped, write_map
 
 Dialect = Literal["bigquery", "duckdb", "postgres", "snowflake", "spark", "sqlite"]
 DIALECTS = ("bigquery", "duckdb", "postgres", "snowflake", "spark", "sqlite")
@@ -42,6 +42,7 @@ def to_sql(
     table: str | Sequence[str] = "forecasts",
     keep: str | Sequence[str] | None = None,
     names: Sequence[str] | None = None,
+    group: str | None = None,
 ) -> str:
     """SQL query that calibrates the forecasts in a table as `predict_proba` does.
 
@@ -63,6 +64,9 @@ def to_sql(
         Columns of the table that the query hands on, such as a key; `columns` by default.
     names : sequence of str, default=None
         Names of the calibrated columns; ``calibrated_`` and the class by default.
+    group : str, default=None
+        Column of the groups of a `GroupedCalibrator`, required if it was fitted with groups. Its
+        values are compared as text, and a NULL gets NULLs.
 
     Returns
     -------
@@ -102,8 +106,12 @@ def to_sql(
                 f"{argument}: the calibrator has {expected}, got {len(given)}: {', '.join(given)}."
             )
     _check_distinct([*keep, *names])
-    writer = SqlWriter(dialect, taken=[*keep, *names, *parts])
-    calibrated = write_map(writer, calibrator, writer.read(columns))
+    if is_grouped(calibrator) != (group is not None):
+        fix = "has groups: name their column" if group is None else "was fitted without groups"
+        raise ValueError(f"group: the calibrator {fix}.")
+    writer = SqlWriter(dialect, taken=[*keep, *names, *parts, *([group] if group else [])])
+    found = None if group is None else writer.find(group, calibrator.groups_.tolist())
+    calibrated = write_map(writer, calibrator, writer.read(columns), found)
     return writer.query(parts, keep, dict(zip(names, calibrated, strict=True)))
 
 
@@ -146,6 +154,16 @@ class SqlWriter(Writer[Node]):
     def read(self, columns: Sequence[str]) -> list[Node]:
         """Columns of the table as doubles."""
         return self.keep(double(column(name)) for name in columns)
+
+    def find(self, name: str, values: list[str]) -> tuple[Node, Node]:
+        """Place of each entry of a column among texts, -1 for others, and whether there is one."""
+        text = nodes.cast(column(name), "text")
+        equal = [nodes.EQ(this=text.copy(), expression=nodes.Literal.string(v)) for v in values]
+        ways = [(condition, integer(place)) for place, condition in enumerate(equal)]
+        places = case(ways, integer(-1)) if ways else integer(-1)
+        known = nodes.Not(this=nodes.Is(this=column(name), expression=nodes.Null()))
+        place, there = self.keep([places, known])
+        return place, there
 
     def query(self, table: list[str], keep: list[str], outputs: dict[str, Node]) -> str:
         """The whole statement as text."""

@@ -11,7 +11,7 @@ from isoroc._counts import ArrayArithmetic
 from isoroc._simplex import Floats
 from isoroc._tree import BinTree
 from isoroc._writer import Writer
-from isoroc.export._maps import check_exportable, write_map
+from isoroc.export._maps import check_exportable, is_grouped, write_map
 
 try:
     import torch
@@ -49,6 +49,11 @@ def to_torch(calibrator: Any) -> Any:
     True
     """
     check_exportable(calibrator)
+    if is_grouped(calibrator):
+        raise TypeError(
+            "calibrator: tensors hold no names of groups; export common_ or an entry of members_, "
+            "or use to_onnx or to_sql."
+        )
     return _Module(calibrator)
 
 

@@ -2,6 +2,7 @@
 
 from isoroc.metrics._calibration import calibration_error
 from isoroc.metrics._decomposition import Decomposition, decompose
+from isoroc.metrics._groups import GroupReport, by_group, group_report
 from isoroc.metrics._order import OrderReport, order_report
 from isoroc.metrics._resampling import BootstrapResult, bootstrap
 from isoroc.metrics._roc import RocCurve, auc, hull_auc, roc_convex_hull, symmetric_roc_curve
@@ -17,6 +18,7 @@ __all__ = [
     "BootstrapResult",
     "CalibrationTest",
     "Decomposition",
+    "GroupReport",
     "OrderReport",
     "ProbabilityScorer",
     "RocCurve",
@@ -26,10 +28,12 @@ __all__ = [
     "auc",
     "bootstrap",
     "brier_score",
+    "by_group",
     "calibration_error",
     "calibration_test",
     "cross_entropy",
     "decompose",
+    "group_report",
     "hull_auc",
     "order_report",
     "pairwise_separability",

@@ -11,6 +11,8 @@ except ImportError as error:
         "isoroc.plots needs matplotlib and mpltern: pip install 'isoroc[plots]'"
     ) from error
 
+from isoroc.plots._cost import CostCurveDisplay
+from isoroc.plots._monitor import MonitorDisplay
 from isoroc.plots._path import PathDisplay
 from isoroc.plots._reliability import ReliabilityDisplay
 from isoroc.plots._roc import RocDisplay
@@ -18,6 +20,8 @@ from isoroc.plots._simplex import SimplexDisplay
 from isoroc.plots._surface import RocSurfaceDisplay
 
 __all__ = [
+    "CostCurveDisplay",
+    "MonitorDisplay",
     "PathDisplay",
     "ReliabilityDisplay",
     "RocDisplay",

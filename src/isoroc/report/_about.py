@@ -114,7 +114,7 @@ def model_part(evidence: Evidence, path: str, columns: list[str] | None) -> dict
         "certificate": None if certificate is None else str(certificate),
         "members": _members(calibrator),
         "path": path,
-        "python": _python(path),
+        "python": _python(path, calibrator),
         "command": f"isoroc apply {_quoted(path)} new.parquet -o calibrated.parquet",
         "sql": _sql(calibrator, names),
         "file": _file(calibrator),
@@ -138,11 +138,13 @@ def _quoted(path: str) -> str:
 _PLAIN = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/")
 
 
-def _python(path: str) -> str:
+def _python(path: str, calibrator: Any) -> str:
+    grouped = getattr(calibrator, "grouped_", False)
+    given, what = ("P, groups", "; the group of each") if grouped else ("P", "")
     return f"""import isoroc
 
 calibrator = isoroc.load({json.dumps(path, ensure_ascii=False)})
-Q = calibrator.predict_proba(P)  # P: new forecasts, one column per class
+Q = calibrator.predict_proba({given})  # P: new forecasts, one column per class{what}
 """
 
 
@@ -154,7 +156,8 @@ def _sql(calibrator: Any, columns: list[str]) -> str | None:
     from isoroc.export import to_sql  # noqa: PLC0415 -- needed here only
 
     try:
-        query = to_sql(calibrator, columns, dialect="duckdb", table="forecasts")
+        group = calibrator.summary_.get("group_column")
+        query = to_sql(calibrator, columns, dialect="duckdb", table="forecasts", group=group)
     except (ImportError, ValueError, TypeError):
         return None
     return query if len(query) <= _MOST_TEXT else None

@@ -9,14 +9,13 @@ import polars as pl
 from cyclopts import Parameter
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.batches import read_forecasts
 from isoroc._cli.io.classes import arrange_for_model
-from isoroc._cli.io.columns import SUFFIX, find_model_forecasts, split_words
+from isoroc._cli.io.columns import SUFFIX, check_column, find_model_forecasts, split_words
 from isoroc._cli.io.files import ROW, Source, check_target, open_source, write_frame
 from isoroc._cli.io.formats import SEPARATORS
 from isoroc._cli.io.formats import output_format as choose_format
 from isoroc._cli.models import Model
-from isoroc._cli.priors import predict_for
+from isoroc._cli.priors import predict_for, read_calibrated
 from isoroc._cli.terminal import Advance, progress_bar
 from isoroc._simplex import Floats
 
@@ -79,9 +78,15 @@ def apply(
         added = _name_columns(
             columns, loaded.calibrator, given, suffix, split_words(names), replace=replace
         )
-        predict = predict_for(loaded.calibrator, prior, source, columns, adapt=adapt_prior)
+        if loaded.group is not None:
+            check_column("the model's column of groups", loaded.group, given)
+        predict = predict_for(loaded, prior, source, columns, adapt=adapt_prior)
         with progress_bar("calibrating", source.count()) as advance:
-            step = CalibrationStep(predict, source, columns, added, advance)
+
+            def calibrate(batch: pl.DataFrame) -> Floats:
+                return read_calibrated(batch, columns, source, predict, loaded.group)
+
+            step = CalibrationStep(calibrate, source, columns, added, advance)
             write_frame(step.run(typed=form.kind not in SEPARATORS), output, form)
 
 
@@ -130,8 +135,8 @@ class CalibrationStep:
 
     Parameters
     ----------
-    predict : callable
-        Calibrated forecasts of an array of forecasts.
+    calibrate : callable
+        Calibrated forecasts of a batch of rows.
     source : Source
         The table.
     columns : list of str
@@ -144,13 +149,13 @@ class CalibrationStep:
 
     def __init__(
         self,
-        predict: Callable[[Floats], Floats],
+        calibrate: Callable[[pl.DataFrame], Floats],
         source: Source,
         columns: list[str],
         added: dict[str, int],
         advance: Advance,
     ) -> None:
-        self._predict, self._source, self._columns = predict, source, columns
+        self._calibrate, self._source, self._columns = calibrate, source, columns
         self._added, self._advance = added, advance
 
     def run(self, *, typed: bool) -> pl.LazyFrame:
@@ -169,7 +174,7 @@ class CalibrationStep:
         if not len(batch):
             empty = [pl.lit(None, pl.Float64).alias(name) for name in self._added]
             return batch.drop(ROW).with_columns(empty)
-        Q = read_forecasts(batch, self._columns, self._source, self._predict)
+        Q = self._calibrate(batch)
         self._advance(len(batch))
         new = [pl.Series(name, Q[:, k]) for name, k in self._added.items()]
         return batch.drop(ROW).with_columns(new)

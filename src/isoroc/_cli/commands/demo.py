@@ -65,4 +65,6 @@ def forecasts_of_a_month(n_rows: int, seed: int) -> dict[str, object]:
     P: Floats = truth**2.5
     P = (P / P.sum(axis=1, keepdims=True)).round(6)
     columns = {f"p_{name}": P[:, k] for k, name in enumerate(CLASSES)}
-    return {"id": np.arange(n_rows), **columns, "animal": np.array(CLASSES)[outcome]}
+    camera = np.array(["garden", "roof"])[rng.integers(2, size=n_rows)]
+    named = {"id": np.arange(n_rows), "camera": camera}
+    return {**named, **columns, "animal": np.array(CLASSES)[outcome]}

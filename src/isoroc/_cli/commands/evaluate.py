@@ -11,13 +11,15 @@ from cyclopts import Parameter
 
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
+from isoroc._cli.group_figures import group_cells, group_verdict, judge_groups
 from isoroc._cli.io.classes import list_labels
 from isoroc._cli.io.files import BATCH, Source, open_source
+from isoroc._cli.io.groups import read_groups
 from isoroc._cli.io.reading import Selection, read_sample
 from isoroc._cli.judging import TITLES, Figure, Figures, judge
-from isoroc._cli.models import Model
+from isoroc._cli.models import Model, calibrate
 from isoroc._cli.terminal import print_error, print_json, print_table, print_text
-from isoroc._input import Sample
+from isoroc._input import Names, Sample
 from isoroc._simplex import Floats
 from isoroc._table import markdown_table
 
@@ -29,6 +31,7 @@ def evaluate(
     model: Annotated[str | None, Parameter(alias="-m")] = None,
     compare: str | None = None,
     selection: Selection | None = None,
+    by: str | None = None,
     fail_if: Annotated[list[str] | None, Parameter(negative=())] = None,
     json: Annotated[bool, Parameter(negative=())] = False,
     markdown: Annotated[bool, Parameter(negative=())] = False,
@@ -45,6 +48,8 @@ def evaluate(
         Model file written by isoroc fit; forecasts are evaluated before and after calibration.
     compare
         Another model file, or other columns of forecasts of the same rows.
+    by
+        Column of groups of rows: metrics of each group, and a test of calibration.
     fail_if
         Exit with code 1 if this condition holds: a metric, one of > < >= <=, and a number or a
         metric.
@@ -65,6 +70,7 @@ def evaluate(
     conditions = [Condition.parse(text) for text in fail_if or ()]
     with open_source(forecasts, selection.format) as source:
         sample, compared = read_compared(source, selection, model, compare)
+        groups = None if by is None else read_groups(source, selection, by, "--by")
     figures, differences = judge(sample, compared, n_resamples=resamples, confidence=confidence)
     values = {
         name: {metric: figure.value for metric, figure in table.items()}
@@ -73,6 +79,9 @@ def evaluate(
     last = "before" if model is None else "after"
     failed = [condition.text for condition in conditions if condition.holds(values, last)]
     shown = figures | differences
+    table = None
+    if groups is not None:
+        table = judge_groups(sample, compared, groups, n_resamples=resamples, confidence=confidence)
     if json:
         print_json(
             {
@@ -82,11 +91,17 @@ def evaluate(
                 "metrics": {metric: _entries(shown, metric) for metric in figures["before"]},
                 "failed": failed,
             }
+            | ({} if table is None else {"by": by, "groups": [g.entries(_entries) for g in table]})
         )
     elif markdown:
         print_text(markdown_table(["metric", *shown], _rows(shown)))
+        if table is not None:
+            print_text("\n" + markdown_table(*group_cells(str(by), table)))
     else:
         _show(shown, len(sample), confidence)
+        if table is not None:
+            print_table(f"by {by}", *group_cells(str(by), table), numeric=True)
+            print_text(group_verdict(str(by), table))
     for text in failed:
         print_error("check failed", text)
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
@@ -113,7 +128,10 @@ def read_compared(
                 f"{files[name]}: its classes ({list_labels(entry.calibrator.classes_)}) are not "
                 f"those of the forecasts ({list_labels(sample.classes)})."
             )
-        compared[name] = _calibrate(entry.calibrator, sample.forecasts)
+        groups = None
+        if entry.group is not None:
+            groups = read_groups(source, selection, entry.group, f"{files[name]}: its groups")
+        compared[name] = _calibrate(entry.calibrator, sample.forecasts, groups)
     if compare is not None and "other" not in models:
         same = replace(selection, probs=[compare], classes=None)
         other, _ = read_sample(source, same, classes=sample.classes)
@@ -130,11 +148,12 @@ def select_for(model: Model, selection: Selection, source: Source) -> Selection:
     return selection
 
 
-def _calibrate(calibrator: Any, forecasts: Floats) -> Floats:
+def _calibrate(calibrator: Any, forecasts: Floats, groups: Names | None) -> Floats:
     """Calibrated forecasts, computed batch by batch to save memory."""
     Q = np.empty((len(forecasts), len(calibrator.classes_)))
     for start in range(0, len(Q), BATCH):
-        Q[start : start + BATCH] = calibrator.predict_proba(forecasts[start : start + BATCH])
+        part = slice(start, start + BATCH)
+        Q[part] = calibrate(calibrator, forecasts[part], None if groups is None else groups[part])
     return Q
 
 

@@ -25,6 +25,7 @@ def export(
     probs: Annotated[list[str] | None, Parameter(alias="-p", negative=())] = None,
     keep: Annotated[list[str] | None, Parameter(negative=())] = None,
     names: Annotated[list[str] | None, Parameter(negative=())] = None,
+    group: str | None = None,
     input_type: Literal["double", "float"] = "double",
     output: Annotated[str, Parameter(alias="-o")] = STANDARD,
 ) -> None:
@@ -48,6 +49,8 @@ def export(
         forecasts.
     names
         Names of the calibrated columns in the result of the query.
+    group
+        Column of the groups in that table. Default: the column that the model was fitted on.
     input_type
         Type of the input of the ONNX model.
     output
@@ -60,13 +63,17 @@ def export(
         graph = isoroc.export.to_onnx(loaded.calibrator, input_type=input_type)
         _write(onnx, graph.SerializeToString())
         shape = f"(N, {loaded.calibrator.n_features_in_})"
-        print_note(f"{onnx}: input forecasts {shape}, output calibrated")
+        inputs = f"input forecasts {shape}"
+        if loaded.group is not None:
+            inputs = f"inputs forecasts {shape} and groups (N, 1)"
+        print_note(f"{onnx}: {inputs}, output calibrated")
         return
     columns = split_words(probs) or loaded.columns
     if columns is None:
         raise CommandError(f"{model}: does not name its columns; name the table's with --probs.")
     options: dict[str, Any] = {"dialect": sql, "table": table}
     options |= {"keep": split_words(keep), "names": split_words(names)}
+    options["group"] = group or loaded.group
     query = isoroc.export.to_sql(loaded.calibrator, columns, **options)
     if output == STANDARD:
         print_text(query.rstrip())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -12,9 +12,10 @@ from cyclopts import Parameter
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.counting import are_many, load_counts, read_counts
 from isoroc._cli.io.files import BATCH, check_target, open_source
+from isoroc._cli.io.groups import read_groups
 from isoroc._cli.io.reading import Columns, Selection, read_sample
 from isoroc._cli.io.streams import STANDARD
-from isoroc._cli.models import DEFAULT, make_calibrator, save_model
+from isoroc._cli.models import DEFAULT, calibrate, make_calibrator, make_grouped, save_model
 from isoroc._cli.terminal import print_note
 from isoroc._input import Sample, first_improbable
 from isoroc.metrics._scores import log_losses
@@ -28,6 +29,8 @@ def fit(
     selection: Selection | None = None,
     counts: Annotated[bool, Parameter(negative=())] = False,
     calibrator: Annotated[str, Parameter(alias="-c")] = DEFAULT,
+    group: str | None = None,
+    min_rows: int | None = None,
     **parameters: str,
 ) -> None:
     """Fit a calibrator to forecasts and outcomes.
@@ -42,13 +45,23 @@ def fit(
         The files hold counts, of isoroc count or of a warehouse, instead of rows.
     calibrator
         The calibrator to fit; isoroc calibrators lists them.
+    group
+        Column of groups of rows: groups that differ get maps of their own.
+    min_rows
+        With --group, groups of fewer rows get the map of all rows. Default: 100.
     parameters
         Parameters of the calibrator, such as --max-bins 20 --pseudocount 0.5.
     """
     check_target(output)
     selection = selection or Selection()
     model = make_calibrator(calibrator, parameters, _own_options())
+    if group is not None:
+        model = make_grouped(model, min_rows)
+    elif min_rows is not None:
+        raise CommandError("--min-rows is the least number of rows of a group; name --group too.")
     if counts:
+        if group is not None:
+            raise CommandError("--group: counts have no groups; fit to the rows themselves.")
         if selection != Selection():
             raise CommandError("--counts: rows and columns were chosen when they were counted.")
         counted = load_counts(forecasts)
@@ -58,10 +71,13 @@ def fit(
         counted = None
         with open_source(forecasts, selection.format) as source:
             files = source.names
-            if are_many(source, selection):
+            if group is None and are_many(source, selection):
                 counted, columns = read_counts(source, selection)
             else:
                 sample, columns = read_sample(source, selection)
+            if group is not None:
+                groups = read_groups(source, selection, group, "--group")
+                sample = replace(sample, groups=groups)
     if counted is not None:
         model.fit_counts(counted)
         sample = counted.sample(per_fold=False)
@@ -73,6 +89,7 @@ def fit(
         "label": columns.label or None,
         "columns": columns.forecasts or None,
         "weight_column": columns.weight,
+        "group_column": group,
         "where": selection.where,
         "sample": selection.sample,
         "log_loss": loss,
@@ -102,7 +119,7 @@ def _log_loss(sample: Sample, model: Any = None) -> float | None:
     for start in range(0, len(sample), BATCH):
         part = sample.take(np.arange(start, min(start + BATCH, len(sample))))
         raw = part.on_simplex().forecasts
-        P = raw if model is None else model.predict_proba(part.forecasts)
+        P = raw if model is None else calibrate(model, part.forecasts, part.groups)
         if P.ndim == 1:
             if first_improbable(P) is not None:
                 return None
@@ -111,6 +128,20 @@ def _log_loss(sample: Sample, model: Any = None) -> float | None:
         total += float(weights @ log_losses(P, part.codes))
         weight += float(weights.sum())
     return total / weight
+
+
+def _verdicts(model: Any) -> list[str]:
+    """What a calibrator says about its fit, and which groups got maps of their own."""
+    grouped = getattr(model, "grouped_", False)
+    common = model.common_ if grouped else model
+    lines = [common.verdict_] if hasattr(common, "verdict_") else []
+    if grouped:
+        names = model.groups_.tolist()
+        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+        total = model.group_scores_.n_rows
+        text = f"{len(names)} of {total} groups have maps of their own"
+        lines.append(f"{text}: {shown}" if names else text)
+    return lines
 
 
 def _headline(name: str, model: Any, output: str) -> str:
@@ -132,8 +163,7 @@ def _details(
     elif len(columns.forecasts) <= 12:
         pairs = zip(columns.forecasts, sample.classes, strict=True)
         lines.append("classes: " + ", ".join(f"{name} is {label!s}" for name, label in pairs))
-    if hasattr(model, "verdict_"):
-        lines.append(model.verdict_)
+    lines += _verdicts(model)
     before = "" if loss["before"] is None else f"{loss['before']:.4f} before, "
     lines.append(f"log loss on these rows: {before}{loss['after']:.4f} after")
     return lines

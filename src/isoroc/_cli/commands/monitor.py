@@ -12,6 +12,7 @@ from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.files import open_source
 from isoroc._cli.io.reading import Selection
 from isoroc._cli.models import Model
+from isoroc._cli.pictures import check_picture, save_picture
 from isoroc._cli.terminal import print_json, print_table, print_text
 from isoroc._input import InputError
 from isoroc._monitor import BatchReport, CalibrationMonitor
@@ -34,6 +35,7 @@ def monitor(
     selection: Selection | None = None,
     tolerance: float | None = None,
     confidence: float = 0.95,
+    plot: str | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> ExitCode:
     """Test whether calibrated forecasts are still right on new rows.
@@ -54,10 +56,14 @@ def monitor(
     confidence
         Probability that no alarm is ever raised if the forecasts are right. An existing state keeps
         its own.
+    plot
+        Picture of all batches over time to write: a .png, .svg or .pdf file.
     json
         Print JSON.
     """
     selection = selection or Selection()
+    if plot is not None:
+        check_picture(plot)
     if selection.weight is not None:
         raise CommandError("--weight: the test counts rows; leave the weights out.")
     found = _load(model, state, tolerance, confidence)
@@ -68,6 +74,8 @@ def monitor(
         found.merge(CalibrationMonitor.load(other))
     if state is not None:
         found.save(state)
+    if plot is not None:
+        save_picture(found, plot)
     if json:
         print_json(
             {
@@ -118,6 +126,7 @@ def _show(found: CalibrationMonitor, batch: BatchReport) -> None:
         ["evidence, nats", f"{batch.evidence:.2f}", f"{total.evidence:.2f}"],
         ["log loss", f"{batch.log_loss:.4f}", f"{total.log_loss:.4f}"],
         ["log loss promised", f"{batch.promised:.4f}", f"{total.promised:.4f}"],
+        ["calibration error", _error(batch), _error(total)],
     ]
     for name, of_batch, of_all in zip(
         found.classes_, _differences(batch), _differences(total), strict=True
@@ -127,6 +136,12 @@ def _show(found: CalibrationMonitor, batch: BatchReport) -> None:
     if found.alarm_ is not None:
         print_text(f"Alarm, first raised after {found.alarm_:,} rows.")
     print_text(ADVICE[found.advice_])
+
+
+def _error(report: BatchReport) -> str:
+    """Calibration error with its interval."""
+    interval = f"{report.error_low:.4f} to {report.error_high:.4f}"
+    return f"{report.calibration_error:.4f} ({interval})"
 
 
 def _differences(report: BatchReport) -> list[str]:

@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn import get_config
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
     MetaEstimatorMixin,
     clone,
-    is_regressor,
 )
-from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isoroc._calibrators.auto import AutoCalibrator
+from isoroc._classifier.parameters import check_parameters
+from isoroc._classifier.shares import check_adjustable, check_prior
+from isoroc._classifier.training import knows_labels, route, train
 from isoroc._folds import Fold, usable_folds
 from isoroc._input import (
     InputError,
-    check_option,
     check_two_classes,
     check_weights,
     encode_labels,
 )
 from isoroc._response import Response, in_columns, method_of, respond, to_forecasts
 from isoroc._simplex import Floats, Ints
+from isoroc.decisions import PriorEstimate, adjust_prior, estimate_prior
 
 
 class _Pair(NamedTuple):
@@ -75,6 +74,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     response : {"auto", "predict_proba", "decision_function"}, default="auto"
         What to calibrate; "auto" takes probabilities where the classifier has them. Decision
         functions are calibrated as logits.
+    prior : array-like of shape (K,) or mapping of labels to shares, default=None
+        Class shares of the population that is forecast, if they differ from those of the rows in
+        `fit` and nothing else does; see `isoroc.decisions.adjust_prior`. `adapt_prior` estimates
+        them.
     n_jobs : int, default=None
         How many folds to train at a time, as in joblib.
 
@@ -84,6 +87,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         The labels.
     estimators_, calibrators_ : list
         The fitted pairs: one, or one for each fold with ``ensemble=True``.
+    class_shares_ : ndarray of shape (K,)
+        Weighted class shares of the rows in `fit`.
+    prior_ : ndarray of shape (K,) or None
+        Class shares that forecasts are adjusted to: those of `prior` or of `adapt_prior`.
     n_features_in_ : int
         As the classifier reports it, and `feature_names_in_` too.
 
@@ -115,6 +122,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         cv: Any = 5,
         ensemble: bool = False,
         response: Response = "auto",
+        prior: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
@@ -122,6 +130,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.cv = cv
         self.ensemble = ensemble
         self.response = response
+        self.prior = prior
         self.n_jobs = n_jobs
 
     def fit(
@@ -149,13 +158,16 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """
         if y is None:
             raise InputError("y", None, "requires y to be passed, but the target y is None")
-        prefit = self._check_parameters()
+        prefit = check_parameters(self)
         X, y = indexable(X, y)
         labels = self.estimator.classes_ if prefit else np.unique(column_or_1d(y))
         classes, columns = encode_labels(y, len(labels), labels=labels)
         codes: Ints = columns.astype(np.intp)
         weights = check_weights(sample_weight, len(codes))
-        check_two_classes(np.bincount(codes, weights).astype(np.float64), classes)
+        totals = np.bincount(codes, weights, len(classes)).astype(np.float64)
+        check_two_classes(totals, classes)
+        shares = np.asarray(totals / totals.sum())
+        prior = None if self.prior is None else check_prior(self.prior, shares, classes)
         outcomes = _Outcomes(np.asarray(classes), codes, weights)
         if prefit:
             forecasts = self._respond(self.estimator, X, classes)
@@ -164,6 +176,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         else:
             pairs = self._fit_folds(X, y, outcomes, groups, fit_params)
         self.classes_: NDArray[Any] = outcomes.classes
+        self.class_shares_: Floats = shares
+        self.prior_: Floats | None = prior
         self.estimators_ = [pair.estimator for pair in pairs]
         self.calibrators_ = [pair.calibrator for pair in pairs]
         for attribute in ("n_features_in_", "feature_names_in_"):
@@ -175,13 +189,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self, X: Any, y: Any, outcomes: _Outcomes, groups: Any, fit_params: dict[str, Any]
     ) -> list[_Pair]:
         """Pairs of classifiers and calibrators, trained and fitted on different rows."""
-        training, splitting = self._route(outcomes.weights, groups, fit_params)
+        training, splitting = route(self, outcomes.weights, groups, fit_params)
         folds = self._split(X, y, outcomes.codes, splitting)
         trainings = [train for train, _ in folds]
         if not self.ensemble:
             trainings.append(np.arange(len(outcomes.codes)))
         trained = Parallel(n_jobs=self.n_jobs)(
-            delayed(_train)(clone(self.estimator), X, y, rows, training) for rows in trainings
+            delayed(train)(clone(self.estimator), X, y, rows, training) for rows in trainings
         )
         held_out = [
             self._respond(estimator, _safe_indexing(X, rows), outcomes.classes)
@@ -205,67 +219,64 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return usable_folds(folds, codes, calibrated_apart=self.ensemble)
 
     def predict_proba(self, X: Any) -> Floats:
-        """Calibrated probabilities, shape (n, K)."""
+        """Calibrated probabilities, shape (n, K), adjusted to `prior_` if there is one."""
         check_is_fitted(self, "calibrators_")
+        Q = self._predict_unadjusted(X)
+        if self.prior_ is None:
+            return Q
+        return adjust_prior(Q, self.class_shares_, self.prior_)
+
+    def _predict_unadjusted(self, X: Any) -> Floats:
+        """Calibrated probabilities for the class shares of the rows in `fit`."""
         total = sum(
             in_columns(
                 calibrator.predict_proba(self._respond(estimator, X, self.classes_)),
                 getattr(calibrator, "classes_", self.classes_),
-                self.classes_ if _knows_labels(calibrator) else np.arange(len(self.classes_)),
+                self.classes_ if knows_labels(calibrator) else np.arange(len(self.classes_)),
             )
             for estimator, calibrator in zip(self.estimators_, self.calibrators_, strict=True)
         )
         return np.asarray(total / len(self.calibrators_))
 
+    def adapt_prior(self, X: Any, **options: Any) -> PriorEstimate:
+        """Estimate the class shares of new rows without labels, and forecast for these from now on.
+
+        Parameters
+        ----------
+        X : array-like or dataframe
+            New rows, as `predict_proba` takes them.
+        **options
+            `confidence`, `n_resamples`, `random_state` and `sample_weight` of
+            `isoroc.decisions.estimate_prior`, which says what must hold.
+
+        Returns
+        -------
+        PriorEstimate
+            Estimated shares with intervals, and a test of whether they differ from those of the
+            rows in `fit`. The shares become `prior_`.
+
+        Examples
+        --------
+        >>> from isoroc import CalibratedClassifier
+        >>> from sklearn.datasets import make_classification
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> X, y = make_classification(n_samples=2000, random_state=0)
+        >>> clf = CalibratedClassifier(GaussianNB()).fit(X[:1000], y[:1000])
+        >>> few = [i for i in range(1000, 2000) if y[i] == 0 or i % 5 == 0]  # fewer of class 1
+        >>> clf.adapt_prior(X[few], random_state=0).prior.round(2), y[few].mean().round(2)
+        (array([0.85, 0.15]), np.float64(0.15))
+        """
+        check_is_fitted(self, "calibrators_")
+        check_adjustable(self.class_shares_, self.classes_)
+        Q = self._predict_unadjusted(X)
+        found = estimate_prior(Q, self.class_shares_, labels=self.classes_, **options)
+        self.prior_ = found.prior
+        return found
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Label with the largest calibrated probability, the first of `classes_` on ties."""
         best = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
-
-    def _check_parameters(self) -> bool:
-        """Refuse parameters that make no sense; whether the classifier is used as it is."""
-        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
-            problem = f"expected a classifier, got {self.estimator!r}"
-            raise InputError("estimator", None, problem, "pass an instance of a classifier")
-        if is_regressor(self.estimator):
-            problem = f"{type(self.estimator).__name__} is a regressor"
-            raise InputError("estimator", None, problem, "pass a classifier")
-        calibrator = self.calibrator
-        if calibrator is not None and (
-            isinstance(calibrator, type) or not hasattr(calibrator, "predict_proba")
-        ):
-            problem = f"expected a calibrator, got {calibrator!r}"
-            raise InputError("calibrator", None, problem, "pass an instance, as AutoCalibrator()")
-        check_option("ensemble", self.ensemble, (True, False))
-        check_option("response", self.response, ("auto", "predict_proba", "decision_function"))
-        if isinstance(self.cv, str) and self.cv != "prefit":
-            problem = f'expected a number, a splitter or "prefit", got {self.cv!r}'
-            raise InputError("cv", None, problem)
-        prefit = isinstance(self.cv, str) or isinstance(self.estimator, FrozenEstimator)
-        if prefit:
-            check_is_fitted(self.estimator)
-        return prefit
-
-    def _route(
-        self, weights: Floats | None, groups: Any, fit_params: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Parameters of the classifier's fit and of the splitter's split."""
-        if get_config()["enable_metadata_routing"]:
-            given = {} if groups is None else {"groups": groups}
-            routed = process_routing(self, "fit", sample_weight=weights, **given, **fit_params)
-            return dict(routed.estimator.fit), dict(routed.splitter.split)
-        training = dict(fit_params)
-        if weights is not None:
-            if has_fit_parameter(self.estimator, "sample_weight"):
-                training["sample_weight"] = weights
-            else:
-                warnings.warn(
-                    f"sample_weight: {type(self.estimator).__name__} takes no weights, so only the "
-                    "calibrator uses them.",
-                    UserWarning,
-                    stacklevel=4,
-                )
-        return training, {} if groups is None else {"groups": groups}
 
     def forecast(self, estimator: Any, X: Any, classes: NDArray[Any]) -> Floats:
         """Forecasts of a fitted classifier with one column for each of classes, or scores."""
@@ -289,7 +300,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         classes, codes, weights = outcomes
         further: dict[str, Any] = {}
         labels = codes[rows]
-        if _knows_labels(calibrator):
+        if knows_labels(calibrator):
             labels, further["labels"] = classes[labels], classes
         if has_fit_parameter(calibrator, "scores"):
             logits = method_of(estimator, self.response) == "decision_function"
@@ -323,22 +334,3 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             if of_calibrator is not None:
                 tags.classifier_tags.multi_class = of_calibrator.multi_class
         return tags
-
-
-def _train(estimator: Any, X: Any, y: Any, rows: Ints, params: dict[str, Any]) -> Any:
-    """Classifier fitted to some rows; parameters with one entry a row are cut to them."""
-    n_rows = len(indexable(y)[0])
-    cut = {
-        name: _safe_indexing(value, rows) if _has_length(value, n_rows) else value
-        for name, value in params.items()
-    }
-    return estimator.fit(_safe_indexing(X, rows), _safe_indexing(y, rows), **cut)
-
-
-def _has_length(value: Any, n_rows: int) -> bool:
-    return hasattr(value, "__len__") and not isinstance(value, str) and len(value) == n_rows
-
-
-def _knows_labels(calibrator: Any) -> bool:
-    """Whether a calibrator is fitted to the labels themselves, otherwise to their numbers."""
-    return bool(has_fit_parameter(calibrator, "labels"))

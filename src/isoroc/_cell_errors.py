@@ -1,0 +1,81 @@
+"""Outcomes less forecasts in cells of the forecasts of each class: sums that can be merged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoroc._simplex import Floats, Ints
+
+#: Cells of the forecasts of each class.
+N_CELLS = 10
+
+
+def cells_of(q: Floats) -> Ints:
+    """Cell of each probability; cells are narrower near 0 and 1, where rates are more precise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cells_of(np.array([0.0, 0.02, 0.03, 0.49, 0.51, 1.0]))
+    array([0, 0, 1, 4, 5, 9])
+    """
+    angle = np.arcsin(np.sqrt(np.clip(q, 0.0, 1.0)))
+    return np.minimum((angle * (2 * N_CELLS / np.pi)).astype(np.intp), N_CELLS - 1)
+
+
+def cells_shape(n_classes: int) -> tuple[int, int, int]:
+    """Shape of the sums in cells: two classes have one forecast."""
+    return (1 if n_classes == 2 else n_classes), N_CELLS, 3
+
+
+def sum_in_cells(P: Floats, codes: NDArray[Any], weights: Floats | None = None) -> Floats:
+    """Sums over the rows in each cell, shape (C, N_CELLS, 3).
+
+    There are C = K classes, or only the second of two. The sums are those of the weights, of
+    outcomes less forecasts, and of the squares of these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sum_in_cells(np.array([[0.5, 0.5], [0.5, 0.5]]), np.array([1, 1]))[0, 5]
+    array([2. , 1. , 0.5])
+    """
+    sums = np.zeros(cells_shape(P.shape[1]))
+    for c, k in enumerate(range(1, 2) if P.shape[1] == 2 else range(P.shape[1])):
+        residual, cell = (codes == k) - P[:, k], cells_of(P[:, k])
+        if weights is not None:
+            residual = weights * residual
+        for i, values in enumerate((weights, residual, residual**2)):
+            sums[c, :, i] = np.bincount(cell, values, N_CELLS)
+    return sums
+
+
+def error_in_cells(sums: Floats, width: float) -> tuple[float, float, float]:
+    """Calibration error and its interval, of so many standard errors on each side.
+
+    It is the root mean square, over rows and classes, of the difference between the frequency of a
+    class and its mean forecast in a cell. What chance adds to the square of a sum R, the sum V of
+    squares, is subtracted (Ferro and Fricker 2012). The variance of ``R**2 - V`` is about
+    ``2 V**2 + 4 V (E R)**2``. Errors of classes count as perfectly correlated, which makes
+    intervals too wide rather than too narrow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> P = np.tile([0.5, 0.5], (1000, 1))
+    >>> error, low, high = error_in_cells(sum_in_cells(P, np.arange(1000) % 10 < 8), 1.96)
+    >>> round(error, 2), round(low, 2), round(high, 2)
+    (0.3, 0.27, 0.33)
+    """
+    n, R, V = np.moveaxis(sums, 2, 0)
+    share = np.divide(1.0, n * n[0].sum(), out=np.zeros_like(n), where=n > 0)
+    excess = R**2 - V
+    variance = share**2 * (2 * V**2 + 4 * V * np.maximum(excess, 0.0))
+    square = float((share * excess).sum(axis=1).mean())
+    half = width * float(np.sqrt(variance.sum(axis=1)).mean())
+    ends = (square, square - half, square + half)
+    error, low, high = (float(np.sqrt(max(end, 0.0))) for end in ends)
+    return error, low, high

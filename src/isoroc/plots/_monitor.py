@@ -1,0 +1,137 @@
+"""MonitorDisplay: batches of a monitor over time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import IO, Any, Self
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from isoroc._monitor import CalibrationMonitor
+from isoroc._table import Table
+from isoroc.plots._display import Display, Layer
+from isoroc.plots._style import NEUTRAL, SERIES, axes_for, tidy
+
+_LABELS = {
+    "evidence": "evidence (nats)",
+    "log loss": "log loss (nats)",
+    "calibration error": "calibration error",
+}
+#: With more batches than this, batches have no markers.
+_FEW = 60
+
+
+class MonitorDisplay(Display):
+    """Batches of a `CalibrationMonitor` over time, from top to bottom.
+
+    - "evidence": evidence against calibration of all rows so far, and the limit at which the alarm
+      is raised;
+    - "log loss": that of each batch, and what its forecasts promised;
+    - "calibration error": that of each batch with its interval.
+
+    Create it with `from_monitor`.
+
+    Parameters
+    ----------
+    monitor : CalibrationMonitor
+        With one batch or more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from isoroc import CalibrationMonitor
+    >>> from isoroc.plots import MonitorDisplay
+    >>> rng, monitor = np.random.default_rng(0), CalibrationMonitor(["no", "yes"])
+    >>> for _ in range(5):
+    ...     p = rng.random(100)
+    ...     _ = monitor.update(np.where(rng.random(100) < p, "yes", "no"), p)
+    >>> display = MonitorDisplay.from_monitor(monitor, ax=Figure().subplots(3, 1))
+    >>> [layer.series for layer in display.layers]
+    ['evidence', 'limit', 'observed', 'promised', 'calibration error']
+    """
+
+    def __init__(self, monitor: CalibrationMonitor) -> None:
+        history = monitor.history_
+        rows = history["rows"].astype(float)
+        error = Table(rows=rows, value=history["calibration_error"])
+        error |= {"low": history["low"], "high": history["high"]}
+        limit = Table(rows=rows, value=0 * rows + monitor.limit)
+        self.layers = [
+            Layer("evidence", "evidence", "line", Table(rows=rows, value=history["evidence"])),
+            Layer("evidence", "limit", "limit", limit),
+            Layer("log loss", "observed", "line", Table(rows=rows, value=history["log_loss"])),
+            Layer("log loss", "promised", "promise", Table(rows=rows, value=history["promised"])),
+            Layer("calibration error", "calibration error", "band", error),
+        ]
+        #: Number of rows at which the alarm was raised, or None.
+        self.alarm = monitor.alarm_
+
+    @classmethod
+    def from_monitor(
+        cls, monitor: CalibrationMonitor, *, ax: Axes | Sequence[Axes] | None = None
+    ) -> Self:
+        """Draw the batches of a monitor.
+
+        Parameters
+        ----------
+        monitor : CalibrationMonitor
+            With one batch or more.
+        ax : Axes or sequence of Axes, default=None
+            Where to draw: one axes, which is divided, or three.
+        """
+        return cls(monitor).plot(ax)
+
+    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
+        """Draw in `ax`; see `from_monitor`."""
+        axes = axes_for(ax, len(_LABELS), columns=1, size=(6.4, 2.0))
+        for axes_, (panel, label) in zip(axes, _LABELS.items(), strict=True):
+            for layer in self.of_panel(panel):
+                _draw(axes_, layer)
+            if self.alarm is not None:
+                axes_.axvline(self.alarm, color=SERIES["before"][0], lw=1.2, ls=":", label="alarm")
+            tidy(axes_, ylabel=label)
+            axes_.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:,.0f}"))
+            axes_.legend(frameon=False, fontsize="small", loc="upper left", ncols=3)
+        axes[2].set_ylim(bottom=0)
+        axes[2].set_xlabel("rows so far")
+        self._set_axes(axes)
+        return self
+
+    def save(self, file: str | os.PathLike[str] | IO[bytes], *, format: str | None = None) -> None:  # noqa: A002
+        """Write a picture without pyplot.
+
+        Parameters
+        ----------
+        file : path-like or binary file
+            Where to.
+        format : str, default=None
+            Such as "png" or "svg", if it does not follow from the name.
+        """
+        figure = Figure(figsize=(7, 6.6), layout="constrained")
+        self.plot(figure.subplots(len(_LABELS), 1, sharex=True))
+        figure.savefig(file, format=format, dpi=150)
+
+
+def _draw(ax: Axes, layer: Layer) -> None:
+    rows, value = layer.data["rows"], layer.data["value"]
+    colour, marker, _ = SERIES["after"]
+    if layer.kind in ("limit", "promise"):
+        dashes = "--" if layer.kind == "limit" else "-"
+        ax.plot(rows, value, color=NEUTRAL, lw=1.2, ls=dashes, label=layer.series)
+        return
+    marks: dict[str, Any] = {"marker": marker, "ms": 4} if len(rows) <= _FEW else {}
+    ax.plot(rows, value, color=colour, lw=1.4, label=layer.series, **marks)
+    if layer.kind == "band":
+        ax.fill_between(
+            rows,
+            layer.data["low"],
+            layer.data["high"],
+            color=colour,
+            alpha=0.2,
+            lw=0,
+            label="interval",
+        )
