@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from isoroc._counts.arrays import ArrayArithmetic
-from isoroc._counts.cells import Cells, Tally, slices
+from isoroc._counts.cells import Cells, Tally
 from isoroc._counts.grid import MOST_EXACT, Grid, Resolution, write_fold, write_key_fold
 from isoroc._input import (
     InputError,
@@ -19,6 +19,7 @@ from isoroc._input import (
     check_length,
     check_number,
     check_sample,
+    slices,
     to_array,
 )
 from isoroc._simplex import Floats

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from isoroc._counts.arrays import ArrayArithmetic
 from isoroc._counts.grid import Grid, write_cells
-from isoroc._input import Sample
+from isoroc._input import SLICE, Sample, slices
 from isoroc._simplex import Codes, Floats
 
-#: Rows that are put into cells at a time.
-SLICE = 2**16
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 _MIXERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 _STEP = 0x9E3779B97F4A7C15
@@ -214,11 +212,6 @@ class Tally:
         columns = list(np.ascontiguousarray(forecasts.T))
         keys = np.column_stack(write_cells(ArrayArithmetic(), columns, self.grid))
         return keys if self.grid.exact else keys.astype(np.int32)
-
-
-def slices(n: int) -> Iterator[slice]:
-    """Rows 0 to n, some at a time, so that nothing else is as long as they are."""
-    return (slice(start, start + SLICE) for start in range(0, n, SLICE))
 
 
 def _count(keys: NDArray[Any], fold: NDArray[Any] | None, sample: Sample, n_classes: int) -> Cells:
