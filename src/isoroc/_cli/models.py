@@ -7,13 +7,18 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from numpy.typing import NDArray
+
 import isoroc
 from isoroc._cli.errors import CommandError, did_you_mean
-from isoroc._cli.io.files import file_errors, output_path
+from isoroc._cli.io.classes import list_labels
+from isoroc._cli.io.files import Source, file_errors, output_path
+from isoroc._cli.io.reading import Selection
 from isoroc._cli.io.streams import STANDARD
 
 #: The calibrator that ``fit`` uses by default.
@@ -115,6 +120,16 @@ class Model(NamedTuple):
             label if isinstance(label, str) else None,
         )
 
+    def check(self, path: str | None, columns: Sequence[str], classes: NDArray[Any]) -> None:
+        """Raise an error if columns or classes are not those of the model."""
+        self.check_columns(columns)
+        own, found = self.calibrator.classes_.tolist(), classes.tolist()
+        if own != found:
+            raise CommandError(
+                f"{path}: its classes ({list_labels(own)}) are not those of the forecasts "
+                f"({list_labels(found)})."
+            )
+
     def check_columns(self, columns: Sequence[str]) -> None:
         """Raise an error if the number of columns is not the number that the model takes."""
         n_columns = self.calibrator.n_features_in_
@@ -123,6 +138,19 @@ class Model(NamedTuple):
                 f"the model takes {n_columns} column(s) of forecasts, found {len(columns)} "
                 f"({', '.join(columns)}); name them with --probs."
             )
+
+
+def load_models(
+    source: Source, selection: Selection, files: Mapping[str, str | None]
+) -> tuple[Selection, dict[str, Model]]:
+    """Models by name, and the selection with what follows from the first of them."""
+    models = {name: Model.load(path) for name, path in files.items() if path is not None}
+    for first in list(models.values())[:1]:
+        if selection.label is None and first.label in source.schema():
+            selection = replace(selection, label=first.label)
+        if selection.scores == "auto" and len(first.calibrator.classes_) > 2:
+            selection = replace(selection, scores=first.calibrator.scores_)
+    return selection, models
 
 
 def save_model(calibrator: Any, target: str, summary: dict[str, Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,11 +10,12 @@ from cyclopts import Parameter
 
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.classes import list_labels
+from isoroc._cli.io.counting import are_many
 from isoroc._cli.io.files import BATCH, Source, open_source
 from isoroc._cli.io.reading import Selection, read_sample
 from isoroc._cli.judging import TITLES, Figure, Figures, judge
-from isoroc._cli.models import Model
+from isoroc._cli.models import load_models
+from isoroc._cli.streaming import model_files, stream_compared
 from isoroc._cli.terminal import print_error, print_json, print_table, print_text
 from isoroc._input import Sample
 from isoroc._simplex import Floats
@@ -63,9 +63,16 @@ def evaluate(
     if not 0 < confidence < 1:
         raise CommandError(f"--confidence {confidence:g}: expected a number between 0 and 1.")
     conditions = [Condition.parse(text) for text in fail_if or ()]
+    whole = None
     with open_source(forecasts, selection.format) as source:
-        sample, compared = read_compared(source, selection, model, compare)
-    figures, differences = judge(sample, compared, n_resamples=resamples, confidence=confidence)
+        if are_many(source, selection):
+            sample, compared, whole = stream_compared(source, selection, model, compare)
+        else:
+            sample, compared = read_compared(source, selection, model, compare)
+    n_rows = len(sample) if whole is None else whole.n_rows
+    figures, differences = judge(
+        sample, compared, n_resamples=resamples, confidence=confidence, whole=whole
+    )
     values = {
         name: {metric: figure.value for metric, figure in table.items()}
         for name, table in figures.items()
@@ -76,7 +83,7 @@ def evaluate(
     if json:
         print_json(
             {
-                "rows": len(sample),
+                "rows": n_rows,
                 "classes": sample.classes,
                 "confidence": confidence,
                 "metrics": {metric: _entries(shown, metric) for metric in figures["before"]},
@@ -86,7 +93,7 @@ def evaluate(
     elif markdown:
         print_text(markdown_table(["metric", *shown], _rows(shown)))
     else:
-        _show(shown, len(sample), confidence)
+        _show(shown, n_rows, confidence)
     for text in failed:
         print_error("check failed", text)
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
@@ -96,26 +103,17 @@ def read_compared(
     source: Source, selection: Selection, model: str | None, compare: str | None = None
 ) -> tuple[Sample, dict[str, Floats]]:
     """Sample, and the forecasts of its rows that are compared, by name."""
-    files = {"after": model, "other": compare if compare and Path(compare).is_file() else None}
-    models = {name: Model.load(path) for name, path in files.items() if path is not None}
+    files = model_files(model, compare)
+    selection, models = load_models(source, selection, files)
     first = next(iter(models.values()), None)
     if first is None:
         sample, columns = read_sample(source, selection)
     else:
-        if selection.label is None and first.label in source.schema():
-            selection = replace(selection, label=first.label)
-        if selection.scores == "auto" and len(first.calibrator.classes_) > 2:
-            selection = replace(selection, scores=first.calibrator.scores_)
         classes = first.calibrator.classes_
         sample, columns = read_sample(source, selection, columns=first.columns, classes=classes)
     compared = {"before": sample.on_simplex().forecasts}
     for name, entry in models.items():
-        entry.check_columns(columns.forecasts)
-        if entry.calibrator.classes_.tolist() != sample.classes.tolist():
-            raise CommandError(
-                f"{files[name]}: its classes ({list_labels(entry.calibrator.classes_)}) are not "
-                f"those of the forecasts ({list_labels(sample.classes)})."
-            )
+        entry.check(files[name], columns.forecasts, sample.classes)
         compared[name] = _calibrate(entry.calibrator, sample.forecasts)
     if compare is not None and "other" not in models:
         same = replace(selection, probs=[compare], classes=None)

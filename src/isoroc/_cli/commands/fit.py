@@ -10,7 +10,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.counting import are_many, load_counts, read_counts
+from isoroc._cli.io.counting import are_countable, load_counts, read_counts
 from isoroc._cli.io.files import BATCH, check_target, open_source
 from isoroc._cli.io.reading import Columns, Selection, read_sample
 from isoroc._cli.io.streams import STANDARD
@@ -58,7 +58,7 @@ def fit(
         counted = None
         with open_source(forecasts, selection.format) as source:
             files = source.names
-            if are_many(source, selection):
+            if are_countable(source, selection):
                 counted, columns = read_counts(source, selection)
             else:
                 sample, columns = read_sample(source, selection)
