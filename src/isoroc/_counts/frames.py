@@ -9,6 +9,7 @@ import narwhals.stable.v2 as nw
 
 from isoroc._checks import check_row, check_score
 from isoroc._counts.builders import Parts, check_folds
+from isoroc._counts.cells import MOST_ENTRIES, check_entries
 from isoroc._counts.files import from_long
 from isoroc._counts.grid import (
     MOST_EXACT,
@@ -141,6 +142,7 @@ def count_frame(
     keys = ["fold", *grid.names, "label"]
     added = ["rows", "weight", *(f"sum_{k}" for k in range(len(probs)))]
     table = _add_up(placed.select(*keys, *added), keys, added)
+    check_entries(len(table))
     return from_long(table, grid, n_folds, labels, tuple(probs))
 
 
@@ -151,7 +153,8 @@ def _add_up(frame: Any, keys: list[str], added: list[str]) -> Any:
     there each partition is added up by itself, then these sums, a few at a time.
     """
     if not frame.implementation.is_dask():
-        return _collect(frame.group_by(*keys).agg(*(nw.col(name).sum() for name in added)))
+        sums = frame.group_by(*keys).agg(*(nw.col(name).sum() for name in added))
+        return _collect(sums.head(MOST_ENTRIES + 1))
 
     def of_part(part: Any) -> Any:
         return part.groupby(keys, as_index=False, sort=False, observed=True)[added].sum()
