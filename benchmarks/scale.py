@@ -1,25 +1,31 @@
 """Counting Parquet files: ``python benchmarks/scale.py [rows ...]``.
 
 For each number of rows: time and peak memory of counting three classes with polars (streaming) and
-DuckDB, of reading the file alone (the limit), and of collecting the file for scikit-learn. Each
-runs in a process of its own. Files are made in build/bench/scale and kept.
+DuckDB, of reading the file alone (the limit), and of collecting the file for scikit-learn; with ten
+million rows or fewer also with Dask (two workers) and Spark (local mode), where these are
+installed. Each runs in a process of its own on two cores, with its start-up apart. Processor
+seconds and peak memory include child processes. Files are made in build/bench/scale and kept.
 """
 
 from __future__ import annotations
 
 import json
-import resource
+import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 FOLDER = Path(__file__).resolve().parents[1] / "build" / "bench" / "scale"
 PROBS = ["p0", "p1", "p2"]
+RESOLUTION = 64
 CHUNK = 10**6
+#: Rows up to which the ways marked so are tried.
+FEW = 10**7
 
 
 def make_file(rows: int) -> Path:
@@ -46,73 +52,153 @@ def make_file(rows: int) -> Path:
     return path
 
 
-def count_polars(path: Path) -> Any:
+# Each way yields once when its libraries and processes have started, and once when it is done.
+
+
+def read_only(path: Path) -> Iterator[None]:
+    import polars as pl  # noqa: PLC0415
+
+    yield
+    sums = [pl.col(name).sum() for name in (*PROBS, "y")]
+    pl.scan_parquet(path).select(sums).collect(engine="streaming")
+    yield
+
+
+def count_polars(path: Path) -> Iterator[None]:
     import polars as pl  # noqa: PLC0415
 
     from isoroc import Counts  # noqa: PLC0415
 
     pl.Config.set_engine_affinity("streaming")
-    return Counts.from_frame(pl.scan_parquet(path), PROBS, "y", resolution=64)
+    yield
+    Counts.from_frame(pl.scan_parquet(path), PROBS, "y", resolution=RESOLUTION)
+    yield
 
 
-def count_duckdb(path: Path) -> Any:
+def count_duckdb(path: Path) -> Iterator[None]:
     import duckdb  # noqa: PLC0415
 
     from isoroc import Counts  # noqa: PLC0415
 
     connection = duckdb.connect()
     connection.execute("SET memory_limit = '1GB'; SET threads = 2")
-    return Counts.from_frame(connection.read_parquet(str(path)), PROBS, "y", resolution=64)
+    yield
+    relation = connection.read_parquet(str(path))
+    Counts.from_frame(relation, PROBS, "y", resolution=RESOLUTION)
+    yield
 
 
-def read_only(path: Path) -> Any:
-    import polars as pl  # noqa: PLC0415
-
-    sums = [pl.col(name).sum() for name in (*PROBS, "y")]
-    return pl.scan_parquet(path).select(sums).collect(engine="streaming")
-
-
-def collect_sklearn(path: Path) -> None:
+def collect_sklearn(path: Path) -> Iterator[None]:
     import polars as pl  # noqa: PLC0415
     from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415
 
+    yield
     df = pl.read_parquet(path)
     for k, name in enumerate(PROBS):
         IsotonicRegression().fit(df[name].to_numpy(), (df["y"] == k).to_numpy())
+    yield
 
 
+def count_dask(path: Path) -> Iterator[None]:
+    import dask.dataframe as dd  # noqa: PLC0415
+    from distributed import Client, LocalCluster  # noqa: PLC0415
+
+    from isoroc import Counts  # noqa: PLC0415
+
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(**options) as cluster, Client(cluster):
+        yield
+        df = dd.read_parquet(path, split_row_groups=1)
+        Counts.from_frame(df, PROBS, "y", resolution=RESOLUTION)
+        yield
+
+
+def count_spark(path: Path) -> Iterator[None]:
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    from isoroc import Counts  # noqa: PLC0415
+
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.sql.shuffle.partitions", "4")
+    for name in ("spark.driver.bindAddress", "spark.driver.host"):
+        builder = builder.config(name, "127.0.0.1")
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield
+    Counts.from_frame(session.read.parquet(str(path)), PROBS, "y", resolution=RESOLUTION)
+    yield
+    session.stop()
+
+
+#: Each way, the package that it needs, and whether it is for few rows only.
 WAYS = {
-    "read only": read_only,
-    "polars": count_polars,
-    "duckdb": count_duckdb,
-    "collect, scikit-learn": collect_sklearn,
+    "read only": (read_only, "polars", False),
+    "polars": (count_polars, "polars", False),
+    "duckdb": (count_duckdb, "duckdb", False),
+    "collect, scikit-learn": (collect_sklearn, "polars", True),
+    "dask": (count_dask, "distributed", True),
+    "spark": (count_spark, "pyspark", True),
 }
 
 
+def family() -> list[int]:
+    """Number of the process, and of all that descend from it."""
+    parents = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        parents[int(folder.name)] = int(fields[1])
+    found = [os.getpid()]
+    for pid in found:
+        found += [child for child, parent in parents.items() if parent == pid]
+    return found
+
+
+def processor_seconds() -> float:
+    ticks = 0
+    for pid in family():
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def peak_megabytes() -> float:
+    """Sum of the peaks of all processes."""
+    status = [Path(f"/proc/{pid}/status").read_text() for pid in family()]
+    return sum(int(text.split("VmHWM:")[1].split()[0]) for text in status) / 1024
+
+
 def run_one(way: str, path: Path) -> None:
+    steps = WAYS[way][0](path)
     start = time.perf_counter()
-    WAYS[way](path)
-    seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"seconds": seconds, "megabytes": peak}))
+    next(steps)
+    started, before = time.perf_counter(), processor_seconds()
+    next(steps)
+    found = {"start": started - start, "seconds": time.perf_counter() - started}
+    found |= {"processor": processor_seconds() - before, "megabytes": peak_megabytes()}
+    next(steps, None)
+    print(json.dumps(found))
 
 
 def main() -> None:
     if len(sys.argv) == 4 and sys.argv[1] == "--one":
         run_one(sys.argv[2], Path(sys.argv[3]))
         return
-    print("| rows | way | s | rows per second | peak MB |\n|---|---|---|---|---|")
+    print("| rows | way | start-up, s | s | processor s | rows per second | peak MB |")
+    print("|---|---|---|---|---|---|---|")
     for rows in [int(float(word)) for word in sys.argv[1:]] or [10**6, 10**7, 10**8]:
         path = make_file(rows)
-        for way in WAYS:
-            if way == "collect, scikit-learn" and rows > 10**7:
+        for way, (_, package, for_few) in WAYS.items():
+            if (for_few and rows > FEW) or find_spec(package) is None:
                 continue
             words = [sys.executable, __file__, "--one", way, str(path)]
-            ran = subprocess.run(words, capture_output=True, text=True, check=True)  # noqa: S603
+            ran = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603
             found = json.loads(ran.stdout.splitlines()[-1])
-            speed = rows / found["seconds"]
             print(
-                f"| {rows:,} | {way} | {found['seconds']:.1f} | {speed:,.0f} |"
+                f"| {rows:,} | {way} | {found['start']:.1f} | {found['seconds']:.1f} |"
+                f" {found['processor']:.1f} | {rows / found['seconds']:,.0f} |"
                 f" {found['megabytes']:,.0f} |",
                 flush=True,
             )

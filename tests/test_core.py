@@ -62,6 +62,19 @@ def test_merge_and_pool_agree_with_exact_arithmetic(data):
     np.testing.assert_allclose(value, np.array(isotonic_oracle(scores, y, weights), float))
 
 
+@given(binary_data())
+def test_concordance_counts_pairs(data):
+    scores, y, weights = data
+    counts = BinaryCounts.from_arrays(scores, y.astype(np.uint8), weights)
+    w = np.ones(len(y)) if weights is None else weights
+    order = np.sign(scores[y == 1][:, None] - scores[y == 0]) / 2 + 0.5
+    expected = w[y == 1] @ order @ w[y == 0]
+    found = pav.concordance(
+        counts.scores[0], counts.weights[0], counts.scores[1], counts.weights[1]
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 def test_the_stack_of_blocks_grows_as_far_as_it_must():
     m = 2000  # m groups of rising rate: nothing pools
     scores = np.repeat(np.arange(m, dtype=float), 2)

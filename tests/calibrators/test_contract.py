@@ -20,7 +20,7 @@ from sklearn.model_selection import PredefinedSplit
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 import isoroc
-from engines import DATABASES, run_onnx, run_sql
+from exported import DATABASES, run_onnx, run_sql
 from isoroc import CalibratedClassifier
 from isoroc._calibrators.document import COMMON
 from isoroc._persistence import schema

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoroc import AutoCalibrator, Counts, InputError, IsotonicCalibrator, TemperatureCalibrator
-from isoroc._counts import grid
+from isoroc._counts import cells, grid
 from strategies import labelled_forecasts
 
 RESOLUTIONS = st.sampled_from(["exact", 1, 4, 64, 1024])
@@ -209,6 +209,21 @@ def test_folds_of_the_counts_are_those_of_cross_validation():
 def test_only_counts_are_counts():
     with pytest.raises(TypeError, match="expected Counts, got list; pass rows to fit"):
         IsotonicCalibrator().fit_counts([0.1, 0.9])
+
+
+def test_cells_that_nearly_every_row_has_for_itself_are_refused(monkeypatch):
+    monkeypatch.setattr(cells, "MOST_ENTRIES", 300)
+    rng = np.random.default_rng(0)
+    P, y = rng.dirichlet(np.ones(10), 1000), rng.integers(0, 10, 1000)
+    names = [f"p{k}" for k in range(10)]
+    df = pl.LazyFrame(P, schema=names).with_columns(y=y)
+    for count_them in (
+        lambda **options: Counts.from_arrays(P, y, **options),
+        lambda **options: Counts.from_frame(df, names, "y", **options),
+    ):
+        with pytest.raises(InputError, match="resolution: gives more than 300 cells"):
+            count_them()
+        assert count_them(resolution=1, folds=1).n_rows == 1000
 
 
 def test_batches():

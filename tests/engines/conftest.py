@@ -17,7 +17,9 @@ def spark():
     os.environ["PYSPARK_PYTHON"] = sys.executable  # workers import isoroc
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.shuffle.partitions", "4")
-    session = builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
+    for name in ("spark.driver.bindAddress", "spark.driver.host"):
+        builder = builder.config(name, "127.0.0.1")
+    session = builder.getOrCreate()
     yield session
     session.stop()
 

@@ -147,6 +147,12 @@ def test_warehouses_count_the_same(run_query, K, tmp_path):
     options = {"fold_by": columns["key"], "sample_weight": columns["w"], "resolution": 16}
     expected = Counts.from_arrays(forecasts, columns["y"], **options)
     assert_same_counts(Counts.from_parquet(tmp_path / "counts.parquet"), expected)
+    shards = [tmp_path / f"{number}.parquet" for number in range(5)]
+    table = table.sort_by("label")  # so that no shard has all labels
+    for number, shard in enumerate(shards):
+        length = -(-len(table) // len(shards))
+        pq.write_table(table.slice(number * length, length), shard)
+    assert_same_counts(Counts.from_parquet(*shards), expected)
     hashed = run_query(counts_sql("logs", names, "y", run_query.dialect, resolution=16), columns)
     hashed = hashed.read_all() if hasattr(hashed, "read_all") else hashed
     pq.write_table(hashed, tmp_path / "hashed.parquet")

@@ -6,6 +6,7 @@ import torch
 
 from engine_tables import make_columns
 from isoroc import Counts, InputError, TemperatureCalibrator
+from isoroc._counts import tensors
 from isoroc.export import to_torch
 from zoo import CASES, fitted, forecasts, on_thresholds
 
@@ -28,6 +29,20 @@ def test_counts_of_tensors(K, resolution):
         np.testing.assert_array_equal(found.fold, expected.fold)
         np.testing.assert_array_equal(found.class_weights, expected.class_weights)
         np.testing.assert_allclose(found.forecasts, expected.forecasts, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dense", [1, 100, 10_000])
+def test_the_length_of_tables_changes_nothing(dense, monkeypatch):
+    P, columns = make_columns(4)
+    y = torch.tensor(np.unique(columns["y"], return_inverse=True)[1])
+    expected = Counts.from_arrays(torch.tensor(P), y)
+    monkeypatch.setattr(tensors, "DENSE", dense)
+    monkeypatch.setattr(tensors, "SLICE", 1500)
+    found = Counts.from_arrays(torch.tensor(P), y)
+    np.testing.assert_array_equal(found.cells.keys, expected.cells.keys)
+    np.testing.assert_array_equal(found.fold, expected.fold)
+    np.testing.assert_array_equal(found.rows, expected.rows)
+    np.testing.assert_array_equal(found.class_weights, expected.class_weights)
 
 
 def test_batches_of_logits():

@@ -3,7 +3,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from engines import run_onnx
+from exported import run_onnx
 from isoroc import CalibratedClassifier, IRPCalibrator
 from zoo import assert_agrees, fitted, forecasts
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
-from engines import DATABASES, run_duckdb, run_sql
+from exported import DATABASES, run_duckdb, run_sql
 from isoroc import IRPCalibrator
 from zoo import assert_agrees, fitted, forecasts, on_thresholds
 

@@ -11,6 +11,7 @@ from isoroc import _monotonicity as monotonicity
 from isoroc._counts import Points
 from isoroc._growth.best_first import grow, regrow
 from isoroc._growth.grid import Grid
+from isoroc._growth.grow import points_of_leaves
 from isoroc._growth.growth import Growth, Split
 from isoroc._growth.sweep import Sweep, _Bin, _pairs
 from isoroc._input import Sample
@@ -253,6 +254,19 @@ def test_regrowing_on_other_points_drops_what_they_forbid(sample):
     for b, node in enumerate(again.bins):
         w = np.ones(len(P)) if weights is None else weights
         assert again.class_weights[node].sum() == pytest.approx(w[again.bin_of(P) == b].sum())
+
+
+@settings(max_examples=40)
+@given(labelled_forecasts(n_classes=3), labelled_forecasts(n_classes=3), st.sampled_from([0, 3]))
+def test_regrowing_on_leaves_is_regrowing_on_all_rows(sample, others, least):
+    tree = grow(start(sample, monotonicity="tree"), sweep())
+    limits = {"smoothing": np.ones(3), "monotonicity": "tree", "min_bin_weight": least}
+    rows = Sample(*others)
+    on_rows = regrow(tree, Growth(Points.of_rows(rows), **limits))
+    on_leaves = regrow(tree, Growth(points_of_leaves(tree, rows), **limits))
+    assert on_leaves.thresholds.tolist() == on_rows.thresholds.tolist()
+    assert on_leaves.children.tolist() == on_rows.children.tolist()
+    np.testing.assert_allclose(on_leaves.class_weights, on_rows.class_weights)
 
 
 def test_threads_do_not_change_the_tree():

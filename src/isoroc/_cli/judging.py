@@ -65,6 +65,25 @@ class Effort(NamedTuple):
     judged_rows: float = math.inf
 
 
+class Whole(NamedTuple):
+    """Metrics of all rows of a table, of which a sample holds only some."""
+
+    n_rows: int
+    values: dict[str, dict[str, float]]
+    """By name of the forecasts and metric."""
+
+    def put(
+        self, name: str, values: dict[str, float], draws: Floats, n_kept: int
+    ) -> tuple[dict[str, float], Floats]:
+        """Metrics of some rows, and of resamples of them, as those of all rows where known."""
+        known = self.values[name]
+        found = {metric: known.get(metric, value) for metric, value in values.items()}
+        if "calibration_loss" in found:  # the two parts add up to the loss of all rows
+            found["refinement_loss"] = known["log_loss"] - found["calibration_loss"]
+        shrink = math.sqrt(n_kept / self.n_rows)
+        return found, draws * [shrink if metric in known else 1.0 for metric in values]
+
+
 #: Metrics of a sample, by name.
 Part = Callable[[Sample], dict[str, float]]
 
@@ -75,6 +94,7 @@ def judge(
     *,
     n_resamples: int,
     confidence: float,
+    whole: Whole | None = None,
 ) -> tuple[dict[str, Figures], dict[str, Figures]]:
     """Figures of several forecasts of the same rows, and of the differences between them.
 
@@ -89,6 +109,8 @@ def judge(
         are resampled less often. 0 for no intervals.
     confidence : float
         Probability that an interval covers the true value.
+    whole : Whole, default=None
+        Metrics of all rows, if `sample` holds only some of them.
 
     Returns
     -------
@@ -103,7 +125,7 @@ def judge(
     samples = _samples(sample, forecasts)
     parts: list[tuple[Part, Effort, dict[str, Sample]]] = [
         (_scores, Effort(n_resamples, 10_000), samples),
-        (_errors, Effort(2 * few, 2000) if K == 2 else Effort(few, 500), samples),
+        (estimate_errors, Effort(2 * few, 2000) if K == 2 else Effort(few, 500), samples),
     ]
     if len(names) > 1:
         decided = samples[names[0]].decisions().astype(sample.codes.dtype)
@@ -119,6 +141,8 @@ def judge(
     with progress_bar("resampling", total, unit="resamples") as advance:
         for part, effort, judged in parts:
             found = {name: _estimate(part, judged[name], effort, advance) for name in names}
+            if whole is not None:
+                found = {name: whole.put(name, *found[name], len(sample)) for name in names}
             for name, (values, draws) in found.items():
                 figures[name] |= _figures(values, draws, z)
             for after, before in pairs:
@@ -226,8 +250,12 @@ def _share_wrong(sample: Sample) -> float:
     return float(np.average(sample.decisions() != sample.codes, weights=sample.weights))
 
 
-def _errors(sample: Sample) -> dict[str, float]:
-    """Metrics that estimate E[Y | p], which takes long for three classes or more."""
+def estimate_errors(sample: Sample, bins: Literal["exact"] | None = None) -> dict[str, float]:
+    """Metrics that estimate E[Y | p], which takes long for three classes or more.
+
+    With ``bins="exact"`` it is the mean outcome of the rows with the same forecast; by default it
+    is so where forecasts have few distinct values.
+    """
     kinds: dict[str, Literal["canonical", "classwise", "top"]] = {
         "calibration_error": "canonical",
         "classwise_calibration_error": "classwise",
@@ -239,11 +267,11 @@ def _errors(sample: Sample) -> dict[str, float]:
     if _are_scores(sample) or n_rows < 2:  # the estimate for a row is made from other rows
         return dict.fromkeys(["calibration_loss", "refinement_loss", *kinds], math.nan)
     with np.errstate(invalid="ignore"):
-        parts = metrics.decompose(sample.codes, sample.forecasts, **_options(sample))
+        parts = metrics.decompose(sample.codes, sample.forecasts, bins=bins, **_options(sample))
     found = {"calibration_loss": parts.calibration, "refinement_loss": parts.refinement}
     for name, kind in kinds.items():
         found[name] = metrics.calibration_error(
-            sample.codes, sample.forecasts, kind=kind, **_options(sample)
+            sample.codes, sample.forecasts, kind=kind, bins=bins, **_options(sample)
         )
     return found
 

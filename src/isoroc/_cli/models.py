@@ -7,13 +7,18 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from numpy.typing import NDArray
+
 import isoroc
 from isoroc._cli.errors import CommandError, did_you_mean
-from isoroc._cli.io.files import file_errors, output_path
+from isoroc._cli.io.classes import list_labels
+from isoroc._cli.io.files import Source, file_errors, output_path
+from isoroc._cli.io.reading import Selection
 from isoroc._cli.io.streams import STANDARD
 from isoroc._input import Names
 from isoroc._simplex import Floats
@@ -140,6 +145,16 @@ class Model(NamedTuple):
             group if getattr(calibrator, "grouped_", False) else None,
         )
 
+    def check(self, path: str | None, columns: Sequence[str], classes: NDArray[Any]) -> None:
+        """Raise an error if columns or classes are not those of the model."""
+        self.check_columns(columns)
+        own, found = self.calibrator.classes_.tolist(), classes.tolist()
+        if own != found:
+            raise CommandError(
+                f"{path}: its classes ({list_labels(own)}) are not those of the forecasts "
+                f"({list_labels(found)})."
+            )
+
     def check_columns(self, columns: Sequence[str]) -> None:
         """Raise an error if the number of columns is not the number that the model takes."""
         n_columns = self.calibrator.n_features_in_
@@ -148,6 +163,25 @@ class Model(NamedTuple):
                 f"the model takes {n_columns} column(s) of forecasts, found {len(columns)} "
                 f"({', '.join(columns)}); name them with --probs."
             )
+
+
+def select_for(model: Model, selection: Selection, source: Source) -> Selection:
+    """The selection with what the user left open as it was when the model was fitted."""
+    if selection.label is None and model.label in source.schema():
+        selection = replace(selection, label=model.label)
+    if selection.scores == "auto" and len(model.calibrator.classes_) > 2:
+        selection = replace(selection, scores=model.calibrator.scores_)
+    return selection
+
+
+def load_models(
+    source: Source, selection: Selection, files: Mapping[str, str | None]
+) -> tuple[Selection, dict[str, Model]]:
+    """Models by name, and the selection with what follows from the first of them."""
+    models = {name: Model.load(path) for name, path in files.items() if path is not None}
+    for first in list(models.values())[:1]:
+        selection = select_for(first, selection, source)
+    return selection, models
 
 
 def save_model(calibrator: Any, target: str, summary: dict[str, Any]) -> None:

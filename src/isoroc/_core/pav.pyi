@@ -10,6 +10,12 @@ def merge_classes(
     b: NDArray[np.float64],
     wb: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+def concordance(
+    a: NDArray[np.float64],
+    wa: NDArray[np.float64],
+    b: NDArray[np.float64],
+    wb: NDArray[np.float64],
+) -> float: ...
 def pool_adjacent_violators(
     a: NDArray[np.float64],
     wa: NDArray[np.float64],

@@ -7,7 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from isoroc._core.pav import merge_classes, partition_scores, pool_adjacent_violators
+from isoroc._core.pav import (
+    concordance,
+    merge_classes,
+    partition_scores,
+    pool_adjacent_violators,
+)
 from isoroc._input import Sample
 from isoroc._simplex import Codes, Floats, binary_scores, second_probabilities
 
@@ -81,6 +86,19 @@ class BinaryCounts:
     def distinct(self) -> tuple[Floats, Floats]:
         """Distinct scores, ascending, and the weight of each class at each, shape (m, 2)."""
         return merge_classes(self.scores[0], self.weights[0], self.scores[1], self.weights[1])
+
+    def area(self) -> float:
+        """Area under the ROC curve; both classes need weight.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> scores, positive = np.array([0.1, 0.4, 0.4, 0.8]), np.array([0, 1, 0, 1], np.uint8)
+        >>> BinaryCounts.from_arrays(scores, positive).area()
+        0.875
+        """
+        wins = concordance(self.scores[0], self.weights[0], self.scores[1], self.weights[1])
+        return float(wins / self.class_weights.prod())
 
     def isotonic_blocks(self) -> tuple[Floats, Floats, Floats]:
         """Blocks of the isotonic regression: lowest and highest score, class weights (m, 2)."""

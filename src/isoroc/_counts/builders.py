@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from isoroc._counts.arrays import ArrayArithmetic
-from isoroc._counts.cells import Cells, Tally, slices
+from isoroc._counts.cells import Cells, Tally
 from isoroc._counts.grid import MOST_EXACT, Grid, Resolution, write_fold, write_key_fold
 from isoroc._input import (
     InputError,
@@ -19,6 +19,7 @@ from isoroc._input import (
     check_length,
     check_number,
     check_sample,
+    slices,
     to_array,
 )
 from isoroc._simplex import Floats
@@ -83,7 +84,7 @@ class Builder:
         from isoroc._counts import tensors  # noqa: PLC0415  # the only users are those of torch
 
         batch = tensors.check_batch(P, y, weight, fold_by, self._scores)
-        n_columns = batch.forecasts.shape[1]
+        n_columns = len(batch.columns)
         K = max(n_columns, 2)
         labels = np.arange(K) if self._labels is None else np.asarray(self._labels)
         codes = tensors.encode(batch.labels, labels, K)

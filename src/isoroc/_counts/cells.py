@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from isoroc._counts.arrays import ArrayArithmetic
 from isoroc._counts.grid import Grid, write_cells
-from isoroc._input import Sample
+from isoroc._input import SLICE, InputError, Sample, slices
 from isoroc._simplex import Codes, Floats
 
-#: Rows that are put into cells at a time.
-SLICE = 2**16
+#: Most entries that counts have, as they are to stay small whatever the number of rows.
+MOST_ENTRIES = 2**23
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 _MIXERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 _STEP = 0x9E3779B97F4A7C15
@@ -72,6 +72,13 @@ class Cells:
         """Some of the entries."""
         parts = (self.keys, self.fold, self.rows, self.class_weights, self.sums)
         return Cells(*(part[entries] for part in parts))
+
+
+def check_entries(number: int) -> None:
+    """Refuse counts of too many entries."""
+    if number > MOST_ENTRIES:
+        problem = f"gives more than {MOST_ENTRIES:,} cells, so most of them hold few rows"
+        raise InputError("resolution", None, problem, "pass a lower one, such as 8, 4 or 2")
 
 
 def gather(parts: Sequence[Cells], *, ordered: bool = True) -> Cells:
@@ -202,6 +209,8 @@ class Tally:
         while self._are_many(joined) and (coarser := self.grid.coarser()) != self.grid:
             joined = joined.coarsen(self.grid, coarser)
             self.grid = coarser
+        if self._most is None:
+            check_entries(len(joined))
         self._parts, self._waiting = [joined], 0
 
     def _are_many(self, cells: Cells) -> bool:
@@ -214,11 +223,6 @@ class Tally:
         columns = list(np.ascontiguousarray(forecasts.T))
         keys = np.column_stack(write_cells(ArrayArithmetic(), columns, self.grid))
         return keys if self.grid.exact else keys.astype(np.int32)
-
-
-def slices(n: int) -> Iterator[slice]:
-    """Rows 0 to n, some at a time, so that nothing else is as long as they are."""
-    return (slice(start, start + SLICE) for start in range(0, n, SLICE))
 
 
 def _count(keys: NDArray[Any], fold: NDArray[Any] | None, sample: Sample, n_classes: int) -> Cells:

@@ -330,6 +330,8 @@ class Counts:
     def from_parquet(cls, path: str | os.PathLike[str], *paths: Any, labels: Any = None) -> Counts:
         """Counts from files of `to_parquet`, or of a warehouse that ran `counts_sql`, merged.
 
+        The answer of a warehouse may be in several files.
+
         Parameters
         ----------
         path, *paths : path-like
@@ -338,7 +340,7 @@ class Counts:
             The class of each column of the forecasts, where a warehouse has counted. By default
             columns are matched to labels by name, or follow the sorted labels.
         """
-        first, *others = [cls(*files.read(one, labels)) for one in (path, *paths)]
+        first, *others = [cls(*parts) for parts in files.read((path, *paths), labels)]
         return first.merge(*others) if others else first
 
     def sample(self, *, per_fold: bool) -> Sample:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -72,17 +73,35 @@ def write(path: str | os.PathLike[str], parts: Parts, columns: tuple[str, ...] |
         frame.write_parquet(str(new))
 
 
-def read(path: str | os.PathLike[str], labels: Any = None) -> tuple[Any, ...]:
-    """Counts of a file: classes, grid, number of folds, cells, names of the columns."""
+def read(paths: Sequence[str | os.PathLike[str]], labels: Any = None) -> list[tuple[Any, ...]]:
+    """Counts of files, each as classes, grid, number of folds, cells, names of the columns.
+
+    Files without classes are parts of the answers of warehouses. Not every part has all labels, so
+    they are read as one table.
+    """
+    found: list[tuple[Any, ...]] = []
+    answers: dict[str, tuple[str, list[Any]]] = {}
+    for path in paths:
+        frame, name = _read(path), os.fspath(path)
+        about = _about(frame, name)
+        if about["classes"] is None:
+            answers.setdefault(frame["isoroc"][0], (name, []))[1].append(frame)
+        else:
+            found.append(parse(frame, name, labels))
+    for name, frames in answers.values():
+        found.append(parse(nw.concat(frames), name, labels))
+    return found
+
+
+def _read(path: str | os.PathLike[str]) -> Any:
     if not os.path.isfile(path):  # noqa: PTH113  # a Path would be of no further use
         raise FileNotFoundError(f"path: there is no file {os.fspath(path)!r}.")
     name = os.fspath(path)
     try:
-        frame = nw.read_parquet(name, backend=_library())
+        return nw.read_parquet(name, backend=_library())
     except Exception as error:  # the libraries have no error in common
         fix = "expected a file of Counts.to_parquet or of counts_sql"
         raise InputError("path", None, f"{name} is not a Parquet file ({error})", fix) from error
-    return parse(frame, name, labels)
 
 
 def parse(frame: Any, name: str, labels: Any = None) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ import narwhals.stable.v2 as nw
 
 from isoroc._checks import check_row, check_score
 from isoroc._counts.builders import Parts, check_folds
+from isoroc._counts.cells import MOST_ENTRIES, check_entries
 from isoroc._counts.files import from_long
 from isoroc._counts.grid import (
     MOST_EXACT,
@@ -110,11 +111,12 @@ class FrameArithmetic(Arithmetic[Column]):
         return Column(nw.col(name), column.stage + 1)
 
     def run_on(self, frame: Any, outputs: dict[str, Column]) -> Any:
-        """The dataframe with the outputs as columns."""
+        """The dataframe with the outputs as columns, and without those of the stages."""
         for stage in self._stages:
             if stage:
                 frame = frame.with_columns(**stage)
-        return frame.with_columns(**{name: c.expression for name, c in outputs.items()})
+        added = frame.with_columns(**{name: c.expression for name, c in outputs.items()})
+        return added.drop(*(name for stage in self._stages for name in stage))
 
 
 def count_frame(
@@ -139,9 +141,27 @@ def count_frame(
     placed = _elementwise(frame, lambda part: _place(part, grid, n_folds, keyed=keyed))
     keys = ["fold", *grid.names, "label"]
     added = ["rows", "weight", *(f"sum_{k}" for k in range(len(probs)))]
-    sums = [nw.col(name).sum() for name in added]
-    table = _collect(placed.select(*keys, *added).group_by(*keys).agg(*sums))
+    table = _add_up(placed.select(*keys, *added), keys, added)
+    check_entries(len(table))
     return from_long(table, grid, n_folds, labels, tuple(probs))
+
+
+def _add_up(frame: Any, keys: list[str], added: list[str]) -> Any:
+    """Sums of columns for each combination of keys, collected.
+
+    Dask would shuffle all rows between workers, and start again whenever one of them is lost. So
+    there each partition is added up by itself, then these sums, a few at a time.
+    """
+    if not frame.implementation.is_dask():
+        sums = frame.group_by(*keys).agg(*(nw.col(name).sum() for name in added))
+        return _collect(sums.head(MOST_ENTRIES + 1))
+
+    def of_part(part: Any) -> Any:
+        return part.groupby(keys, as_index=False, sort=False, observed=True)[added].sum()
+
+    steps = {"chunk": of_part, "combine": of_part, "aggregate": of_part}
+    summed = frame.to_native().reduction(**steps, split_every=8)
+    return nw.from_native(summed.compute(), eager_only=True)
 
 
 def _elementwise(frame: Any, step: Callable[[Any], Any]) -> Any:

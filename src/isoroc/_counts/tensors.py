@@ -19,16 +19,18 @@ try:
 except ImportError as error:
     raise ImportError("counts of tensors need torch: pip install 'isoroc[torch]'") from error
 
-#: Rows that are counted at a time.
+#: Rows that are counted at a time, where the memory of the device is not known.
 SLICE = 2**24
+#: Longest table of all numbers of cells.
+DENSE = 2**25
 _ODD = (-0x61C8864680B583EB, -0x40A7B892E31B1A47)
 
 
 class Batch(NamedTuple):
     """Checked tensors of one device."""
 
-    forecasts: Any
-    """(n, C) probabilities, or C = 1 column of scores."""
+    columns: list[Any]
+    """Probabilities of each class, or of the second of two; each contiguous in memory."""
     labels: Any
     weights: Any
     key: Any
@@ -46,12 +48,11 @@ def check_batch(P: Any, y: Any, weight: Any, key: Any, scores: Scores) -> Batch:
     if scores == "logit":
         good = torch.isfinite(forecasts).all(dim=1)
         forecasts = torch.sigmoid(forecasts) if n_columns == 1 else torch.softmax(forecasts, 1)
+        columns = list(forecasts.T.contiguous())
     elif n_columns == 1:
-        [column], good = check_score(w, forecasts[:, 0], unit=True)
-        forecasts = column[:, None]
+        columns, good = check_score(w, forecasts[:, 0], unit=True)
     else:
-        columns, good = check_row(w, list(forecasts.T))
-        forecasts = torch.stack(columns, dim=1)
+        columns, good = check_row(w, list(forecasts.T.contiguous()))
     _refuse("P", ~good, P, "expected finite logits, or probabilities that sum to one")
     labels = torch.as_tensor(y, device=device)
     if len(labels) != len(forecasts):
@@ -67,7 +68,7 @@ def check_batch(P: Any, y: Any, weight: Any, key: Any, scores: Scores) -> Batch:
         if key.is_floating_point():
             raise InputError("fold_by", None, "has no integers", "expected whole numbers")
         key = key.to(torch.float64)
-    return Batch(forecasts, labels, weights, key)
+    return Batch(columns, labels, weights, key)
 
 
 def _refuse(argument: str, bad: Any, values: Any, fix: str) -> None:
@@ -95,43 +96,104 @@ def encode(labels: Any, classes: NDArray[Any], n_classes: int) -> Any:
 
 def count(batch: Batch, codes: Any, grid: Grid, n_folds: int, n_classes: int) -> Iterator[Cells]:
     """Cells of the rows, some at a time."""
-    for start in range(0, len(codes), SLICE):
-        rows = slice(start, start + SLICE)
-        part = Batch(*(None if tensor is None else tensor[rows] for tensor in batch))
+    step = _rows_at_a_time(codes.device)
+    for start in range(0, len(codes), step):
+        rows = slice(start, start + step)
+        columns = [column[rows] for column in batch.columns]
+        part = Batch(columns, *(None if tensor is None else tensor[rows] for tensor in batch[1:]))
         yield _count(part, codes[rows], grid, n_folds, n_classes)
 
 
+def _rows_at_a_time(device: Any) -> int:
+    """As many rows as leave memory for about a hundred temporary columns."""
+    if device.type != "cuda":
+        return SLICE
+    total: int = torch.cuda.get_device_properties(device).total_memory
+    return max(SLICE // 16, min(total // 1024, 2**27))
+
+
 def _count(batch: Batch, codes: Any, grid: Grid, n_folds: int, n_classes: int) -> Cells:
-    P = batch.forecasts
-    w = ArrayArithmetic(torch, device=P.device)
-    columns = list(P.T)
-    keys = write_cells(w, columns, grid)
+    columns = batch.columns
+    w = ArrayArithmetic(torch, device=codes.device)
     if n_folds == 1:
         fold = torch.zeros_like(codes)
     elif batch.key is not None:
         fold = write_key_fold(w, batch.key, n_folds).to(torch.int64)
     else:
         fold = write_fold(w, columns, n_folds).to(torch.int64)
-    distinct, group = torch.unique(_hash([*keys, fold]), return_inverse=True)
-    m = len(distinct)
-    places = torch.arange(len(codes), device=P.device)
-    first = torch.empty(m, dtype=torch.int64, device=P.device)
-    first.scatter_reduce_(0, group, places, "amin", include_self=False)
+    keys = write_cells(w, columns, grid)
+    if grid.exact:
+        group, cells, folds = _group_exact(keys, fold)
+    else:
+        group, found = _group([*(key.to(torch.int64) for key in keys), fold])
+        cells, folds = found[:, :-1].to(torch.int32), found[:, -1]
+    del keys, fold
+    m = len(cells)
     weights = batch.weights
     class_weights = torch.bincount(group * n_classes + codes, weights, m * n_classes)
     scaled = columns if weights is None else [column * weights for column in columns]
     sums = [torch.bincount(group, column, m) for column in scaled]
-    cells = torch.stack([key[first] for key in keys], dim=1).cpu().numpy()
-    found = Cells(
-        cells if grid.exact else cells.astype(np.int32),
-        fold[first].cpu().numpy(),
-        torch.bincount(group, minlength=m).cpu().numpy(),
+    # Rows without weights are counted already.
+    rows = (
+        class_weights.reshape(m, -1).sum(1) if weights is None else torch.bincount(group, None, m)
+    )
+    counted = Cells(
+        cells.cpu().numpy(),
+        folds.cpu().numpy(),
+        rows.cpu().numpy(),
         class_weights.reshape(m, n_classes).to(torch.float64).cpu().numpy(),
         torch.stack(sums, dim=1).cpu().numpy(),
     )
     if weights is None:
-        return found
-    return found.take(np.flatnonzero(found.class_weights.sum(axis=1)))
+        return counted
+    return counted.take(np.flatnonzero(counted.class_weights.sum(axis=1)))
+
+
+def _group(columns: list[Any]) -> tuple[Any, Any]:
+    """Number of the combination of integers in each row, and the combinations, one per row.
+
+    Integers are the digits of a number. As soon as a table of all numbers would be too long, those
+    that occur are numbered anew, so nothing is ever sorted unless a single step needs it.
+    """
+    device = columns[0].device
+    found = torch.zeros((1, 0), dtype=torch.int64, device=device)  # combinations numbered so far
+    number, space = torch.zeros_like(columns[0]), 1
+    digits: list[int] = []  # sizes of the columns that came after them
+    sizes = torch.stack([column.max() for column in columns]).add(1).tolist()
+    for column, size in zip(columns, sizes, strict=True):
+        if space > 1 and space * size > DENSE:
+            number, found = _number_anew(number, space, found, digits)
+            space, digits = len(found), []
+        number = number * size + column
+        space *= size
+        digits.append(size)
+    return _number_anew(number, space, found, digits)
+
+
+def _number_anew(number: Any, space: int, found: Any, digits: list[int]) -> tuple[Any, Any]:
+    """Numbers without gaps, and the combination that each stands for."""
+    if space <= DENSE:
+        occurs = torch.zeros(space, dtype=torch.bool, device=number.device)
+        occurs[number] = True
+        distinct = occurs.nonzero()[:, 0]
+        anew = (torch.cumsum(occurs, 0, dtype=torch.int32) - 1)[number].to(torch.int64)
+    else:
+        distinct, anew = torch.unique(number, return_inverse=True)
+    columns = []
+    for size in reversed(digits):
+        columns.append(distinct % size)
+        distinct = torch.div(distinct, size, rounding_mode="floor")
+    added = [column[:, None] for column in reversed(columns)]
+    return anew, torch.cat([found[distinct], *added], dim=1)
+
+
+def _group_exact(columns: list[Any], fold: Any) -> tuple[Any, Any, Any]:
+    """Number of the forecast and fold of each row, and these forecasts and folds."""
+    distinct, group = torch.unique(_hash([*columns, fold]), return_inverse=True)
+    places = torch.arange(len(fold), device=fold.device)
+    first = torch.empty(len(distinct), dtype=torch.int64, device=fold.device)
+    first.scatter_reduce_(0, group, places, "amin", include_self=False)
+    return group, torch.stack([column[first] for column in columns], dim=1), fold[first]
 
 
 def _hash(columns: list[Any]) -> Any:

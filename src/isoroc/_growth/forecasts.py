@@ -18,7 +18,7 @@ from isoroc._counts import BinaryCounts
 from isoroc._growth.grow import GrowthOptions, grow_tree, limits_of
 from isoroc._growth.growth import LEAST_SLACK
 from isoroc._growth.pav import Blocks, grow_on_blocks
-from isoroc._input import Sample
+from isoroc._input import Sample, slices
 from isoroc._monotonicity import bounds_below, bounds_of, largest_slack, regions_held
 from isoroc._simplex import Floats, second_probabilities
 from isoroc._tree import BinTree
@@ -118,15 +118,16 @@ def likeliest_weight(class_weights: Floats, means: Floats, smoothing: Floats) ->
 
 def mean_forecasts(tree: BinTree, sample: Sample) -> Floats:
     """Mean forecast of the rows of a sample in each node of its tree, shape (N, K)."""
-    P = sample.forecasts
-    if P.ndim == 1:
-        p = second_probabilities(P, sample.scores)
-        P = np.column_stack([1 - p, p])
-    bin_of = tree.bin_of(sample.forecasts)
     sums = np.zeros_like(tree.class_weights)
-    for k, column in enumerate(P.T):
-        scaled = column if sample.weights is None else column * sample.weights
-        sums[tree.bins, k] = np.bincount(bin_of, scaled, len(tree.bins))
+    for rows in slices(len(sample)):
+        P = sample.forecasts[rows]
+        bin_of = tree.bin_of(P)
+        if P.ndim == 1:
+            p = second_probabilities(P, sample.scores)
+            P = np.column_stack([1 - p, p])
+        weights = 1.0 if sample.weights is None else sample.weights[rows]
+        for k, column in enumerate(P.T):
+            sums[tree.bins, k] += np.bincount(bin_of, column * weights, len(tree.bins))
     for node, children in zip(tree.split_nodes[::-1], tree.children[::-1], strict=True):
         sums[node] = sums[children[children >= 0]].sum(axis=0)
     return np.asarray(sums / sums.sum(axis=1, keepdims=True))

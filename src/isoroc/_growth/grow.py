@@ -7,13 +7,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from isoroc._core.rows import route
 from isoroc._counts import BinaryCounts, Points
 from isoroc._growth.best_first import grow, regrow
 from isoroc._growth.grid import Grid
 from isoroc._growth.growth import Growth, Monotonicity
 from isoroc._growth.pav import grow_isotonic
 from isoroc._growth.sweep import Sweep
-from isoroc._input import Sample
+from isoroc._input import Sample, slices
 from isoroc._progress import Report
 from isoroc._simplex import Floats
 from isoroc._tree import BinTree
@@ -82,7 +83,35 @@ def grow_tree(sample: Sample, options: GrowthOptions) -> BinTree:
         else Sweep(options.n_starts, options.random_state, options.n_threads)
     )
     tree = grow(start(counts), search, report=options.report)
-    return tree if counts.exact else regrow(tree, start(Points.of_rows(sample)))
+    if counts.exact:
+        return tree
+    whole = options.monotonicity == "global"  # a split then answers for rows that it does not see
+    return regrow(tree, start(Points.of_rows(sample) if whole else points_of_leaves(tree, sample)))
+
+
+def points_of_leaves(tree: BinTree, sample: Sample) -> Points:
+    """One point for each leaf of a tree that holds rows: one of its rows, with the weights of all.
+
+    Every split above a leaf sends all rows of the leaf to the same region, so the splits of the
+    tree divide these points as they divide the rows. A region that has no child in the tree counts
+    as a leaf too.
+    """
+    K = sample.n_classes
+    children = tree.children.copy()
+    missing = children < 0
+    m = len(tree.class_weights) + np.count_nonzero(missing)
+    children[missing] = np.arange(len(tree.class_weights), m)
+    split_of_node = np.full(m, -1, dtype=np.intp)
+    split_of_node[tree.split_nodes] = np.arange(tree.n_splits)
+    forecasts, codes, weights = sample.arrays
+    points, class_weights = np.zeros((m, K)), np.zeros((m, K))
+    for rows in slices(len(sample)):
+        leaf = route(forecasts[rows], tree.thresholds, children, split_of_node)
+        points[leaf] = forecasts[rows]
+        some = None if weights is None else weights[rows]
+        class_weights += np.bincount(leaf * K + codes[rows], some, m * K).reshape(m, K)
+    held = class_weights.any(axis=1)
+    return Points(points[held], class_weights[held])
 
 
 def limits_of(sample: Sample, options: GrowthOptions) -> dict[str, Any]:

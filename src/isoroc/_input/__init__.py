@@ -3,7 +3,7 @@
 Every refusal is an `InputError` that names the argument, the row and the fix.
 """
 
-from isoroc._input.arrays import check_length, to_array
+from isoroc._input.arrays import SLICE, check_length, slices, to_array
 from isoroc._input.columns import column_names, in_order, match_columns
 from isoroc._input.error import InputError
 from isoroc._input.forecasts import (
@@ -24,6 +24,7 @@ from isoroc._input.weights import check_counts, check_weights
 
 __all__ = [
     "RANGE_TOLERANCE",
+    "SLICE",
     "SUM_EXACT",
     "SUM_TOLERANCE",
     "InputError",
@@ -50,6 +51,7 @@ __all__ = [
     "match_columns",
     "resolve_scores",
     "rows_by_group",
+    "slices",
     "to_array",
     "warn_if_reversed",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -10,6 +11,14 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from isoroc._input.error import InputError
+
+#: Rows that are worked on at a time.
+SLICE = 2**16
+
+
+def slices(n_rows: int) -> Iterator[slice]:
+    """Rows 0 to n_rows, some at a time, so that temporary arrays are never as long as they are."""
+    return (slice(start, start + SLICE) for start in range(0, n_rows, SLICE))
 
 
 def to_array(values: Any, *, name: str) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from isoroc._input.arrays import to_array
+from isoroc._input.arrays import slices, to_array
 from isoroc._input.error import InputError
 from isoroc._input.forecasts import name_of
 from isoroc._simplex import Codes, Floats
@@ -116,8 +116,12 @@ def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
         adjacent = values.dtype.kind in "biu" and int(high) - int(low) == 1
         if adjacent or (low < high and (is_high | (values == low)).all()):
             return np.array([low, high]), is_high.view(np.uint8)
-    found, codes = np.unique(values, return_inverse=True)
-    return found, codes.astype(np.min_scalar_type(len(found) - 1))
+    parts = [np.unique(values[rows]) for rows in slices(len(values))]
+    found = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
+    codes = np.empty(len(values), dtype=np.min_scalar_type(len(found) - 1))
+    for rows in slices(len(values)):
+        codes[rows] = np.searchsorted(found, values[rows])
+    return found, codes
 
 
 def _encode_given(

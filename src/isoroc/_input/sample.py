@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._input.arrays import check_length
+from isoroc._input.arrays import check_length, slices
 from isoroc._input.columns import column_names, match_columns
 from isoroc._input.error import InputError
 from isoroc._input.forecasts import Scores, check_forecasts, resolve_scores
@@ -65,10 +65,16 @@ class Sample:
 
     def class_weights(self) -> Floats:
         """Total weight of each class, shape (K,)."""
-        if self.weights is None and self.n_classes == 2:  # many millions of rows: no copy of them
+        if self.weights is not None:
+            totals = np.bincount(self.codes, self.weights, self.n_classes)
+            return np.asarray(totals, dtype=np.float64)
+        if self.n_classes == 2:
             ones = np.count_nonzero(self.codes)
             return np.array([len(self.codes) - ones, ones], dtype=np.float64)
-        return np.bincount(self.codes, self.weights, self.n_classes).astype(np.float64)
+        total = np.zeros(self.n_classes)
+        for rows in slices(len(self.codes)):  # bincount makes a copy of eight bytes per row
+            total += np.bincount(self.codes[rows], minlength=self.n_classes)
+        return total
 
     def row_weights(self) -> Floats:
         """Weight of each row, ones where none were given."""

@@ -87,7 +87,7 @@ def auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = No
     >>> auc([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
     0.875
     """
-    return symmetric_roc_curve(y_true, y_prob, sample_weight=sample_weight, labels=labels).area()
+    return _counts(y_true, y_prob, sample_weight, labels).area()
 
 
 def hull_auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = None) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -12,12 +11,13 @@ from cyclopts import Parameter
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.group_figures import group_cells, group_verdict, judge_groups
-from isoroc._cli.io.classes import list_labels
+from isoroc._cli.io.counting import are_many
 from isoroc._cli.io.files import BATCH, Source, open_source
 from isoroc._cli.io.groups import read_groups
 from isoroc._cli.io.reading import Selection, read_sample
-from isoroc._cli.judging import TITLES, Figure, Figures, judge
-from isoroc._cli.models import Model, calibrate
+from isoroc._cli.judging import TITLES, Figure, Figures, Whole, judge
+from isoroc._cli.models import Model, calibrate, load_models
+from isoroc._cli.streaming import model_files, stream_compared
 from isoroc._cli.terminal import print_error, print_json, print_table, print_text
 from isoroc._input import Names, Sample
 from isoroc._simplex import Floats
@@ -69,9 +69,12 @@ def evaluate(
         raise CommandError(f"--confidence {confidence:g}: expected a number between 0 and 1.")
     conditions = [Condition.parse(text) for text in fail_if or ()]
     with open_source(forecasts, selection.format) as source:
-        sample, compared = read_compared(source, selection, model, compare)
+        sample, compared, whole = _read(source, selection, model, compare, by_group=by is not None)
         groups = None if by is None else read_groups(source, selection, by, "--by")
-    figures, differences = judge(sample, compared, n_resamples=resamples, confidence=confidence)
+    n_rows = len(sample) if whole is None else whole.n_rows
+    figures, differences = judge(
+        sample, compared, n_resamples=resamples, confidence=confidence, whole=whole
+    )
     values = {
         name: {metric: figure.value for metric, figure in table.items()}
         for name, table in figures.items()
@@ -85,7 +88,7 @@ def evaluate(
     if json:
         print_json(
             {
-                "rows": len(sample),
+                "rows": n_rows,
                 "classes": sample.classes,
                 "confidence": confidence,
                 "metrics": {metric: _entries(shown, metric) for metric in figures["before"]},
@@ -98,7 +101,7 @@ def evaluate(
         if table is not None:
             print_text("\n" + markdown_table(*group_cells(str(by), table)))
     else:
-        _show(shown, len(sample), confidence)
+        _show(shown, n_rows, confidence)
         if table is not None:
             print_table(f"by {by}", *group_cells(str(by), table), numeric=True)
             print_text(group_verdict(str(by), table))
@@ -111,23 +114,17 @@ def read_compared(
     source: Source, selection: Selection, model: str | None, compare: str | None = None
 ) -> tuple[Sample, dict[str, Floats]]:
     """Sample, and the forecasts of its rows that are compared, by name."""
-    files = {"after": model, "other": compare if compare and Path(compare).is_file() else None}
-    models = {name: Model.load(path) for name, path in files.items() if path is not None}
+    files = model_files(model, compare)
+    selection, models = load_models(source, selection, files)
     first = next(iter(models.values()), None)
     if first is None:
         sample, columns = read_sample(source, selection)
     else:
-        selection = select_for(first, selection, source)
         classes = first.calibrator.classes_
         sample, columns = read_sample(source, selection, columns=first.columns, classes=classes)
     compared = {"before": sample.on_simplex().forecasts}
     for name, entry in models.items():
-        entry.check_columns(columns.forecasts)
-        if entry.calibrator.classes_.tolist() != sample.classes.tolist():
-            raise CommandError(
-                f"{files[name]}: its classes ({list_labels(entry.calibrator.classes_)}) are not "
-                f"those of the forecasts ({list_labels(sample.classes)})."
-            )
+        entry.check(files[name], columns.forecasts, sample.classes)
         groups = None
         if entry.group is not None:
             groups = read_groups(source, selection, entry.group, f"{files[name]}: its groups")
@@ -139,13 +136,16 @@ def read_compared(
     return sample, compared
 
 
-def select_for(model: Model, selection: Selection, source: Source) -> Selection:
-    """The selection with what the user left open as it was when the model was fitted."""
-    if selection.label is None and model.label in source.schema():
-        selection = replace(selection, label=model.label)
-    if selection.scores == "auto" and len(model.calibrator.classes_) > 2:
-        selection = replace(selection, scores=model.calibrator.scores_)
-    return selection
+def _read(
+    source: Source, selection: Selection, model: str | None, compare: str | None, *, by_group: bool
+) -> tuple[Sample, dict[str, Floats], Whole | None]:
+    """Rows and their forecasts by name; of many rows some, and metrics of all."""
+    files = model_files(model, compare).values()
+    # Groups are columns of text, which are not read batch by batch.
+    by_group = by_group or any(Model.load(path).group for path in files if path is not None)
+    if not by_group and are_many(source, selection):
+        return stream_compared(source, selection, model, compare)
+    return *read_compared(source, selection, model, compare), None
 
 
 def _calibrate(calibrator: Any, forecasts: Floats, groups: Names | None) -> Floats:

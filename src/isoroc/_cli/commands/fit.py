@@ -10,7 +10,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.counting import are_many, load_counts, read_counts
+from isoroc._cli.io.counting import are_countable, load_counts, read_counts
 from isoroc._cli.io.files import BATCH, check_target, open_source
 from isoroc._cli.io.groups import read_groups
 from isoroc._cli.io.reading import Columns, Selection, read_sample
@@ -71,7 +71,7 @@ def fit(
         counted = None
         with open_source(forecasts, selection.format) as source:
             files = source.names
-            if group is None and are_many(source, selection):
+            if group is None and are_countable(source, selection):
                 counted, columns = read_counts(source, selection)
             else:
                 sample, columns = read_sample(source, selection)

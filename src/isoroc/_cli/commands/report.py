@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from isoroc._cli.commands.evaluate import read_compared, select_for
+from isoroc._cli.commands.evaluate import read_compared
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.counting import are_many, load_counts, read_counts
+from isoroc._cli.io.counting import are_countable, load_counts, read_counts
 from isoroc._cli.io.files import Source, file_errors, open_source, output_path
 from isoroc._cli.io.reading import Selection
-from isoroc._cli.models import Model
+from isoroc._cli.models import Model, select_for
 from isoroc._cli.terminal import print_note, print_text
 from isoroc.report import Report
 
@@ -90,7 +90,7 @@ def _read(
         selection = select_for(model, selection, source)
         expected = {"columns": model.columns, "classes": model.calibrator.classes_}
     takes_logits = model is not None and model.calibrator.scores_ == "logit"
-    if not takes_logits and are_many(source, selection, expected.get("columns")):
+    if not takes_logits and are_countable(source, selection, expected.get("columns")):
         counted, columns = read_counts(source, selection, **expected)
         if model is not None:
             model.check_columns(columns.forecasts)

@@ -90,22 +90,51 @@ def read_sample(
     found = find_columns(source, selection, columns)
     encoder = LabelEncoder(source, found.label, max_classes=max(len(found.forecasts), 2))
     P, codes, weights = _read_arrays(source, selection, found, encoder)
-    given = given_classes(selection, found.forecasts)
+    ordered, known, place = match_classes(encoder, selection, found.forecasts, columns, classes)
+    _reorder_columns(P, [found.forecasts.index(name) for name in ordered])
+    kind = resolve_scores(P, selection.scores, name=", ".join(ordered), warn=True)
+    sample = Sample(P, place[codes], weights if found.weight else None, known, kind)
+    warn_of_reversal(sample)
+    return sample, found._replace(forecasts=ordered)
+
+
+def match_classes(
+    encoder: LabelEncoder,
+    selection: Selection,
+    forecasts: Sequence[str],
+    columns: Sequence[str] | None = None,
+    classes: NDArray[Any] | None = None,
+) -> tuple[list[str], NDArray[Any], NDArray[Any]]:
+    """Columns in the order of the classes, these classes, and the class of each label's number.
+
+    Parameters
+    ----------
+    encoder : LabelEncoder
+        Has seen all labels.
+    selection : Selection
+        What the user wants to be read.
+    forecasts : sequence of str
+        Columns of the forecasts.
+    columns, classes
+        As in `read_sample`.
+    """
+    given = given_classes(selection, forecasts)
     if classes is None:
         labels = encoder.labels()
-        ordered, known = arrange(found.forecasts, set(labels), classes=given)
+        ordered, known = arrange(forecasts, set(labels), classes=given)
     else:
         known = classes.tolist()
         labels = encoder.labels_among(known)
-        ordered = arrange_for_model(found.forecasts, classes, columns, given)
-    _reorder_columns(P, [found.forecasts.index(name) for name in ordered])
-    place = np.array([known.index(label) for label in labels], np.min_scalar_type(len(known) - 1))
-    kind = resolve_scores(P, selection.scores, name=", ".join(ordered), warn=True)
-    sample = Sample(P, place[codes], weights if found.weight else None, np.array(known), kind)
+        ordered = arrange_for_model(forecasts, classes, columns, given)
+    place = [known.index(label) for label in labels]
+    return ordered, np.array(known), np.array(place, np.min_scalar_type(len(known) - 1))
+
+
+def warn_of_reversal(sample: Sample) -> None:
+    """Warn of forecasts that rank a class worse than chance."""
     if (reversal := find_reversal(sample)) is not None:
         option = "--classes" if reversal.other is None else "--positive"
         print_note(f"isoroc: warning: {reversal}. {option} settles it.")
-    return sample, found._replace(forecasts=ordered)
 
 
 def given_classes(selection: Selection, columns: Sequence[str]) -> list[str] | None:
