@@ -8,11 +8,11 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from isoroc._calibrators.descent import TOLERANCE, Factor, descend
-from isoroc._calibrators.scores import log_softmax, of_own_class
+from isoroc._calibrators.scores import of_own_class, softmax
 from isoroc._simplex import Codes, Floats, Ints
 
 #: A row whose bump the bumps of the centres so far explain up to this needs no centre of its own.
-EXPLAINED = 1e-6
+EXPLAINED = 1e-4
 #: Rounds of the fit, and of those in which the penalty is learned; learning ends when its logarithm
 #: changes by less than this.
 ROUNDS, LEARNING_ROUNDS, LEARNED = 20, 4, 0.2
@@ -70,16 +70,20 @@ class Problem:
 
     def loss(self, theta: Floats, penalty: float, weights: Floats) -> tuple[float, Floats]:
         """Penalised loss under weights of the rows, and its gradient."""
-        log_q = log_softmax(self.z + theta @ self.features)
-        value = penalty / 2 * (theta**2).sum() - weights @ of_own_class(log_q, self.codes)
-        residual = np.exp(log_q)
-        residual[self.codes, np.arange(len(self.codes))] -= 1
-        residual *= weights
+        z = theta @ self.features
+        z += self.z
+        z -= z.max(axis=0)
+        own = of_own_class(z, self.codes)
+        residual = np.exp(z, out=z)
+        total = residual.sum(axis=0)
+        value = penalty / 2 * (theta**2).sum() - weights @ (own - np.log(total))
+        residual *= weights / total
+        residual[self.codes, np.arange(len(self.codes))] -= weights
         return float(value), residual @ self.features.T + penalty * theta
 
     def curvature(self, theta: Floats) -> Floats:
         """Diagonal of the Hessian of the loss without its penalty, shape (K, M)."""
-        q = np.exp(log_softmax(self.z + theta @ self.features))
+        q = softmax(self.z + theta @ self.features)
         return np.asarray((self.weights * q * (1 - q)) @ (self.features**2).T)
 
     def solve(self, penalty: float | None) -> Solution:
@@ -131,9 +135,9 @@ def bumps(centres: Floats, x: Floats) -> Floats:
     As a kernel this is the rational quadratic one. Forecasts are as good as with Gaussian bumps,
     and a quotient is faster than an exponential.
     """
-    below = centres @ -x
-    below += (1 + (centres**2).sum(axis=1) / 2)[:, None]
-    below += (x**2).sum(axis=0) / 2
+    ends = [np.ones(x.shape[1]), (x**2).sum(axis=0) / 2]
+    offsets = 1 + (centres**2).sum(axis=1, keepdims=True) / 2
+    below = np.hstack([-centres, offsets, np.ones_like(offsets)]) @ np.vstack([x, *ends])
     np.maximum(below, 1.0, out=below)  # rounding errors
     return np.asarray(np.reciprocal(below, out=below))
 
