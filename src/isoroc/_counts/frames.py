@@ -25,6 +25,8 @@ from isoroc._writer import Arithmetic
 
 #: Rows in which too many distinct forecasts show that they cannot all be kept.
 _GLANCE = 4 * MOST_EXACT
+#: Rows of polars that are added up at a time.
+_BATCH = 2**20
 
 
 class Column(NamedTuple):
@@ -150,11 +152,20 @@ def _add_up(frame: Any, keys: list[str], added: list[str]) -> Any:
     """Sums of columns for each combination of keys, collected.
 
     Dask would shuffle all rows between workers, and start again whenever one of them is lost. So
-    there each partition is added up by itself, then these sums, a few at a time.
+    there each partition is added up by itself, then these sums, a few at a time. The memory of a
+    lazy group-by of polars grows with the rows, so there it is batches.
     """
+    totals = [nw.col(name).sum() for name in added]
+    if frame.implementation.is_polars() and hasattr(frame.to_native(), "collect_batches"):
+        parts: list[Any] = []
+        for batch in frame.to_native().collect_batches(chunk_size=_BATCH):
+            parts.append(nw.from_native(batch).group_by(*keys).agg(*totals))
+            if sum(map(len, parts[1:])) > max(len(parts[0]), _BATCH):
+                parts = [nw.concat(parts).group_by(*keys).agg(*totals)]
+                check_entries(len(parts[0]))
+        return nw.concat(parts).group_by(*keys).agg(*totals)
     if not frame.implementation.is_dask():
-        sums = frame.group_by(*keys).agg(*(nw.col(name).sum() for name in added))
-        return _collect(sums.head(MOST_ENTRIES + 1))
+        return _collect(frame.group_by(*keys).agg(*totals).head(MOST_ENTRIES + 1))
 
     def of_part(part: Any) -> Any:
         return part.groupby(keys, as_index=False, sort=False, observed=True)[added].sum()
