@@ -40,6 +40,7 @@ def calibrators() -> dict[str, Callable[[], Any]]:
             monotone=True, random_state=0
         ),
         "AutoCalibrator": lambda: isoroc.AutoCalibrator(random_state=0),
+        "KernelCalibrator": isoroc.KernelCalibrator,
         "MatrixCalibrator": isoroc.MatrixCalibrator,
         "SplineCalibrator": isoroc.SplineCalibrator,
         "IsotonicCalibrator": isoroc.IsotonicCalibrator,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from arena import CLIP
 
 import isoroc
 
@@ -65,6 +66,33 @@ def peers() -> tuple[list[Method], list[str]]:
 Row = tuple[str, Callable[[], Any], bool]
 
 
+class Dirichlet:
+    """Dirichlet calibration (Kull et al., 2019) with a ridge penalty chosen in cross-validation.
+
+    Its linear form is multinomial regression on log forecasts. The package of its authors does not
+    install with current versions of setuptools.
+    """
+
+    def fit(self, P: np.ndarray, y: np.ndarray) -> Dirichlet:
+        """Fit the regression."""
+        from sklearn.linear_model import LogisticRegressionCV  # noqa: PLC0415
+
+        folds = min(5, int(np.bincount(y)[np.unique(y)].min()))
+        if folds < 2:
+            raise ValueError("a class has one row only")
+        strengths = 10.0 ** np.arange(-3, 3)
+        model = LogisticRegressionCV(Cs=strengths, cv=folds, scoring="neg_log_loss", max_iter=1000)
+        self.fitted_ = model.fit(self._logs(P), y)
+        return self
+
+    def predict_proba(self, P: np.ndarray) -> np.ndarray:
+        """Calibrated forecasts."""
+        return self.fitted_.predict_proba(self._logs(P))
+
+    def _logs(self, P: np.ndarray) -> np.ndarray:
+        return np.log(np.maximum(P, CLIP))
+
+
 def _of_scikit_learn() -> list[Row]:
     """CalibratedClassifierCV around forecasts that are given."""
     from sklearn.base import BaseEstimator, ClassifierMixin  # noqa: PLC0415
@@ -97,7 +125,8 @@ def _of_scikit_learn() -> list[Row]:
             return self.fitted_.predict_proba(P)
 
     names = ("sigmoid", "isotonic", "temperature")
-    return [(f"sklearn {name}", lambda name=name: Wrapped(name), False) for name in names]
+    rows = [(f"sklearn {name}", lambda name=name: Wrapped(name), False) for name in names]
+    return [*rows, ("Dirichlet", Dirichlet, False)]
 
 
 def _of_probmetrics() -> list[Row]:
@@ -129,7 +158,7 @@ def _of_probmetrics() -> list[Row]:
         "Monotone CatBoost": "BinaryCatBoostCalibrator",
     }
     by_name = {"SMS": "sms", "TS": "temp-scaling", "TS with mixture": "ts-mix"}
-    by_name |= {"Logistic": "logistic", "Dirichlet": "dircal-cv", "Venn-Abers pairs": "ivap-ovo"}
+    by_name |= {"Logistic": "logistic", "Venn-Abers pairs": "ivap-ovo"}
     binary_by_name = {"Quadratic": "quadratic-scaling"}
 
     def calibrator(name: str, **options: Any) -> Callable[[], Any]:
