@@ -417,12 +417,17 @@ def main() -> None:
     sections = {
         "binary fit": lambda: binary_fits(sizes),
         "binary predict": lambda: binary_predictions(sizes),
-        "binary memory": lambda: [
+        "memory": lambda: [
             {
                 "job": "binary fit, peak memory / input arrays",
                 "n": most,
                 "ratio": peak_memory(*binary_data(most)),
-            }
+            },
+            {
+                "job": "fit, K = 3, peak memory / input arrays",
+                "n": most,
+                "ratio": peak_memory(*data(most, 3)),
+            },
         ],
         "fit": lambda: fits([*cases, (10**6, 3)]),
         "automatic": lambda: large_fits(
