@@ -13,9 +13,8 @@ BLOCKS = dict(re.findall(r"### (\w+)\n.*?```py\n(.*?)```", PAGE.read_text(), re.
 
 
 @pytest.mark.parametrize("engine", ["DuckDB", "Dask", "Spark"])
-def test_walk_throughs(engine, request, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("logs").mkdir()
+def test_walk_throughs(engine, request, tmp_path):
+    (tmp_path / "logs").mkdir()
     rng = np.random.default_rng(0)
     for day in range(2):
         truth = rng.dirichlet(np.ones(3), 2000)
@@ -23,11 +22,14 @@ def test_walk_throughs(engine, request, tmp_path, monkeypatch):
         P = truth**2 / (truth**2).sum(axis=1, keepdims=True)
         table = pl.DataFrame(P, schema=["p_0", "p_1", "p_2"])
         user_id = rng.integers(0, 500, 2000)
-        table.with_columns(y=y, user_id=user_id).write_parquet(f"logs/{day}.parquet")
+        table.with_columns(y=y, user_id=user_id).write_parquet(tmp_path / f"logs/{day}.parquet")
     names = {"spark": request.getfixturevalue("spark")} if engine == "Spark" else {}
-    exec(compile(BLOCKS[engine], engine, "exec"), names)  # noqa: S102
+    block = BLOCKS[engine]
+    for name in ("logs", "calibrated"):  # Spark keeps the folder in which it was started
+        block = block.replace(f'"{name}', f'"{tmp_path}/{name}')
+    exec(compile(block, engine, "exec"), names)  # noqa: S102
     assert names["counts"].n_rows == 4000
-    files = sorted(Path().glob("calibrated*/*.parquet")) or [Path("calibrated.parquet")]
+    files = sorted(tmp_path.glob("calibrated*/*.parquet")) or [tmp_path / "calibrated.parquet"]
     Q = pl.concat([pl.read_parquet(file) for file in files]).select(pl.col("^calibrated_.*$"))
     assert Q.shape == (4000, 3)
     np.testing.assert_allclose(Q.sum_horizontal(), 1.0)
