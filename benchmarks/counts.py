@@ -19,6 +19,7 @@ from isoroc import (
     Counts,
     IRPCalibrator,
     IsotonicCalibrator,
+    KernelCalibrator,
     MatrixCalibrator,
     SplineCalibrator,
     TemperatureCalibrator,
@@ -38,6 +39,7 @@ def calibrators(n: int) -> list[Any]:
         TemperatureCalibrator(),
         MatrixCalibrator(),
         SplineCalibrator(),
+        KernelCalibrator(),
         IsotonicCalibrator(),
         IRPCalibrator(random_state=0),
         AutoCalibrator(random_state=0, max_cells=n + 1),  # no cells of its own
