@@ -5,7 +5,8 @@ BIN := .venv/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/isoroc/_core/*.pyx src/isoroc/_core/*.pxd)
 ASAN = $(shell $(CC) -print-file-name=libasan.so)
 
-.PHONY: demo test test-browser test-engines lint types tests coverage sanitize bench fuzz dist clean
+.PHONY: demo test test-browser test-engines lint types tests coverage sanitize bench fuzz dist check-dist \
+  check-release clean
 
 demo: .venv/runs  ## forecasts in, calibrated forecasts, a verdict, a picture and a report out
 	$(BIN)/python examples/demo.py
@@ -50,8 +51,18 @@ bench: .venv/develops  ## speed against peers, as a table and as build/bench/spe
 fuzz: .venv/develops  ## a hundred thousand damaged model files
 	$(BIN)/python benchmarks/fuzz.py
 
-dist: .venv/develops  ## source distribution, and a wheel built from it
-	$(BIN)/python -m build
+dist: .venv/develops  ## source distribution and a wheel from it: the same bytes every time
+	$(BIN)/python tools/build_dist.py
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+
+check-dist: dist  ## builds twice and compares
+	rm -rf build/first && mkdir -p build/first && cp dist/* build/first
+	$(MAKE) dist
+	diff -r build/first dist && sha256sum dist/*
+
+check-release: .venv/created  ## whether version, changelog and citation agree with TAG=v1.2.3
+	$(BIN)/python tools/check_release.py $(TAG)
 
 clean:
 	rm -rf .venv build dist src/*.egg-info src/isoroc/_core/*.so .coverage
