@@ -1,6 +1,7 @@
 """The metadata of a release agree, and its archives depend on their content only."""
 
 import os
+import re
 import runpy
 import shutil
 import tarfile
@@ -87,3 +88,34 @@ def test_source_archives_do_not_depend_on_the_disk(tmp_path):
     with tarfile.open(path) as archive:
         assert archive.getnames() == ["isoroc-1", "isoroc-1/a.txt", "isoroc-1/b.txt"]
         assert archive.extractfile("isoroc-1/a.txt").read() == b"a.txt"
+
+
+def test_the_oldest_versions_tested_are_those_declared():
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = config["optional-dependencies"]
+    tested = ("plots", "cli", "report", "onnx", "sql", "duckdb", "volume", "dev")
+    declared = dict(
+        requirement.split(">=")
+        for requirement in [*config["dependencies"], *(x for name in tested for x in extras[name])]
+        if not requirement.startswith("isoroc[")
+    )
+    lines = (ROOT / "tests" / "oldest.txt").read_text().splitlines()
+    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
+    tools = {"Cython", "setuptools", "build", "twine", "ruff", "mypy", "zizmor"}
+    tools |= {"check-jsonschema", "check-wheel-contents"}
+    assert set(pinned) == set(declared) - tools
+    for name, version in pinned.items():
+        assert version in (declared[name], f"{declared[name]}.0")
+
+
+def test_workflows_call_existing_targets():
+    phony = re.search(
+        r"^\.PHONY: (.*?[^\\])$", (ROOT / "Makefile").read_text(), re.DOTALL | re.MULTILINE
+    )
+    targets = set(phony[1].replace("\\\n", " ").split())
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        text = path.read_text()
+        called = re.findall(r"run: make (?:PYTHON=python )?([\w-]+)", text)
+        called += [x for row in re.findall(r"target: \[(.*)\]", text) for x in row.split(", ")]
+        assert called
+        assert set(called) <= targets
