@@ -133,7 +133,7 @@ class BinCalibrator(Calibrator):
 
     @property
     def bin_values_(self) -> Floats:
-        """Calibrated forecast of each bin, shape (n_bins_, K)."""
+        """Calibrated forecast of each bin, shape (n_bins, K)."""
         return self._node_values()[self.tree_.bins]
 
     @property

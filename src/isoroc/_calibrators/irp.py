@@ -108,7 +108,7 @@ class IRPCalibrator(BinCalibrator):
         How many ranks it keeps.
     n_bins_ : int
         Number of bins.
-    bin_values_ : ndarray of shape (n_bins_, K)
+    bin_values_ : ndarray of shape (n_bins, K)
         Calibrated forecast of each bin.
     bins_ : Table
         One row a bin: its weight, the observed rate of each class with a 95 % interval (Wilson,
