@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import warnings
-from pathlib import Path
 from typing import Any
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
 
 import isoroc
 
-ROOT = Path(__file__).resolve().parents[1]
 SOURCE = "https://github.com/isoroc/isoroc/blob/main"
 
 project = "isoroc"
@@ -22,7 +22,6 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
@@ -37,6 +36,8 @@ autosummary_generate = True
 autodoc_typehints = "none"  # docstrings state the types
 autodoc_mock_imports = ["torch"]  # a gigabyte, for one function
 numpydoc_show_class_members = False  # members follow their class on the same page
+toc_object_entries_show_parents = "hide"
+html_math_renderer = "mathml"  # browsers draw it: no script, no network
 numpydoc_xref_param_type = False
 copybutton_exclude = ".linenos, .gp, .go"
 
@@ -78,25 +79,59 @@ def link_outside(app: Any, docname: str, source: list[str]) -> None:  # noqa: AR
     source[0] = re.sub(r"\]\(\.\./([^)]+)\)", rf"]({SOURCE}/\1)", source[0])
 
 
-def skip_foreign(
-    app: Any,  # noqa: ARG001
-    what: str,
-    name: str,  # noqa: ARG001
-    thing: Any,
-    skip: bool,  # noqa: FBT001
-    options: Any,  # noqa: ARG001
-) -> bool | None:
-    """Leave out members that scikit-learn and the standard library define."""
-    module = getattr(thing, "__module__", None) or getattr(
-        getattr(thing, "fget", None), "__module__", None
-    )
-    if what == "class" and module is not None and not module.startswith("isoroc"):
+# What users call on calibrators and classifiers. Their other methods are hooks that modules of the
+# package call on each other; fitted attributes are described on the class.
+METHODS = {
+    "adapt_prior",
+    "apply",
+    "carry_over",
+    "coordinates",
+    "fit",
+    "fit_counts",
+    "predict",
+    "predict_frame",
+    "predict_interval",
+    "predict_proba",
+    "predict_std",
+    "save",
+    "staged_predict_proba",
+    "verify",
+}
+FLAGS = {"fitted_state", "prior_share", "reads_logs", "uses_folds"}
+HOOKS = {"Counts.sample", "ModelFileError.of", "Counts.uses_folds"}
+
+
+def skip_member(app: Any, what: str, name: str, thing: Any, *_: Any) -> bool | None:  # noqa: ARG001
+    """Leave out hooks, and members that scikit-learn and the standard library define."""
+    module = getattr(thing, "__module__", None)
+    module = module or getattr(getattr(thing, "fget", None), "__module__", None) or "isoroc"
+    if what != "class":
+        return None
+    if (
+        name in FLAGS
+        or not module.startswith("isoroc")
+        or getattr(thing, "__qualname__", "") in HOOKS
+    ):
         return True
-    return skip
+    if module.startswith(("isoroc._calibrators", "isoroc._classifier")):
+        return name not in METHODS or None
+    return None
+
+
+def visit_math(writer: Any, node: nodes.math) -> None:
+    """Write a formula as MathML, which docutils translates."""
+    writer.body.append(tex2mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def visit_display(writer: Any, node: nodes.math_block) -> None:
+    """Write a displayed formula as MathML."""
+    writer.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>')
+    raise nodes.SkipNode
 
 
 def setup(app: Any) -> None:
-    """Connect the two functions above."""
-    warnings.filterwarnings("ignore", category=DeprecationWarning)
+    """Connect the functions above."""
     app.connect("source-read", link_outside)
-    app.connect("autodoc-skip-member", skip_foreign)
+    app.connect("autodoc-skip-member", skip_member)
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_display, None))

@@ -34,6 +34,13 @@ with tempfile.TemporaryDirectory() as folder:
 print(np.array_equal(loaded.predict_proba(P), calibrator.predict_proba(P)))
 
 # %%
+# What it does to each forecast:
+
+from isoroc.plots import SimplexDisplay
+
+_ = SimplexDisplay.from_estimator(loaded, P[:500], y[:500], panels=("bins", "map"))
+
+# %%
 # A query
 # -------
 #
@@ -42,7 +49,9 @@ print(np.array_equal(loaded.predict_proba(P), calibrator.predict_proba(P)))
 from isoroc.export import to_onnx, to_sql
 
 query = to_sql(calibrator, ["p_cat", "p_dog", "p_fox"], dialect="duckdb", keep=["id"])
-forecasts = pl.DataFrame({"id": np.arange(3000), "p_cat": P[:, 0], "p_dog": P[:, 1], "p_fox": P[:, 2]})
+forecasts = pl.DataFrame(
+    {"id": np.arange(3000), "p_cat": P[:, 0], "p_dog": P[:, 1], "p_fox": P[:, 2]}
+)
 with duckdb.connect() as connection:
     connection.register("forecasts", forecasts)
     rows = connection.execute(query).fetchall()
