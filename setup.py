@@ -19,7 +19,8 @@ if CHECKED:
 elif sys.platform == "win32":
     compile_args, link_args = ["/O2", "/W3"], []
 else:
-    compile_args, link_args = ["-O3", "-Wall", "-Wextra"], []
+    # Without debugging information the bytes of a wheel do not depend on the folder of the build.
+    compile_args, link_args = ["-O3", "-g0", "-Wall", "-Wextra"], []
 
 setup(
     ext_modules=cythonize(

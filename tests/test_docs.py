@@ -1,6 +1,7 @@
 """The examples in the documentation run, and its links work."""
 
 import contextlib
+import importlib
 import io
 import re
 import runpy
@@ -44,3 +45,45 @@ def test_relative_links_exist():
         for target in re.findall(r"\]\(([^)#]+)", path.read_text()):
             if "://" not in target:
                 assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+def test_reference_lists_exactly_the_public_names():
+    """The site has a page for each of them: warnings are errors in `make docs`."""
+    page = (ROOT / "docs" / "reference.rst").read_text()
+    listed = {}
+    for module, names in re.findall(
+        r"currentmodule:: (\S+)\n\n.*?nosignatures:\n\n((?: +\w+\n)+)", page, re.DOTALL
+    ):
+        listed[module] = names.split()
+    subpackages = set()
+    for path in (ROOT / "src" / "isoroc").glob("*/__init__.py"):
+        if not path.parent.name.startswith("_"):
+            subpackages.add(path.parent.name)
+    assert set(listed) == {"isoroc", *(f"isoroc.{name}" for name in subpackages)}
+    for module, names in listed.items():
+        public = importlib.import_module(module).__all__
+        assert sorted(names) == sorted(set(public) - subpackages)
+
+
+def test_every_page_of_the_site_is_in_its_navigation():
+    pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
+    trees = [
+        ROOT / "docs" / name for name in ("index.md", "guide.md", "evidence.md", "reference.rst")
+    ]
+    listed = {line.strip() for path in trees for line in path.read_text().splitlines()}
+    assert pages <= listed
+
+
+def test_links_of_the_readme_are_absolute_and_exist():
+    """The package index shows the README without the repository."""
+    places = {
+        "https://isoroc.github.io/isoroc/": "docs",
+        "https://raw.githubusercontent.com/isoroc/isoroc/main/": "",
+        "https://github.com/isoroc/isoroc/blob/main/": "",
+    }
+    for target in re.findall(r"\]\(([^)#]+)", (ROOT / "README.md").read_text()):
+        assert target.startswith("https://")
+        for place, folder in places.items():
+            if target.startswith(place):
+                path = ROOT / folder / target.removeprefix(place)
+                assert path.exists() or path.with_suffix(".md").exists(), target

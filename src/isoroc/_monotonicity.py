@@ -208,7 +208,7 @@ class Certificate:
         return True
 
     def table(self) -> Table:
-        """One row a split: gamma, gamma' and the slack; for K = 2 the second coordinates."""
+        """One row per split: gamma, gamma' and the slack; for K = 2 the second coordinates."""
         K = self.thresholds.shape[1]
         columns = Table(split=np.arange(len(self.slack)))
         for k in range(K) if K > 2 else (1,):

@@ -138,7 +138,7 @@ def test_text_follows_the_current_style():
 def test_missing_extra_names_the_pip_command(missing, monkeypatch):
     monkeypatch.delitem(sys.modules, "mpltern")
     monkeypatch.setitem(sys.modules, missing, None)
-    message = "isoroc.plots needs matplotlib and mpltern: pip install 'isoroc[plots]'"
+    message = "isoroc.plots needs matplotlib and mpltern: pip install matplotlib mpltern"
     with pytest.raises(ImportError, match=re.escape(message)):
         runpy.run_path(isoroc.plots.__file__)
 

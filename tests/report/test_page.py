@@ -140,7 +140,7 @@ def test_size_is_bounded_with_many_classes():
 
 def test_missing_extra_names_the_pip_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    message = "isoroc.report needs jinja2: pip install 'isoroc[report]'"
+    message = "isoroc.report needs jinja2: pip install jinja2"
     with pytest.raises(ImportError, match=re.escape(message)):
         runpy.run_path(isoroc.report.__file__)
 

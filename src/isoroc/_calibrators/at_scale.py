@@ -79,7 +79,7 @@ class AtScale:
 
         Notes
         -----
-        DuckDB runs the query of `isoroc.export.to_sql`, which requires ``isoroc[sql]``. Other
+        DuckDB runs the query of `isoroc.export.to_sql`, which requires sqlglot. Other
         engines call `predict_proba` on partitions or batches, so isoroc has to be installed where
         these are.
 

@@ -83,7 +83,7 @@ class AutoCalibrator(Calibrator):
         Columns of the forecasts; 1 for scores.
     members_ : list of calibrators
         The fitted members that have weight,
-    weights_ : ndarray of shape (len(members_),)
+    weights_ : ndarray of shape (n_members,)
         and their weights; they sum to one.
     member_scores_ : Table
         One row per member and one for the mixture: weight, log loss out of fold and its standard

@@ -133,12 +133,12 @@ class BinCalibrator(Calibrator):
 
     @property
     def bin_values_(self) -> Floats:
-        """Calibrated forecast of each bin, shape (n_bins_, K)."""
+        """Calibrated forecast of each bin, shape (n_bins, K)."""
         return self._node_values()[self.tree_.bins]
 
     @property
     def bins_(self) -> Table:
-        """One row a bin: bounds (two classes), weight, observed rates with intervals, values."""
+        """One row per bin: bounds (two classes), weight, observed rates with intervals, values."""
         values = self.bin_values_
         class_weights = self.tree_.class_weights[self.tree_.bins]
         weight = class_weights.sum(axis=1)
@@ -160,7 +160,7 @@ class BinCalibrator(Calibrator):
 
     @property
     def path_(self) -> Table:
-        """One row a stage, from one bin to `n_bins_`: the split that led to it, and the loss."""
+        """One row per stage, from one bin to `n_bins_`: the split that led to it, and the loss."""
         values = self._node_values()
         tree = self.tree_
         with np.errstate(divide="ignore"):

@@ -108,14 +108,14 @@ class IRPCalibrator(BinCalibrator):
         How many ranks it keeps.
     n_bins_ : int
         Number of bins.
-    bin_values_ : ndarray of shape (n_bins_, K)
+    bin_values_ : ndarray of shape (n_bins, K)
         Calibrated forecast of each bin.
     bins_ : Table
-        One row a bin: its weight, the observed rate of each class with a 95 % interval (Wilson,
+        One row per bin: its weight, the observed rate of each class with a 95 % interval (Wilson,
         weights taken as counts of rows), and the calibrated value. For two classes bins ascend,
         a bin holds the scores with ``lower < score <= upper``, and rates are of the second class.
     path_ : Table
-        One row a stage, from one bin to `n_bins_`: the gain and the threshold of the split that
+        One row per stage, from one bin to `n_bins_`: the gain and the threshold of the split that
         led to it, and the cross entropy of the calibration set under it.
     certificate_ : Certificate or None
         For each split the threshold that makes it again on the calibrated forecasts; None with

@@ -17,7 +17,7 @@ from isoroc._input import InputError, Scores
 try:
     import torch
 except ImportError as error:
-    raise ImportError("counts of tensors need torch: pip install 'isoroc[torch]'") from error
+    raise ImportError("counts of tensors need torch: pip install torch") from error
 
 #: Rows that are counted at a time, where the memory of the device is not known.
 SLICE = 2**24

@@ -1,6 +1,6 @@
 """Calibrators that leave Python: ONNX, SQL and torch, all doing what `predict_proba` does.
 
-Each needs its extra: ``pip install 'isoroc[onnx]'``, ``'isoroc[sql]'``, ``'isoroc[torch]'``.
+Each needs its extra: ``onnx``, ``sql`` (sqlglot) or ``torch``.
 """
 
 from importlib import import_module

@@ -16,7 +16,7 @@ from isoroc.export._maps import check_exportable, is_grouped, write_map
 try:
     import onnx
 except ImportError as error:
-    raise ImportError("to_onnx needs onnx: pip install 'isoroc[onnx]'") from error
+    raise ImportError("to_onnx needs onnx: pip install onnx") from error
 
 #: The first operator set that has all the operators used here, and the one used by default.
 _OLDEST_OPSET, _OPSET = 13, 17

@@ -16,7 +16,7 @@ from isoroc.export._maps import check_exportable, is_grouped, write_map
 try:
     import torch
 except ImportError as error:
-    raise ImportError("to_torch needs torch: pip install 'isoroc[torch]'") from error
+    raise ImportError("to_torch needs torch: pip install torch") from error
 
 
 def to_torch(calibrator: Any) -> Any:

@@ -1,6 +1,6 @@
 """Displays: ``from_estimator``, ``from_predictions``, ``.plot(ax=...)`` and ``.frame()``.
 
-Requires matplotlib and mpltern: ``pip install 'isoroc[plots]'``.
+Requires matplotlib and mpltern, the extra ``plots``.
 """
 
 try:
@@ -8,7 +8,7 @@ try:
     import mpltern  # noqa: F401 -- registers the axes of SimplexDisplay
 except ImportError as error:
     raise ImportError(
-        "isoroc.plots needs matplotlib and mpltern: pip install 'isoroc[plots]'"
+        "isoroc.plots needs matplotlib and mpltern: pip install matplotlib mpltern"
     ) from error
 
 from isoroc.plots._cost import CostCurveDisplay

@@ -113,7 +113,6 @@ def import_moocore() -> Any:
         import moocore  # noqa: PLC0415
     except ImportError:
         raise ImportError(
-            'volume="boxes" with four classes or more needs moocore: '
-            "pip install 'isoroc[volume]'."
+            'volume="boxes" with four classes or more needs moocore: pip install moocore.'
         ) from None
     return moocore
