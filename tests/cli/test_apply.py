@@ -13,7 +13,7 @@ from cli_tables import READERS, listing, make_forecasts
 from isoroc import IRPCalibrator
 from isoroc._cli import main
 from isoroc._cli.commands.apply import CalibrationStep
-from isoroc._cli.io.files import ROW
+from isoroc._cli.io.source import ROW
 from strategies import labelled_forecasts
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.batches import read_forecasts, read_weights
-from isoroc._cli.io.files import ROW, Source
 from isoroc._cli.io.formats import Format
+from isoroc._cli.io.source import ROW, Source
 from isoroc._input import InputError
 
 SOURCE = Source([None], Format("parquet"), ["x.parquet"])

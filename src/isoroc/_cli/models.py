@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 import isoroc
 from isoroc._cli.errors import CommandError, did_you_mean
 from isoroc._cli.io.classes import list_labels
-from isoroc._cli.io.files import Source, file_errors, output_path
+from isoroc._cli.io.files import output_path
 from isoroc._cli.io.reading import Selection
+from isoroc._cli.io.source import Source, file_errors
 from isoroc._cli.io.streams import STANDARD
 from isoroc._input import Names
 from isoroc._simplex import Floats

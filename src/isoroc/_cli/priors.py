@@ -12,9 +12,9 @@ import polars as pl
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.batches import read_forecasts
 from isoroc._cli.io.columns import split_words
-from isoroc._cli.io.files import ROW, Source, file_errors
 from isoroc._cli.io.groups import groups_of
 from isoroc._cli.io.reading import is_sampled
+from isoroc._cli.io.source import ROW, Source, file_errors
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.terminal import print_note
 from isoroc._input import InputError, Names

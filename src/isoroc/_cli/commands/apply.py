@@ -11,9 +11,9 @@ from cyclopts import Parameter
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.classes import arrange_for_model
 from isoroc._cli.io.columns import SUFFIX, check_column, find_model_forecasts, split_words
-from isoroc._cli.io.files import ROW, Source, check_target, open_source, write_frame
-from isoroc._cli.io.formats import SEPARATORS
+from isoroc._cli.io.files import check_target, open_source, write_frame
 from isoroc._cli.io.formats import output_format as choose_format
+from isoroc._cli.io.source import ROW, Source
 from isoroc._cli.models import Model
 from isoroc._cli.priors import predict_for, read_calibrated
 from isoroc._cli.terminal import Advance, progress_bar
@@ -34,6 +34,7 @@ def apply(
     prior: Annotated[list[str] | None, Parameter(negative=())] = None,
     adapt_prior: Annotated[bool, Parameter(negative=())] = False,
     format: str | None = None,  # noqa: A002
+    separator: str | None = None,
     output_format: str | None = None,
 ) -> None:
     """Add calibrated forecasts to a table.
@@ -64,6 +65,8 @@ def apply(
         Estimate the class shares of the rows, and adjust the forecasts to them.
     format
         Format of the input, if it follows from neither name nor content.
+    separator
+        Separator of the fields of CSV files, or tab. Default: it is recognised in the header.
     output_format
         Format of the output, if it does not follow from its name. Default: that of the input.
     """
@@ -71,7 +74,7 @@ def apply(
     if replace and names:
         raise CommandError("--replace keeps the names of the columns; leave out --names.")
     loaded = Model.load(model)
-    with open_source(forecasts, format) as source:
+    with open_source(forecasts, format, separator) as source:
         form = choose_format(output, output_format, source.format)
         given = list(source.schema())
         columns = _find_columns(loaded, probs, classes, given)
@@ -87,7 +90,7 @@ def apply(
                 return read_calibrated(batch, columns, source, predict, loaded.group)
 
             step = CalibrationStep(calibrate, source, columns, added, advance)
-            write_frame(step.run(typed=form.kind not in SEPARATORS), output, form)
+            write_frame(step.run(typed=form.separator is None), output, form)
 
 
 def _find_columns(
@@ -157,24 +160,29 @@ class CalibrationStep:
     ) -> None:
         self._calibrate, self._source, self._columns = calibrate, source, columns
         self._added, self._advance = added, advance
+        self._numbers: list[str] = []  # columns of text that become numbers
 
     def run(self, *, typed: bool) -> pl.LazyFrame:
         """All rows with the calibrated columns, lazily.
 
-        Other columns of CSV and TSV files stay the text that they are, unless the output is typed.
+        Other columns of CSV and TSV files stay text. The forecasts become numbers if the output is
+        typed.
         """
-        types = None if typed else ()
-        rows = self._source.scan(types, self._columns).with_row_index(ROW)
-        schema = dict(rows.collect_schema()) | dict.fromkeys(self._added, pl.Float64())
+        rows = self._source.rows(self._columns)
+        if typed and self._source.untyped:
+            self._numbers = self._columns
+        new = dict.fromkeys([*self._numbers, *self._added], pl.Float64())
+        schema = dict(rows.collect_schema()) | new
         del schema[ROW]
         return rows.map_batches(self, schema=schema, streamable=True)
 
     def __call__(self, batch: pl.DataFrame) -> pl.DataFrame:
         """The batch with the calibrated columns and without its row numbers."""
         if not len(batch):
-            empty = [pl.lit(None, pl.Float64).alias(name) for name in self._added]
+            names = [*self._numbers, *self._added]
+            empty = [pl.lit(None, pl.Float64).alias(name) for name in names]
             return batch.drop(ROW).with_columns(empty)
         Q = self._calibrate(batch)
         self._advance(len(batch))
-        new = [pl.Series(name, Q[:, k]) for name, k in self._added.items()]
-        return batch.drop(ROW).with_columns(new)
+        numbers = batch.drop(ROW).with_columns(pl.col(self._numbers).cast(pl.Float64, strict=False))
+        return numbers.with_columns(pl.Series(name, Q[:, k]) for name, k in self._added.items())

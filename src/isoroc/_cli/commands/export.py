@@ -9,7 +9,8 @@ from cyclopts import Parameter
 import isoroc
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import split_words
-from isoroc._cli.io.files import file_errors, output_path
+from isoroc._cli.io.files import output_path
+from isoroc._cli.io.source import file_errors
 from isoroc._cli.io.streams import STANDARD
 from isoroc._cli.models import Model
 from isoroc._cli.terminal import print_note, print_text

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.files import ROW, Source
 from isoroc._cli.io.labels import TEXT_TYPES
+from isoroc._cli.io.source import ROW, Source
 from isoroc._input import InputError, check_forecasts, check_weights
 from isoroc._simplex import Floats
 

@@ -7,8 +7,8 @@ import polars as pl
 
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import check_column
-from isoroc._cli.io.files import BATCH, ROW, Source, file_errors
 from isoroc._cli.io.reading import Selection, is_sampled
+from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
 from isoroc._input import InputError, Names, check_groups
 
 
