@@ -61,9 +61,14 @@ def run(tokens: list[str]) -> int:
         except BrokenPipeError:
             discard_output()  # otherwise Python reports the error again when it exits
             return int(ExitCode.BROKEN_PIPE)
+        except SystemExit as error:
+            if not isinstance(error.__context__, BrokenPipeError):
+                raise
+            return int(ExitCode.BROKEN_PIPE)  # rich exits with code 1 and has closed the output
         except (CycloptsError, CommandError, ValueError, TypeError, OSError, ImportError) as error:
             return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
-        except Exception as error:  # noqa: BLE001
+        except BaseException as error:  # noqa: BLE001
+            # A panic of polars is no Exception, and no reason to exit with code 1.
             what = f"{type(error).__name__}: {first_line(error)}; use --debug for details"
             return _fail(ExitCode.INTERNAL, "internal error", what, debug=debug)
     return int(code) if isinstance(code, int) else int(ExitCode.OK)

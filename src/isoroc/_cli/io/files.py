@@ -106,12 +106,32 @@ def _expand(item: str) -> list[Path]:
 
 def write_frame(frame: pl.LazyFrame, target: str, form: Format) -> None:
     """Write a table batch by batch, atomically to a file or directly to standard output."""
+    _check_types(frame, form)
     if target == STANDARD:
         with file_errors("standard output"):
             _sink(frame, sys.stdout.buffer, form)
         return
     with file_errors(target), output_path(target) as path:
         _sink(frame, path, form)
+
+
+def _check_types(frame: pl.LazyFrame, form: Format) -> None:
+    """Raise an error if a format cannot store a column, which polars finds out too late."""
+    if form.kind in ("parquet", "arrow"):
+        return
+    for name, kind in frame.collect_schema().items():
+        if _holds_binary(kind) or (kind.is_nested() and form.separator is not None):
+            raise CommandError(
+                f"column {name!r} has the type {kind}, which {form.kind} files cannot store; write "
+                "Parquet or Arrow, or remove the column."
+            )
+
+
+def _holds_binary(kind: pl.DataType) -> bool:
+    if isinstance(kind, pl.Struct):
+        return any(_holds_binary(field.dtype) for field in kind.fields)  # type: ignore[arg-type]
+    inner = getattr(kind, "inner", None)
+    return kind in (pl.Binary, pl.Object) or (inner is not None and _holds_binary(inner))
 
 
 def check_target(target: str) -> None:

@@ -49,6 +49,6 @@ def groups_of(batch: pl.DataFrame, column: str, source: Source) -> Names:
         except InputError as error:
             row, problem, fix = error.row or 0, error.problem, str(error.fix)
     raise CommandError(
-        f"{source.place(batch[ROW][row])}, column {column!r} {problem}; {fix}, or remove them (fit "
-        "and evaluate leave rows out with --where)."
+        f"{source.place(batch[ROW][row])}, column {column!r} {problem}; {fix}, or leave them "
+        "out with --where."
     )
