@@ -31,6 +31,10 @@ def main(tokens: Sequence[str] | None = None) -> int:
         )
         return 2
     try:
+        if tokens is None:
+            from isoroc._cli.process import prepare  # noqa: PLC0415
+
+            prepare()
         from isoroc._cli.app import run  # noqa: PLC0415
 
         return run(list(sys.argv[1:] if tokens is None else tokens))

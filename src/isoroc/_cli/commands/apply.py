@@ -15,7 +15,7 @@ from isoroc._cli.io.files import check_target, open_source, write_frame
 from isoroc._cli.io.formats import output_format as choose_format
 from isoroc._cli.models import Model
 from isoroc._cli.priors import predict_for
-from isoroc._cli.terminal import print_note, progress_bar
+from isoroc._cli.terminal import print_warning, progress_bar
 
 
 def apply(
@@ -94,7 +94,7 @@ def apply(
             step = CalibrationStep(rows, predict, added, advance)
             write_frame(step.run(typed=form.separator is None), output, form)
     if step.bad.n_rows:
-        print_note(f"isoroc: warning: {step.bad.describe(on_bad)}")
+        print_warning(step.bad.describe(on_bad))
 
 
 def _find_columns(

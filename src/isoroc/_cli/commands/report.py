@@ -16,7 +16,7 @@ from isoroc._cli.io.files import open_source, output_path
 from isoroc._cli.io.reading import Selection
 from isoroc._cli.io.source import Source, file_errors
 from isoroc._cli.models import Model, select_for
-from isoroc._cli.terminal import print_note, print_text
+from isoroc._cli.terminal import print_exact, print_note, print_text
 from isoroc.report import Report
 
 
@@ -76,7 +76,7 @@ def report(
             path.write_bytes(page)
         print_note(f"{output}: {len(page):,} bytes")
     if json:
-        print_text(made.to_json())
+        print_exact(made.to_json())
     else:
         for sentence in made.summary["verdict"]["sentences"]:
             print_text(sentence)

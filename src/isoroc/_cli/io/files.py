@@ -18,7 +18,7 @@ from isoroc._cli.io.formats import KINDS, Format
 from isoroc._cli.io.source import Source, file_errors, partition_of
 from isoroc._cli.io.streams import STANDARD
 from isoroc._cli.io.text import find_separator
-from isoroc._files import replacing
+from isoroc._files import replacing, temporary_folder
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def open_source(
     of_option = None if format_name is None else Format.from_option(format_name)
     if STANDARD in given and len(given) > 1:
         raise CommandError("standard input (-) cannot be combined with files.")
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         if STANDARD in given:
             paths, names = [_copy(sys.stdin.buffer, folder)], ["standard input"]
             partitions = []
@@ -71,7 +71,7 @@ def _partitions(item: str) -> list[dict[str, str]]:
     ]
 
 
-def _readable(path: Path, folder: str) -> Path:
+def _readable(path: Path, folder: Path) -> Path:
     """The path, or the path of a copy if it is a pipe."""
     if path.is_file():
         return path
@@ -79,7 +79,7 @@ def _readable(path: Path, folder: str) -> Path:
         return _copy(pipe, folder)
 
 
-def _copy(stream: IO[bytes], folder: str) -> Path:
+def _copy(stream: IO[bytes], folder: Path) -> Path:
     with tempfile.NamedTemporaryFile(dir=folder, delete=False) as copy:
         shutil.copyfileobj(stream, copy)
     return Path(copy.name)

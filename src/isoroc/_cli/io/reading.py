@@ -18,7 +18,7 @@ from isoroc._cli.io.classes import arrange, arrange_for_model
 from isoroc._cli.io.columns import check_column, find_label, find_model_forecasts, split_words
 from isoroc._cli.io.labels import LabelEncoder
 from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
-from isoroc._cli.terminal import print_note, progress_bar
+from isoroc._cli.terminal import print_warning, progress_bar
 from isoroc._input import Sample, check_forecasts, find_reversal, resolve_scores
 from isoroc._simplex import Floats
 
@@ -137,7 +137,7 @@ def warn_of_reversal(sample: Sample) -> None:
     """Warn of forecasts that rank a class worse than chance."""
     if (reversal := find_reversal(sample)) is not None:
         option = "--classes" if reversal.other is None else "--positive"
-        print_note(f"isoroc: warning: {reversal}. {option} settles it.")
+        print_warning(f"{reversal}. {option} settles it.")
 
 
 def given_classes(selection: Selection, columns: Sequence[str]) -> list[str] | None:
