@@ -12,8 +12,8 @@ import isoroc
 from cli_tables import READERS, listing, make_forecasts
 from isoroc import IRPCalibrator
 from isoroc._cli import main
-from isoroc._cli.commands.apply import CalibrationStep
-from isoroc._cli.io.files import ROW
+from isoroc._cli.calibrating import CalibrationStep, ModelRows
+from isoroc._cli.io.source import ROW
 from strategies import labelled_forecasts
 
 
@@ -128,11 +128,8 @@ def test_calibration_of_one_batch(table):
     P = table.select("^p_.*$").to_numpy()
     model = IRPCalibrator().fit(P, table["y"])
     columns, seen = ["p_bird", "p_cat", "p_dog"], []
-
-    def calibrate(batch):
-        return model.predict_proba(batch.select(columns).to_numpy())
-
-    step = CalibrationStep(calibrate, None, columns, {"q": 1}, seen.append)
+    rows = ModelRows(None, model, columns)
+    step = CalibrationStep(rows, lambda P, _: model.predict_proba(P), {"q": 1}, seen.append)
     batch = table.with_row_index(ROW)
     assert step(batch)["q"].to_list() == model.predict_proba(P)[:, 1].tolist()
     assert step(batch[:0]).schema == {**table.schema, "q": pl.Float64}

@@ -6,8 +6,8 @@ import pytest
 
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.batches import read_forecasts, read_weights
-from isoroc._cli.io.files import ROW, Source
 from isoroc._cli.io.formats import Format
+from isoroc._cli.io.source import ROW, Source
 from isoroc._input import InputError
 
 SOURCE = Source([None], Format("parquet"), ["x.parquet"])
@@ -39,7 +39,7 @@ def test_forecasts_of_one_column_are_a_vector_and_of_several_a_matrix():
     ],
 )
 def test_values_that_are_not_finite_numbers_are_located(values, problem):
-    expected = message(f"x.parquet: row 11, column 'b' {problem}; correct or remove such rows")
+    expected = message(f"x.parquet: row 11, column 'b' {problem}; correct such rows, or leave them")
     with pytest.raises(CommandError, match=expected):
         read_forecasts(make_batch(a=[0.5, 0.5], b=values), ["a", "b"], SOURCE)
     with pytest.raises(CommandError, match=expected):

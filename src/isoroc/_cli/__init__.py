@@ -30,6 +30,14 @@ def main(tokens: Sequence[str] | None = None) -> int:
             f"isoroc: the command line needs {', '.join(missing)}: pip install 'isoroc[cli]'\n"
         )
         return 2
-    from isoroc._cli.app import run  # noqa: PLC0415
+    try:
+        if tokens is None:
+            from isoroc._cli.process import prepare  # noqa: PLC0415
 
-    return run(list(sys.argv[1:] if tokens is None else tokens))
+            prepare()
+        from isoroc._cli.app import run  # noqa: PLC0415
+
+        return run(list(sys.argv[1:] if tokens is None else tokens))
+    except KeyboardInterrupt:  # during imports, or during the message about another one
+        sys.stderr.write("isoroc: interrupted\n")
+        return 130

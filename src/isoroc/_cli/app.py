@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from cyclopts import App, CycloptsError
@@ -14,6 +15,8 @@ from isoroc._cli.errors import CommandError, ExitCode, first_line
 from isoroc._cli.io.streams import discard_output, mark_standard
 from isoroc._cli.texts import ABOUT, COMMANDS, EPILOGUE
 
+#: Options of every command, besides ``--log-file``.
+_FLAGS = ("--debug", "--quiet")
 #: The option that sets an argument of the library.
 _OPTIONS = {
     "P": "--probs",
@@ -49,7 +52,37 @@ def build() -> App:
 def run(tokens: list[str]) -> int:
     """Run a command line and return its exit code; an error becomes one line on standard error."""
     debug = "--debug" in tokens
-    words = mark_standard([word for word in tokens if word != "--debug"])
+    try:
+        words, log_file = _take_log_file([word for word in tokens if word not in _FLAGS])
+        with _messages(log_file, quiet="--quiet" in tokens):
+            return _run(mark_standard(words), debug=debug)
+    except (CommandError, OSError) as error:  # of the log file
+        return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
+
+
+def _take_log_file(tokens: list[str]) -> tuple[list[str], str | None]:
+    """The words without ``--log-file``, and its value."""
+    words: list[str] = []
+    found = None
+    rest = iter(tokens)
+    for word in rest:
+        name, sign, value = word.partition("=")
+        if name != "--log-file":
+            words.append(word)
+        elif not (found := value if sign else next(rest, "")):
+            raise CommandError("--log-file: name a file.")
+    return words, found
+
+
+def _messages(log_file: str | None, *, quiet: bool) -> AbstractContextManager[None]:
+    if log_file is None and not quiet:
+        return nullcontext()
+    from isoroc._cli.terminal import messages_to  # noqa: PLC0415
+
+    return messages_to(log_file, quiet=quiet)
+
+
+def _run(words: list[str], *, debug: bool) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         try:
@@ -61,9 +94,14 @@ def run(tokens: list[str]) -> int:
         except BrokenPipeError:
             discard_output()  # otherwise Python reports the error again when it exits
             return int(ExitCode.BROKEN_PIPE)
+        except SystemExit as error:
+            if not isinstance(error.__context__, BrokenPipeError):
+                raise
+            return int(ExitCode.BROKEN_PIPE)  # rich exits with code 1 and has closed the output
         except (CycloptsError, CommandError, ValueError, TypeError, OSError, ImportError) as error:
             return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
-        except Exception as error:  # noqa: BLE001
+        except BaseException as error:  # noqa: BLE001
+            # A panic of polars is no Exception, and no reason to exit with code 1.
             what = f"{type(error).__name__}: {first_line(error)}; use --debug for details"
             return _fail(ExitCode.INTERNAL, "internal error", what, debug=debug)
     return int(code) if isinstance(code, int) else int(ExitCode.OK)
@@ -94,6 +132,6 @@ def _fail(code: ExitCode, kind: str, message: str, *, debug: bool) -> int:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    from isoroc._cli.terminal import print_note  # noqa: PLC0415
+    from isoroc._cli.terminal import print_warning  # noqa: PLC0415
 
-    print_note(f"isoroc: warning: {message}")
+    print_warning(str(message))

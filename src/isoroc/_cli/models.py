@@ -6,10 +6,8 @@ import inspect
 import json
 import re
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
@@ -17,9 +15,11 @@ from numpy.typing import NDArray
 import isoroc
 from isoroc._cli.errors import CommandError, did_you_mean
 from isoroc._cli.io.classes import list_labels
-from isoroc._cli.io.files import Source, file_errors, output_path
+from isoroc._cli.io.files import output_path
 from isoroc._cli.io.reading import Selection
+from isoroc._cli.io.source import Source, file_errors
 from isoroc._cli.io.streams import STANDARD
+from isoroc._files import temporary_folder
 from isoroc._input import Names
 from isoroc._simplex import Floats
 
@@ -186,8 +186,8 @@ def load_models(
 
 def save_model(calibrator: Any, target: str, summary: dict[str, Any]) -> None:
     """Write a model file, atomically to a file or directly to standard output."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.json"
+    with temporary_folder() as folder:
+        path = folder / "model.json"
         calibrator.save(path, summary=summary)
         data = path.read_bytes()
     if target == STANDARD:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.files import check_target, file_errors, output_path
+from isoroc._cli.io.files import check_target, output_path
+from isoroc._cli.io.source import file_errors
 from isoroc._monitor import CalibrationMonitor
 
 FORMATS = ("png", "svg", "pdf")

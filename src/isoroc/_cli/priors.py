@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from isoroc._cli.calibrating import ModelRows, Predict
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.batches import read_forecasts
 from isoroc._cli.io.columns import split_words
-from isoroc._cli.io.files import ROW, Source, file_errors
-from isoroc._cli.io.groups import groups_of
 from isoroc._cli.io.reading import is_sampled
+from isoroc._cli.io.source import ROW, file_errors
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.terminal import print_note
 from isoroc._input import InputError, Names
@@ -25,25 +24,8 @@ from isoroc.decisions import PriorEstimate, adjust_prior, estimate_prior
 ESTIMATED_ROWS = 100_000
 
 
-#: Calibrated forecasts of an array of forecasts, and of groups or None.
-Predict = Callable[[Floats, Names | None], Floats]
-
-
-def read_calibrated(
-    batch: pl.DataFrame, columns: Sequence[str], source: Source, predict: Predict, group: str | None
-) -> Floats:
-    """Calibrated forecasts of a batch; `group` is the column of its groups."""
-    groups = None if group is None else groups_of(batch, group, source)
-    return read_forecasts(batch, columns, source, lambda P: predict(P, groups))
-
-
 def predict_for(
-    model: Model,
-    prior: Sequence[str] | None,
-    source: Source,
-    columns: Sequence[str],
-    *,
-    adapt: bool,
+    model: Model, prior: Sequence[str] | None, rows: ModelRows, *, adapt: bool
 ) -> Predict:
     """What `apply` computes: calibrated forecasts, adjusted to given or to estimated shares.
 
@@ -53,10 +35,8 @@ def predict_for(
         With its calibrator.
     prior : sequence of str or None
         ``class=share`` for each class, as the user gave them.
-    source : Source
-        The table; it is read once more to estimate shares.
-    columns : sequence of str
-        Columns of the forecasts.
+    rows : ModelRows
+        The rows; they are read once more to estimate shares.
     adapt : bool
         Whether to estimate the shares.
     """
@@ -68,7 +48,7 @@ def predict_for(
         raise CommandError("--prior sets class shares and --adapt-prior estimates them; use one.")
     labels, old = calibrator.classes_, _old_shares(calibrator)
     if adapt:
-        found = _estimate(model, old, source, columns)
+        found = _estimate(model, old, rows)
         print_note("class shares of these rows:")
         print_note(repr(found))
         new: Any = found.prior
@@ -121,15 +101,14 @@ def _old_shares(calibrator: Any) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def _estimate(model: Model, old: Floats, source: Source, columns: Sequence[str]) -> PriorEstimate:
-    read = [*columns, *([model.group] if model.group else [])]
-    rows = source.rows(columns).select(ROW, *read)
-    with file_errors(source.name):
-        n = int(rows.select(pl.len()).collect(engine="streaming").item())
+def _estimate(model: Model, old: Floats, rows: ModelRows) -> PriorEstimate:
+    name = rows.source.name
+    frame = rows.scan().select(ROW, *rows.columns, *([rows.group] if rows.group else []))
+    with file_errors(name):
+        n = int(frame.select(pl.len()).collect(engine="streaming").item())
         share = ESTIMATED_ROWS / max(n, 1)
-        parts = [part.filter(is_sampled(part, share)) for part in rows.collect_batches()]
+        parts = [part.filter(is_sampled(part, share)) for part in frame.collect_batches()]
     if not n:
-        raise CommandError(f"{source.name} has no rows, so there are no class shares to estimate.")
-    calibrated = partial(calibrate, model.calibrator)
-    Q = read_calibrated(pl.concat(parts), columns, source, calibrated, model.group)
-    return estimate_prior(Q, old, labels=model.calibrator.classes_, random_state=0)
+        raise CommandError(f"{name} has no rows, so there are no class shares to estimate.")
+    Q, valid = rows.calibrate(pl.concat(parts), partial(calibrate, model.calibrator))
+    return estimate_prior(Q[valid], old, labels=model.calibrator.classes_, random_state=0)

@@ -20,8 +20,8 @@ from scipy.special import expit
 from isoroc._cli.io.batches import read_forecasts
 from isoroc._cli.io.classes import arrange_for_model
 from isoroc._cli.io.counting import Stream, count_rows, find_scores, stream_samples
-from isoroc._cli.io.files import Source
 from isoroc._cli.io.reading import Selection, find_columns, is_sampled, warn_of_reversal
+from isoroc._cli.io.source import Source
 from isoroc._cli.judging import Whole, estimate_errors
 from isoroc._cli.models import load_models
 from isoroc._counts import BinaryCounts, Grid, Tally

@@ -21,7 +21,9 @@ files, globs and folders are read as one table; - stands for standard input or o
 EPILOGUE = """\
 Exit codes: 0 success; 1 a condition of `evaluate --fail-if` holds, or `monitor` raised an alarm;
 2 invalid options, files or data; 3 a bug in isoroc; 130 interrupted; 141 standard output was closed
-(broken pipe). `--debug` shows the traceback of an error.
+(broken pipe); 129 and 143 ended by SIGHUP and SIGTERM. Every command has these options: `--quiet`
+shows results, warnings and errors only; `--log-file FILE` appends all lines about the work, with
+their time, to a file; `--debug` shows the traceback of an error.
 """
 
 COMMANDS = {
@@ -69,6 +71,7 @@ Add calibrated forecasts to a table.
 isoroc apply model.json new.parquet -o calibrated.parquet
 isoroc apply model.json 'days/*.csv.gz' -o all.parquet --names cat,dog,bird
 isoroc apply model.json new.csv -o new.csv --replace
+isoroc apply model.json new.parquet -o out.parquet --on-bad null
 cat new.ndjson | isoroc apply model.json - -o - | head
 ```
 

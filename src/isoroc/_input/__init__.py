@@ -14,6 +14,7 @@ from isoroc._input.forecasts import (
     check_forecasts,
     first_improbable,
     resolve_scores,
+    valid_rows,
 )
 from isoroc._input.groups import Names, check_groups, rows_by_group
 from isoroc._input.labels import check_two_classes, encode_labels
@@ -53,5 +54,6 @@ __all__ = [
     "rows_by_group",
     "slices",
     "to_array",
+    "valid_rows",
     "warn_if_reversed",
 ]

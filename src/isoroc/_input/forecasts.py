@@ -6,6 +6,7 @@ import warnings
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from isoroc._core.rows import check_rows
@@ -77,6 +78,34 @@ def check_forecasts(
             raise InputError(name, row, f"holds {name_of(values[row].sum())}", "logits are finite")
         return np.asarray(log_softmax(values, axis=1))
     return _check_probabilities(values, name)
+
+
+def valid_rows(values: Floats, *, scores: Scores = "auto", unit: bool = False) -> NDArray[np.bool_]:
+    """Which rows `check_forecasts` accepts.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, K) or (n,)
+        Numbers, NaN where one is missing.
+    scores, unit
+        As in `check_forecasts`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> valid_rows(np.array([[0.25, 0.75], [np.nan, 0.5], [0.5, 0.6]]))
+    array([ True, False, False])
+    """
+    columns = values.reshape(len(values), -1)
+    finite = np.isfinite(columns).all(axis=1)
+    if columns.shape[1] > 1 and scores != "logit":
+        with np.errstate(invalid="ignore", over="ignore"):
+            near_one = np.abs(columns.sum(axis=1) - 1) <= SUM_TOLERANCE
+        return np.asarray(finite & near_one & (columns >= -RANGE_TOLERANCE).all(axis=1))
+    if columns.shape[1] == 1 and (unit or scores == "probability"):
+        inside = (columns >= -RANGE_TOLERANCE) & (columns <= 1 + RANGE_TOLERANCE)
+        return np.asarray(finite & inside[:, 0])
+    return np.asarray(finite)
 
 
 def _numbers(P: Any, name: str) -> Floats:

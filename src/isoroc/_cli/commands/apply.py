@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
-import polars as pl
 from cyclopts import Parameter
 
+from isoroc._cli.calibrating import CalibrationStep, ModelRows, OnBad
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.classes import arrange_for_model
 from isoroc._cli.io.columns import SUFFIX, check_column, find_model_forecasts, split_words
-from isoroc._cli.io.files import ROW, Source, check_target, open_source, write_frame
-from isoroc._cli.io.formats import SEPARATORS
+from isoroc._cli.io.files import check_target, open_source, write_frame
 from isoroc._cli.io.formats import output_format as choose_format
 from isoroc._cli.models import Model
-from isoroc._cli.priors import predict_for, read_calibrated
-from isoroc._cli.terminal import Advance, progress_bar
-from isoroc._simplex import Floats
+from isoroc._cli.priors import predict_for
+from isoroc._cli.terminal import print_warning, progress_bar
 
 
 def apply(
@@ -31,9 +29,12 @@ def apply(
     suffix: str = SUFFIX,
     names: Annotated[list[str] | None, Parameter(negative=())] = None,
     replace: Annotated[bool, Parameter(negative=())] = False,
+    where: str | None = None,
+    on_bad: OnBad = "fail",
     prior: Annotated[list[str] | None, Parameter(negative=())] = None,
     adapt_prior: Annotated[bool, Parameter(negative=())] = False,
     format: str | None = None,  # noqa: A002
+    separator: str | None = None,
     output_format: str | None = None,
 ) -> None:
     """Add calibrated forecasts to a table.
@@ -57,6 +58,11 @@ def apply(
         Names of the calibrated columns in the order of the model's classes, instead of --suffix.
     replace
         Replace the forecasts by the calibrated forecasts.
+    where
+        Write only rows that satisfy this SQL condition: "day >= '2025-01-01'".
+    on_bad
+        What happens to rows without a valid forecast: `fail` ends the command and writes nothing,
+        `null` leaves the calibrated columns of such rows empty, `skip` leaves the rows out.
     prior
         Adjust the forecasts to these class shares, such as cat=0.3,dog=0.7: those of a population
         that differs from the calibration rows in nothing else.
@@ -64,6 +70,8 @@ def apply(
         Estimate the class shares of the rows, and adjust the forecasts to them.
     format
         Format of the input, if it follows from neither name nor content.
+    separator
+        Separator of the fields of CSV files, or tab. Default: it is recognised in the header.
     output_format
         Format of the output, if it does not follow from its name. Default: that of the input.
     """
@@ -71,7 +79,7 @@ def apply(
     if replace and names:
         raise CommandError("--replace keeps the names of the columns; leave out --names.")
     loaded = Model.load(model)
-    with open_source(forecasts, format) as source:
+    with open_source(forecasts, format, separator) as source:
         form = choose_format(output, output_format, source.format)
         given = list(source.schema())
         columns = _find_columns(loaded, probs, classes, given)
@@ -80,14 +88,13 @@ def apply(
         )
         if loaded.group is not None:
             check_column("the model's column of groups", loaded.group, given)
-        predict = predict_for(loaded, prior, source, columns, adapt=adapt_prior)
-        with progress_bar("calibrating", source.count()) as advance:
-
-            def calibrate(batch: pl.DataFrame) -> Floats:
-                return read_calibrated(batch, columns, source, predict, loaded.group)
-
-            step = CalibrationStep(calibrate, source, columns, added, advance)
-            write_frame(step.run(typed=form.kind not in SEPARATORS), output, form)
+        rows = ModelRows(source, loaded.calibrator, columns, loaded.group, where, on_bad)
+        predict = predict_for(loaded, prior, rows, adapt=adapt_prior)
+        with progress_bar("calibrating", None if where else source.count()) as advance:
+            step = CalibrationStep(rows, predict, added, advance)
+            write_frame(step.run(typed=form.separator is None), output, form)
+    if step.bad.n_rows:
+        print_warning(step.bad.describe(on_bad))
 
 
 def _find_columns(
@@ -128,53 +135,3 @@ def _name_columns(
     if len(set(names)) < len(names):
         raise CommandError(f"--names: {', '.join(names)} are not all different.")
     return dict(zip(names, held, strict=True))
-
-
-class CalibrationStep:
-    """Adds calibrated columns to batches of rows.
-
-    Parameters
-    ----------
-    calibrate : callable
-        Calibrated forecasts of a batch of rows.
-    source : Source
-        The table.
-    columns : list of str
-        Columns of the forecasts.
-    added : dict
-        Names of the calibrated columns, and the class whose probability each of them holds.
-    advance : callable
-        Called with the number of rows of each batch.
-    """
-
-    def __init__(
-        self,
-        calibrate: Callable[[pl.DataFrame], Floats],
-        source: Source,
-        columns: list[str],
-        added: dict[str, int],
-        advance: Advance,
-    ) -> None:
-        self._calibrate, self._source, self._columns = calibrate, source, columns
-        self._added, self._advance = added, advance
-
-    def run(self, *, typed: bool) -> pl.LazyFrame:
-        """All rows with the calibrated columns, lazily.
-
-        Other columns of CSV and TSV files stay the text that they are, unless the output is typed.
-        """
-        types = None if typed else ()
-        rows = self._source.scan(types, self._columns).with_row_index(ROW)
-        schema = dict(rows.collect_schema()) | dict.fromkeys(self._added, pl.Float64())
-        del schema[ROW]
-        return rows.map_batches(self, schema=schema, streamable=True)
-
-    def __call__(self, batch: pl.DataFrame) -> pl.DataFrame:
-        """The batch with the calibrated columns and without its row numbers."""
-        if not len(batch):
-            empty = [pl.lit(None, pl.Float64).alias(name) for name in self._added]
-            return batch.drop(ROW).with_columns(empty)
-        Q = self._calibrate(batch)
-        self._advance(len(batch))
-        new = [pl.Series(name, Q[:, k]) for name, k in self._added.items()]
-        return batch.drop(ROW).with_columns(new)

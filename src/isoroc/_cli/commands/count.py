@@ -8,8 +8,9 @@ from cyclopts import Parameter
 
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.counting import read_counts
-from isoroc._cli.io.files import check_target, file_errors, open_source
+from isoroc._cli.io.files import check_target, open_source
 from isoroc._cli.io.reading import Selection
+from isoroc._cli.io.source import file_errors
 from isoroc._cli.io.streams import STANDARD
 from isoroc._cli.models import parse_value
 from isoroc._cli.terminal import print_note
@@ -44,10 +45,11 @@ def count(
     if output == STANDARD:
         raise CommandError("counts are written to a file; name one with -o.")
     check_target(output)
-    with open_source(forecasts, (selection or Selection()).format) as source:
+    selection = selection or Selection()
+    with open_source(forecasts, selection.format, selection.separator) as source:
         counts, _ = read_counts(
             source,
-            selection or Selection(),
+            selection,
             resolution=parse_value(resolution),
             folds=folds,
             fold_by=fold_by,

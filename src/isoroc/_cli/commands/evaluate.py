@@ -12,9 +12,10 @@ from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.group_figures import group_cells, group_verdict, judge_groups
 from isoroc._cli.io.counting import are_many
-from isoroc._cli.io.files import BATCH, Source, open_source
+from isoroc._cli.io.files import open_source
 from isoroc._cli.io.groups import read_groups
 from isoroc._cli.io.reading import Selection, read_sample
+from isoroc._cli.io.source import BATCH, Source
 from isoroc._cli.judging import TITLES, Figure, Figures, Whole, judge
 from isoroc._cli.models import Model, calibrate, load_models
 from isoroc._cli.streaming import model_files, stream_compared
@@ -68,7 +69,7 @@ def evaluate(
     if not 0 < confidence < 1:
         raise CommandError(f"--confidence {confidence:g}: expected a number between 0 and 1.")
     conditions = [Condition.parse(text) for text in fail_if or ()]
-    with open_source(forecasts, selection.format) as source:
+    with open_source(forecasts, selection.format, selection.separator) as source:
         sample, compared, whole = _read(source, selection, model, compare, by_group=by is not None)
         groups = None if by is None else read_groups(source, selection, by, "--by")
     n_rows = len(sample) if whole is None else whole.n_rows

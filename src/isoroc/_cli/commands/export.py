@@ -9,10 +9,11 @@ from cyclopts import Parameter
 import isoroc
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import split_words
-from isoroc._cli.io.files import file_errors, output_path
+from isoroc._cli.io.files import output_path
+from isoroc._cli.io.source import file_errors
 from isoroc._cli.io.streams import STANDARD
 from isoroc._cli.models import Model
-from isoroc._cli.terminal import print_note, print_text
+from isoroc._cli.terminal import print_exact, print_note
 
 
 def export(
@@ -76,7 +77,7 @@ def export(
     options["group"] = group or loaded.group
     query = isoroc.export.to_sql(loaded.calibrator, columns, **options)
     if output == STANDARD:
-        print_text(query.rstrip())
+        print_exact(query.rstrip())
     else:
         _write(output, f"{query.rstrip()}\n".encode())
 

@@ -11,9 +11,10 @@ from cyclopts import Parameter
 
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.counting import are_countable, load_counts, read_counts
-from isoroc._cli.io.files import BATCH, check_target, open_source
+from isoroc._cli.io.files import check_target, open_source
 from isoroc._cli.io.groups import read_groups
 from isoroc._cli.io.reading import Columns, Selection, read_sample
+from isoroc._cli.io.source import BATCH
 from isoroc._cli.io.streams import STANDARD
 from isoroc._cli.models import DEFAULT, calibrate, make_calibrator, make_grouped, save_model
 from isoroc._cli.terminal import print_note
@@ -69,7 +70,7 @@ def fit(
         files, columns = forecasts, Columns(names, "", None)
     else:
         counted = None
-        with open_source(forecasts, selection.format) as source:
+        with open_source(forecasts, selection.format, selection.separator) as source:
             files = source.names
             if group is None and are_countable(source, selection):
                 counted, columns = read_counts(source, selection)

@@ -7,7 +7,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from isoroc._cli.io.counting import load_counts
-from isoroc._cli.io.files import check_target, file_errors
+from isoroc._cli.io.files import check_target
+from isoroc._cli.io.source import file_errors
 from isoroc._cli.terminal import print_note
 
 

@@ -67,7 +67,7 @@ def monitor(
     if selection.weight is not None:
         raise CommandError("--weight: the test counts rows; leave the weights out.")
     found = _load(model, state, tolerance, confidence)
-    with open_source(forecasts, selection.format) as source:
+    with open_source(forecasts, selection.format, selection.separator) as source:
         sample, compared = read_compared(source, selection, model)
     batch = found.update(sample.classes[sample.codes], compared["after"])
     for other in merge or ():

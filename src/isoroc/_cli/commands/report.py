@@ -12,10 +12,11 @@ from cyclopts import Parameter
 from isoroc._cli.commands.evaluate import read_compared
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.counting import are_countable, load_counts, read_counts
-from isoroc._cli.io.files import Source, file_errors, open_source, output_path
+from isoroc._cli.io.files import open_source, output_path
 from isoroc._cli.io.reading import Selection
+from isoroc._cli.io.source import Source, file_errors
 from isoroc._cli.models import Model, select_for
-from isoroc._cli.terminal import print_note, print_text
+from isoroc._cli.terminal import print_exact, print_note, print_text
 from isoroc.report import Report
 
 
@@ -63,9 +64,10 @@ def report(
         options |= _of_model(None if model is None else Model.load(model))
         make: Callable[..., Report] = partial(Report.from_counts, load_counts(forecasts))
     else:
-        with open_source(forecasts, (selection or Selection()).format) as source:
+        selection = selection or Selection()
+        with open_source(forecasts, selection.format, selection.separator) as source:
             name = source.name
-            make, more = _read(source, selection or Selection(), model)
+            make, more = _read(source, selection, model)
         options |= more
     made = make(title=title or f"Calibration report: {Path(name).name}", **options)
     if output is not None:
@@ -74,7 +76,7 @@ def report(
             path.write_bytes(page)
         print_note(f"{output}: {len(page):,} bytes")
     if json:
-        print_text(made.to_json())
+        print_exact(made.to_json())
     else:
         for sentence in made.summary["verdict"]["sentences"]:
             print_text(sentence)

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.files import ROW, Source
 from isoroc._cli.io.labels import TEXT_TYPES
+from isoroc._cli.io.source import ROW, Source
 from isoroc._input import InputError, check_forecasts, check_weights
 from isoroc._simplex import Floats
 
@@ -40,13 +40,22 @@ def read_forecasts(
     try:
         return check(values[:, 0] if len(columns) == 1 else values)
     except InputError as error:
-        fix = error.fix
+        fix = str(error.fix).replace('scores="logit"', "--scores logit")
         if len(columns) > 1:
             fix = (
                 "name one column of probabilities for each class with --probs, or one column of "
                 "scores for two classes"
             )
         raise _locate(error, fix, batch, columns, source) from error
+
+
+def read_leniently(batch: pl.DataFrame, columns: Sequence[str], source: Source) -> Floats:
+    """Forecasts of a batch as numbers that are not validated; NaN where there is none."""
+    values = [
+        _check_numeric(batch[name], source).cast(pl.Float64, strict=False).fill_null(np.nan)
+        for name in columns
+    ]
+    return np.column_stack([column.to_numpy() for column in values])
 
 
 def read_weights(batch: pl.DataFrame, column: str, source: Source) -> Floats:
@@ -72,11 +81,7 @@ def _locate(
 
 def _numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
     """Column as finite numbers."""
-    raw = batch[name]
-    if not (raw.dtype.is_numeric() or raw.dtype in TEXT_TYPES):
-        raise CommandError(
-            f"{source.name}: column {name!r} has the type {raw.dtype}, which is not numeric."
-        )
+    raw = _check_numeric(batch[name], source)
     values = raw.cast(pl.Float64, strict=False)
     finite = values.is_finite().fill_null(value=False)
     if not finite.all():
@@ -88,7 +93,16 @@ def _numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
         else:
             problem = f"is {values[at]}, not a finite number"
         raise CommandError(
-            f"{source.place(batch[ROW][at])}, column {name!r} {problem}; correct or remove such "
-            "rows (fit and evaluate leave rows out with --where)."
+            f"{source.place(batch[ROW][at])}, column {name!r} {problem}; correct such rows, or "
+            "leave them out with --where."
         )
     return values.to_numpy()
+
+
+def _check_numeric(column: pl.Series, source: Source) -> pl.Series:
+    if not (column.dtype.is_numeric() or column.dtype in TEXT_TYPES):
+        raise CommandError(
+            f"{source.name}: column {column.name!r} has the type {column.dtype}, which is not "
+            "numeric."
+        )
+    return column

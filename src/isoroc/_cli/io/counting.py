@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.batches import read_forecasts, read_weights
 from isoroc._cli.io.columns import check_column
-from isoroc._cli.io.files import ROW, Source
 from isoroc._cli.io.labels import LabelEncoder
 from isoroc._cli.io.reading import (
     Columns,
@@ -24,6 +23,7 @@ from isoroc._cli.io.reading import (
     match_classes,
     read_batches,
 )
+from isoroc._cli.io.source import ROW, Source
 from isoroc._counts import Counts
 from isoroc._counts.builders import Builder
 from isoroc._counts.grid import Resolution

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Literal
 
@@ -24,7 +24,7 @@ KINDS: dict[str, Kind] = {
 }
 _COMPRESSIONS: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
 _TEXT = ("csv", "tsv", "ndjson")
-SEPARATORS = {"csv": ",", "tsv": "\t"}
+_SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,20 @@ class Format:
 
     kind: Kind
     compression: Literal["gzip", "zstd"] | None = None
+    other_separator: str | None = None
+    """Separator of the fields, if it is not the usual one of the format."""
+
+    @property
+    def separator(self) -> str | None:
+        """Separator of the fields; None if the format has none."""
+        return self.other_separator or _SEPARATORS.get(self.kind)
+
+    def separated_by(self, separator: str) -> Format:
+        """The format with another separator of the fields."""
+        if self.kind not in _SEPARATORS:
+            raise CommandError(f"--separator: {self.kind} files have none.")
+        usual = separator == _SEPARATORS[self.kind]
+        return replace(self, other_separator=None if usual else separator)
 
     @classmethod
     def from_name(cls, name: str) -> Format | None:
@@ -41,7 +55,7 @@ class Format:
         Examples
         --------
         >>> Format.from_name("day.csv.gz")
-        Format(kind='csv', compression='gzip')
+        Format(kind='csv', compression='gzip', other_separator=None)
         >>> Format.from_name("day.txt")
         """
         path = PurePath(name.lower())
@@ -86,11 +100,11 @@ class Format:
 
 def output_format(target: str, option: str | None, of_input: Format) -> Format:
     """Format to write: the one of the option, of the target's name, or of the input."""
-    if option is not None:
-        return Format.from_option(option)
-    found = None if target == STANDARD else Format.from_name(Path(target).name)
+    name = None if target == STANDARD else Format.from_name(Path(target).name)
+    found = name if option is None else Format.from_option(option)
     if found is not None:
-        return found
+        same = found.kind == of_input.kind
+        return replace(found, other_separator=of_input.other_separator if same else None)
     if of_input.kind == "arrow stream":
         return Format("arrow")
-    return Format(of_input.kind) if target == STANDARD else of_input
+    return replace(of_input, compression=None) if target == STANDARD else of_input

@@ -7,8 +7,8 @@ import polars as pl
 
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import check_column
-from isoroc._cli.io.files import BATCH, ROW, Source, file_errors
 from isoroc._cli.io.reading import Selection, is_sampled
+from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
 from isoroc._input import InputError, Names, check_groups
 
 
@@ -49,6 +49,6 @@ def groups_of(batch: pl.DataFrame, column: str, source: Source) -> Names:
         except InputError as error:
             row, problem, fix = error.row or 0, error.problem, str(error.fix)
     raise CommandError(
-        f"{source.place(batch[ROW][row])}, column {column!r} {problem}; {fix}, or remove them (fit "
-        "and evaluate leave rows out with --where)."
+        f"{source.place(batch[ROW][row])}, column {column!r} {problem}; {fix}, or leave them "
+        "out with --where."
     )

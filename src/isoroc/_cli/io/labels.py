@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.files import ROW, Source
+from isoroc._cli.io.source import ROW, Source
 
 #: Types that labels may have besides numbers.
 TEXT_TYPES = (pl.Boolean, pl.String, pl.Categorical, pl.Enum)

@@ -16,9 +16,9 @@ from isoroc._cli.errors import CommandError
 from isoroc._cli.io.batches import read_forecasts, read_weights
 from isoroc._cli.io.classes import arrange, arrange_for_model
 from isoroc._cli.io.columns import check_column, find_label, find_model_forecasts, split_words
-from isoroc._cli.io.files import BATCH, ROW, Source, file_errors
 from isoroc._cli.io.labels import LabelEncoder
-from isoroc._cli.terminal import print_note, progress_bar
+from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
+from isoroc._cli.terminal import print_warning, progress_bar
 from isoroc._input import Sample, check_forecasts, find_reversal, resolve_scores
 from isoroc._simplex import Floats
 
@@ -56,6 +56,9 @@ class Selection:
     format: str | None = None
     """Format of the input, if it follows from neither name nor content: csv, tsv, ndjson, parquet,
     arrow."""
+    separator: str | None = None
+    """Separator of the fields of CSV files, or tab. Default: the one of comma, semicolon, tab and |
+    that splits the header."""
 
 
 class Columns(NamedTuple):
@@ -134,7 +137,7 @@ def warn_of_reversal(sample: Sample) -> None:
     """Warn of forecasts that rank a class worse than chance."""
     if (reversal := find_reversal(sample)) is not None:
         option = "--classes" if reversal.other is None else "--positive"
-        print_note(f"isoroc: warning: {reversal}. {option} settles it.")
+        print_warning(f"{reversal}. {option} settles it.")
 
 
 def given_classes(selection: Selection, columns: Sequence[str]) -> list[str] | None:

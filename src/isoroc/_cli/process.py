@@ -1,0 +1,58 @@
+"""The command as a process: signals that end it, and terminals that are not Unicode."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import signal
+import sys
+import threading
+
+#: What terminals without these characters show.
+_PLAIN = {"±": "+-", "…": "...", "≥": ">=", "≤": "<=", "\N{EN DASH}": "-", "\N{MINUS SIGN}": "-"}
+
+
+def prepare() -> None:
+    """Prepare this process: no temporary file survives, and no character is an error."""
+    codecs.register_error("isoroc", _replace)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="isoroc")
+    if threading.current_thread() is threading.main_thread() and os.name == "posix":
+        _clean_up_on_signals()
+
+
+def _replace(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    found = error.object[error.start : error.end]
+    shown = [_PLAIN.get(sign, sign.encode("ascii", "backslashreplace").decode()) for sign in found]
+    return "".join(shown), error.end
+
+
+def _clean_up_on_signals() -> None:
+    """Remove temporary files when SIGTERM or SIGHUP arrives, then exit with 128 + its number.
+
+    Python runs handlers in the main thread, which may be in a library for minutes. The number of a
+    signal is written to a pipe at once, and another thread reads it.
+    """
+    ending = {signal.SIGTERM, signal.SIGHUP}
+    # nohup ignores SIGHUP, and that must stay so
+    ending = {number for number in ending if signal.getsignal(number) != signal.SIG_IGN}
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    for number in ending:
+        signal.signal(number, lambda *_: None)
+    threading.Thread(target=_wait, args=(reading, ending), daemon=True).start()
+
+
+def _wait(pipe: int, ending: set[signal.Signals]) -> None:
+    while numbers := os.read(pipe, 1):
+        if numbers[0] in ending:
+            from isoroc._files import remove_unfinished  # noqa: PLC0415
+
+            remove_unfinished()
+            name = signal.Signals(numbers[0]).name
+            os.write(2, f"isoroc: ended by {name}\n".encode())
+            os._exit(128 + numbers[0])

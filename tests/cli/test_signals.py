@@ -1,0 +1,102 @@
+"""Signals, permissions, terminals, and where messages go."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli_tables import listing, make_forecasts
+
+WRITING = """
+import sys, time
+from isoroc._cli.process import prepare
+from isoroc._files import replacing, temporary_folder
+prepare()
+with temporary_folder() as folder, replacing("out.csv") as new:
+    (folder / "copy").write_text("rows")
+    new.write_text("half")
+    print("writing", flush=True)
+    if "rust" in sys.argv:  # the main thread is in a library and runs no handler
+        import ctypes
+        ctypes.CDLL(None).sleep(60)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("where", ["python", "rust"])
+def test_signals_leave_no_temporary_files(folder, number, where):
+    Path("out.csv").write_text("old")
+    Path("tmp").mkdir()
+    command = [sys.executable, "-c", WRITING, where]
+    environment = os.environ | {"TMPDIR": str(folder / "tmp")}
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as ran:
+        assert ran.stdout.readline() == b"writing\n"
+        assert len(listing()) == 3
+        ran.send_signal(number)
+        assert ran.wait(timeout=30) == 128 + number
+        assert ran.stderr.read().decode() == f"isoroc: ended by {number.name}\n"
+    assert listing() == ["out.csv", "tmp"]
+    assert Path("out.csv").read_text() == "old"
+    assert not list(Path("tmp").iterdir())
+
+
+@pytest.mark.usefixtures("model")
+def test_overwriting_keeps_permissions(run_cli):
+    old = os.umask(0o022)
+    try:
+        for mode in (0o600, 0o640, 0o666):
+            Path("out.csv").touch()
+            Path("out.csv").chmod(mode)
+            assert run_cli("apply", "model.json", "data.csv", "-o", "out.csv").code == 0
+            assert Path("out.csv").stat().st_mode & 0o777 == mode
+        assert run_cli("apply", "model.json", "data.csv", "-o", "new.csv").code == 0
+        assert Path("new.csv").stat().st_mode & 0o777 == 0o644
+    finally:
+        os.umask(old)
+
+
+def run_ascii(*words):
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-m", "isoroc", *words]
+    return subprocess.run(command, env=environment, capture_output=True, check=False)
+
+
+@pytest.mark.usefixtures("folder")
+def test_names_cannot_steer_a_terminal_and_ascii_terminals_show_everything(run_cli):
+    classes = ("caf\u00e9", "b\x1b[31m\x9bm", "c")
+    make_forecasts(classes=classes).write_parquet("x.parquet")
+    fitted = run_cli("fit", "x.parquet", "-o", "m.json", "-c", "irp")
+    assert (fitted.code, "\x1b" in fitted.err, "\x9b" in fitted.err) == (0, False, False)
+    assert r"b\x1b[31m\x9bm" in fitted.err
+    assert b"\x1b" not in run_cli("inspect", "m.json").out
+    words = ["evaluate", "x.parquet", "-m", "m.json", "--resamples", "2"]
+    shown = run_ascii(*words)
+    assert (shown.returncode, b" +- " in shown.stdout) == (0, True), shown.stderr
+    for found in (run_ascii(*words, "--json").stdout, run_cli(*words, "--json").out):
+        assert b"\x1b" not in found
+        assert sorted(json.loads(found)["classes"]) == sorted(classes)
+
+
+@pytest.mark.usefixtures("folder")
+def test_quiet_and_log_file(run_cli):
+    make_forecasts().write_csv("x.csv")
+    words = ["fit", "x.csv", "-o", "m.json", "-c", "irp"]
+    assert run_cli(*words, "--quiet").err == ""
+    assert run_cli(*words, "--quiet", "--log-file", "log").err == ""
+    assert run_cli("fit", "no.csv", "-o", "m.json", "--log-file=log").code == 2
+    first, *_, last = Path("log").read_text().splitlines()
+    assert first[10] == "T"
+    assert first[19:].startswith("Z m.json: irp fitted to 300 rows, 3 classes")
+    assert last.endswith("isoroc: error: no.csv: no such file; check the name.")
+    ran = run_cli("fit", "no.csv", "-o", "m.json", "--quiet")
+    assert ran.err == "isoroc: error: no.csv: no such file; check the name.\n"
+    for wrong in (["--log-file"], ["--log-file", "no/log"]):
+        assert run_cli("calibrators", *wrong).code == 2
+    assert "fitted" in run_cli(*words).err  # the next command is not quiet
