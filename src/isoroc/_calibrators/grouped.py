@@ -96,8 +96,8 @@ class GroupedCalibrator(Calibrator):
     >>> region = rng.choice(["north", "south"], 3000)
     >>> y = rng.random(3000) < np.where(region == "north", p, p**3)  # rarer in the south
     >>> calibrator = GroupedCalibrator(random_state=0).fit(p, y, groups=region)
-    >>> calibrator.predict_proba([0.5, 0.5, 0.5], groups=["north", "south", "west"])[:, 1].round(2)
-    array([0.5 , 0.12, 0.32])
+    >>> calibrator.predict_proba([0.5, 0.5, 0.5], groups=["north", "south", "west"])[:, 1].round(1)
+    array([0.5, 0.1, 0.3])
     >>> calibrator.group_scores_.select("group", "rows", "weight", "gain")
       group  rows  weight      gain
       north  1505       1    0.0513
@@ -155,11 +155,20 @@ class GroupedCalibrator(Calibrator):
 
         Parameters
         ----------
-        P, y, labels, sample_weight, scores
-            As for every calibrator.
+        P : array-like, dataframe or series
+            Forecasts: one column of probabilities per class, or scores of two classes.
+        y : array-like of shape (n,)
+            The label that came true for each row.
         groups : array-like of shape (n,), default=None
             Group of each row: strings, whole numbers or booleans. Without groups there is the
             common map only.
+        labels : array-like of shape (K,), default=None
+            The class of each column. By default columns are matched to labels by name where a
+            dataframe has the labels as column names; otherwise columns follow the sorted labels.
+        sample_weight : array-like of shape (n,), default=None
+            Weight of each row. Weights are counts: weight 2 is the same as the row twice.
+        scores : {"auto", "probability", "logit"}, default="auto"
+            What the forecasts are, as for every calibrator.
 
         Returns
         -------
