@@ -209,3 +209,17 @@ def test_weights_may_be_zero_in_a_batch_but_not_in_all(run_cli, monkeypatch):
     table.with_columns(w=0).write_csv("x.csv")
     ran = run_cli("fit", "x.csv", "-w", "w", "-o", "m.json", "-c", "irp")
     assert "--weight: all weights are zero" in ran.err
+
+
+def test_the_same_rows_give_the_same_bytes(run_cli, monkeypatch):
+    make_forecasts().write_csv("x.csv")
+    words = ["fit", "x.csv", "-c", "bagged-irp", "--n-trees", "2", "-o"]
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    for name in ("a.json", "b.json"):
+        assert run_cli(*words, name).code == 0
+    assert Path("a.json").read_bytes() == Path("b.json").read_bytes()
+    assert json.loads(Path("a.json").read_bytes())["saved"] == "2023-11-14T22:13:20Z"
+    monkeypatch.delenv("SOURCE_DATE_EPOCH")
+    assert run_cli(*words, "c.json").code == 0
+    a, c = (json.loads(Path(name).read_bytes()) for name in ("a.json", "c.json"))
+    assert (a["checksum"], a["saved"] < c["saved"]) == (c["checksum"], True)

@@ -53,7 +53,7 @@ def test_figures_of_all_rows(evaluate, run_cli):
     words = ("new.parquet", "-m", "model.json", "-w", "w", "--where", "w > 0.3")
     found, expected = evaluate(*words)
     assert found["rows"] == expected["rows"] < 900
-    for column in ("before", "after", "after - before"):
+    for column in ("before", "after", "after_minus_before"):
         assert_same(found, expected, OF_ALL_ROWS, column)
     assert_same(found, expected, OF_GROUPS, "after")  # of five bins, not of some rows
     for column in ("before", "after"):
@@ -74,7 +74,7 @@ def test_other_columns_of_text_files(evaluate):
     table.with_columns(**shrunk).write_csv("both.csv")
     found, expected = evaluate("both.csv", "-p", "p_*", "--compare", "q_*", "--sample", "0.8")
     assert found["rows"] == expected["rows"] < 300
-    for column in ("before", "other", "other - before"):
+    for column in ("before", "other", "other_minus_before"):
         assert_same(found, expected, OF_ALL_ROWS, column)
 
 

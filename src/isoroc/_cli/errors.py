@@ -11,7 +11,7 @@ class ExitCode(IntEnum):
     """Exit codes of the command."""
 
     OK = 0
-    CHECK_FAILED = 1  #: a condition of ``evaluate --fail-if`` holds, or an alarm of ``monitor``
+    CHECK_FAILED = 1  #: a condition of ``--fail-if`` holds, or an alarm of ``monitor``
     BAD_INPUT = 2  #: options, files or data that cannot be used
     INTERNAL = 3  #: a bug in isoroc
     INTERRUPTED = 130

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib.metadata import version as version_of
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
@@ -117,6 +118,8 @@ class Model(NamedTuple):
     calibrator: Any
     columns: list[str] | None
     label: str | None
+    weight: str | None
+    """Column of the weights."""
     group: str | None
     """Column of the groups, if the calibrator was fitted with groups."""
 
@@ -132,7 +135,8 @@ class Model(NamedTuple):
             # The command passes arrays, and scikit-learn warns of arrays without names.
             del calibrator.feature_names_in_
         valid = isinstance(columns, list) and len(columns) == calibrator.n_features_in_
-        label, group = (calibrator.summary_.get(name) for name in ("label", "group_column"))
+        known = calibrator.summary_.get
+        label, weight, group = map(known, ("label", "weight_column", "group_column"))
         if getattr(calibrator, "grouped_", False) and not isinstance(group, str):
             raise CommandError(
                 f"{path}: the model has groups, but does not name their column; save it with "
@@ -142,6 +146,7 @@ class Model(NamedTuple):
             calibrator,
             [str(name) for name in columns] if valid else None,
             label if isinstance(label, str) else None,
+            weight if isinstance(weight, str) else None,
             group if getattr(calibrator, "grouped_", False) else None,
         )
 
@@ -169,6 +174,8 @@ def select_for(model: Model, selection: Selection, source: Source) -> Selection:
     """The selection with what the user left open as it was when the model was fitted."""
     if selection.label is None and model.label in source.schema():
         selection = replace(selection, label=model.label)
+    if selection.weight is None and model.weight in source.schema():
+        selection = replace(selection, weight=model.weight)
     if selection.scores == "auto" and len(model.calibrator.classes_) > 2:
         selection = replace(selection, scores=model.calibrator.scores_)
     return selection
@@ -195,3 +202,9 @@ def save_model(calibrator: Any, target: str, summary: dict[str, Any]) -> None:
         return
     with file_errors(target), output_path(target) as new:
         new.write_bytes(data)
+
+
+def versions() -> dict[str, str]:
+    """Versions of the packages that figures depend on."""
+    names = ("isoroc", "numpy", "scipy", "scikit-learn", "polars")
+    return {name.replace("-", "_"): version_of(name) for name in names}

@@ -103,7 +103,7 @@ def print_exact(text: str) -> None:
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """Print the result as JSON; numbers that are not finite become null."""
+    """Print the result as JSON; NaN becomes null, infinity the text "inf"."""
     # C1 control characters and characters that the encoding lacks would not survive.
     is_unicode = codecs.lookup(sys.stdout.encoding or "ascii").name.startswith("utf")
     text = json.dumps(plain(value, "result"), indent=2, ensure_ascii=not is_unicode)

@@ -19,7 +19,7 @@ files, globs and folders are read as one table; - stands for standard input or o
 """
 
 EPILOGUE = """\
-Exit codes: 0 success; 1 a condition of `evaluate --fail-if` holds, or `monitor` raised an alarm;
+Exit codes: 0 success; 1 a condition of `--fail-if` holds, or `monitor` raised an alarm;
 2 invalid options, files or data; 3 a bug in isoroc; 130 interrupted; 141 standard output was closed
 (broken pipe); 129 and 143 ended by SIGHUP and SIGTERM. Every command has these options: `--quiet`
 shows results, warnings and errors only; `--log-file FILE` appends all lines about the work, with
@@ -36,6 +36,7 @@ isoroc fit 'days/*.csv.gz' --label clicked --probs score -o model.json
 isoroc fit log.ndjson --where "y IS NOT NULL" --max-bins 20 -o model.json
 isoroc fit --counts march.counts.parquet april.counts.parquet -o model.json
 isoroc fit march.parquet --label y --group region -o model.json
+isoroc fit march.parquet -o new.json --compare old.json --fail-if "unseen.log_loss > old.log_loss"
 zcat log.csv.gz | isoroc fit - -w weight -c irp --monotonicity global -o model.json
 ```
 

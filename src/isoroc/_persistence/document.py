@@ -54,13 +54,14 @@ def write(
     model : dict
         A calibrator as the schema's ``calibrator``.
     summary : dict, default=None
-        What to tell of it besides: anything that JSON can say, arrays, and NaN as null.
+        What to tell of it besides: anything that JSON can say, and arrays; NaN becomes null and
+        infinity the text "inf".
     """
     body = {
         "format": FORMAT,
         "version": VERSION,
         "library": version_of("isoroc"),
-        "saved": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "saved": _time().strftime("%Y-%m-%dT%H:%M:%SZ"),
         "summary": plain(summary or {}, "summary"),
         "model": model,
     }
@@ -127,7 +128,7 @@ def _check_checksum(document: dict[str, Any]) -> None:
 
 
 def plain(value: Any, place: str) -> Any:
-    """JSON value of a summary: NumPy numbers and arrays unpacked, NaN and infinities as null.
+    """JSON value of a summary: NumPy numbers and arrays unpacked, NaN as null, infinity as "inf".
 
     Examples
     --------
@@ -141,7 +142,9 @@ def plain(value: Any, place: str) -> Any:
     if isinstance(value, list | tuple):
         return [plain(entry, f"{place}[{i}]") for i, entry in enumerate(value)]
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        if math.isinf(value):  # null would say that it is unknown
+            return "inf" if value > 0 else "-inf"
+        return None if math.isnan(value) else value
     if value is None or isinstance(value, bool | int | str):
         return value
     raise TypeError(f"{place}: {type(value).__name__} is nothing that JSON can say.")
@@ -177,7 +180,15 @@ def _no_constant(name: str) -> None:
     raise Fault("", f"{name} is not a JSON number")
 
 
+def _time() -> datetime:
+    """The time, or that of SOURCE_DATE_EPOCH, which makes files reproducible."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
+
+
 def _checksum(body: dict[str, Any]) -> str:
+    """Checksum of all entries but the time of writing: equal models have equal checksums."""
+    body = {name: entry for name, entry in body.items() if name != "saved"}
     try:
         text = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except ValueError as error:

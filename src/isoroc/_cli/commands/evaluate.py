@@ -17,10 +17,11 @@ from isoroc._cli.io.groups import read_groups
 from isoroc._cli.io.reading import Selection, read_sample
 from isoroc._cli.io.source import BATCH, Source
 from isoroc._cli.judging import TITLES, Figure, Figures, Whole, judge
-from isoroc._cli.models import Model, calibrate, load_models
+from isoroc._cli.models import Model, calibrate, load_models, versions
 from isoroc._cli.streaming import model_files, stream_compared
 from isoroc._cli.terminal import print_error, print_json, print_table, print_text
 from isoroc._input import Names, Sample
+from isoroc._persistence import read
 from isoroc._simplex import Floats
 from isoroc._table import markdown_table
 
@@ -52,8 +53,8 @@ def evaluate(
     by
         Column of groups of rows: metrics of each group, and a test of calibration.
     fail_if
-        Exit with code 1 if this condition holds: a metric, one of > < >= <=, and a number or a
-        metric.
+        Exit with code 1 if this condition holds or a figure in it is not defined: a metric, one of
+        > < >= <=, and a number, a metric or arithmetic: "after.log_loss.high > before.log_loss".
     json
         Print JSON.
     markdown
@@ -70,28 +71,31 @@ def evaluate(
         raise CommandError(f"--confidence {confidence:g}: expected a number between 0 and 1.")
     conditions = [Condition.parse(text) for text in fail_if or ()]
     with open_source(forecasts, selection.format, selection.separator) as source:
+        names = source.names
         sample, compared, whole = _read(source, selection, model, compare, by_group=by is not None)
         groups = None if by is None else read_groups(source, selection, by, "--by")
     n_rows = len(sample) if whole is None else whole.n_rows
     figures, differences = judge(
         sample, compared, n_resamples=resamples, confidence=confidence, whole=whole
     )
+    shown = figures | differences
     values = {
-        name: {metric: figure.value for metric, figure in table.items()}
-        for name, table in figures.items()
+        key_of(name): {metric: _interval(figure) for metric, figure in table.items()}
+        for name, table in shown.items()
     }
     last = "before" if model is None else "after"
-    failed = [condition.text for condition in conditions if condition.holds(values, last)]
-    shown = figures | differences
+    failed = [text for condition in conditions if (text := condition.failure(values, last))]
     table = None
     if groups is not None:
         table = judge_groups(sample, compared, groups, n_resamples=resamples, confidence=confidence)
     if json:
         print_json(
             {
+                **_origin(names, model, compare),
                 "rows": n_rows,
                 "classes": sample.classes,
                 "confidence": confidence,
+                "verdict": verdict(shown).removeprefix("Verdict: "),
                 "metrics": {metric: _entries(shown, metric) for metric in figures["before"]},
                 "failed": failed,
             }
@@ -160,14 +164,33 @@ def _calibrate(calibrator: Any, forecasts: Floats, groups: Names | None) -> Floa
 
 def _entries(shown: dict[str, Figures], metric: str) -> dict[str, Any]:
     """Values and intervals of a metric, by column."""
-    return {
-        name: {
-            "value": table[metric].value,
-            "low": table[metric].value - table[metric].error,
-            "high": table[metric].value + table[metric].error,
-        }
-        for name, table in shown.items()
+    return {key_of(name): _interval(table[metric]) for name, table in shown.items()}
+
+
+def key_of(name: str) -> str:
+    """Name of a column as a key of JSON and in conditions.
+
+    Examples
+    --------
+    >>> key_of("after - before")
+    'after_minus_before'
+    """
+    return name.replace(" - ", "_minus_")
+
+
+def _interval(figure: Figure) -> dict[str, float]:
+    value, error = figure.value, figure.error
+    return {"value": value, "low": value - error, "high": value + error}
+
+
+def _origin(files: list[str], model: str | None, compare: str | None) -> dict[str, Any]:
+    """Where the figures come from: files, models with their checksums, versions."""
+    models = {
+        name: {"file": path, "checksum": read(path)["checksum"]}
+        for name, path in model_files(model, compare).items()
+        if path is not None
     }
+    return {"files": files, "models": models, "versions": versions()}
 
 
 def _rows(shown: dict[str, Figures]) -> list[list[str]]:

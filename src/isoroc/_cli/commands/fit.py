@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import fields, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple, cast
 
-import numpy as np
 from cyclopts import Parameter
 
-from isoroc._cli.errors import CommandError
+from isoroc._cli.conditions import Condition
+from isoroc._cli.errors import CommandError, ExitCode
+from isoroc._cli.fit_figures import FEW, figures_of_fit
 from isoroc._cli.io.counting import are_countable, load_counts, read_counts
 from isoroc._cli.io.files import check_target, open_source
 from isoroc._cli.io.groups import read_groups
 from isoroc._cli.io.reading import Columns, Selection, read_sample
-from isoroc._cli.io.source import BATCH
 from isoroc._cli.io.streams import STANDARD
-from isoroc._cli.models import DEFAULT, calibrate, make_calibrator, make_grouped, save_model
-from isoroc._cli.terminal import print_note
-from isoroc._input import Sample, first_improbable
-from isoroc.metrics._scores import log_losses
+from isoroc._cli.models import DEFAULT, make_calibrator, make_grouped, save_model, versions
+from isoroc._cli.terminal import print_error, print_json, print_note, print_warning
+from isoroc._counts import Counts
+from isoroc._input import Sample
+from isoroc._persistence import read
 
 
 def fit(
@@ -32,8 +33,11 @@ def fit(
     calibrator: Annotated[str, Parameter(alias="-c")] = DEFAULT,
     group: str | None = None,
     min_rows: int | None = None,
+    compare: str | None = None,
+    fail_if: Annotated[list[str] | None, Parameter(negative=())] = None,
+    json: Annotated[bool, Parameter(negative=())] = False,
     **parameters: str,
-) -> None:
+) -> ExitCode:
     """Fit a calibrator to forecasts and outcomes.
 
     Parameters
@@ -50,43 +54,34 @@ def fit(
         Column of groups of rows: groups that differ get maps of their own.
     min_rows
         With --group, groups of fewer rows get the map of all rows. Default: 100.
+    compare
+        Another model file, for conditions such as "unseen.log_loss > old.log_loss".
+    fail_if
+        Write no model and exit with code 1 if this condition holds: "class_rows < 100",
+        "gain.low <= 0", "after.log_loss > before.log_loss".
+    json
+        Print the figures as JSON.
     parameters
         Parameters of the calibrator, such as --max-bins 20 --pseudocount 0.5.
     """
     check_target(output)
-    selection = selection or Selection()
+    if json and output == STANDARD:
+        raise CommandError("--json and the model cannot both be standard output; name a file.")
+    conditions = [Condition.parse(text) for text in fail_if or ()]
     model = make_calibrator(calibrator, parameters, _own_options())
     if group is not None:
         model = make_grouped(model, min_rows)
     elif min_rows is not None:
         raise CommandError("--min-rows is the least number of rows of a group; name --group too.")
-    if counts:
-        if group is not None:
-            raise CommandError("--group: counts have no groups; fit to the rows themselves.")
-        if selection != Selection():
-            raise CommandError("--counts: rows and columns were chosen when they were counted.")
-        counted = load_counts(forecasts)
-        names = list(counted.columns or [])
-        files, columns = forecasts, Columns(names, "", None)
-    else:
-        counted = None
-        with open_source(forecasts, selection.format, selection.separator) as source:
-            files = source.names
-            if group is None and are_countable(source, selection):
-                counted, columns = read_counts(source, selection)
-            else:
-                sample, columns = read_sample(source, selection)
-            if group is not None:
-                groups = read_groups(source, selection, group, "--group")
-                sample = replace(sample, groups=groups)
-    if counted is not None:
-        model.fit_counts(counted)
-        sample = counted.sample(per_fold=False)
-    else:
-        _fit(model, sample)
-    loss = {"before": _log_loss(sample), "after": _log_loss(sample, model)}
+    selection = selection or Selection()
+    data = (_read_counted if counts else _read)(forecasts, selection, group)
+    sample = data.fit(model)
+    found = figures_of_fit(model, sample, compare, counted=data.counted is not None)
+    failed = [text for condition in conditions if (text := condition.failure(found))]
+    loss = {name: found[name]["log_loss"] for name in ("before", "after")}
+    columns = data.columns
     summary = {
-        "files": files[:100],
+        "files": data.files[:100],
         "label": columns.label or None,
         "columns": columns.forecasts or None,
         "weight_column": columns.weight,
@@ -95,10 +90,70 @@ def fit(
         "sample": selection.sample,
         "log_loss": loss,
     }
-    save_model(model, output, summary)
-    print_note(_headline(calibrator, model, output))
-    for line in _details(model, sample, columns, loss):
+    if not failed:
+        save_model(model, output, summary)
+        print_note(_headline(calibrator, model, output))
+    if found["rows"] < FEW:
+        print_warning(f"{found['rows']} rows are too few to calibrate; collect more.")
+    verdicts = _verdicts(model, counted=data.counted is not None)
+    # A verdict names the loss before calibration itself, with bounds on single rows.
+    shown = loss | ({"before": None} if "gain" in found else {})
+    for line in _details(sample, columns, shown, verdicts):
         print_note(f"  {line}")
+    if json:
+        about = {"calibrator": calibrator, "classes": model.classes_, "verdict": verdicts}
+        print_json(about | summary | found | _outcome(output, failed))
+    for text in failed:
+        print_error("check failed", f"{text}; {output} was not written")
+    return ExitCode.CHECK_FAILED if failed else ExitCode.OK
+
+
+class _Data(NamedTuple):
+    """What a calibrator is fitted to: rows, or counts of them."""
+
+    files: list[str]
+    columns: Columns
+    sample: Sample | None
+    counted: Counts | None
+
+    def fit(self, model: Any) -> Sample:
+        """Fit a calibrator; returns the rows or cells that it was fitted to."""
+        if self.counted is not None:
+            model.fit_counts(self.counted)
+            return self.counted.sample(per_fold=False)
+        sample = cast("Sample", self.sample)
+        if (sample.codes == sample.codes[0]).all():
+            label = sample.classes[sample.codes[0]]
+            problem = f"all rows have the label {label!s}"
+            raise CommandError(f"{problem}; at least two classes are needed.")
+        model.fit_validated(sample)
+        return sample
+
+
+def _read_counted(files: list[str], selection: Selection, group: str | None) -> _Data:
+    if group is not None:
+        raise CommandError("--group: counts have no groups; fit to the rows themselves.")
+    if selection != Selection():
+        raise CommandError("--counts: rows and columns were chosen when they were counted.")
+    counted = load_counts(files)
+    return _Data(files, Columns(list(counted.columns or []), "", None), None, counted)
+
+
+def _read(forecasts: list[str], selection: Selection, group: str | None) -> _Data:
+    with open_source(forecasts, selection.format, selection.separator) as source:
+        if group is None and are_countable(source, selection):
+            counted, columns = read_counts(source, selection)
+            return _Data(source.names, columns, None, counted)
+        sample, columns = read_sample(source, selection)
+        if group is not None:
+            sample = replace(sample, groups=read_groups(source, selection, group, "--group"))
+        return _Data(source.names, columns, sample, None)
+
+
+def _outcome(output: str, failed: list[str]) -> dict[str, Any]:
+    """Whether the model was written, and what it is."""
+    written = {} if failed else {"checksum": read(output)["checksum"]}
+    return {"output": output, **written, "failed": failed, "versions": versions()}
 
 
 def _own_options() -> list[str]:
@@ -107,35 +162,14 @@ def _own_options() -> list[str]:
     return [name for name in named if name not in ("forecasts", "parameters", "selection")]
 
 
-def _fit(model: Any, sample: Sample) -> None:
-    if (sample.codes == sample.codes[0]).all():
-        label = sample.classes[sample.codes[0]]
-        raise CommandError(f"all rows have the label {label!s}; at least two classes are needed.")
-    model.fit_validated(sample)
-
-
-def _log_loss(sample: Sample, model: Any = None) -> float | None:
-    """Mean log loss, before or after calibration; None if the scores are not probabilities."""
-    total = weight = 0.0
-    for start in range(0, len(sample), BATCH):
-        part = sample.take(np.arange(start, min(start + BATCH, len(sample))))
-        raw = part.on_simplex().forecasts
-        P = raw if model is None else calibrate(model, part.forecasts, part.groups)
-        if P.ndim == 1:
-            if first_improbable(P) is not None:
-                return None
-            P = np.column_stack([1 - P, P])
-        weights = part.row_weights()
-        total += float(weights @ log_losses(P, part.codes))
-        weight += float(weights.sum())
-    return total / weight
-
-
-def _verdicts(model: Any) -> list[str]:
+def _verdicts(model: Any, *, counted: bool) -> list[str]:
     """What a calibrator says about its fit, and which groups got maps of their own."""
     grouped = getattr(model, "grouped_", False)
     common = model.common_ if grouped else model
-    lines = [common.verdict_] if hasattr(common, "verdict_") else []
+    lines = []
+    if hasattr(common, "verdict_"):
+        in_cells = counted or model.summary_["rows"] > common.max_cells
+        lines = [common.verdict_ + ("; based on all rows, in cells" if in_cells else "")]
     if grouped:
         names = model.groups_.tolist()
         shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
@@ -155,7 +189,7 @@ def _headline(name: str, model: Any, output: str) -> str:
 
 
 def _details(
-    model: Any, sample: Sample, columns: Columns, loss: dict[str, float | None]
+    sample: Sample, columns: Columns, loss: dict[str, float | None], verdicts: list[str]
 ) -> list[str]:
     """How the columns were read, the verdict of the calibrator, and the log loss."""
     lines = []
@@ -164,7 +198,6 @@ def _details(
     elif len(columns.forecasts) <= 12:
         pairs = zip(columns.forecasts, sample.classes, strict=True)
         lines.append("classes: " + ", ".join(f"{name} is {label!s}" for name, label in pairs))
-    lines += _verdicts(model)
     before = "" if loss["before"] is None else f"{loss['before']:.4f} before, "
-    lines.append(f"log loss on these rows: {before}{loss['after']:.4f} after")
-    return lines
+    fitted = f"log loss on the rows of the fit: {before}{loss['after']:.4f} after"
+    return [*lines, *verdicts, fitted]

@@ -48,7 +48,7 @@ class Selection:
     """What the forecasts are. `auto` takes several columns for probabilities, and a single one for
     log odds if a value lies outside [0, 1]."""
     weight: Annotated[str | None, Parameter(alias="-w")] = None
-    """Column of the weights of the rows."""
+    """Column of the weights of the rows, or none. Default: that of the model, if there is one."""
     where: str | None = None
     """Use only rows that satisfy this SQL condition: "day >= '2025-01-01' AND y IS NOT NULL"."""
     sample: float | None = None
@@ -156,7 +156,11 @@ def find_columns(source: Source, selection: Selection, of_model: Sequence[str] |
     """Columns that the user named, or that have usual names."""
     names = list(source.schema())
     label = find_label(selection.label, names)
-    weight = selection.weight and check_column("--weight", selection.weight, names)
+    weight = selection.weight
+    if weight == "none" and weight not in names:
+        weight = None
+    elif weight is not None:
+        check_column("--weight", weight, names)
     forecasts = find_model_forecasts(selection.probs, names, of_model, [label, weight])
     found = Columns(forecasts, label, weight)
     if len(set(_all(found))) < len(_all(found)):
