@@ -125,7 +125,7 @@ path, the bins, and code that applies the model. More than two million rows of P
 counted in batches and not kept, so large files need little memory.
 """,
     "inspect": """\
-Show the contents of a model file: bins, path, certificate, origin.
+Show the contents of a model file: fitted parameters, bins, path, certificate, origin.
 
 ```
 isoroc inspect model.json
