@@ -170,3 +170,23 @@ def test_models_are_read_from_files_only(run_cli, command):
     words[1] = "x.csv"
     ran = run_cli(*words)
     assert (ran.code, "x.csv: not JSON" in ran.err) == (2, True)
+
+
+@pytest.mark.usefixtures("folder")
+def test_inspect_shows_every_fitted_parameter(run_cli, table):
+    P = table.select("^p_.*$").to_numpy()
+    fitted = isoroc.TemperatureCalibrator().fit(P, table["y"])
+    fitted.save("t.json")
+    found = json.loads(run_cli("inspect", "t.json", "--json").out)["fitted"]
+    assert found["temperature_"] == fitted.temperature_
+    assert set(found) == {name for name in vars(fitted) if name.endswith("_")} - {
+        "classes_", "n_features_in_", "summary_"
+    }  # fmt: skip
+    assert f"{fitted.temperature_:.6g}" in run_cli("inspect", "t.json").text
+    table.write_csv("x.csv")
+    assert run_cli("fit", "x.csv", "-o", "a.json", "--cv", "2").code == 0
+    text = run_cli("inspect", "a.json").text
+    model = isoroc.load("a.json")
+    for k, member in enumerate(model.members_):
+        for name in [name for name in vars(member) if name.endswith("smoothing_")]:
+            assert f"fitted: members_: {k} {type(member).__name__}: {name}" in text

@@ -11,11 +11,12 @@ from typing import Any
 from cyclopts import App, CycloptsError
 
 import isoroc
+from isoroc._cli.config import with_options_of_file
 from isoroc._cli.errors import CommandError, ExitCode, first_line
 from isoroc._cli.io.streams import discard_output, mark_standard
 from isoroc._cli.texts import ABOUT, COMMANDS, EPILOGUE
 
-#: Options of every command, besides ``--log-file``.
+#: Options of every command, besides ``--log-file`` and ``--config``.
 _FLAGS = ("--debug", "--quiet")
 #: The option that sets an argument of the library.
 _OPTIONS = {
@@ -53,24 +54,25 @@ def run(tokens: list[str]) -> int:
     """Run a command line and return its exit code; an error becomes one line on standard error."""
     debug = "--debug" in tokens
     try:
-        words, log_file = _take_log_file([word for word in tokens if word not in _FLAGS])
+        words, log_file = _take("--log-file", [word for word in tokens if word not in _FLAGS])
+        words, config = _take("--config", words)
         with _messages(log_file, quiet="--quiet" in tokens):
-            return _run(mark_standard(words), debug=debug)
-    except (CommandError, OSError) as error:  # of the log file
+            return _run(mark_standard(with_options_of_file(words, config)), debug=debug)
+    except (CommandError, OSError) as error:  # of the log file or the configuration
         return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
 
 
-def _take_log_file(tokens: list[str]) -> tuple[list[str], str | None]:
-    """The words without ``--log-file``, and its value."""
+def _take(option: str, tokens: list[str]) -> tuple[list[str], str | None]:
+    """The words without an option of every command, and its value."""
     words: list[str] = []
     found = None
     rest = iter(tokens)
     for word in rest:
         name, sign, value = word.partition("=")
-        if name != "--log-file":
+        if name != option:
             words.append(word)
         elif not (found := value if sign else next(rest, "")):
-            raise CommandError("--log-file: name a file.")
+            raise CommandError(f"{option}: name a file.")
     return words, found
 
 

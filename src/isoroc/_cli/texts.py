@@ -23,7 +23,8 @@ Exit codes: 0 success; 1 a condition of `--fail-if` holds, or `monitor` raised a
 2 invalid options, files or data; 3 a bug in isoroc; 130 interrupted; 141 standard output was closed
 (broken pipe); 129 and 143 ended by SIGHUP and SIGTERM. Every command has these options: `--quiet`
 shows results, warnings and errors only; `--log-file FILE` appends all lines about the work, with
-their time, to a file; `--debug` shows the traceback of an error.
+their time, to a file; `--config FILE` reads options from a file, by default from `isoroc.toml` in
+the current folder; `--debug` shows the traceback of an error.
 """
 
 COMMANDS = {
@@ -125,7 +126,7 @@ path, the bins, and code that applies the model. More than two million rows of P
 counted in batches and not kept, so large files need little memory.
 """,
     "inspect": """\
-Show the contents of a model file: bins, path, certificate, origin.
+Show the contents of a model file: fitted parameters, bins, path, certificate, origin.
 
 ```
 isoroc inspect model.json

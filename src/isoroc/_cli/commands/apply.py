@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from isoroc._cli.calibrating import CalibrationStep, ModelRows, OnBad
+from isoroc._cli.calibrating import CalibrationStep, ModelRows, OnBad, Predict
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.classes import arrange_for_model
 from isoroc._cli.io.columns import SUFFIX, check_column, find_model_forecasts, split_words
 from isoroc._cli.io.files import check_target, open_source, write_frame
 from isoroc._cli.io.formats import output_format as choose_format
-from isoroc._cli.models import Model
-from isoroc._cli.priors import predict_for
+from isoroc._cli.models import Model, calibrate
 from isoroc._cli.terminal import print_warning, progress_bar
 
 
@@ -89,7 +89,11 @@ def apply(
         if loaded.group is not None:
             check_column("the model's column of groups", loaded.group, given)
         rows = ModelRows(source, loaded.calibrator, columns, loaded.group, where, on_bad)
-        predict = predict_for(loaded, prior, rows, adapt=adapt_prior)
+        predict: Predict = partial(calibrate, loaded.calibrator)
+        if prior is not None or adapt_prior:
+            from isoroc._cli.priors import predict_for  # noqa: PLC0415
+
+            predict = predict_for(loaded, prior, rows, adapt=adapt_prior)
         with progress_bar("calibrating", None if where else source.count()) as advance:
             step = CalibrationStep(rows, predict, added, advance)
             write_frame(step.run(typed=form.separator is None), output, form)

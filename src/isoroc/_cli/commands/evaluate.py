@@ -79,10 +79,7 @@ def evaluate(
         sample, compared, n_resamples=resamples, confidence=confidence, whole=whole
     )
     shown = figures | differences
-    values = {
-        key_of(name): {metric: _interval(figure) for metric, figure in table.items()}
-        for name, table in shown.items()
-    }
+    values = {key_of(name): _intervals(figures_of) for name, figures_of in shown.items()}
     last = "before" if model is None else "after"
     failed = [text for condition in conditions if (text := condition.failure(values, last))]
     table = None
@@ -176,6 +173,10 @@ def key_of(name: str) -> str:
     'after_minus_before'
     """
     return name.replace(" - ", "_minus_")
+
+
+def _intervals(figures: Figures) -> dict[str, dict[str, float]]:
+    return {metric: _interval(figure) for metric, figure in figures.items()}
 
 
 def _interval(figure: Figure) -> dict[str, float]:

@@ -18,7 +18,7 @@ def inspect(
     *,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Show the contents of a model file: bins, path, certificate, origin.
+    """Show the contents of a model file: fitted parameters, bins, path, certificate, origin.
 
     Parameters
     ----------
@@ -47,14 +47,40 @@ def inspect(
         if certificate is not None:
             tables["certificate"] = certificate.table()
         about["parameters"] = {name: _json(v) for name, v in about["parameters"].items()}
-        print_json(about | {name: dict(table) for name, table in tables.items()})
+        fitted = {"fitted": _fitted(document["model"])}
+        print_json(about | fitted | {name: dict(table) for name, table in tables.items()})
         return
+    about["fitted"] = _fitted(document["model"])
     rows = [row for name, value in about.items() for row in _rows(name, value)]
     print_table(f"model {model}", ["", "value"], rows)
     for name, table in tables.items():
         print_text(f"\n{name.replace('_', ' ')}\n{table}")
     if certificate is not None:
         print_text(f"\n{certificate}")
+
+
+def _fitted(model: dict[str, Any]) -> dict[str, Any]:
+    """Fitted attributes of a calibrator in a document, and of the calibrators that it contains."""
+    hidden = ("classes_", "n_features_in_", "verdict_")  # shown above
+    entries = {name: entry for name, entry in model["state"].items() if name not in hidden}
+    return {name: found for name, entry in entries.items() if (found := _values(entry)) != {}}
+
+
+def _values(entry: Any) -> Any:
+    """Values of an entry of a document, without what only describes how they are stored."""
+    if isinstance(entry, list) and any(isinstance(part, dict) for part in entry):
+        named = ((f"{k} {part.get('kind', '')}".strip(), part) for k, part in enumerate(entry))
+        return {name: _values(part) for name, part in named}
+    if not isinstance(entry, dict):
+        return entry
+    match entry.get("type"):
+        case "array":
+            return entry["values"]
+        case "table":
+            return {}  # shown as a table of its own
+        case "calibrator" if "state" in entry:
+            return _fitted(entry)
+    return {name: _values(part) for name, part in entry.items() if name != "type"}
 
 
 def _tables(calibrator: Any) -> dict[str, Table]:
