@@ -61,6 +61,7 @@ CHECKED = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:The least populated class")  # data of the checks before 1.8
 @parametrize_with_checks(CHECKED)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
