@@ -3,6 +3,7 @@ PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 pytho
   $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
 ifeq ($(OS),Windows_NT)
   SHELL := bash
+  export PYTHONUTF8 := 1  # for the tests; the package names its encodings
   SCRIPTS := Scripts
 else
   SCRIPTS := bin

@@ -159,14 +159,14 @@ def family() -> list[int]:
 def processor_seconds() -> float:
     ticks = 0
     for pid in family():
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         ticks += int(fields[11]) + int(fields[12])
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def peak_megabytes() -> float:
     """Sum of the peaks of all processes."""
-    status = [Path(f"/proc/{pid}/status").read_text() for pid in family()]
+    status = [Path(f"/proc/{pid}/status").read_text(encoding="utf-8") for pid in family()]
     return sum(int(text.split("VmHWM:")[1].split()[0]) for text in status) / 1024
 
 

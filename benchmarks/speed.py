@@ -356,7 +356,7 @@ def fit_once(path: Path) -> None:
     """Print by how many bytes loading the arrays and fitting raise the peak of this process."""
 
     def peak() -> int:
-        status = Path("/proc/self/status").read_text()
+        status = Path("/proc/self/status").read_text(encoding="utf-8")
         return 1024 * int(status.split("VmHWM:")[1].split()[0])
 
     IRPCalibrator().fit([0.0, 1.0], [0, 1])

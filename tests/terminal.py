@@ -1,10 +1,11 @@
 """Commands on a pseudo-terminal."""
 
 import os
-import pty
 import re
 import subprocess
 from typing import NamedTuple
+
+import pytest
 
 
 class Shown(NamedTuple):
@@ -22,6 +23,7 @@ class Shown(NamedTuple):
 
 def run_on_terminal(command):
     """Run a command whose standard error is a terminal of 100 columns."""
+    pty = pytest.importorskip("pty", reason="Windows has no pseudo-terminals")
     terminal, other = pty.openpty()
     process = subprocess.Popen(
         command,

@@ -372,3 +372,43 @@ cdef int one() except? -1:
 def test_files_and_functions_are_short(path):
     assert len(path.read_text().splitlines()) <= 350
     assert [found for found in function_lengths(path) if found[1] > 60] == []
+
+
+#: Modules of the standard library, and functions of `os`, that Windows does not have.
+POSIX_MODULES = {
+    "curses",
+    "fcntl",
+    "grp",
+    "posix",
+    "pty",
+    "pwd",
+    "resource",
+    "syslog",
+    "termios",
+    "tty",
+}
+POSIX_NAMES = {
+    "fork",
+    "getuid",
+    "geteuid",
+    "getloadavg",
+    "mkfifo",
+    "sched_getaffinity",
+    "sysconf",
+    "uname",
+}
+POSIX_NAMES |= {"SIGALRM", "SIGHUP", "SIGKILL", "SIGPIPE", "SIGQUIT", "SIGUSR1"}
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: path.stem)
+def test_nothing_is_used_that_windows_lacks(path):
+    tree = ast.parse(path.read_text("utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            assert not {name.name for name in node.names} & POSIX_MODULES
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module not in POSIX_MODULES
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            assert node.value.id not in ("os", "signal") or node.attr not in POSIX_NAMES
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            assert not node.value.startswith(("/proc/", "/dev/", "/tmp/"))  # noqa: S108

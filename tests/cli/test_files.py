@@ -14,6 +14,8 @@ from isoroc._cli.io.source import Source, file_errors
 
 pytestmark = pytest.mark.usefixtures("folder")
 
+posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no named pipes")
+
 FRAME = pl.DataFrame({"a": ["1", "2", None], "b": [0.5, 1.5, 2.5]})
 ENDS = ["csv", "csv.gz", "csv.zst", "tsv", "ndjson", "jsonl.gz", "ndjson.zst", "parquet", "arrow"]
 
@@ -102,6 +104,7 @@ def test_standard_input_may_have_any_format(monkeypatch):
                 assert source.place(0) == "standard input: row 0"
 
 
+@posix
 def test_a_pipe_is_read():
     os.mkfifo("pipe")
     writer = threading.Thread(target=lambda: Path("pipe").write_text("x\n1\n"))
@@ -163,6 +166,7 @@ def test_writes_are_atomic(folder):
     assert listing() == ["link.csv", "out.csv"]
 
 
+@posix
 def test_a_pipe_is_written_to_directly():
     os.mkfifo("pipe")
     found = []

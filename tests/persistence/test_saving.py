@@ -147,6 +147,22 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
         pass
 
 
+def test_directories_that_cannot_be_opened_are_not_flushed(tmp_path, monkeypatch):
+    """As on Windows."""
+    opened = os.open
+
+    def only_files(path, *args):
+        if os.path.isdir(path):  # noqa: PTH112
+            raise PermissionError(path)
+        return opened(path, *args)
+
+    monkeypatch.setattr(os, "open", only_files)
+    with replacing(tmp_path / "new.txt") as new:
+        new.write_text("all of it")
+    monkeypatch.undo()
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["all of it"]
+
+
 def test_a_model_beyond_the_limits_is_not_saved(tmp_path, monkeypatch):
     monkeypatch.setattr(document, "MAX_VALUES", 50)
     with pytest.raises(ValueError, match="cannot be saved: more than 50 values"):

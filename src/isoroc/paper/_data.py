@@ -175,7 +175,8 @@ def read_csv(path: Path) -> Rows:
 
     A column without a name holds row numbers, which reveal the label in files sorted by class.
     """
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+    packed = path.suffix == ".gz"
+    with gzip.open(path, "rt", encoding="utf-8") if packed else path.open(encoding="utf-8") as file:
         names = [name.strip('"') for name in file.readline().rstrip("\r\n").split(",")]
         if "Class" not in names:
             problem = f"{path} has no column Class among {', '.join(names[:5])}, ..."
