@@ -72,7 +72,7 @@ fuzz: .venv/develops  ## a hundred thousand damaged model files
 docs: .venv/documents  ## the documentation site in build/docs/html; warnings are errors
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going -d build/docs/doctrees docs build/docs/html
 
-dist: .venv/develops  ## source distribution and a wheel from it: the same bytes every time
+dist: .venv/releases  ## source distribution and a wheel from it: the same bytes every time
 	$(BIN)/python tools/build_dist.py
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/check-wheel-contents dist/*.whl
@@ -125,6 +125,10 @@ $(OLDEST)/installed: tests/oldest.txt $(SOURCES)
 
 .venv/browses: .venv/develops
 	$(BIN)/pip install --quiet -e '.[browser]'
+	touch $@
+
+.venv/releases: .venv/develops
+	$(BIN)/pip install --quiet -e '.[release]'
 	touch $@
 
 .venv/documents: .venv/develops
