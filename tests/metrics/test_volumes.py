@@ -49,7 +49,7 @@ def test_boxes_of_more_classes_need_moocore(monkeypatch):
     monkeypatch.setitem(sys.modules, "moocore", None)
     y, P = np.arange(4), np.eye(4)
     assert float(volume_under_surface(y, P)) == pytest.approx(1)
-    with pytest.raises(ImportError, match=r"pip install 'isoroc\[volume\]'"):
+    with pytest.raises(ImportError, match=r"pip install moocore"):
         volume_under_surface(y, P, volume="boxes")
 
 
