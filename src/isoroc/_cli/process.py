@@ -36,9 +36,9 @@ def _clean_up_on_signals() -> None:
     Python runs handlers in the main thread, which may be in a library for minutes. The number of a
     signal is written to a pipe at once, and another thread reads it.
     """
-    ending = {signal.SIGTERM, signal.SIGHUP}
-    # nohup ignores SIGHUP, and that must stay so
-    ending = {number for number in ending if signal.getsignal(number) != signal.SIG_IGN}
+    # Windows has no SIGHUP; nohup ignores it, and that must stay so.
+    known = {number for number in signal.Signals if number.name in ("SIGTERM", "SIGHUP")}
+    ending = {number for number in known if signal.getsignal(number) != signal.SIG_IGN}
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
