@@ -36,6 +36,10 @@ def _clean_up_on_signals() -> None:
     Python runs handlers in the main thread, which may be in a library for minutes. The number of a
     signal is written to a pipe at once, and another thread reads it.
     """
+    if not hasattr(
+        os, "set_blocking"
+    ):  # Windows before Python 3.12: signals end the process at once
+        return
     # Windows has no SIGHUP; nohup ignores it, and that must stay so.
     known = {number for number in signal.Signals if number.name in ("SIGTERM", "SIGHUP")}
     ending = {number for number in known if signal.getsignal(number) != signal.SIG_IGN}
