@@ -1,0 +1,298 @@
+"""Nodes: operators of ONNX that compute the columns of `Formulas`, a kind at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from isoroc._tree import BinTree
+from isoroc.export._formulas import Column, used
+
+#: The operators on strings, and the first version that finds places of strings.
+ML, ML_OPSET = "ai.onnx.ml", 2
+
+#: From here on the axes of all reductions are an input.
+_AXES_INPUT = 18
+#: Matrices of at most so many columns are split whole where single columns are needed.
+_SPLIT = 32
+
+_BOOL, _INT32, _INT64 = onnx.TensorProto.BOOL, onnx.TensorProto.INT32, onnx.TensorProto.INT64
+_ZERO = onnx.helper.make_tensor("zero", _INT64, [1], [0])
+
+
+class Nodes:
+    """Nodes of a graph and their constants."""
+
+    def __init__(self, prefix: str, opset: int) -> None:
+        self._nodes: list[onnx.NodeProto] = []
+        self._constants: dict[tuple[Any, ...], onnx.TensorProto] = {}
+        self._prefix = prefix
+        self.opset = opset
+
+    def graph(self, name: str, inputs: list[Any], outputs: list[Any]) -> onnx.GraphProto:
+        """All nodes as a graph."""
+        constants = list(self._constants.values())
+        return onnx.helper.make_graph(self._nodes, name, inputs, outputs, constants)
+
+    def node(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
+        """Add a node; its output's name."""
+        [output] = self.nodes(operator, *inputs, outputs=[output], **attributes)
+        return output
+
+    def nodes(
+        self, operator: str, *inputs: str, outputs: list[str], **attributes: Any
+    ) -> list[str]:
+        """Add a node of several outputs; their names."""
+        at = len(self._nodes)
+        names = [given or f"{self._prefix}{operator}_{at}_{i}" for i, given in enumerate(outputs)]
+        self._nodes.append(onnx.helper.make_node(operator, inputs, names, **attributes))
+        return names
+
+    def constant(self, value: NDArray[Any]) -> str:
+        """Name of a constant."""
+        key = (value.dtype.str, value.shape, value.tobytes())
+        if key not in self._constants:
+            name = f"{self._prefix}constant_{len(self._constants)}"
+            self._constants[key] = onnx.numpy_helper.from_array(value, name)
+        return self._constants[key].name
+
+    def integers(self, *values: int) -> str:
+        """Name of a constant vector."""
+        return self.constant(np.array(values, dtype=np.int64))
+
+    def reduce(self, operator: str, tensor: str, axis: int) -> str:
+        """Sums, largest or smallest entries along the last axis; a matrix."""
+        keepdims = int(axis == 1)
+        if operator == "ReduceSum" or self.opset >= _AXES_INPUT:
+            return self.node(operator, tensor, self.integers(axis), keepdims=keepdims)
+        return self.node(operator, tensor, axes=[axis], keepdims=keepdims)
+
+    def first_of_largest(self, tensor: str, axis: int) -> str:
+        """Place of the largest entries along the last axis, the lowest on ties; a matrix."""
+        return self.node(
+            "ArgMax", tensor, axis=axis, keepdims=int(axis == 1), select_last_index=0
+        )
+
+
+class ColumnNodes(Nodes):
+    """Nodes that compute columns; those of one kind are a matrix, one row per forecast."""
+
+    def __init__(self, prefix: str, opset: int) -> None:
+        super().__init__(prefix, opset)
+        # The matrix that holds each column, and where; how wide matrices are.
+        self._at: dict[Column, tuple[str, int]] = {}
+        self._widths: dict[str, int] = {}
+        self._assembled: dict[tuple[Any, ...], str] = {}
+        self._splits: dict[str, list[str]] = {}
+        self._compute: dict[str, Callable[[list[Column]], str]] = {
+            "find": self._find,
+            "every": self._every,
+            "sum": lambda columns: self.reduce("ReduceSum", *self._bundles(columns)),
+            "largest": lambda columns: self.reduce("ReduceMax", *self._bundles(columns)),
+            "first of largest": lambda columns: self.first_of_largest(*self._bundles(columns)),
+            "weighted sum": self._weighted_sums,
+            "locate": self._locate,
+            "entry": self._entries,
+            "route": self._route,
+        }
+
+    def input(self, tensor: str, width: int) -> None:
+        """Declare a matrix that exists already."""
+        self._widths[tensor] = width
+
+    def compute(self, outputs: Sequence[Column]) -> None:
+        """Add the nodes for some columns."""
+        for columns in used(outputs):
+            first = columns[0]
+            if first.operator == "input":
+                self._at |= {column: column.data for column in columns}
+            elif first.operator not in ("bundle", "number", "place"):
+                own = self._compute.get(first.operator, self._elementwise)
+                matrix = own(columns)
+                self._at |= {column: (matrix, k) for k, column in enumerate(columns)}
+                self._widths[matrix] = len(columns)
+
+    def matrix(self, columns: Sequence[Column], *, broadcast: bool = False) -> str:
+        """Name of the matrix of some columns, or with `broadcast` of what is broadcast to it."""
+        if broadcast and all(column is columns[0] for column in columns):
+            columns = columns[:1]
+        key = tuple(columns)
+        if key not in self._assembled:
+            self._assembled[key] = self._assemble(columns)
+        return self._assembled[key]
+
+    def _assemble(self, columns: Sequence[Column]) -> str:
+        if all(column.operator in ("number", "place") for column in columns):
+            dtype = np.float64 if columns[0].operator == "number" else np.int64
+            return self.constant(np.array([[column.data for column in columns]], dtype=dtype))
+        constants = [column for column in columns if column not in self._at]
+        if constants:
+            rows = self.node("Shape", self.matrix([c for c in columns if c in self._at][:1]))
+            given = self.node("Expand", self.matrix(constants), rows)
+            self._widths[given] = len(constants)
+            at = self._at | {column: (given, k) for k, column in enumerate(constants)}
+        else:
+            at = self._at
+        sources = list(dict.fromkeys(at[column][0] for column in columns))
+        starts = np.cumsum([0, *(self._widths[source] for source in sources)])
+        start = dict(zip(sources, starts.tolist(), strict=False))
+        places = [start[source] + k for source, k in (at[column] for column in columns)]
+        if len(sources) == 1:
+            [joined] = sources
+        else:
+            joined = self.node("Concat", *sources, axis=1)
+        width = int(starts[-1])
+        if places == list(range(width)):
+            return joined
+        if len(places) == 1 and width <= _SPLIT:
+            return self._split(joined, width)[places[0]]
+        return self.node("Gather", joined, self.integers(*places), axis=1)
+
+    def _split(self, matrix: str, width: int) -> list[str]:
+        """Columns of a matrix."""
+        if matrix not in self._splits:
+            sizes = self.integers(*[1] * width)
+            self._splits[matrix] = self.nodes(
+                "Split", matrix, sizes, axis=1, outputs=[""] * width
+            )
+        return self._splits[matrix]
+
+    def _elementwise(self, columns: list[Column]) -> str:
+        inputs = zip(*(column.inputs for column in columns), strict=True)
+        names = [self.matrix(of_columns, broadcast=True) for of_columns in inputs]
+        return self.node(columns[0].operator, *names)
+
+    def _bundles(self, columns: list[Column]) -> tuple[str, int]:
+        """Columns in the bundles that others are computed from, and their axis.
+
+        A matrix for one bundle. For several, which have the same length, bundles are the second
+        axis.
+        """
+        bundles = [column.inputs[0].inputs for column in columns]
+        joined = self.matrix([column for bundle in bundles for column in bundle])
+        if len(bundles) == 1:
+            return joined, 1
+        shape = self.integers(0, len(bundles), len(bundles[0]))
+        return self.node("Reshape", joined, shape), 2
+
+    def _every(self, columns: list[Column]) -> str:
+        conditions, axis = self._bundles(columns)
+        least = self.reduce("ReduceMin", self.node("Cast", conditions, to=_INT32), axis)
+        return self.node("Cast", least, to=_BOOL)
+
+    def _weighted_sums(self, columns: list[Column]) -> str:
+        bundles = list(dict.fromkeys(column.inputs[0] for column in columns))
+        columns.sort(key=lambda column: bundles.index(column.inputs[0]))
+        weights = np.stack([column.data for column in columns])
+        if len(bundles) == len(columns) > 1:
+            joined = self.matrix([column for bundle in bundles for column in bundle.inputs])
+            products = self.node("Mul", joined, self.constant(weights.reshape(1, -1)))
+            shape = self.integers(0, *weights.shape)
+            return self.reduce("ReduceSum", self.node("Reshape", products, shape), 2)
+        parts = []
+        for bundle in bundles:
+            own = [column.inputs[0] is bundle for column in columns]
+            factor = self.constant(np.ascontiguousarray(weights[own].T))
+            parts.append(self.node("MatMul", self.matrix(bundle.inputs), factor))
+        return parts[0] if len(parts) == 1 else self.node("Concat", *parts, axis=1)
+
+    def _locate(self, columns: list[Column]) -> str:
+        # Binary search in the cuts of all columns, one after the other, each with an end that no
+        # score exceeds: a step asks whether the score lies above the cut half the range on.
+        cuts = [np.append(column.data, np.inf) for column in columns]
+        last = np.cumsum([len(own) for own in cuts])[None] - 1
+        first = last - [len(own) - 1 for own in cuts]
+        scores = self.matrix([column.inputs[0] for column in columns], broadcast=True)
+        joined, ends, place = map(self.constant, (np.concatenate(cuts), last, first))
+        zero = self.integers(0)
+        for step in reversed(range(max(len(own) - 1 for own in cuts).bit_length() or 1)):
+            further = self.node("Add", place, self.integers(2**step - 1)) if step else place
+            cut = self.node("Gather", joined, self.node("Min", further, ends))
+            above = self.node("Greater", scores, cut)
+            jump = self.node("Where", above, self.integers(2**step), zero)
+            place = self.node("Add", place, jump)
+        return self.node("Sub", place, self.constant(first)) if first.any() else place
+
+    def _entries(self, columns: list[Column]) -> str:
+        # Entries of all tables, one after the other.
+        tables: dict[int, NDArray[Any]] = {}
+        start, size = {}, 0
+        for table, _ in (column.data for column in columns):
+            if id(table) not in tables:
+                tables[id(table)] = table
+                start[id(table)] = size
+                size += table.size
+        widths = np.array([[column.data[0].shape[1] for column in columns]])
+        offsets = np.array([[start[id(table)] + k for table, k in (c.data for c in columns)]])
+        place = self.matrix([column.inputs[0] for column in columns], broadcast=True)
+        if (widths > 1).any():
+            place = self.node("Mul", place, self.constant(widths))
+        if offsets.any():
+            place = self.node("Add", place, self.constant(offsets))
+        values = np.concatenate([table.ravel() for table in tables.values()])
+        return self.node("Gather", self.constant(values), place)
+
+    def _find(self, columns: list[Column]) -> str:
+        [(tensor, names)] = [column.data for column in columns]
+        return self.node(
+            "LabelEncoder",
+            tensor,
+            domain=ML,
+            keys_strings=names,
+            values_int64s=list(range(len(names))),
+            default_int64=-1,
+        )
+
+    def _route(self, columns: list[Column]) -> str:
+        routes = [self._route_one(column.data, column.inputs[0].inputs) for column in columns]
+        return routes[0] if len(routes) == 1 else self.node("Concat", *routes, axis=1)
+
+    def _route_one(self, tree: BinTree, columns: Sequence[Column]) -> str:
+        N, K = tree.class_weights.shape
+        # For each node the threshold and the children of its split. A child that does not exist
+        # never has the largest margin, and a bin leads to itself.
+        gammas, children = np.zeros((N, K)), np.repeat(np.arange(N)[:, None], K, axis=1)
+        gammas[tree.split_nodes] = np.where(tree.children >= 0, tree.thresholds, np.inf)
+        children[tree.split_nodes] = tree.children
+        place = np.zeros(N, dtype=np.int64)
+        place[tree.bins] = np.arange(len(tree.bins))
+
+        rows = self.node("Shape", self.matrix(columns[:1]))
+        start = self.node("ConstantOfShape", rows, value=_ZERO)
+        node = f"{start}_node"
+        step = Nodes(f"{start}_step_", self.opset)
+        gamma = step.node("Gather", step.constant(gammas), node)
+        gamma = step.node("Reshape", gamma, step.integers(-1, K))
+        first = step.node("Mul", node, step.integers(K))
+        region = step.first_of_largest(step.node("Sub", self.matrix(columns), gamma), 1)
+        child = step.node("Add", first, region)
+        step.node("Gather", step.constant(children.ravel()), child, output=f"{node}_next")
+        step.node("Identity", f"{node}_goes_on", output=f"{node}_goes_on_next")
+        tensor = onnx.helper.make_tensor_value_info
+        body = step.graph(
+            "one_step_down",
+            [
+                tensor(f"{node}_depth", _INT64, []),
+                tensor(f"{node}_goes_on", _BOOL, []),
+                tensor(node, _INT64, ["N", 1]),
+            ],
+            [
+                tensor(f"{node}_goes_on_next", _BOOL, []),
+                tensor(f"{node}_next", _INT64, ["N", 1]),
+            ],
+        )
+        depth = self.constant(np.array(depth_of(tree), dtype=np.int64))
+        leaf = self.node("Loop", depth, "", start, body=body)
+        return self.node("Gather", self.constant(place), leaf)
+
+
+def depth_of(tree: BinTree) -> int:
+    """Splits on the longest way from the root to a bin."""
+    depth = np.zeros(len(tree.class_weights), dtype=np.intp)
+    for node, below in zip(tree.split_nodes, tree.children, strict=True):
+        depth[below[below >= 0]] = depth[node] + 1
+    return int(depth.max())
