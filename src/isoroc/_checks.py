@@ -21,20 +21,18 @@ def check_score(w: Arithmetic[C], score: C, *, unit: bool) -> tuple[list[C], C]:
     return w.keep([w.where(good, score, w.number(0.5))]), good
 
 
-def check_row(w: Arithmetic[C], columns: Sequence[C]) -> tuple[list[C], C]:
-    """Probabilities of all classes, clipped and normalised, and whether they were a forecast."""
-    zero = w.number(0.0)
-    [total] = w.keep([w.total(columns)])
-    good = w.at_most(w.absolute(w.subtract(total, w.number(1.0))), w.number(SUM_TOLERANCE))
-    for column in columns:
-        good = w.both(good, w.at_most(w.number(-RANGE_TOLERANCE), column))
-    [good] = w.keep([good])
-    columns = w.keep(w.maximum(column, zero) for column in columns)
-    # PostgreSQL does not divide by zero, not even where the result is not used.
-    [total] = w.keep([w.where(good, w.total(columns), w.number(1.0))])
-    off = w.absolute(w.subtract(total, w.number(1.0)))
-    [exact] = w.keep([w.at_most(off, w.number(SUM_EXACT))])
-    columns = [w.where(exact, column, w.divide(column, total)) for column in columns]
-    filler = w.number(1 / len(columns))
+def check_row(w: Arithmetic[C], columns: Sequence[C], *, exact: bool = True) -> tuple[list[C], C]:
+    """Probabilities of all classes, clipped and normalised, and whether they were a forecast.
+
+    They are those of `predict_proba` to the last bit or, unless `exact`, up to rounding.
+    """
+    zero, one, filler = w.number(0.0), w.number(1.0), w.number(1 / len(columns))
+    add = w.total if exact else w.sum
+    close = w.at_most(w.absolute(w.subtract(add(columns), one)), w.number(SUM_TOLERANCE))
+    in_range = w.every([w.at_most(w.number(-RANGE_TOLERANCE), column) for column in columns])
+    [good] = w.keep([w.both(close, in_range)])
     # Refused rows get a harmless value, so that no function fails on them.
-    return w.keep(w.where(good, column, filler) for column in columns), good
+    columns = w.keep(w.where(good, w.maximum(column, zero), filler) for column in columns)
+    [total] = w.keep([add(columns)])
+    [sums_to_one] = w.keep([w.at_most(w.absolute(w.subtract(total, one)), w.number(SUM_EXACT))])
+    return w.keep(w.where(sums_to_one, column, w.divide(column, total)) for column in columns), good

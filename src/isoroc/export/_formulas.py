@@ -145,6 +145,9 @@ class Formulas(Writer[Column]):
     def maximum(self, a: Column, b: Column) -> Column:
         return self.column("Max", a, b)
 
+    def minimum(self, a: Column, b: Column) -> Column:
+        return self.column("Min", a, b)
+
     def sum(self, columns: Sequence[Column]) -> Column:
         return self.column("sum", self.bundle(columns))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ ML, ML_OPSET = "ai.onnx.ml", 2
 
 #: From here on the axes of all reductions are an input.
 _AXES_INPUT = 18
-#: Matrices of at most so many columns are split whole where single columns are needed.
-_SPLIT = 32
+#: Matrices are split into at most so many parts, and joined from at most so many.
+_PARTS = 32
+#: Columns that are the same for all rows.
+_CONSTANTS = ("number", "place")
 
 _BOOL, _INT32, _INT64 = onnx.TensorProto.BOOL, onnx.TensorProto.INT32, onnx.TensorProto.INT64
 _ZERO = onnx.helper.make_tensor("zero", _INT64, [1], [0])
@@ -73,9 +76,7 @@ class Nodes:
 
     def first_of_largest(self, tensor: str, axis: int) -> str:
         """Place of the largest entries along the last axis, the lowest on ties; a matrix."""
-        return self.node(
-            "ArgMax", tensor, axis=axis, keepdims=int(axis == 1), select_last_index=0
-        )
+        return self.node("ArgMax", tensor, axis=axis, keepdims=int(axis == 1), select_last_index=0)
 
 
 class ColumnNodes(Nodes):
@@ -87,7 +88,7 @@ class ColumnNodes(Nodes):
         self._at: dict[Column, tuple[str, int]] = {}
         self._widths: dict[str, int] = {}
         self._assembled: dict[tuple[Any, ...], str] = {}
-        self._splits: dict[str, list[str]] = {}
+        self._splits: dict[tuple[str, int], list[str]] = {}
         self._compute: dict[str, Callable[[list[Column]], str]] = {
             "find": self._find,
             "every": self._every,
@@ -110,7 +111,7 @@ class ColumnNodes(Nodes):
             first = columns[0]
             if first.operator == "input":
                 self._at |= {column: column.data for column in columns}
-            elif first.operator not in ("bundle", "number", "place"):
+            elif first.operator not in ("bundle", *_CONSTANTS):
                 own = self._compute.get(first.operator, self._elementwise)
                 matrix = own(columns)
                 self._at |= {column: (matrix, k) for k, column in enumerate(columns)}
@@ -126,45 +127,58 @@ class ColumnNodes(Nodes):
         return self._assembled[key]
 
     def _assemble(self, columns: Sequence[Column]) -> str:
-        if all(column.operator in ("number", "place") for column in columns):
+        if all(column.operator in _CONSTANTS for column in columns):
             dtype = np.float64 if columns[0].operator == "number" else np.int64
             return self.constant(np.array([[column.data for column in columns]], dtype=dtype))
-        constants = [column for column in columns if column not in self._at]
-        if constants:
-            rows = self.node("Shape", self.matrix([c for c in columns if c in self._at][:1]))
+        at = self._at
+        if constants := [column for column in columns if column not in at]:
+            rows = self.node("Shape", self.matrix([c for c in columns if c in at][:1]))
             given = self.node("Expand", self.matrix(constants), rows)
             self._widths[given] = len(constants)
-            at = self._at | {column: (given, k) for k, column in enumerate(constants)}
-        else:
-            at = self._at
-        sources = list(dict.fromkeys(at[column][0] for column in columns))
+            at = at | {column: (given, k) for k, column in enumerate(constants)}
+        runs = _runs([at[column] for column in columns])
+        if len(runs) <= _PARTS and all(self._divides(*run) for run in runs):
+            parts = [self._part(*run) for run in runs]
+            return parts[0] if len(parts) == 1 else self.node("Concat", *parts, axis=1)
+        sources = list(dict.fromkeys(source for source, _, _ in runs))
+        joined = sources[0] if len(sources) == 1 else self.node("Concat", *sources, axis=1)
         starts = np.cumsum([0, *(self._widths[source] for source in sources)])
-        start = dict(zip(sources, starts.tolist(), strict=False))
-        places = [start[source] + k for source, k in (at[column] for column in columns)]
-        if len(sources) == 1:
-            [joined] = sources
-        else:
-            joined = self.node("Concat", *sources, axis=1)
-        width = int(starts[-1])
-        if places == list(range(width)):
-            return joined
-        if len(places) == 1 and width <= _SPLIT:
-            return self._split(joined, width)[places[0]]
+        places = [int(starts[sources.index(at[c][0])]) + at[c][1] for c in columns]
         return self.node("Gather", joined, self.integers(*places), axis=1)
 
-    def _split(self, matrix: str, width: int) -> list[str]:
-        """Columns of a matrix."""
-        if matrix not in self._splits:
-            sizes = self.integers(*[1] * width)
-            self._splits[matrix] = self.nodes(
-                "Split", matrix, sizes, axis=1, outputs=[""] * width
+    def _divides(self, matrix: str, start: int, width: int) -> bool:
+        """Whether columns that follow each other are one of few equal parts of a matrix."""
+        whole = self._widths[matrix]
+        return not (start % width or whole % width) and whole <= _PARTS * width
+
+    def _part(self, matrix: str, start: int, width: int) -> str:
+        """One of few equal parts of a matrix."""
+        if width == self._widths[matrix]:
+            return matrix
+        if (matrix, width) not in self._splits:
+            sizes = [width] * (self._widths[matrix] // width)
+            self._splits[matrix, width] = self.nodes(
+                "Split", matrix, self.integers(*sizes), axis=1, outputs=[""] * len(sizes)
             )
-        return self._splits[matrix]
+        return self._splits[matrix, width][start // width]
 
     def _elementwise(self, columns: list[Column]) -> str:
-        inputs = zip(*(column.inputs for column in columns), strict=True)
-        names = [self.matrix(of_columns, broadcast=True) for of_columns in inputs]
-        return self.node(columns[0].operator, *names)
+        inputs = list(zip(*(column.inputs for column in columns), strict=True))
+        repeats = _repeats(inputs)
+        if repeats == 1:
+            names = [self.matrix(of_columns, broadcast=True) for of_columns in inputs]
+            return self.node(columns[0].operator, *names)
+        # What is repeated is broadcast along a third axis: copies would cost more.
+        shape, names = (len(columns) // repeats, repeats), []
+        for of_columns in inputs:
+            if of_columns[0].operator in _CONSTANTS:
+                values = [column.data for column in of_columns]
+                names.append(self.constant(np.array(values, dtype=np.float64).reshape(1, *shape)))
+            else:
+                single = self.matrix(of_columns[::repeats])
+                names.append(self.node("Reshape", single, self.integers(0, shape[0], 1)))
+        result = self.node(columns[0].operator, *names)
+        return self.node("Reshape", result, self.integers(0, len(columns)))
 
     def _bundles(self, columns: list[Column]) -> tuple[str, int]:
         """Columns in the bundles that others are computed from, and their axis.
@@ -288,6 +302,29 @@ class ColumnNodes(Nodes):
         depth = self.constant(np.array(depth_of(tree), dtype=np.int64))
         leaf = self.node("Loop", depth, "", start, body=body)
         return self.node("Gather", self.constant(place), leaf)
+
+
+def _runs(places: Sequence[tuple[str, int]]) -> list[tuple[str, int, int]]:
+    """Columns that follow each other in a matrix: its name, the first and how many."""
+    runs: list[tuple[str, int, int]] = []
+    for matrix, k in places:
+        if runs and runs[-1][0] == matrix and sum(runs[-1][1:]) == k:
+            runs[-1] = (matrix, runs[-1][1], runs[-1][2] + 1)
+        else:
+            runs.append((matrix, k, 1))
+    return runs
+
+
+def _repeats(inputs: Sequence[Sequence[Column]]) -> int:
+    """How often each column is repeated in all inputs that are numbers for no row; 1 in doubt."""
+    found = set()
+    for columns in inputs:
+        if columns[0].operator == "number":
+            continue
+        lengths = {len(list(run)) for _, run in groupby(columns)}
+        found.add(lengths.pop() if len(lengths) == 1 else 1)
+    repeats = found.pop() if len(found) == 1 else 1
+    return 1 if repeats == len(inputs[0]) else repeats
 
 
 def depth_of(tree: BinTree) -> int:
