@@ -81,6 +81,13 @@ class Arithmetic(ABC, Generic[C]):
     def keep(self, columns: Iterable[C]) -> list[C]:
         """The same columns, to be used more than once."""
 
+    def smallest(self, columns: Sequence[C]) -> C:
+        """Smallest of some columns that are numbers."""
+        result = columns[0]
+        for column in columns[1:]:
+            result = self.where(self.at_most(result, column), result, column)
+        return result
+
     def every(self, conditions: Sequence[C]) -> C:
         """Whether several things are true."""
         result = conditions[0]

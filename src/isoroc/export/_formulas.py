@@ -162,6 +162,9 @@ class Formulas(Writer[Column]):
         bundle = self.bundle(columns)
         return self.column("largest", bundle), self.column("first of largest", bundle)
 
+    def smallest(self, columns: Sequence[Column]) -> Column:
+        return self.column("smallest", self.bundle(columns))
+
     def is_at(self, place: Column, number: int) -> Column:
         return self.column("Equal", place, self.place(number))
 

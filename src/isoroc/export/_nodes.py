@@ -19,7 +19,7 @@ ML, ML_OPSET = "ai.onnx.ml", 2
 #: From here on the axes of all reductions are an input.
 _AXES_INPUT = 18
 #: Matrices are split into at most so many parts, and joined from at most so many.
-_PARTS = 32
+_MOST_PARTS, _MOST_JOINED = 32, 32
 #: Columns that are the same for all rows.
 _CONSTANTS = ("number", "place")
 
@@ -93,6 +93,7 @@ class ColumnNodes(Nodes):
             "find": self._find,
             "every": self._every,
             "sum": lambda columns: self.reduce("ReduceSum", *self._bundles(columns)),
+            "smallest": lambda columns: self.reduce("ReduceMin", *self._bundles(columns)),
             "largest": lambda columns: self.reduce("ReduceMax", *self._bundles(columns)),
             "first of largest": lambda columns: self.first_of_largest(*self._bundles(columns)),
             "weighted sum": self._weighted_sums,
@@ -137,7 +138,7 @@ class ColumnNodes(Nodes):
             self._widths[given] = len(constants)
             at = at | {column: (given, k) for k, column in enumerate(constants)}
         runs = _runs([at[column] for column in columns])
-        if len(runs) <= _PARTS and all(self._divides(*run) for run in runs):
+        if len(runs) <= _MOST_JOINED and all(self._divides(*run) for run in runs):
             parts = [self._part(*run) for run in runs]
             return parts[0] if len(parts) == 1 else self.node("Concat", *parts, axis=1)
         sources = list(dict.fromkeys(source for source, _, _ in runs))
@@ -147,16 +148,17 @@ class ColumnNodes(Nodes):
         return self.node("Gather", joined, self.integers(*places), axis=1)
 
     def _divides(self, matrix: str, start: int, width: int) -> bool:
-        """Whether columns that follow each other are one of few equal parts of a matrix."""
+        """Whether columns that follow each other are a part of a matrix divided by their number."""
         whole = self._widths[matrix]
-        return not (start % width or whole % width) and whole <= _PARTS * width
+        return not start % width and whole <= _MOST_PARTS * width
 
     def _part(self, matrix: str, start: int, width: int) -> str:
-        """One of few equal parts of a matrix."""
-        if width == self._widths[matrix]:
+        """Part of a matrix that is divided by a number of columns."""
+        whole = self._widths[matrix]
+        if width == whole:
             return matrix
         if (matrix, width) not in self._splits:
-            sizes = [width] * (self._widths[matrix] // width)
+            sizes = [width] * (whole // width) + [whole % width] * (whole % width > 0)
             self._splits[matrix, width] = self.nodes(
                 "Split", matrix, self.integers(*sizes), axis=1, outputs=[""] * len(sizes)
             )
@@ -199,20 +201,31 @@ class ColumnNodes(Nodes):
         return self.node("Cast", least, to=_BOOL)
 
     def _weighted_sums(self, columns: list[Column]) -> str:
-        bundles = list(dict.fromkeys(column.inputs[0] for column in columns))
-        columns.sort(key=lambda column: bundles.index(column.inputs[0]))
-        weights = np.stack([column.data for column in columns])
-        if len(bundles) == len(columns) > 1:
-            joined = self.matrix([column for bundle in bundles for column in bundle.inputs])
-            products = self.node("Mul", joined, self.constant(weights.reshape(1, -1)))
-            shape = self.integers(0, *weights.shape)
-            return self.reduce("ReduceSum", self.node("Reshape", products, shape), 2)
-        parts = []
-        for bundle in bundles:
-            own = [column.inputs[0] is bundle for column in columns]
-            factor = self.constant(np.ascontiguousarray(weights[own].T))
-            parts.append(self.node("MatMul", self.matrix(bundle.inputs), factor))
+        of_bundle: dict[Column, list[Column]] = {}
+        for column in columns:
+            of_bundle.setdefault(column.inputs[0], []).append(column)
+        most = max(map(len, of_bundle.values()))
+        if len(of_bundle) <= most:  # several sums of each of few bundles
+            groups, part = list(of_bundle.values()), self._product
+        else:
+            groups = [[own[i] for own in of_bundle.values() if i < len(own)] for i in range(most)]
+            part = self._scalar_products
+        columns[:] = [column for group in groups for column in group]
+        parts = [part(group) for group in groups]
         return parts[0] if len(parts) == 1 else self.node("Concat", *parts, axis=1)
+
+    def _product(self, columns: list[Column]) -> str:
+        """Weighted sums of one bundle."""
+        weights = np.stack([column.data for column in columns], axis=1)
+        return self.node("MatMul", self.matrix(columns[0].inputs[0].inputs), self.constant(weights))
+
+    def _scalar_products(self, columns: list[Column]) -> str:
+        """Weighted sums of one bundle each."""
+        weights = np.stack([column.data for column in columns])
+        joined = self.matrix([column for own in columns for column in own.inputs[0].inputs])
+        products = self.node("Mul", joined, self.constant(weights.reshape(1, -1)))
+        shape = self.integers(0, *weights.shape)
+        return self.reduce("ReduceSum", self.node("Reshape", products, shape), 2)
 
     def _locate(self, columns: list[Column]) -> str:
         # Binary search in the cuts of all columns, one after the other, each with an end that no
