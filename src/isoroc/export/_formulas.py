@@ -18,6 +18,9 @@ from isoroc._simplex import Floats
 from isoroc._tree import BinTree
 from isoroc._writer import Writer
 
+#: Operators of columns that are only data.
+CONSTANTS = ("number", "place")
+
 _FOLDED = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}
 
 
@@ -37,9 +40,11 @@ class Column:
         Columns have a larger kind than those they are computed from.
     at : int
         How many columns were recorded before.
+    fixed : bool
+        Whether it is the same for all rows. Equal for columns of one kind.
     """
 
-    __slots__ = ("at", "data", "inputs", "kind", "operator")
+    __slots__ = ("at", "data", "fixed", "inputs", "kind", "operator")
 
     def __init__(
         self, operator: str, inputs: tuple[Column, ...], data: Any, kind: int, at: int
@@ -49,6 +54,7 @@ class Column:
         self.data = data
         self.kind = kind
         self.at = at
+        self.fixed: bool = operator in CONSTANTS or (bool(inputs) and all(c.fixed for c in inputs))
 
 
 class Formulas(Writer[Column]):

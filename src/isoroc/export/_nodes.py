@@ -11,7 +11,7 @@ import onnx
 from numpy.typing import NDArray
 
 from isoroc._tree import BinTree
-from isoroc.export._formulas import Column, used
+from isoroc.export._formulas import CONSTANTS, Column, used
 
 #: The operators on strings, and the first version that finds places of strings.
 ML, ML_OPSET = "ai.onnx.ml", 2
@@ -19,9 +19,7 @@ ML, ML_OPSET = "ai.onnx.ml", 2
 #: From here on the axes of all reductions are an input.
 _AXES_INPUT = 18
 #: Matrices are split into at most so many parts, and joined from at most so many.
-_MOST_PARTS, _MOST_JOINED = 32, 32
-#: Columns that are the same for all rows.
-_CONSTANTS = ("number", "place")
+_MOST_PARTS = 32
 
 _BOOL, _INT32, _INT64 = onnx.TensorProto.BOOL, onnx.TensorProto.INT32, onnx.TensorProto.INT64
 _ZERO = onnx.helper.make_tensor("zero", _INT64, [1], [0])
@@ -112,7 +110,7 @@ class ColumnNodes(Nodes):
             first = columns[0]
             if first.operator == "input":
                 self._at |= {column: column.data for column in columns}
-            elif first.operator not in ("bundle", *_CONSTANTS):
+            elif first.operator not in ("bundle", *CONSTANTS):
                 own = self._compute.get(first.operator, self._elementwise)
                 matrix = own(columns)
                 self._at |= {column: (matrix, k) for k, column in enumerate(columns)}
@@ -128,24 +126,39 @@ class ColumnNodes(Nodes):
         return self._assembled[key]
 
     def _assemble(self, columns: Sequence[Column]) -> str:
-        if all(column.operator in _CONSTANTS for column in columns):
-            dtype = np.float64 if columns[0].operator == "number" else np.int64
+        given = [column for column in columns if column.operator in CONSTANTS]
+        if len(given) == len(columns):
+            dtype = np.float64 if given[0].operator == "number" else np.int64
             return self.constant(np.array([[column.data for column in columns]], dtype=dtype))
         at = self._at
-        if constants := [column for column in columns if column not in at]:
-            rows = self.node("Shape", self.matrix([c for c in columns if c in at][:1]))
-            given = self.node("Expand", self.matrix(constants), rows)
-            self._widths[given] = len(constants)
-            at = at | {column: (given, k) for k, column in enumerate(constants)}
-        runs = _runs([at[column] for column in columns])
-        if len(runs) <= _MOST_JOINED and all(self._divides(*run) for run in runs):
+        if given:
+            name = self.matrix(given)
+            self._widths[name] = len(given)
+            at = at | {column: (name, k) for k, column in enumerate(given)}
+        moved = self._to_all_rows(columns, at)
+        runs = _runs([(moved.get(at[c][0], at[c][0]), at[c][1]) for c in columns])
+        if len(runs) <= _MOST_PARTS and all(self._divides(*run) for run in runs):
             parts = [self._part(*run) for run in runs]
             return parts[0] if len(parts) == 1 else self.node("Concat", *parts, axis=1)
         sources = list(dict.fromkeys(source for source, _, _ in runs))
         joined = sources[0] if len(sources) == 1 else self.node("Concat", *sources, axis=1)
         starts = np.cumsum([0, *(self._widths[source] for source in sources)])
-        places = [int(starts[sources.index(at[c][0])]) + at[c][1] for c in columns]
+        start = dict(zip(sources, starts.tolist(), strict=False))
+        places = [start[source] + first + i for source, first, n in runs for i in range(n)]
         return self.node("Gather", joined, self.integers(*places), axis=1)
+
+    def _to_all_rows(
+        self, columns: Sequence[Column], at: dict[Column, tuple[str, int]]
+    ) -> dict[str, str]:
+        """For matrices of one row what they become beside columns that differ between rows."""
+        varying = [column for column in columns if not column.fixed]
+        fixed = dict.fromkeys(at[column][0] for column in columns if column.fixed)
+        if not varying or not fixed:
+            return {}
+        rows = self.node("Shape", self.matrix(varying[:1]))
+        moved = {matrix: self.node("Expand", matrix, rows) for matrix in fixed}
+        self._widths |= {new: self._widths[old] for old, new in moved.items()}
+        return moved
 
     def _divides(self, matrix: str, start: int, width: int) -> bool:
         """Whether columns that follow each other are a part of a matrix divided by their number."""
@@ -173,7 +186,7 @@ class ColumnNodes(Nodes):
         # What is repeated is broadcast along a third axis: copies would cost more.
         shape, names = (len(columns) // repeats, repeats), []
         for of_columns in inputs:
-            if of_columns[0].operator in _CONSTANTS:
+            if of_columns[0].operator in CONSTANTS:
                 values = [column.data for column in of_columns]
                 names.append(self.constant(np.array(values, dtype=np.float64).reshape(1, *shape)))
             else:
@@ -288,7 +301,7 @@ class ColumnNodes(Nodes):
         place = np.zeros(N, dtype=np.int64)
         place[tree.bins] = np.arange(len(tree.bins))
 
-        rows = self.node("Shape", self.matrix(columns[:1]))
+        rows = self.node("Shape", self.matrix([min(columns, key=lambda column: column.fixed)]))
         start = self.node("ConstantOfShape", rows, value=_ZERO)
         node = f"{start}_node"
         step = Nodes(f"{start}_step_", self.opset)

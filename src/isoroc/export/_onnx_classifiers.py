@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from isoroc.export._maps import check_exportable, is_grouped
 
 try:
     import onnx
+    from google.protobuf.message import DecodeError
     from onnx import compose
 
     from isoroc.export._nodes import ML, ML_OPSET
@@ -22,7 +24,10 @@ _PREFIX = "uncalibrated_"
 
 
 def calibrate_onnx(
-    classifier: onnx.ModelProto, calibrator: Any, *, probabilities: str | None = None
+    classifier: onnx.ModelProto | str | os.PathLike[str],
+    calibrator: Any,
+    *,
+    probabilities: str | None = None,
 ) -> onnx.ModelProto:
     """ONNX model of a classifier with calibrated outputs.
 
@@ -32,8 +37,8 @@ def calibrate_onnx(
 
     Parameters
     ----------
-    classifier : onnx.ModelProto
-        Model with an output of shape (N, K), as skl2onnx makes it with
+    classifier : onnx.ModelProto or path-like
+        Model, or its file, with an output of shape (N, K), as skl2onnx makes it with
         ``options={"zipmap": False}``.
     calibrator : calibrator
         Fitted to forecasts of the classifier: all columns or, of two, the second.
@@ -61,6 +66,8 @@ def calibrate_onnx(
     ['X', 'probabilities', 'label']
     """
     check_exportable(calibrator)
+    if not isinstance(classifier, onnx.ModelProto):
+        classifier = _load(classifier)
     output = _find_probabilities(classifier, probabilities)
     n_columns = _check_columns(output, calibrator)
     order = [tensor.name for tensor in classifier.graph.output]
@@ -91,6 +98,13 @@ def calibrate_onnx(
         model.graph.output.reverse()
     onnx.checker.check_model(model, full_check=True)
     return model
+
+
+def _load(path: str | os.PathLike[str]) -> onnx.ModelProto:
+    try:
+        return onnx.load(path)
+    except DecodeError as error:
+        raise ValueError(f"{os.fspath(path)}: not an ONNX model.") from error
 
 
 def _common_opsets(classifier: onnx.ModelProto, *, grouped: bool) -> dict[str, int]:
