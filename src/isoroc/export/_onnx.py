@@ -60,7 +60,8 @@ def to_onnx(
     onnx.ModelProto
         Checked by ``onnx.checker``. Its `metadata_props` are ``isoroc.version``,
         ``isoroc.calibrator`` (the name of its class), ``isoroc.classes`` (a list in JSON, in the
-        order of the columns) and ``isoroc.checksum``: that of the model file that `save` writes.
+        order of the columns) and ``isoroc.checksum``: that of the model file that `save`
+        writes, if such a file can hold it.
 
     See Also
     --------
