@@ -12,7 +12,7 @@ onnx = pytest.importorskip("onnx")
 
 from onnx import TensorProto, helper  # noqa: E402
 
-from isoroc.export._nodes import ColumnNodes  # noqa: E402
+from isoroc.export._matrices import Matrices  # noqa: E402
 
 
 class NumpyWriter(ArrayArithmetic, Writer):
@@ -81,7 +81,7 @@ def write(w, columns, program):
 
 
 def to_model(columns, opset=17):
-    nodes = ColumnNodes("c_", opset)
+    nodes = Matrices("c_", opset)
     nodes.input("forecasts", 3)
     nodes.compute(columns)
     nodes.node("Identity", nodes.matrix(columns), output="calibrated")

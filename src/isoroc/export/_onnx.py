@@ -17,7 +17,8 @@ from isoroc.export._maps import check_exportable, is_grouped, write_checked
 try:
     import onnx
 
-    from isoroc.export._nodes import ML, ML_OPSET, ColumnNodes
+    from isoroc.export._matrices import Matrices
+    from isoroc.export._nodes import ML, ML_OPSET
 except ImportError as error:
     raise ImportError("to_onnx needs onnx: pip install onnx") from error
 
@@ -114,7 +115,7 @@ def build(
     opsets : dict
         Versions of the sets of operators by name.
     """
-    formulas, nodes = Formulas(), ColumnNodes("isoroc_", opsets[""])
+    formulas, nodes = Formulas(), Matrices("isoroc_", opsets[""])
     tensor = onnx.helper.make_tensor_value_info
     inputs = [tensor(names.forecasts, input_type, ["N", n_columns])]
     forecasts = names.forecasts
