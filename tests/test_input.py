@@ -178,5 +178,5 @@ def test_bad_weights(weights, message):
 
 def test_weights_of_every_kind():
     assert _input.check_weights(None, 3) is None
-    assert _input.check_weights(2, 3).tolist() == [2, 2, 2]
-    assert _input.check_weights(pd.Series([0, 1, 2]), 3).tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(_input.check_weights(2, 3), [2, 2, 2])
+    np.testing.assert_array_equal(_input.check_weights(pd.Series([0, 1, 2]), 3), [0, 1, 2])
