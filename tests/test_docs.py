@@ -5,27 +5,39 @@ import importlib
 import io
 import re
 import runpy
-from pathlib import Path
 
 import pytest
 
+from pages import IN_PYTHON, IN_SHELL, MEASURING, PAGES, ROOT, WITHOUT_CODE, blocks
+
 pytestmark = pytest.mark.project
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGES = {
-    path.name: re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-}
 
-
-@pytest.mark.parametrize("page", [name for name, blocks in PAGES.items() if blocks])
+@pytest.mark.parametrize("page", IN_PYTHON)
 def test_python_blocks_run(page):
-    names = {}  # as for a reader who runs one block after the other
-    for block in PAGES[page]:
+    names: dict[str, object] = {}  # as for a reader who runs one block after the other
+    for block in blocks(page, "python"):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(block, page, "exec"), names)  # noqa: S102
         assert printed.getvalue().strip()
+
+
+def test_no_page_lacks_a_test():
+    """Python is run here, commands by tests/cli/test_pages.py, tutorials by `make docs`."""
+    without = {page for page, text in PAGES.items() if not re.search(r"```(python|sh)\n", text)}
+    assert without == WITHOUT_CODE
+    assert {page for page in PAGES if blocks(page, "sh")} - set(IN_SHELL) == MEASURING
+
+
+@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md"])
+def test_scripts_and_targets_that_a_page_names_exist(page):
+    text = PAGES.get(page) or (ROOT / page).read_text()
+    for script in re.findall(r"\b(?:benchmarks|docs|examples|tests|tools)/[\w/]+\.py\b", text):
+        assert (ROOT / script).exists(), script
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"`make ([\w-]+)", text):
+        assert f"\n{target}:" in makefile, target
 
 
 def test_demo_prints_a_verdict(capsys):

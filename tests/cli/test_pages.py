@@ -10,14 +10,13 @@ import pytest
 
 from cli_tables import listing
 from isoroc._cli.errors import ExitCode
+from pages import IN_SHELL, PAGES, blocks
 
-ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.project
 
 
 def lines_of(page):
-    blocks = re.findall(r"(?s)```sh\n(.*?)```", (ROOT / page).read_text())
-    lines = "\n".join(blocks).replace(" && ", "\n").splitlines()
+    lines = "\n".join(blocks(page, "sh")).replace(" && ", "\n").splitlines()
     return [shlex.split(line, comments=True) for line in lines]
 
 
@@ -34,7 +33,7 @@ def play(run_cli, words):
 
 def test_the_commands_of_the_pages_run(run_cli, folder):
     seen = {}
-    for page in ("docs/cli.md", "docs/operations.md", "README.md"):
+    for page in IN_SHELL:
         os.chdir(folder)
         for words in lines_of(page):
             line = shlex.join(words)
@@ -49,6 +48,6 @@ def test_the_commands_of_the_pages_run(run_cli, folder):
 
 
 def test_the_page_lists_the_exit_codes():
-    text = (ROOT / "docs" / "cli.md").read_text()
+    text = PAGES["cli.md"]
     codes = {int(code) for code in re.findall(r"(?m)^\| (\d+) \|", text)}
     assert codes == set(ExitCode)

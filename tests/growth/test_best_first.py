@@ -179,7 +179,9 @@ def test_the_grid_takes_the_best_lattice_point(scope):
             best = brute_force_best(growth, node, inside)
             assert (split.gain if split else 0.0) == pytest.approx(best)
         if 0 in growth.members:
-            growth.attempt(0, search(growth, 0).gamma)
+            root = search(growth, 0)
+            assert root
+            growth.attempt(0, root.gamma)
     assert len(growth.members) > 1
 
 
