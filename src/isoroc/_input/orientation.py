@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from isoroc._input.labels import shown
 from isoroc._input.sample import Sample
@@ -91,6 +90,8 @@ def _area(scores: Floats, positive: NDArray[np.bool_]) -> tuple[float, float]:
     """
     n1 = np.count_nonzero(positive)
     n0 = len(scores) - n1
-    area = (rankdata(scores)[positive].sum() / n1 - (n1 + 1) / 2) / n0
+    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = np.cumsum(counts) - (counts - 1) / 2  # of ties, their mean
+    area = (ranks[place][positive].sum() / n1 - (n1 + 1) / 2) / n0
     deviation = np.sqrt((n0 + n1 + 1) / (12 * n0 * n1))
     return float(area), float((area - 0.5) / deviation)
