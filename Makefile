@@ -29,6 +29,8 @@ lint: .venv/develops .venv/actionlint
 	$(BIN)/zizmor --offline --quiet .github
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	@if [ -x $(BIN)/hadolint ]; then $(BIN)/hadolint Dockerfile; \
+	  else echo "skipped: hadolint, which has no package for Windows"; fi
 	@if [ -x $(BIN)/actionlint ]; then $(BIN)/actionlint; \
 	  else echo "skipped: actionlint, whose package fetches it from GitHub"; fi
 

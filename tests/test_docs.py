@@ -1,10 +1,14 @@
 """The examples in the documentation run, and its links work."""
 
+import ast
 import contextlib
 import importlib
 import io
 import re
 import runpy
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
 
 import pytest
 
@@ -38,6 +42,44 @@ def test_scripts_and_targets_that_a_page_names_exist(page):
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"`make ([\w-]+)", text):
         assert f"\n{target}:" in makefile, target
+
+
+def requirements_of(extra):
+    """Packages that an extra installs, without what they install themselves."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    found, extras = set(), [extra]
+    lines = list(project["dependencies"])
+    while extras:
+        lines += project["optional-dependencies"][extras.pop()]
+        for line in lines:
+            name, inner = re.match(r"([\w-]+)(?:\[([\w,-]+)\])?", line).groups()
+            if name == "isoroc":
+                extras += inner.split(",")
+            else:
+                found.add(name.lower().replace("_", "-"))
+        lines = []
+    return found
+
+
+def imports_of(code):
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module.partition(".")[0]
+
+
+def test_the_extra_all_brings_what_the_examples_import():
+    scripts = [*(ROOT / "examples").glob("*.py"), *(ROOT / "docs" / "tutorials").glob("*.py")]
+    codes = [code for page in IN_PYTHON for code in blocks(page, "python")]
+    used = {name for code in codes for name in imports_of(code)}
+    used |= {name for path in scripts for name in imports_of(path.read_text("utf-8"))}
+    assert {"skops", "onnxruntime", "matplotlib", "duckdb"} <= used
+    installs = requirements_of("all") | {"isoroc"}
+    known = packages_distributions()
+    for name in used - sys.stdlib_module_names:
+        provided_by = {found.lower().replace("_", "-") for found in known.get(name, [name])}
+        assert provided_by & installs, f"{name} is not in the extra all"
 
 
 def test_demo_prints_a_verdict(capsys):

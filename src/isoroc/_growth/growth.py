@@ -17,6 +17,9 @@ from isoroc._tree import BinTree
 
 Monotonicity = Literal["global", "tree"] | None
 
+#: Numbers of a tree, so that it is small enough for a model file. A tree has at most twice as many
+#: nodes as bins, each with K class weights, and each split has K thresholds and K children.
+MOST_NUMBERS = 1_000_000
 #: Least slack of a split. In the tree scope ties must not occur; in the global scope a bin that
 #: straddles a boundary sits on it, so slack 0 is allowed, up to rounding.
 LEAST_SLACK = {"global": -1e-12, "tree": 1e-9, None: -np.inf}
@@ -92,7 +95,7 @@ class Growth:
         class beyond the first and bin beyond the first, the mean of the likelihood ratio
         statistic where there is nothing to find.
     max_bins : int, default=None
-        No split leaves more bins.
+        No split leaves more bins, nor more than ``MOST_NUMBERS / (4 * K)``.
     """
 
     def __init__(
@@ -113,7 +116,8 @@ class Growth:
         self.least_slack = LEAST_SLACK[monotonicity]
         self.min_bin_weight = min_bin_weight
         self.min_lift = min_lift
-        self.max_bins = np.inf if max_bins is None else max_bins
+        most = max(MOST_NUMBERS // (4 * self.n_classes), self.n_classes)
+        self.max_bins = most if max_bins is None else min(max_bins, most)
         self.members: dict[int, Ints] = {}  # points of each bin
         self.answering: dict[int, Sequence[int]] = {}  # splits that answer for each bin,
         self.held: dict[int, NDArray[np.uint8]] = {}  # (S, K): and regions of these that it holds
