@@ -52,7 +52,7 @@ def requirements_of(extra):
     while extras:
         lines += project["optional-dependencies"][extras.pop()]
         for line in lines:
-            name, inner = re.match(r"([\w-]+)(?:\[([\w,-]+)\])?", line).groups()
+            [(name, inner)] = re.findall(r"^([\w-]+)(?:\[([\w,-]+)\])?", line)
             if name == "isoroc":
                 extras += inner.split(",")
             else:
@@ -65,7 +65,7 @@ def imports_of(code):
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module.partition(".")[0]
 
 

@@ -58,7 +58,7 @@ def play_line(run_cli, commands, expected):
 
 
 def test_the_commands_of_the_pages_run(run_cli, folder):
-    seen = {}
+    seen: dict[str, str] = {}
     for page in IN_SHELL:
         if page == "nightly.md":  # has a test of its own
             continue

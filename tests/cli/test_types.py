@@ -83,7 +83,7 @@ def test_text_in_other_formats_and_several_types(run_cli):
     assert "n has the type Int32" in ran.err
     assert run_cli(*words, "--type", "extra=int,day=date", "--type", "id=float").code == 0
     schema = pl.read_parquet_schema("out.parquet")
-    assert (schema["extra"], schema["day"], schema["id"]) == (pl.Int64, pl.Date, pl.Float64)
+    assert [schema[name] for name in ("extra", "day", "id")] == [pl.Int64, pl.Date, pl.Float64]
 
 
 @pytest.mark.usefixtures("model")

@@ -14,6 +14,7 @@ from isoroc._cli.io.source import file_errors
 from isoroc._cli.io.streams import STANDARD
 from isoroc._cli.models import Model
 from isoroc._cli.terminal import print_exact, print_note
+from isoroc._persistence import read
 
 
 def export(
@@ -28,6 +29,8 @@ def export(
     names: Annotated[list[str] | None, Parameter(negative=())] = None,
     group: str | None = None,
     input_type: Literal["double", "float"] = "double",
+    label: Annotated[bool, Parameter(negative=())] = False,
+    classifier: str | None = None,
     output: Annotated[str, Parameter(alias="-o")] = STANDARD,
 ) -> None:
     """Convert a model file to ONNX or SQL.
@@ -54,6 +57,11 @@ def export(
         Column of the groups in that table. Default: the column that the model was fitted on.
     input_type
         Type of the input of the ONNX model.
+    label
+        Whether the ONNX model also returns the class of the largest calibrated probability.
+    classifier
+        ONNX file of the classifier: write a model of both, which takes the features and returns
+        calibrated labels and probabilities.
     output
         File for the SQL query. Default: standard output.
     """
@@ -61,13 +69,21 @@ def export(
         raise CommandError("choose the target: --onnx FILE, or --sql DIALECT.")
     loaded = Model.load(model)
     if onnx is not None:
-        graph = isoroc.export.to_onnx(loaded.calibrator, input_type=input_type)
+        calibrator = loaded.calibrator
+        if classifier is None:
+            graph = isoroc.export.to_onnx(calibrator, input_type=input_type, label=label)
+        else:
+            with file_errors(classifier):
+                graph = isoroc.export.calibrate_onnx(classifier, calibrator)
+        for entry in graph.metadata_props:
+            if entry.key == "isoroc.checksum":  # of the file, which may name columns
+                entry.value = read(model)["checksum"]
         _write(onnx, graph.SerializeToString())
-        shape = f"(N, {loaded.calibrator.n_features_in_})"
-        inputs = f"input forecasts {shape}"
-        if loaded.group is not None:
-            inputs = f"inputs forecasts {shape} and groups (N, 1)"
-        print_note(f"{onnx}: {inputs}, output calibrated")
+        inputs, outputs = (
+            ", ".join(tensor.name for tensor in tensors)
+            for tensors in (graph.graph.input, graph.graph.output)
+        )
+        print_note(f"{onnx}: takes {inputs}; returns {outputs}")
         return
     columns = split_words(probs) or loaded.columns
     if columns is None:
