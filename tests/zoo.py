@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
+import isoroc
 from isoroc import IRPCalibrator
-from isoroc._calibrators.load import kinds
 from strategies import binary_data, labelled_forecasts
 
 #: Every public calibrator by its name.
-KINDS = kinds()
+KINDS = {name: getattr(isoroc, name) for name in isoroc.__all__ if name.endswith("Calibrator")}
 #: Parameters that keep fits short, for those that have them.
 SHORT = {
     "random_state": 0,
