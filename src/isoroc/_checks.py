@@ -23,18 +23,26 @@ def check_score(w: Arithmetic[C], score: C, *, unit: bool) -> tuple[list[C], C]:
 
 def check_row(w: Arithmetic[C], columns: Sequence[C]) -> tuple[list[C], C]:
     """Probabilities of all classes, clipped and normalised, and whether they were a forecast."""
-    zero = w.number(0.0)
-    [total] = w.keep([w.total(columns)])
-    good = w.at_most(w.absolute(w.subtract(total, w.number(1.0))), w.number(SUM_TOLERANCE))
-    for column in columns:
-        good = w.both(good, w.at_most(w.number(-RANGE_TOLERANCE), column))
-    [good] = w.keep([good])
-    columns = w.keep(w.maximum(column, zero) for column in columns)
-    # PostgreSQL does not divide by zero, not even where the result is not used.
-    [total] = w.keep([w.where(good, w.total(columns), w.number(1.0))])
-    off = w.absolute(w.subtract(total, w.number(1.0)))
+    zero, one = w.number(0.0), w.number(1.0)
+    total, smallest = w.keep([w.total(columns), w.smallest(columns)])
+    off = w.absolute(w.subtract(total, one))
+    not_far = w.at_most(off, w.number(SUM_TOLERANCE))
+    exact = w.at_most(off, w.number(SUM_EXACT))
+    # A sum with NaN or NULL is neither, whatever the smallest is.
+    good, clean = w.keep(
+        [
+            w.both(not_far, w.at_most(w.number(-RANGE_TOLERANCE), smallest)),
+            w.both(exact, w.at_most(zero, smallest)),
+        ]
+    )
+    # Most rows are clean, and databases compute the rest of a choice for the other rows only.
+    clipped = [w.maximum(column, zero) for column in columns]
+    some = w.where(clean, one, w.where(good, w.total(clipped), one))
+    [divisor] = w.keep([some])
+    off = w.absolute(w.subtract(divisor, one))
     [exact] = w.keep([w.at_most(off, w.number(SUM_EXACT))])
-    columns = [w.where(exact, column, w.divide(column, total)) for column in columns]
     filler = w.number(1 / len(columns))
     # Refused rows get a harmless value, so that no function fails on them.
-    return w.keep(w.where(good, column, filler) for column in columns), good
+    scaled = [w.where(exact, c, w.divide(c, divisor)) for c in clipped]
+    rows = zip(columns, scaled, strict=True)
+    return w.keep(w.where(clean, p, w.where(good, c, filler)) for p, c in rows), good

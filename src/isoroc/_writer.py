@@ -81,6 +81,20 @@ class Arithmetic(ABC, Generic[C]):
     def keep(self, columns: Iterable[C]) -> list[C]:
         """The same columns, to be used more than once."""
 
+    def smallest(self, columns: Sequence[C]) -> C:
+        """Smallest of some columns that are numbers."""
+        result = columns[0]
+        for column in columns[1:]:
+            result = self.where(self.at_most(result, column), result, column)
+        return result
+
+    def every(self, conditions: Sequence[C]) -> C:
+        """Whether several things are true."""
+        result = conditions[0]
+        for condition in conditions[1:]:
+            result = self.both(result, condition)
+        return result
+
     def negative(self, a: C) -> C:
         """Zero minus a number."""
         return self.subtract(self.number(0.0), a)
@@ -104,6 +118,10 @@ class Arithmetic(ABC, Generic[C]):
                 lanes = [self.add(a, b) for a, b in zip(lanes[::2], lanes[1::2], strict=True)]
             sum_so_far, rest = lanes[0], columns[full:]
         return self.run(rest if sum_so_far is None else [sum_so_far, *rest])
+
+    def sum(self, columns: Sequence[C]) -> C:
+        """Sum of columns in any order."""
+        return self.run(columns)
 
     def run(self, columns: Sequence[C]) -> C:
         """Sum from left to right."""

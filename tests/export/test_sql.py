@@ -1,5 +1,6 @@
 import re
 import sqlite3
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,13 +15,14 @@ from zoo import assert_agrees, fitted, forecasts, on_thresholds
 sqlglot = pytest.importorskip("sqlglot")
 duckdb = pytest.importorskip("duckdb")
 
-from isoroc.export import _sql, to_sql  # noqa: E402
+from isoroc.export import _dialects, to_sql  # noqa: E402
 from isoroc.export._expressions import decimal, fraction  # noqa: E402
 
 
 @pytest.mark.parametrize("dialect", DATABASES)
 def test_deep_trees_are_walked_in_stages(dialect, monkeypatch):
-    monkeypatch.setattr(_sql, "_DEPTH", 1)
+    shallow = replace(_dialects.RULES[dialect], depth=1)
+    monkeypatch.setitem(_dialects.RULES, dialect, shallow)
     for shape in (3, 5):
         calibrator = fitted("IRPCalibrator", shape, top=None, min_bin_weight=2, n=300)
         P = np.vstack([forecasts(shape, 200), on_thresholds(calibrator)])
@@ -73,13 +75,21 @@ def test_null_in_null_out_and_whole_numbers(dialect):
     assert_agrees(calibrator, np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([second[2:], first[2:]]))
 
 
-@pytest.mark.parametrize("dialect", _sql.DIALECTS)
+def without_header(query):
+    return query[query.index(" */") + 4 :]
+
+
+@pytest.mark.parametrize("dialect", _dialects.DIALECTS)
 def test_every_dialect_writes_what_it_reads(dialect):
     for name in ("IRPCalibrator", "AutoCalibrator"):
         calibrator = fitted(name, "p")
         query = to_sql(calibrator, 'a"`b', dialect=dialect, table="x.y.z", names=["n", "y"])
-        tree = sqlglot.parse_one(query, dialect=dialect)
-        assert tree.sql(dialect=dialect, pretty=True) == query
+        own = _dialects.RULES[dialect].sqlglot
+        tree = sqlglot.parse_one(query, dialect=own)
+        again = tree.sql(dialect=own, pretty=True, comments=False)
+        if dialect == "tsql":  # sqlglot names the columns of common table expressions
+            again = again.replace('[a"`b] AS [a"`b],', '[a"`b],')
+        assert again == without_header(query)
         assert all(identifier.quoted for identifier in tree.find_all(sqlglot.exp.Identifier))
         assert {table.sql() for table in tree.find_all(sqlglot.exp.Table) if table.db} == {
             '"x"."y"."z"'

@@ -7,7 +7,7 @@ from typing import Any
 
 import isoroc
 from isoroc._input import InputError
-from isoroc._persistence import encode
+from isoroc._persistence import checksum, encode
 
 #: What every fitted calibrator remembers besides the attributes of its `fitted_state`.
 COMMON = ("classes_", "n_features_in_", "feature_names_in_", "scores_")
@@ -49,3 +49,11 @@ def to_document(calibrator: Any, place: str, *, fitted: bool = True) -> dict[str
         "parameters": parameters,
         "state": state,
     }
+
+
+def checksum_of(calibrator: Any) -> str | None:
+    """Checksum of the file that `save` would write; None if no model file can hold it."""
+    try:
+        return checksum(to_document(calibrator, "model"), getattr(calibrator, "summary_", {}))
+    except (TypeError, ValueError):
+        return None

@@ -243,7 +243,7 @@ class KernelCalibrator(TemperedCalibrator):
         x = w.keep(self._write_positions(w, z, logs))
         centres = self.centres_.reshape(len(self.centres_), -1)
         half = w.number(0.5)
-        [square] = w.keep([w.run([w.multiply(half, w.multiply(at, at)) for at in x])])
+        [square] = w.keep([w.sum([w.multiply(half, w.multiply(at, at)) for at in x])])
         one = w.number(1.0)
         with_square = np.hstack([-centres, np.ones((len(centres), 1))])
         away = zip(w.linear(with_square, [*x, square]), (centres**2).sum(axis=1), strict=True)
@@ -257,7 +257,7 @@ class KernelCalibrator(TemperedCalibrator):
     def _write_positions(self, w: Writer[C], z: Sequence[C], logs: Sequence[C]) -> list[C]:
         """What `_positions` returns, as columns."""
         share = w.number(1 / len(z))
-        [mean] = w.keep([w.multiply(share, w.run(z))])
+        [mean] = w.keep([w.multiply(share, w.sum(z))])
         stretch = [w.number(s) for s in self.stretch_]
         zero, minus_one = w.number(0.0), w.number(-1.0)
         ranks = []

@@ -137,12 +137,12 @@ class Potential:
         [largest] = w.keep([w.largest(scores)[0]])
         e = w.keep(w.exp(w.subtract(score, largest)) for score in scores)
         levels = [e[k * L : (k + 1) * L] for k in range(K)]
-        x = w.keep(w.run(level) for level in levels)
+        x = w.keep(w.sum(level) for level in levels)
         if self.interactions is None:
-            y = w.keep([w.run(x)]) * K
+            y = w.keep([w.sum(x)]) * K
         else:
             y = w.keep(w.linear(np.exp(self.interactions), x))
-        [total] = w.keep([w.run([w.multiply(a, b) for a, b in zip(x, y, strict=True)])])
+        [total] = w.keep([w.sum([w.multiply(a, b) for a, b in zip(x, y, strict=True)])])
         share = w.keep(w.divide(column, total) for column in y)
 
         def mass(of_level: Floats) -> list[C]:
@@ -159,7 +159,7 @@ class Potential:
         if self.directions is not None:
             t = self.directions.T if transposed else self.directions
             return w.linear(t, columns)
-        [total] = w.keep([w.run(columns)])
+        [total] = w.keep([w.sum(columns)])
         others = w.number(len(columns) - 1)
         return [w.divide(w.subtract(total, column), others) for column in columns]
 

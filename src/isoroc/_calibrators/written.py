@@ -36,8 +36,8 @@ def log_odds(w: Writer[C], logs: Sequence[C]) -> list[C]:
     _, place = w.largest(P)
     [place] = w.keep([place])
     zero = w.number(0.0)
-    others = w.run([w.where(w.is_at(place, k), zero, p) for k, p in enumerate(P)])
-    others, total = w.keep([others, w.run(P)])
+    others = w.sum([w.where(w.is_at(place, k), zero, p) for k, p in enumerate(P)])
+    others, total = w.keep([others, w.sum(P)])
     return [
         w.subtract(z, w.log(w.where(w.is_at(place, k), others, w.subtract(total, p))))
         for k, (z, p) in enumerate(zip(logs, P, strict=True))
@@ -50,5 +50,5 @@ def log_softmax(w: Writer[C], z: Sequence[C]) -> list[C]:
     largest, _ = w.largest(z)
     [largest] = w.keep([largest])
     z = w.keep(w.subtract(column, largest) for column in z)
-    [total] = w.keep([w.log(w.run([w.exp(column) for column in z]))])
+    [total] = w.keep([w.log(w.sum([w.exp(column) for column in z]))])
     return [w.subtract(column, total) for column in z]

@@ -2,7 +2,7 @@
 
 from isoroc._persistence.checks import check_array
 from isoroc._persistence.codec import decode, encode
-from isoroc._persistence.document import FORMAT, VERSION, ModelFileError, read, write
+from isoroc._persistence.document import FORMAT, VERSION, ModelFileError, checksum, read, write
 from isoroc._persistence.schema import Fault, schema
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Fault",
     "ModelFileError",
     "check_array",
+    "checksum",
     "decode",
     "encode",
     "read",

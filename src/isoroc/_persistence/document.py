@@ -57,14 +57,7 @@ def write(
         What to tell of it besides: anything that JSON can say, and arrays; NaN becomes null and
         infinity the text "inf".
     """
-    body = {
-        "format": FORMAT,
-        "version": VERSION,
-        "library": version_of("isoroc"),
-        "saved": _time().strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "summary": plain(summary or {}, "summary"),
-        "model": model,
-    }
+    body = _body(model, summary)
     document = body | {"checksum": _checksum(body)}
     lines = [f" {json.dumps(name)}: {json.dumps(entry)}" for name, entry in document.items()]
     data = ("{\n" + ",\n".join(lines) + "\n}\n").encode()
@@ -75,6 +68,22 @@ def write(
         raise ValueError(f"{os.fspath(path)}: this model cannot be saved: {fault}.") from fault
     with replacing(path) as new:
         new.write_bytes(data)
+
+
+def checksum(model: dict[str, Any], summary: dict[str, Any] | None = None) -> str:
+    """Checksum of the file that `write` would write."""
+    return _checksum(_body(model, summary))
+
+
+def _body(model: dict[str, Any], summary: dict[str, Any] | None) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "library": version_of("isoroc"),
+        "saved": _time().strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "summary": plain(summary or {}, "summary"),
+        "model": model,
+    }
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
