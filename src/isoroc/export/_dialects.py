@@ -50,6 +50,8 @@ class Rules:
         Whether the value of a condition can be a column.
     extremes : bool, default=True
         Whether GREATEST and LEAST exist.
+    lazy : bool, default=False
+        Whether all that a branch of a CASE needs is computed for its rows only, at any distance.
     arrays : bool, default=False
         Whether entries of a constant array are found by their place, at no cost per entry.
     lists : bool, default=False
@@ -69,6 +71,7 @@ class Rules:
     careful_exp: bool = False
     conditions: bool = True
     extremes: bool = True
+    lazy: bool = False
     arrays: bool = False
     lists: bool = False
     most_columns: int | None = None
@@ -78,7 +81,7 @@ class Rules:
 #: The rules of each dialect. MariaDB is run as MySQL.
 RULES: dict[str, Rules] = {
     "bigquery": Rules("bigquery", star="except", careful_exp=True, most_columns=10_000),
-    "clickhouse": Rules("clickhouse", star="except", arrays=True),
+    "clickhouse": Rules("clickhouse", star="except", lazy=True, arrays=True),
     "datafusion": Rules("duckdb", star="except"),
     "duckdb": Rules("duckdb", star="except", arrays=True, lists=True),
     "mysql": Rules("mysql", limit=2**64 - 1, most_columns=4096),

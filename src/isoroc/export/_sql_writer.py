@@ -138,6 +138,9 @@ class SqlWriter(Writer[Node]):
         return super().every(conditions)
 
     def where(self, condition: Node, a: Node, b: Node) -> Node:
+        if self._rules.lazy and isinstance(b, nodes.Null) and a.find(nodes.Column):
+            # What only branches need would be computed again wherever it is used.
+            return self.add(a, self.where(condition, self.number(0.0), self.number(math.nan)))
         return case([(adopt(condition), adopt(a))], adopt(b))
 
     def sum(self, columns: Sequence[Node]) -> Node:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,7 +47,7 @@ class Stages:
         is_condition = isinstance(expression, _CONDITIONS)
         as_number = is_condition and not self._rules.conditions
         if name is None:
-            used = {found.name for found in expression.find_all(nodes.Column)}
+            used = _used([expression])
             if not used:
                 return expression
             stage = 1 + max(self._stage_of.get(name, -1) for name in used)
@@ -110,12 +110,17 @@ class Stages:
         """
         source: Any = table_node(table)
         source, first, last = self._hand_on(source, keep, replaced)
-        self._check_columns(len(keep or ()), outputs)
+        live = None if keep is None else self._check_columns(len(keep), outputs)
         before, stages = first, []
         for number, stage in enumerate(self._stages):
+            columns = stage.columns
             if number and stage.joins:
                 before = [nodes.Column(this=nodes.Star(), table=source.this.copy())]
-            query = nodes.Select(expressions=[*before, *named(stage.columns)])
+            if live is not None:
+                earlier = [column(name) for name in live[number] if name not in columns]
+                before = [*([node.copy() for node in last] if number else first), *earlier]
+                columns = {name: columns[name] for name in live[number] if name in columns}
+            query = nodes.Select(expressions=[*before, *named(columns)])
             query.set("joins", stage.joins or None)
             query = query.from_(source, copy=False)
             if self._rules.limit is not None:
@@ -155,14 +160,33 @@ class Stages:
         whole = nodes.Column(this=nodes.Star(), table=nodes.to_identifier(row, quoted=True))
         return source, named({row: call("STRUCT", nodes.Star())}), [whole]
 
-    def _check_columns(self, n_kept: int, outputs: dict[str, Node]) -> None:
+    def _check_columns(self, n_kept: int, outputs: dict[str, Node]) -> list[list[str]] | None:
+        """Columns that each stage hands on; None for all, if the dialect allows as many."""
         most = self._rules.most_columns
-        n_columns = n_kept + max(len(self._stage_of), len(outputs))
-        if most is not None and n_columns > most:
+        if most is None or n_kept + len(self._stage_of) <= most:
+            return None
+        live = self._live(outputs)
+        n_columns = n_kept + max(len(outputs), *map(len, live))
+        if n_columns > most:
             raise ValueError(
-                f"dialect: this map needs {n_columns:,} columns, and {self._dialect} allows "
-                f"{most:,}. Use another dialect, a calibrator with fewer parameters, or ONNX."
+                f"dialect: this map needs {n_columns:,} columns at once, and {self._dialect} "
+                f"allows {most:,}. Use another dialect, a calibrator of fewer classes, or ONNX."
             )
+        return live
+
+    def _live(self, outputs: dict[str, Node]) -> list[list[str]]:
+        """Columns of each stage, and of those before, that later ones use."""
+        needed = _used(outputs.values())
+        live = []
+        for number, stage in reversed(list(enumerate(self._stages))):
+            known = [name for name, first in self._stage_of.items() if first <= number]
+            live.append([name for name in known if name in needed])
+            needed |= _used(stage.columns.values())
+        return live[::-1]
+
+
+def _used(expressions: Iterable[Node]) -> set[str]:
+    return {found.name for node in expressions for found in node.find_all(nodes.Column)}
 
 
 def named(columns: dict[str, Node]) -> list[Node]:
