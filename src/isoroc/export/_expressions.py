@@ -31,6 +31,7 @@ __all__ = [
     "table_node",
 ]
 
+_DOUBLE = nodes.DataType.build("double")
 #: Choices that a CASE makes one after the other; longer lists are halved first.
 _CHOICES = 16
 
@@ -66,7 +67,7 @@ def integer(value: int) -> Node:
 
 def double(value: Node) -> Node:
     """Something as a double."""
-    return nodes.Cast(this=value, to=nodes.DataType.build("double"))
+    return nodes.Cast(this=value, to=_DOUBLE.copy())
 
 
 def decimal(value: float) -> Node:
