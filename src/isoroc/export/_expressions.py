@@ -28,6 +28,7 @@ __all__ = [
     "integer",
     "literal",
     "nodes",
+    "numbers_in_text",
     "table_node",
 ]
 
@@ -98,6 +99,18 @@ def literal(value: float) -> Node:
     text = repr(abs(float(value)))
     number = nodes.Literal.number(text if "e" in text else f"{text.removesuffix('.0')}e0")
     return nodes.Neg(this=number) if math.copysign(1.0, value) < 0 else number
+
+
+def numbers_in_text(values: Sequence[float], brackets: str) -> Node:
+    """An array of doubles as a text that is cast: one word to a parser, however many there are.
+
+    Examples
+    --------
+    >>> numbers_in_text([0.1, 2.0], "[]").sql("duckdb")
+    "CAST('[0.1, 2.0]' AS DOUBLE[])"
+    """
+    text = nodes.Literal.string(f"{brackets[0]}{', '.join(map(repr, values))}{brackets[1]}")
+    return nodes.Cast(this=text, to=nodes.DataType.build("array<double>"))
 
 
 def fraction(value: float) -> Node:

@@ -26,6 +26,7 @@ from isoroc.export._expressions import (
     integer,
     literal,
     nodes,
+    numbers_in_text,
 )
 from isoroc.export._stages import Stages
 
@@ -148,13 +149,13 @@ class SqlWriter(Writer[Node]):
 
     def linear(self, matrix: Floats, columns: Sequence[Node]) -> list[Node]:
         columns = self.keep(columns)
-        rows = [[self.number(entry) for entry in row] for row in matrix.tolist()]
         if self._rules.lists and len(columns) >= _WIDE and matrix.size >= _LARGE:
             [vector] = self.keep([call("LIST_VALUE", *columns)])
-            return [call("LIST_INNER_PRODUCT", vector, call("LIST_VALUE", *row)) for row in rows]
+            rows = [numbers_in_text(row, "[]") for row in matrix.tolist()]
+            return [call("LIST_INNER_PRODUCT", vector, row) for row in rows]
         return [
-            self.sum([self.multiply(*pair) for pair in zip(row, columns, strict=True)])
-            for row in rows
+            self.sum([self.multiply(self.number(a), x) for a, x in zip(row, columns, strict=True)])
+            for row in matrix.tolist()
         ]
 
     def maximum(self, a: Node, b: Node) -> Node:
@@ -202,8 +203,7 @@ class SqlWriter(Writer[Node]):
     def locate(self, cuts: Floats, score: Node) -> Node:
         [score] = self.keep([score])
         if self._rules.lists and len(cuts) > _FEW_PLACES and isinstance(score, nodes.Column):
-            keys = call("LIST_VALUE", *(self.number(cut) for cut in cuts.tolist()))
-            return self._stages.join_last(score, keys, len(cuts))
+            return self._stages.join_last(score, numbers_in_text(cuts.tolist(), "[]"), len(cuts))
         return choose(
             [integer(place) for place in range(len(cuts) + 1)],
             lambda place: self.at_most(score, self.number(cuts[place])),
@@ -224,20 +224,15 @@ class SqlWriter(Writer[Node]):
     def _entry(self, values: list[float], place: Node) -> Node:
         """Entry of a constant array."""
         first = nodes.Add(this=adopt(place), expression=integer(1))
+        if self._dialect == "duckdb":
+            return call("LIST_EXTRACT", numbers_in_text(values, "[]"), first)
         if self._dialect == "postgres":
-            text = nodes.Literal.string("{" + ",".join(map(repr, values)) + "}")
-            array = nodes.Cast(this=text, to=nodes.DataType.build("array<double>"))
-            return nodes.Bracket(this=nodes.Paren(this=array), expressions=[first])
+            array = nodes.Paren(this=numbers_in_text(values, "{}"))
+            return nodes.Bracket(this=array, expressions=[first])
         entries = [self.number(value) for value in values]
-        if self._dialect == "trino":
-            return call("ELEMENT_AT", nodes.Array(expressions=entries), first)
-        names = {
-            "duckdb": ("LIST_EXTRACT", "LIST_VALUE"),
-            "clickhouse": ("arrayElement", "array"),
-            "spark": ("ELEMENT_AT", "ARRAY"),
-        }
-        element, array_of = names[self._dialect]
-        return call(element, call(array_of, *entries), first)
+        if self._dialect == "clickhouse":
+            return call("arrayElement", call("array", *entries), first)
+        return call("ELEMENT_AT", nodes.Array(expressions=entries), first)
 
     def route(self, tree: BinTree, columns: Sequence[Node]) -> Node:
         columns = self.keep(columns)
