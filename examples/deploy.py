@@ -3,8 +3,8 @@
     python examples/deploy.py
 
 The graph is run if onnxruntime is installed. The query is run in SQLite and, if it is installed, in
-DuckDB. `onnx.compose` appends the calibrator to the graph of a model: here a logistic regression
-whose graph is written by hand; converters such as skl2onnx write the graphs of other models.
+DuckDB. `calibrate_onnx` appends the calibrator to the graph of a classifier: here a logistic
+regression whose graph is written by hand; converters such as skl2onnx write those of other models.
 """
 
 import sqlite3
@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto, compose, helper
+from onnx import TensorProto, helper
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
 import isoroc
-from isoroc.export import to_onnx, to_sql
+from isoroc.export import calibrate_onnx, to_onnx, to_sql
 
 
 def main() -> None:
@@ -42,9 +42,7 @@ def main() -> None:
     model = to_onnx(calibrator)
     print(f"ONNX: {model.ByteSize():,} bytes, {len(model.graph.node)} nodes")
     upstream = logistic_graph(classifier)
-    behind = to_onnx(calibrator, input_type="float")
-    behind.ir_version = upstream.ir_version
-    both = compose.merge_models(upstream, behind, io_map=[("probabilities", "forecasts")])
+    both = calibrate_onnx(upstream, calibrator)
     if find_spec("onnxruntime"):
         report("  graph", run_onnx(model, forecasts=P_new), calibrator.predict_proba(P_new))
         X_new = X[4000:]

@@ -173,6 +173,7 @@ OPTIONAL = {
     "docstring_parser": {"_cli"},
     "rich": {"_progress", "_cli"},
     "onnx": {"export"},
+    "google": {"export"},  # protobuf, which comes with onnx
     "sqlglot": {"export"},
     "torch": {"_counts", "export"},
     "pyarrow": {"_calibrators"},

@@ -21,10 +21,15 @@ def check_score(w: Arithmetic[C], score: C, *, unit: bool) -> tuple[list[C], C]:
     return w.keep([w.where(good, score, w.number(0.5))]), good
 
 
-def check_row(w: Arithmetic[C], columns: Sequence[C]) -> tuple[list[C], C]:
-    """Probabilities of all classes, clipped and normalised, and whether they were a forecast."""
+def check_row(w: Arithmetic[C], columns: Sequence[C], *, ordered: bool = True) -> tuple[list[C], C]:
+    """Probabilities of all classes, clipped and normalised, and whether they were a forecast.
+
+    With `ordered`, sums are those of NumPy and probabilities those of `predict_proba` to the last
+    bit; otherwise they are equal up to rounding.
+    """
+    add = w.total if ordered else w.sum
     zero, one = w.number(0.0), w.number(1.0)
-    total, smallest = w.keep([w.total(columns), w.smallest(columns)])
+    total, smallest = w.keep([add(columns), w.smallest(columns)])
     off = w.absolute(w.subtract(total, one))
     not_far = w.at_most(off, w.number(SUM_TOLERANCE))
     exact = w.at_most(off, w.number(SUM_EXACT))
@@ -37,7 +42,7 @@ def check_row(w: Arithmetic[C], columns: Sequence[C]) -> tuple[list[C], C]:
     )
     # Most rows are clean, and databases compute the rest of a choice for the other rows only.
     clipped = [w.maximum(column, zero) for column in columns]
-    [total] = w.keep([w.where(clean, one, w.where(good, w.total(clipped), one))])
+    [total] = w.keep([w.where(clean, one, w.where(good, add(clipped), one))])
     off = w.absolute(w.subtract(total, one))
     [divisor] = w.keep([w.where(w.at_most(off, w.number(SUM_EXACT)), one, total)])
     filler = w.number(1 / len(columns))

@@ -103,6 +103,10 @@ class Arithmetic(ABC, Generic[C]):
         """The larger of two."""
         return self.where(self.at_most(a, b), b, a)
 
+    def minimum(self, a: C, b: C) -> C:
+        """The smaller of two."""
+        return self.where(self.at_most(a, b), a, b)
+
     def total(self, columns: Sequence[C]) -> C:
         """Sum of columns in the order in which NumPy adds the entries of a row."""
         n = len(columns)

@@ -1,16 +1,16 @@
+import json
+from importlib.metadata import version
+
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
 
 from exported import run_onnx
 from isoroc import CalibratedClassifier, IRPCalibrator
-from zoo import assert_agrees, fitted, forecasts
+from zoo import CASES, assert_agrees, draw_labels, fitted, forecasts, make
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
-
-from onnx import TensorProto, compose, helper  # noqa: E402
 
 from isoroc.export import to_onnx  # noqa: E402
 
@@ -48,7 +48,7 @@ def test_batches_of_any_size(name, n):
 
 def test_sums_of_many_classes_are_numpys():
     rng = np.random.default_rng(0)
-    for K in (7, 8, 9, 17, 40):
+    for K in (7, 8, 9, 17, 40, 300):
         P = rng.dirichlet(np.ones(K), 400)
         calibrator = IRPCalibrator(top=2, min_bin_weight=5).fit(P, np.arange(400) % K)
         loose = P * rng.uniform(0.9995, 1.0005, size=(400, 1))
@@ -116,43 +116,64 @@ def test_operator_sets(opset):
         assert_agrees(fitted("AutoCalibrator", 3), P, run_onnx(model, P))
 
 
-def test_it_composes_behind_another_model():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 4))
-    y = (X[:, :3] + rng.normal(size=(600, 3))).argmax(axis=1)
-    classifier = LogisticRegression().fit(X, y)
-    upstream = logistic_graph(classifier)
-    calibrator = IRPCalibrator().fit(classifier.predict_proba(X), y)
-    model = to_onnx(calibrator, input_type="float")
-    model.ir_version = upstream.ir_version
-    both = compose.merge_models(upstream, model, io_map=[("probabilities", "forecasts")])
-    onnx.checker.check_model(both, full_check=True)
-    P, Q = (
-        onnxruntime.InferenceSession(m.SerializeToString()).run(None, {"X": X.astype(np.float32)})[
-            0
-        ]
-        for m in (upstream, both)
-    )
-    np.testing.assert_array_equal(Q, calibrator.predict_proba(P))
+@pytest.mark.parametrize("name", ["IRPCalibrator", "AutoCalibrator", "IsotonicCalibrator"])
+def test_metadata_say_what_the_model_is(name, tmp_path):
+    calibrator = fitted(name, 3)
+    calibrator.save(tmp_path / "model.json")
+    session = onnxruntime.InferenceSession(to_onnx(calibrator).SerializeToString())
+    assert session.get_modelmeta().custom_metadata_map == {
+        "isoroc.version": version("isoroc"),
+        "isoroc.calibrator": name,
+        "isoroc.classes": "[0, 1, 2]",
+        "isoroc.checksum": json.loads((tmp_path / "model.json").read_text())["checksum"],
+    }
 
 
-def logistic_graph(classifier):
-    """What a converter makes of a logistic regression: single precision, rows roughly sum to 1."""
-    coef, intercept = (a.astype(np.float32) for a in (classifier.coef_.T, classifier.intercept_))
-    nodes = [
-        helper.make_node("MatMul", ["X", "coef"], ["linear"]),
-        helper.make_node("Add", ["linear", "intercept"], ["logits"]),
-        helper.make_node("Softmax", ["logits"], ["probabilities"], axis=1),
-    ]
-    tensor = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes,
-        "logistic",
-        [tensor("X", TensorProto.FLOAT, ["N", len(coef)])],
-        [tensor("probabilities", TensorProto.FLOAT, ["N", len(intercept)])],
-        [onnx.numpy_helper.from_array(a, n) for a, n in ((coef, "coef"), (intercept, "intercept"))],
+@pytest.mark.parametrize(
+    ("classes", "expected", "unknown"),
+    [
+        (["b", "\u00e4", 'say "hi"'], ["b", "\u00e4", 'say "hi"'], ""),
+        ([-1, 5, 2**40], [-1, 5, 2**40], -(2**63)),
+        ([0.0, 1.0, 4.0], [0.0, 1.0, 4.0], np.nan),
+    ],
+)
+def test_labels_are_those_of_predict(classes, expected, unknown):
+    P = np.vstack([forecasts(3, 300), np.full((1, 3), 1 / 3)])
+    y = np.array(classes)[draw_labels(P)]
+    calibrator = IRPCalibrator(max_bins=6).fit(P, y, labels=classes)
+    session = onnxruntime.InferenceSession(to_onnx(calibrator, label=True).SerializeToString())
+    Q, labels = session.run(["calibrated", "label"], {"forecasts": np.vstack([P, REFUSED])})
+    assert labels.tolist()[:-5] == calibrator.predict(P).tolist()
+    assert labels.tolist()[:-5] == [expected[k] for k in Q[:-5].argmax(axis=1)]
+    np.testing.assert_array_equal(labels[-5:], np.array([unknown] * 5, dtype=labels.dtype))
+
+
+def test_ties_go_to_the_first_class():
+    P = forecasts(3, 60)
+    calibrator = IRPCalibrator(max_bins=1, pseudocount=0, prior="uniform").fit(
+        P, np.repeat(["c", "a", "b"], 20)
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    np.testing.assert_array_equal(np.ptp(calibrator.predict_proba(P)), 0)
+    session = onnxruntime.InferenceSession(to_onnx(calibrator, label=True).SerializeToString())
+    assert set(session.run(["label"], {"forecasts": P})[0]) == {"a"}
+
+
+def test_labels_of_two_classes_may_be_truth_values():
+    calibrator = IRPCalibrator().fit([0.1, 0.3, 0.7, 0.9], [False, False, True, True])
+    session = onnxruntime.InferenceSession(to_onnx(calibrator, label=True).SerializeToString())
+    [labels] = session.run(["label"], {"forecasts": np.array([[0.2], [0.8]])})
+    assert labels.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("name", [name for name, shape in CASES if shape == 5])
+def test_size_hardly_depends_on_the_number_of_classes(name):
+    def count_nodes(K):
+        P = np.random.default_rng(0).dirichlet(np.ones(K), 2 * K)
+        calibrator = make(name, **({"top": 1} if name == "IRPCalibrator" else {}))
+        return len(to_onnx(calibrator.fit(P, np.arange(2 * K) % K)).graph.node)
+
+    # NumPy adds up to 128 numbers in eight sums, whose terms come one after the other.
+    assert count_nodes(64) <= count_nodes(16) + 100
 
 
 @pytest.mark.parametrize(

@@ -264,6 +264,10 @@ class AutoCalibrator(Calibrator):
         """Whether scores of two classes outside [0, 1] are refused."""
         return any(member.takes_probabilities() for member in self.members_)
 
+    def has_steps(self) -> bool:
+        """Whether some member's map is not continuous."""
+        return any(member.has_steps() for member in self.members_)
+
     def is_increasing(self) -> bool:
         """Whether the map of two classes is strictly increasing.
 

@@ -102,6 +102,10 @@ class Calibrator(AtScale, ClassifierMixin, BaseEstimator):
         """Whether scores of two classes outside [0, 1] are refused."""
         return False
 
+    def has_steps(self) -> bool:
+        """Whether the map is not continuous, so that a rounding error may change its value."""
+        return not self.reads_logs
+
     def is_increasing(self) -> bool:
         """Whether the map of two classes is known to be strictly increasing everywhere."""
         return False

@@ -7,7 +7,7 @@ from typing import Any
 
 import isoroc
 from isoroc._input import InputError
-from isoroc._persistence import checksum, encode
+from isoroc._persistence import MAX_VALUES, checksum, encode
 
 #: What every fitted calibrator remembers besides the attributes of its `fitted_state`.
 COMMON = ("classes_", "n_features_in_", "feature_names_in_", "scores_")
@@ -54,6 +54,19 @@ def to_document(calibrator: Any, place: str, *, fitted: bool = True) -> dict[str
 def checksum_of(calibrator: Any) -> str | None:
     """Checksum of the file that `save` would write; None if no model file can hold it."""
     try:
-        return checksum(to_document(calibrator, "model"), getattr(calibrator, "summary_", {}))
+        document = to_document(calibrator, "model")
+        if _count_values(document) > MAX_VALUES:
+            return None
+        return checksum(document, getattr(calibrator, "summary_", {}))
     except (TypeError, ValueError):
         return None
+
+
+def _count_values(entry: Any) -> int:
+    """Values in a document; lists hold values of one kind."""
+    if isinstance(entry, dict):
+        return sum(map(_count_values, entry.values()))
+    if isinstance(entry, list):
+        nested = entry and isinstance(entry[0], dict | list)
+        return sum(map(_count_values, entry)) if nested else len(entry)
+    return 1

@@ -217,6 +217,10 @@ class GroupedCalibrator(Calibrator):
         """Whether scores of two classes outside [0, 1] are refused."""
         return self.common_.takes_probabilities()
 
+    def has_steps(self) -> bool:
+        """Whether the common map or that of a group is not continuous."""
+        return any(member.has_steps() for member in (self.common_, *self.members_))
+
     def _calibrate(self, forecasts: Floats) -> Floats:
         return self.common_.calibrate(forecasts)
 

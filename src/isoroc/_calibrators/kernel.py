@@ -252,23 +252,23 @@ class KernelCalibrator(TemperedCalibrator):
         corrections = w.linear(np.hstack([self.weights_, self.coef_]), [*heights, *z])
         terms = zip(z, corrections, self.intercept_, strict=True)
         logits = [w.run([own, change, w.number(b)]) for own, change, b in terms]
-        return [w.exp(column) for column in w.keep(written.log_softmax(w, logits))]
+        return written.softmax(w, logits)
 
     def _write_positions(self, w: Writer[C], z: Sequence[C], logs: Sequence[C]) -> list[C]:
         """What `_positions` returns, as columns."""
         share = w.number(1 / len(z))
         [mean] = w.keep([w.multiply(share, w.sum(z))])
         stretch = [w.number(s) for s in self.stretch_]
-        zero, minus_one = w.number(0.0), w.number(-1.0)
+        zero, one = w.number(0.0), w.number(1.0)
         ranks = []
         for log, knots in zip(logs, self.knots_, strict=True):
-            # Each stretch between two knots adds what of it lies below, 0 to 1.
-            stretches = [
-                w.maximum(w.divide(w.subtract(w.number(low), log), w.number(high - low)), minus_one)
+            # Each stretch between two knots adds the share of it that lies below, 0 to 1.
+            shares = [
+                w.multiply(w.subtract(log, w.number(low)), w.number(1 / (high - low)))
                 for low, high in pairwise(knots.tolist())
             ]
-            below = [w.negative(w.where(w.at_most(a, zero), a, zero)) for a in w.keep(stretches)]
-            ranks.append(w.divide(w.run(below), w.number(len(below))))
+            below = [w.maximum(w.minimum(share, one), zero) for share in w.keep(shares)]
+            ranks.append(w.divide(w.sum(below), w.number(len(below))))
         centred = [w.subtract(column, mean) for column in z]
         places = zip([*centred, *ranks], self.origin_.ravel(), strict=True)
         away = [w.subtract(column, w.number(origin)) for column, origin in places]

@@ -177,7 +177,7 @@ class MatrixCalibrator(TemperedCalibrator):
         for own, term, a, b in zip(z, linear, self.quadratic_, self.intercept_, strict=True):
             square = w.multiply(w.number(a), w.multiply(own, own))
             logits.append(w.run([term, square, w.number(b)]))
-        return [w.exp(z) for z in w.keep(written.log_softmax(w, logits))]
+        return written.softmax(w, logits)
 
     def _calibrate(self, forecasts: Floats) -> Floats:
         z = self.tempered(forecasts)

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 from isoroc._calibrators.base import Calibrator
-from isoroc._simplex import Codes, Floats
+from isoroc._simplex import LEAST, Codes, Floats
 from isoroc._writer import C, Writer
 
 #: Logarithms of forecasts below this count as this: their squares must not overflow.
@@ -57,7 +57,11 @@ class ProbabilityCalibrator(Calibrator):
         if self.scores_ == "probability":
             if len(columns) == 1:
                 columns = [w.subtract(w.number(1.0), columns[0]), *columns]
-            return [w.log(w.maximum(column, w.number(floor))) for column in columns]
+            # The logarithm first: maps with other floors use the same.
+            logs = w.keep(w.log(w.maximum(column, w.number(LEAST))) for column in columns)
+            if floor <= LEAST:
+                return logs
+            return [w.maximum(column, w.number(math.log(floor))) for column in logs]
         logs = list(columns)
         if len(columns) == 1:
             [score] = columns

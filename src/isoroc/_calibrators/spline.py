@@ -184,15 +184,15 @@ class SplineCalibrator(ProbabilityCalibrator):
     def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
         logs = w.keep(self.write_log_forecasts(w, self.floor_, columns))
         odds = w.keep(written.log_odds(w, logs))
-        zero = w.number(0.0)
+        intercept = self.intercept_ - self.slopes_ @ self.knots_
         logits = []
         for own, linear, b, slopes in zip(
-            odds, w.linear(self.coef_, logs), self.intercept_, self.slopes_, strict=True
+            odds, w.linear(self.coef_, logs), intercept, self.slopes_, strict=True
         ):
-            above = [w.maximum(w.subtract(own, w.number(knot)), zero) for knot in self.knots_]
-            bends = w.linear(slopes[None], above) if above else []
+            raised = [w.maximum(own, w.number(knot)) for knot in self.knots_]
+            bends = w.linear(slopes[None], raised) if raised else []
             logits.append(w.run([linear, w.number(b), *bends]))
-        q = w.keep(w.exp(z) for z in w.keep(written.log_softmax(w, logits)))
+        q = w.keep(written.softmax(w, logits))
         return written.mixed(w, q, self.smoothing_)
 
 

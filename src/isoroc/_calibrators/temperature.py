@@ -89,4 +89,4 @@ class TemperatureCalibrator(TemperedCalibrator):
         return by_row(self.tempered_forecasts(forecasts))
 
     def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        return [w.exp(z) for z in w.keep(self.write_tempered(w, columns))]
+        return self.write_tempered_forecasts(w, columns)

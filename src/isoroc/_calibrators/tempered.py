@@ -125,13 +125,18 @@ class TemperedCalibrator(ProbabilityCalibrator):
 
     def write_tempered(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
         """What `tempered` returns, as columns."""
-        temperature = w.number(self.temperature_)
+        if self.smoothing_:
+            return [w.log(q) for q in w.keep(self.write_tempered_forecasts(w, columns))]
+        return written.log_softmax(w, self._write_scaled(w, columns))
+
+    def write_tempered_forecasts(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
+        """What `tempered_forecasts` returns, as columns."""
+        q = w.keep(written.softmax(w, self._write_scaled(w, columns)))
+        return written.mixed(w, q, self.smoothing_) if self.smoothing_ else q
+
+    def _write_scaled(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
         logs = self.write_log_forecasts(w, self.floor_, columns)
-        z = written.log_softmax(w, [w.divide(column, temperature) for column in logs])
-        if not self.smoothing_:
-            return z
-        q = w.keep(w.exp(column) for column in w.keep(z))
-        return [w.log(column) for column in written.mixed(w, q, self.smoothing_)]
+        return [w.divide(column, w.number(self.temperature_)) for column in logs]
 
 
 def draw_part(sample: Sample) -> Sample:

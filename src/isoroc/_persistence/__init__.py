@@ -2,11 +2,20 @@
 
 from isoroc._persistence.checks import check_array
 from isoroc._persistence.codec import decode, encode
-from isoroc._persistence.document import FORMAT, VERSION, ModelFileError, checksum, read, write
+from isoroc._persistence.document import (
+    FORMAT,
+    MAX_VALUES,
+    VERSION,
+    ModelFileError,
+    checksum,
+    read,
+    write,
+)
 from isoroc._persistence.schema import Fault, schema
 
 __all__ = [
     "FORMAT",
+    "MAX_VALUES",
     "VERSION",
     "Fault",
     "ModelFileError",

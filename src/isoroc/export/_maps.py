@@ -39,7 +39,21 @@ def write_map(
 ) -> list[C]:
     """Columns of calibrated forecasts, one for each class, from those of forecasts.
 
-    A row that `predict_proba` would refuse becomes a missing value.
+    A row that `predict_proba` would refuse becomes a missing value. Parameters are those of
+    `write_checked`.
+    """
+    calibrated, good = write_checked(w, calibrator, columns, groups)
+    missing = w.number(math.nan)
+    return [w.where(good, column, missing) for column in calibrated]
+
+
+def write_checked(
+    w: Writer[C],
+    calibrator: Calibrator,
+    columns: Sequence[C],
+    groups: tuple[C, C | None] | None = None,
+) -> tuple[list[C], C]:
+    """Columns of calibrated forecasts, and whether `predict_proba` would take the row.
 
     Parameters
     ----------
@@ -57,15 +71,14 @@ def write_map(
     elif calibrator.scores_ == "logit":
         columns, good = _check_logits(w, columns)
     else:
-        columns, good = check_row(w, columns)
+        columns, good = check_row(w, columns, ordered=calibrator.has_steps())
     if groups is not None and isinstance(calibrator, GroupedCalibrator):
         place, known = groups
         good = good if known is None else w.both(good, known)
         calibrated = calibrator.write_groups(w, columns, place)
     else:
         calibrated = calibrator.write(w, columns)
-    missing = w.number(math.nan)
-    return [w.where(good, column, missing) for column in calibrated]
+    return calibrated, good
 
 
 def _check_logits(w: Writer[C], columns: Sequence[C]) -> tuple[list[C], C]:

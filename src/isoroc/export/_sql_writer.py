@@ -161,6 +161,9 @@ class SqlWriter(Writer[Node]):
     def maximum(self, a: Node, b: Node) -> Node:
         return self._extreme("GREATEST", [a, b])
 
+    def minimum(self, a: Node, b: Node) -> Node:
+        return self._extreme("LEAST", [a, b])
+
     def smallest(self, columns: Sequence[Node]) -> Node:
         return self._extreme("LEAST", columns)
 

@@ -32,6 +32,8 @@ def export(
     group: str | None = None,
     view: str | None = None,
     input_type: Literal["double", "float"] = "double",
+    label: Annotated[bool, Parameter(negative=())] = False,
+    classifier: str | None = None,
     output: Annotated[str, Parameter(alias="-o")] = STANDARD,
 ) -> None:
     """Convert a model file to ONNX or SQL.
@@ -65,6 +67,11 @@ def export(
         Create a view of this name instead of returning rows.
     input_type
         Type of the input of the ONNX model.
+    label
+        Whether the ONNX model also returns the class of the largest calibrated probability.
+    classifier
+        ONNX file of the classifier: write a model of both, which takes the features and returns
+        calibrated labels and probabilities.
     output
         File for the SQL query. Default: standard output.
     """
@@ -72,13 +79,21 @@ def export(
         raise CommandError("choose the target: --onnx FILE, or --sql DIALECT.")
     loaded = Model.load(model)
     if onnx is not None:
-        graph = isoroc.export.to_onnx(loaded.calibrator, input_type=input_type)
+        calibrator = loaded.calibrator
+        if classifier is None:
+            graph = isoroc.export.to_onnx(calibrator, input_type=input_type, label=label)
+        else:
+            with file_errors(classifier):
+                graph = isoroc.export.calibrate_onnx(classifier, calibrator)
+        for entry in graph.metadata_props:
+            if entry.key == "isoroc.checksum":  # of the file, which may name columns
+                entry.value = read(model)["checksum"]
         _write(onnx, graph.SerializeToString())
-        shape = f"(N, {loaded.calibrator.n_features_in_})"
-        inputs = f"input forecasts {shape}"
-        if loaded.group is not None:
-            inputs = f"inputs forecasts {shape} and groups (N, 1)"
-        print_note(f"{onnx}: {inputs}, output calibrated")
+        inputs, outputs = (
+            ", ".join(tensor.name for tensor in tensors)
+            for tensors in (graph.graph.input, graph.graph.output)
+        )
+        print_note(f"{onnx}: takes {inputs}; returns {outputs}")
         return
     columns = split_words(probs) or loaded.columns
     if columns is None:

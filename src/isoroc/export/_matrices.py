@@ -1,0 +1,261 @@
+"""Matrices: the columns of `Formulas` as nodes of a graph, a kind at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from isoroc.export._formulas import CONSTANTS, Column, used
+from isoroc.export._nodes import ML, Nodes
+
+#: Matrices are split into at most so many parts, and joined from at most so many.
+_MOST_PARTS = 32
+
+_BOOL, _INT32 = onnx.TensorProto.BOOL, onnx.TensorProto.INT32
+
+
+class Matrices(Nodes):
+    """Nodes that compute columns; those of one kind are a matrix, one row per forecast."""
+
+    def __init__(self, prefix: str, opset: int) -> None:
+        super().__init__(prefix, opset)
+        # The matrix that holds each column, and where; how wide matrices are.
+        self._at: dict[Column, tuple[str, int]] = {}
+        self._widths: dict[str, int] = {}
+        self._assembled: dict[tuple[Any, ...], str] = {}
+        self._splits: dict[tuple[str, int], list[str]] = {}
+        self._compute: dict[str, Callable[[list[Column]], str]] = {
+            "find": self._find,
+            "every": self._every,
+            "sum": lambda columns: self.reduce("ReduceSum", *self._bundles(columns)),
+            "smallest": lambda columns: self.reduce("ReduceMin", *self._bundles(columns)),
+            "largest": lambda columns: self.reduce("ReduceMax", *self._bundles(columns)),
+            "first of largest": lambda columns: self.first_of_largest(*self._bundles(columns)),
+            "weighted sum": self._weighted_sums,
+            "locate": self._locate,
+            "entry": self._entries,
+            "route": self._route,
+        }
+
+    def input(self, tensor: str, width: int) -> None:
+        """Declare a matrix that exists already."""
+        self._widths[tensor] = width
+
+    def compute(self, outputs: Sequence[Column]) -> None:
+        """Add the nodes for some columns."""
+        for columns in used(outputs):
+            first = columns[0]
+            if first.operator == "input":
+                self._at |= {column: column.data for column in columns}
+            elif first.operator not in ("bundle", *CONSTANTS):
+                own = self._compute.get(first.operator, self._elementwise)
+                matrix = own(columns)
+                self._at |= {column: (matrix, k) for k, column in enumerate(columns)}
+                self._widths[matrix] = len(columns)
+
+    def matrix(self, columns: Sequence[Column], *, broadcast: bool = False) -> str:
+        """Name of the matrix of some columns, or with `broadcast` of what is broadcast to it."""
+        if broadcast and all(column is columns[0] for column in columns):
+            columns = columns[:1]
+        key = tuple(columns)
+        if key not in self._assembled:
+            self._assembled[key] = self._assemble(columns)
+        return self._assembled[key]
+
+    def _assemble(self, columns: Sequence[Column]) -> str:
+        given = [column for column in columns if column.operator in CONSTANTS]
+        if len(given) == len(columns):
+            dtype = np.float64 if given[0].operator == "number" else np.int64
+            return self.constant(np.array([[column.data for column in columns]], dtype=dtype))
+        at = self._at
+        if given:
+            name = self.matrix(given)
+            self._widths[name] = len(given)
+            at = at | {column: (name, k) for k, column in enumerate(given)}
+        moved = self._to_all_rows(columns, at)
+        runs = _runs([(moved.get(at[c][0], at[c][0]), at[c][1]) for c in columns])
+        if len(runs) <= _MOST_PARTS and all(self._divides(*run) for run in runs):
+            parts = [self._part(*run) for run in runs]
+            return parts[0] if len(parts) == 1 else self.node("Concat", *parts, axis=1)
+        sources = list(dict.fromkeys(source for source, _, _ in runs))
+        joined = sources[0] if len(sources) == 1 else self.node("Concat", *sources, axis=1)
+        starts = np.cumsum([0, *(self._widths[source] for source in sources)])
+        start = dict(zip(sources, starts.tolist(), strict=False))
+        places = [start[source] + first + i for source, first, n in runs for i in range(n)]
+        return self.node("Gather", joined, self.integers(*places), axis=1)
+
+    def _to_all_rows(
+        self, columns: Sequence[Column], at: dict[Column, tuple[str, int]]
+    ) -> dict[str, str]:
+        """For matrices of one row what they become beside columns that differ between rows."""
+        varying = [column for column in columns if not column.fixed]
+        fixed = dict.fromkeys(at[column][0] for column in columns if column.fixed)
+        if not varying or not fixed:
+            return {}
+        rows = self.node("Shape", self.matrix(varying[:1]))
+        moved = {matrix: self.node("Expand", matrix, rows) for matrix in fixed}
+        self._widths |= {new: self._widths[old] for old, new in moved.items()}
+        return moved
+
+    def _divides(self, matrix: str, start: int, width: int) -> bool:
+        """Whether columns that follow each other are a part of a matrix divided by their number."""
+        whole = self._widths[matrix]
+        return not start % width and whole <= _MOST_PARTS * width
+
+    def _part(self, matrix: str, start: int, width: int) -> str:
+        """Part of a matrix that is divided by a number of columns."""
+        whole = self._widths[matrix]
+        if width == whole:
+            return matrix
+        if (matrix, width) not in self._splits:
+            sizes = [width] * (whole // width) + [whole % width] * (whole % width > 0)
+            self._splits[matrix, width] = self.nodes(
+                "Split", matrix, self.integers(*sizes), axis=1, outputs=[""] * len(sizes)
+            )
+        return self._splits[matrix, width][start // width]
+
+    def _elementwise(self, columns: list[Column]) -> str:
+        inputs = list(zip(*(column.inputs for column in columns), strict=True))
+        repeats = _repeats(inputs)
+        if repeats == 1:
+            names = [self.matrix(of_columns, broadcast=True) for of_columns in inputs]
+            return self.node(columns[0].operator, *names)
+        # What is repeated is broadcast along a third axis: copies would cost more.
+        shape, names = (len(columns) // repeats, repeats), []
+        for of_columns in inputs:
+            if of_columns[0].operator in CONSTANTS:
+                values = [column.data for column in of_columns]
+                names.append(self.constant(np.array(values, dtype=np.float64).reshape(1, *shape)))
+            else:
+                single = self.matrix(of_columns[::repeats])
+                names.append(self.node("Reshape", single, self.integers(0, shape[0], 1)))
+        result = self.node(columns[0].operator, *names)
+        return self.node("Reshape", result, self.integers(0, len(columns)))
+
+    def _bundles(self, columns: list[Column]) -> tuple[str, int]:
+        """Columns in the bundles that others are computed from, and their axis.
+
+        A matrix for one bundle. For several, which have the same length, bundles are the second
+        axis.
+        """
+        bundles = [column.inputs[0].inputs for column in columns]
+        joined = self.matrix([column for bundle in bundles for column in bundle])
+        if len(bundles) == 1:
+            return joined, 1
+        shape = self.integers(0, len(bundles), len(bundles[0]))
+        return self.node("Reshape", joined, shape), 2
+
+    def _every(self, columns: list[Column]) -> str:
+        conditions, axis = self._bundles(columns)
+        least = self.reduce("ReduceMin", self.node("Cast", conditions, to=_INT32), axis)
+        return self.node("Cast", least, to=_BOOL)
+
+    def _weighted_sums(self, columns: list[Column]) -> str:
+        of_bundle: dict[Column, list[Column]] = {}
+        for column in columns:
+            of_bundle.setdefault(column.inputs[0], []).append(column)
+        most = max(map(len, of_bundle.values()))
+        if len(of_bundle) <= most:  # several sums of each of few bundles
+            groups, part = list(of_bundle.values()), self._product
+        else:
+            groups = [[own[i] for own in of_bundle.values() if i < len(own)] for i in range(most)]
+            part = self._scalar_products
+        columns[:] = [column for group in groups for column in group]
+        parts = [part(group) for group in groups]
+        return parts[0] if len(parts) == 1 else self.node("Concat", *parts, axis=1)
+
+    def _product(self, columns: list[Column]) -> str:
+        """Weighted sums of one bundle."""
+        weights = np.stack([column.data for column in columns], axis=1)
+        return self.node("MatMul", self.matrix(columns[0].inputs[0].inputs), self.constant(weights))
+
+    def _scalar_products(self, columns: list[Column]) -> str:
+        """Weighted sums of one bundle each."""
+        weights = np.stack([column.data for column in columns])
+        joined = self.matrix([column for own in columns for column in own.inputs[0].inputs])
+        products = self.node("Mul", joined, self.constant(weights.reshape(1, -1)))
+        shape = self.integers(0, *weights.shape)
+        return self.reduce("ReduceSum", self.node("Reshape", products, shape), 2)
+
+    def _locate(self, columns: list[Column]) -> str:
+        # Binary search in the cuts of all columns, one after the other, each with an end that no
+        # score exceeds: a step asks whether the score lies above the cut half the range on.
+        cuts = [np.append(column.data, np.inf) for column in columns]
+        last = np.cumsum([len(own) for own in cuts])[None] - 1
+        first = last - [len(own) - 1 for own in cuts]
+        scores = self.matrix([column.inputs[0] for column in columns], broadcast=True)
+        joined, ends, place = map(self.constant, (np.concatenate(cuts), last, first))
+        zero = self.integers(0)
+        for step in reversed(range(max(len(own) - 1 for own in cuts).bit_length() or 1)):
+            further = self.node("Add", place, self.integers(2**step - 1)) if step else place
+            cut = self.node("Gather", joined, self.node("Min", further, ends))
+            above = self.node("Greater", scores, cut)
+            jump = self.node("Where", above, self.integers(2**step), zero)
+            place = self.node("Add", place, jump)
+        return self.node("Sub", place, self.constant(first)) if first.any() else place
+
+    def _entries(self, columns: list[Column]) -> str:
+        # Entries of all tables, one after the other.
+        tables: dict[int, NDArray[Any]] = {}
+        start, size = {}, 0
+        for table, _ in (column.data for column in columns):
+            if id(table) not in tables:
+                tables[id(table)] = table
+                start[id(table)] = size
+                size += table.size
+        widths = np.array([[column.data[0].shape[1] for column in columns]])
+        offsets = np.array([[start[id(table)] + k for table, k in (c.data for c in columns)]])
+        place = self.matrix([column.inputs[0] for column in columns], broadcast=True)
+        if (widths > 1).any():
+            place = self.node("Mul", place, self.constant(widths))
+        if offsets.any():
+            place = self.node("Add", place, self.constant(offsets))
+        values = np.concatenate([table.ravel() for table in tables.values()])
+        return self.node("Gather", self.constant(values), place)
+
+    def _find(self, columns: list[Column]) -> str:
+        [(tensor, names)] = [column.data for column in columns]
+        return self.node(
+            "LabelEncoder",
+            tensor,
+            domain=ML,
+            keys_strings=names,
+            values_int64s=list(range(len(names))),
+            default_int64=-1,
+        )
+
+    def _route(self, columns: list[Column]) -> str:
+        parts = []
+        for column in columns:
+            points = column.inputs[0].inputs
+            one = min(points, key=lambda point: point.fixed)
+            parts.append(self.route(column.data, self.matrix(points), self.matrix([one])))
+        return parts[0] if len(parts) == 1 else self.node("Concat", *parts, axis=1)
+
+
+def _runs(places: Sequence[tuple[str, int]]) -> list[tuple[str, int, int]]:
+    """Columns that follow each other in a matrix: its name, the first and how many."""
+    runs: list[tuple[str, int, int]] = []
+    for matrix, k in places:
+        if runs and runs[-1][0] == matrix and sum(runs[-1][1:]) == k:
+            runs[-1] = (matrix, runs[-1][1], runs[-1][2] + 1)
+        else:
+            runs.append((matrix, k, 1))
+    return runs
+
+
+def _repeats(inputs: Sequence[Sequence[Column]]) -> int:
+    """How often each column is repeated in all inputs that are numbers for no row; 1 in doubt."""
+    found = set()
+    for columns in inputs:
+        if columns[0].operator == "number":
+            continue
+        lengths = {len(list(run)) for _, run in groupby(columns)}
+        found.add(lengths.pop() if len(lengths) == 1 else 1)
+    repeats = found.pop() if len(found) == 1 else 1
+    return 1 if repeats == len(inputs[0]) else repeats
