@@ -50,7 +50,7 @@ test-browser: .venv/browses  ## the report in a real browser
 	  || { echo "test-browser needs Chromium: install the package chromium"; exit 1; }
 	$(BIN)/python -m pytest tests/browser
 
-test-engines: .venv/engines  ## counts and calibrators on Dask, Spark, DuckDB, PostgreSQL and torch
+test-engines: .venv/engines  ## counts, calibrators and their SQL on Dask, Spark, torch and six databases
 	ISOROC_ENGINES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -W default tests/engines \
 	  src/isoroc/_counts/tensors.py src/isoroc/export/_torch.py
 

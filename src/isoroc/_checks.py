@@ -42,12 +42,10 @@ def check_row(w: Arithmetic[C], columns: Sequence[C], *, ordered: bool = True) -
     )
     # Most rows are clean, and databases compute the rest of a choice for the other rows only.
     clipped = [w.maximum(column, zero) for column in columns]
-    some = w.where(clean, one, w.where(good, add(clipped), one))
-    [divisor] = w.keep([some])
-    off = w.absolute(w.subtract(divisor, one))
-    [exact] = w.keep([w.at_most(off, w.number(SUM_EXACT))])
+    [total] = w.keep([w.where(clean, one, w.where(good, add(clipped), one))])
+    off = w.absolute(w.subtract(total, one))
+    [divisor] = w.keep([w.where(w.at_most(off, w.number(SUM_EXACT)), one, total)])
     filler = w.number(1 / len(columns))
     # Refused rows get a harmless value, so that no function fails on them.
-    scaled = [w.where(exact, c, w.divide(c, divisor)) for c in clipped]
-    rows = zip(columns, scaled, strict=True)
-    return w.keep(w.where(clean, p, w.where(good, c, filler)) for p, c in rows), good
+    scaled = [w.where(good, w.divide(c, divisor), filler) for c in clipped]
+    return w.keep(w.where(clean, p, c) for p, c in zip(columns, scaled, strict=True)), good

@@ -109,10 +109,31 @@ def test_export_to_sql_is_the_same_map(table, run_cli):
 
 
 @pytest.mark.usefixtures("model")
+@pytest.mark.parametrize("options", [[], ["--suffix", "_new"], ["--names", "a,b,c"], ["--replace"]])
+def test_export_to_sql_has_the_columns_of_apply(table, run_cli, options):
+    import duckdb  # noqa: PLC0415
+
+    table.write_parquet("rows.parquet")
+    assert run_cli("apply", "model.json", "rows.parquet", "-o", "out.parquet", *options).code == 0
+    applied = pl.read_parquet("out.parquet").sort("id")
+    words = ["export", "model.json", "--sql", "duckdb", "--table", "logged", "--keep", "*"]
+    ran = run_cli(*words, *options, "--view", "calibrated")
+    assert json.loads(Path("model.json").read_text())["checksum"] in ran.text
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE logged AS FROM 'rows.parquet'")
+        connection.execute(ran.text)
+        found = connection.sql("FROM calibrated").pl().sort("id")
+    assert set(found.columns) == set(applied.columns)
+    assert found.select(applied.columns).equals(applied)
+
+
+@pytest.mark.usefixtures("model")
 def test_export_requires_a_target_and_columns(table, run_cli):
     both = run_cli("export", "model.json", "--onnx", "x", "--sql", "duckdb")
     for ran in (run_cli("export", "model.json"), both):
         assert (ran.code, "--onnx FILE, or --sql DIALECT" in ran.err) == (2, True)
+    ran = run_cli("export", "model.json", "--sql", "duckdb", "--replace", "--names", "a,b,c")
+    assert (ran.code, "leave out --names" in ran.err) == (2, True)
     ran = run_cli("export", "model.json", "--sql", "cobol")
     assert (ran.code, "duckdb" in ran.err) == (2, True)
     P = table.select(COLUMNS).to_numpy()

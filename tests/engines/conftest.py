@@ -1,10 +1,11 @@
-"""Engines, started once: a Spark session and a throw-away PostgreSQL server."""
+"""Engines, started once: a Spark session, and throw-away servers of PostgreSQL and MariaDB."""
 
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -46,4 +47,37 @@ def postgres():
             yield connection
     finally:
         subprocess.run([*server, "-m", "immediate", "stop"], check=True, capture_output=True)
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def mariadb():
+    """A connection to a server that lives as long as the tests."""
+    import pymysql  # noqa: PLC0415
+
+    folder = tempfile.mkdtemp(prefix="isoroc-mariadb-")
+    as_user = []
+    if os.getuid() == 0:  # the server refuses to run as root
+        as_user = ["--user=mysql"]
+        shutil.chown(folder, "mysql")
+    data, socket = f"--datadir={folder}/data", f"{folder}/socket"
+    install = ["mariadb-install-db", "--no-defaults", data, "--skip-test-db", *as_user]
+    install.append("--auth-root-authentication-method=normal")
+    subprocess.run(install, check=True, capture_output=True, cwd="/")
+    program = shutil.which("mariadbd", path=f"{os.environ['PATH']}:/usr/sbin") or "mariadbd"
+    server = [program, "--no-defaults", data, f"--socket={socket}", "--skip-networking", *as_user]
+    with Path(folder, "log").open("wb") as log:
+        process = subprocess.Popen(server, stdout=log, stderr=log, cwd="/")
+    try:
+        for _ in range(300):
+            if Path(socket).exists():
+                break
+            time.sleep(0.1)
+        with pymysql.connect(unix_socket=socket, user="root") as connection:
+            connection.cursor().execute("CREATE DATABASE isoroc")
+            connection.select_db("isoroc")
+            yield connection
+    finally:
+        process.terminate()
+        process.wait()
         shutil.rmtree(folder)

@@ -8,8 +8,10 @@ from isoroc._checks import check_row, check_score
 from isoroc._counts import Grid, Resolution
 from isoroc._counts.files import describe
 from isoroc._counts.grid import default_resolution, write_cells, write_fold, write_key_fold
+from isoroc.export._dialects import Dialect
 from isoroc.export._expressions import Node, case, column, double, nodes
-from isoroc.export._sql import Dialect, SqlWriter, check_table
+from isoroc.export._sql import check_table
+from isoroc.export._sql_writer import SqlWriter
 
 
 def counts_sql(
@@ -37,8 +39,8 @@ def counts_sql(
         second of two classes.
     label : str
         Column of the outcomes.
-    dialect : {"bigquery", "duckdb", "postgres", "snowflake", "spark", "sqlite"}
-        Whose SQL to write.
+    dialect : str
+        Whose SQL to write, as in `to_sql`.
     weight : str, default=None
         Column of weights.
     resolution, folds, fold_by
@@ -61,7 +63,7 @@ def counts_sql(
       "label"
     """
     probs = [probs] if isinstance(probs, str) else list(probs)
-    parts = check_table(table, dialect)
+    parts = check_table(table)
     if resolution == "auto":
         resolution = default_resolution(max(len(probs), 2))
     grid = Grid.choose(len(probs), resolution)
@@ -100,4 +102,4 @@ def counts_sql(
     )
     query = query.from_(inner.subquery("isoroc_cells"))
     query = query.group_by(*(column(name) for name in keys))
-    return query.sql(dialect=dialect, pretty=True)
+    return w.text(query)

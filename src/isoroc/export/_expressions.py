@@ -16,7 +16,9 @@ Node: TypeAlias = "nodes.Expr"
 
 __all__ = [
     "Node",
+    "adopt",
     "arithmetic",
+    "call",
     "case",
     "choose",
     "column",
@@ -24,16 +26,38 @@ __all__ = [
     "double",
     "fraction",
     "integer",
+    "literal",
     "nodes",
+    "numbers_in_text",
+    "table_node",
 ]
 
+_DOUBLE = nodes.DataType.build("double")
 #: Choices that a CASE makes one after the other; longer lists are halved first.
 _CHOICES = 16
 
 
-def column(name: str) -> Node:
+def adopt(node: Node) -> Node:
+    """The node itself if it is part of no expression yet, otherwise a copy.
+
+    What is used once is never copied, so that large expressions are written in linear time.
+    """
+    return node if node.parent is None else node.copy()
+
+
+def column(name: str, table: str | None = None) -> Node:
     """A column by its name, quoted."""
-    return nodes.column(name, quoted=True)
+    return nodes.column(name, table, quoted=True)
+
+
+def call(name: str, *arguments: Node) -> Node:
+    """A function by the name that a dialect has for it: sqlglot leaves it as it is."""
+    return nodes.Anonymous(this=name, expressions=[adopt(a) for a in arguments])
+
+
+def table_node(parts: Sequence[str]) -> Node:
+    """A table by its name, after schema and catalog if there are any."""
+    return nodes.table_(*reversed(parts), quoted=True)  # type: ignore[misc,arg-type]
 
 
 def integer(value: int) -> Node:
@@ -44,7 +68,7 @@ def integer(value: int) -> Node:
 
 def double(value: Node) -> Node:
     """Something as a double."""
-    return nodes.Cast(this=value, to=nodes.DataType.build("double"))
+    return nodes.Cast(this=value, to=_DOUBLE.copy())
 
 
 def decimal(value: float) -> Node:
@@ -58,7 +82,35 @@ def decimal(value: float) -> Node:
     >>> decimal(0.1).sql("duckdb")
     "CAST('0.1' AS DOUBLE)"
     """
-    return double(nodes.Literal.string(repr(float(value))))
+    text = str(float(value)) if math.isfinite(value) else f"{'-' * (value < 0)}Infinity"
+    return double(nodes.Literal.string(text))
+
+
+def literal(value: float) -> Node:
+    """A double in scientific notation, which makes it one in many dialects.
+
+    Examples
+    --------
+    >>> literal(0.1).sql("duckdb"), literal(-3e20).sql("duckdb")
+    ('0.1e0', '-3e+20')
+    """
+    if math.isinf(value):
+        return decimal(value)
+    text = repr(abs(float(value)))
+    number = nodes.Literal.number(text if "e" in text else f"{text.removesuffix('.0')}e0")
+    return nodes.Neg(this=number) if math.copysign(1.0, value) < 0 else number
+
+
+def numbers_in_text(values: Sequence[float], brackets: str) -> Node:
+    """An array of doubles as a text that is cast: one word to a parser, however many there are.
+
+    Examples
+    --------
+    >>> numbers_in_text([0.1, 2.0], "[]").sql("duckdb")
+    "CAST('[0.1, 2.0]' AS DOUBLE[])"
+    """
+    text = nodes.Literal.string(f"{brackets[0]}{', '.join(map(repr, values))}{brackets[1]}")
+    return nodes.Cast(this=text, to=nodes.DataType.build("array<double>"))
 
 
 def fraction(value: float) -> Node:
@@ -105,10 +157,14 @@ def case(ways: Sequence[tuple[Node, Node]], otherwise: Node, *, flat: bool = Tru
     'CASE WHEN "b" THEN 3 WHEN "a" THEN 1 ELSE 2 END'
     """
     ifs = [nodes.If(this=condition, true=value) for condition, value in ways]
+    last = otherwise
     if flat and isinstance(otherwise, nodes.Case):
         ifs += otherwise.args["ifs"]
-        otherwise = otherwise.args.get("default") or nodes.Null()
-    return nodes.Case(ifs=ifs, default=None if isinstance(otherwise, nodes.Null) else otherwise)
+        last = otherwise.args.get("default") or nodes.Null()
+    result = nodes.Case(ifs=ifs, default=None if isinstance(last, nodes.Null) else last)
+    if last is not otherwise:
+        otherwise.parent = result  # its parts belong to the result now
+    return result
 
 
 def choose(values: list[Node], is_within: Callable[[int], Node], first: int = 0) -> Node:

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+import json
+import re
+from collections.abc import Sequence
+from importlib.metadata import version
+from textwrap import TextWrapper
+from typing import Any
 
-import numpy as np
-
-from isoroc._simplex import Floats
-from isoroc._tree import BinTree
-from isoroc._writer import Writer
-from isoroc.export._expressions import (
-    Node,
-    arithmetic,
-    case,
-    choose,
-    column,
-    decimal,
-    double,
-    fraction,
-    integer,
-    nodes,
-)
+from isoroc._calibrators.document import checksum_of
+from isoroc.export._dialects import DIALECTS, Dialect, rules_of
+from isoroc.export._expressions import nodes, table_node
 from isoroc.export._maps import check_exportable, is_grouped, write_map
+from isoroc.export._sql_writer import SqlWriter
 
-Dialect = Literal["bigquery", "duckdb", "postgres", "snowflake", "spark", "sqlite"]
-DIALECTS = ("bigquery", "duckdb", "postgres", "snowflake", "spark", "sqlite")
+__all__ = ["DIALECTS", "check_table", "to_sql"]
 
-#: Splits that one expression walks down: parsers have limits to how deep an expression may be.
-_DEPTH = 12
-#: Below this the exponential is written as 0: where it underflows some databases raise an error.
-_TINY = -690.0
+#: Between a slash and a star, which together open or end a comment.
+_BESIDE = re.compile(r"(?<=\*)(?=/)|(?<=/)(?=\*)")
+#: What stands for all columns of the table.
+ALL = "*"
 
 
 def to_sql(
@@ -41,8 +30,10 @@ def to_sql(
     dialect: Dialect,
     table: str | Sequence[str] = "forecasts",
     keep: str | Sequence[str] | None = None,
-    names: Sequence[str] | None = None,
+    names: str | Sequence[str] | None = None,
     group: str | None = None,
+    view: str | Sequence[str] | None = None,
+    checksum: str | None = None,
 ) -> str:
     """SQL query that calibrates the forecasts in a table as `predict_proba` does.
 
@@ -55,74 +46,115 @@ def to_sql(
     columns : str or sequence of str
         Columns of the forecasts, in the order of the classes; the one column of scores where the
         calibrator was fitted to scores.
-    dialect : {"bigquery", "duckdb", "postgres", "snowflake", "spark", "sqlite"}
-        Whose SQL to write.
+    dialect : str
+        Whose SQL to write: "bigquery", "clickhouse", "datafusion", "duckdb", "mysql" (also for
+        MariaDB), "polars", "postgres", "redshift", "snowflake", "spark", "sqlite", "trino" or
+        "tsql" (SQL Server).
     table : str or sequence of str, default="forecasts"
         The table; dots separate it from schema and catalog. Names that hold dots go into a
         sequence.
     keep : str or sequence of str, default=None
-        Columns of the table that the query hands on, such as a key; `columns` by default.
-    names : sequence of str, default=None
-        Names of the calibrated columns; ``calibrated_`` and the class by default.
+        Columns of the table that the query hands on, such as a key; `columns` by default. "*"
+        stands for all of them, except in the dialects mysql, sqlite, trino and tsql, which have no
+        way to leave out the columns of intermediate results.
+    names : str or sequence of str, default=None
+        Names of the calibrated columns; ``calibrated_`` and the class by default. For a calibrator
+        of scores, a single name stands for the probability of the second class. With ``keep="*"``,
+        a name that is also in `columns` replaces that column.
     group : str, default=None
         Column of the groups of a `GroupedCalibrator`, required if it was fitted with groups. Its
         values are compared as text, and a NULL gets NULLs.
+    view : str or sequence of str, default=None
+        Name of a view: the statement creates it instead of returning rows.
+    checksum : str, default=None
+        Checksum of the model file, for the comment at the top. By default it is that of the file
+        that ``calibrator.save`` would write.
 
     Returns
     -------
     str
-        A SELECT statement, to be run or to be made a view.
+        A SELECT or CREATE VIEW statement, after a comment that names the version of isoroc, the
+        calibrator, the checksum of its model file and the classes.
 
     Examples
     --------
     >>> import isoroc
     >>> p, y = [0.1, 0.3, 0.7, 0.9], ["no", "no", "yes", "yes"]
     >>> calibrator = isoroc.IRPCalibrator(prior="uniform").fit(p, y)
-    >>> query = to_sql(calibrator, "score", dialect="duckdb", table="loans", keep=["id"])
-    >>> print(query[query.rindex("SELECT") : query.rindex(",")])
+    >>> options = {"dialect": "duckdb", "table": "loans", "keep": ["id"]}
+    >>> query = to_sql(calibrator, "score", names="score_cal", view="calibrated", **options)
+    >>> print(query[query.index("CREATE") : query.index("(")])
+    CREATE VIEW "calibrated" AS
+    WITH "isoroc_stage_0" AS
+    >>> print(query[query.rindex("SELECT") :])
     SELECT
       "id",
       CASE
         WHEN "isoroc_1"
-        THEN CASE
-          WHEN "isoroc_3" <= 0
-          THEN CAST('0.8333333333333334' AS DOUBLE)
-          ELSE CAST('0.16666666666666666' AS DOUBLE)
-        END
-      END AS "calibrated_no"
+        THEN CASE WHEN "isoroc_3" <= 0 THEN 0.16666666666666666e0 ELSE 0.8333333333333334e0 END
+      END AS "score_cal"
+    FROM "isoroc_stage_3"
     """
     check_exportable(calibrator)
+    rules_of(dialect)
     columns = [columns] if isinstance(columns, str) else list(columns)
-    keep = [keep] if isinstance(keep, str) else columns if keep is None else list(keep)
+    outputs = _name_outputs(calibrator, columns, names)
+    parts = check_table(table)
+    kept = _check_keep(columns if keep is None else keep, list(outputs))
+    if is_grouped(calibrator) != (group is not None):
+        fix = "has groups: name their column" if group is None else "was fitted without groups"
+        raise ValueError(f"group: the calibrator {fix}.")
+    used = [*columns, *(kept or ()), *outputs, *parts, *([group] if group else [])]
+    writer = SqlWriter(dialect, taken=used)
+    found = None if group is None else writer.find(group, calibrator.groups_.tolist())
+    calibrated = write_map(writer, calibrator, writer.read(columns), found)
+    chosen = {name: calibrated[k] for name, k in outputs.items()}
+    replaced = [name for name in columns if name in outputs] if kept is None else []
+    statement = writer.select(parts, kept, chosen, replaced)
+    if view is not None:
+        target = table_node(check_table(view, "view"))
+        statement = nodes.Create(this=target, kind="VIEW", expression=statement)
+    return f"{_header(calibrator, checksum)}\n{writer.text(statement)}"
+
+
+def check_table(table: str | Sequence[str], argument: str = "table") -> list[str]:
+    """Parts of the name of a table; raises an error if it is none."""
+    parts = table.split(".") if isinstance(table, str) else list(table)
+    if not 1 <= len(parts) <= 3 or not all(parts):
+        raise ValueError(f"{argument}: expected [[catalog.]schema.]{argument}, got {table!r}.")
+    return parts
+
+
+def _name_outputs(
+    calibrator: Any, columns: list[str], names: str | Sequence[str] | None
+) -> dict[str, int]:
+    """Names of the calibrated columns, and the class whose probability each of them holds."""
+    K = len(calibrator.classes_)
     if names is None:
         names = [f"calibrated_{label}" for label in calibrator.classes_]
-    parts = check_table(table, dialect)
+    names = [names] if isinstance(names, str) else list(names)
+    single = calibrator.n_features_in_ == 1 and len(names) == 1
     for argument, given, expected in (
         ("columns", columns, calibrator.n_features_in_),
-        ("names", names, len(calibrator.classes_)),
+        ("names", names, len(names) if single else K),
     ):
         if len(given) != expected:
             raise ValueError(
                 f"{argument}: the calibrator has {expected}, got {len(given)}: {', '.join(given)}."
             )
-    _check_distinct([*keep, *names])
-    if is_grouped(calibrator) != (group is not None):
-        fix = "has groups: name their column" if group is None else "was fitted without groups"
-        raise ValueError(f"group: the calibrator {fix}.")
-    writer = SqlWriter(dialect, taken=[*keep, *names, *parts, *([group] if group else [])])
-    found = None if group is None else writer.find(group, calibrator.groups_.tolist())
-    calibrated = write_map(writer, calibrator, writer.read(columns), found)
-    return writer.query(parts, keep, dict(zip(names, calibrated, strict=True)))
+    _check_distinct(names)
+    return dict(zip(names, [K - 1] if single else range(K), strict=True))
 
 
-def check_table(table: str | Sequence[str], dialect: str) -> list[str]:
-    """Parts of the name of a table; refuses what is none, and unknown dialects."""
-    parts = table.split(".") if isinstance(table, str) else list(table)
-    if dialect not in DIALECTS:
-        raise ValueError(f"dialect: expected one of {', '.join(DIALECTS)}, got {dialect!r}.")
-    if not 1 <= len(parts) <= 3 or not all(parts):
-        raise ValueError(f"table: expected [[catalog.]schema.]table, got {table!r}.")
-    return parts
+def _check_keep(keep: str | Sequence[str], names: Sequence[str]) -> list[str] | None:
+    """Columns of the table that the query hands on, None for all of them."""
+    kept = [keep] if isinstance(keep, str) else list(keep)
+    if ALL in kept:
+        if len(kept) > 1:
+            raise ValueError(f'keep: "*" stands for all columns; leave out {", ".join(kept)}.')
+        return None
+    _check_distinct([*kept, *names])
+    return kept
 
 
 def _check_distinct(names: Sequence[str]) -> None:
@@ -137,192 +169,19 @@ def _check_distinct(names: Sequence[str]) -> None:
         seen[folded] = name
 
 
-class SqlWriter(Writer[Node]):
-    """Columns are expressions; those that are used again are named in stages of the query.
+def _header(calibrator: Any, checksum: str | None) -> str:
+    """Comment about where the query comes from.
 
-    Each stage is a common table expression that adds named columns to those of the stage before.
+    No text of a class can end the comment or open another one inside it: quotes, backslashes,
+    control and other than ASCII characters are escaped, and slashes and stars kept apart.
     """
-
-    def __init__(self, dialect: Dialect, taken: Sequence[str]) -> None:
-        self._dialect = dialect
-        self._stages: list[dict[str, Node]] = []
-        self._stage_of: dict[str, int] = {}
-        self._prefix = "isoroc_"
-        while any(name.lower().startswith(self._prefix) for name in taken):
-            self._prefix += "_"
-
-    def read(self, columns: Sequence[str]) -> list[Node]:
-        """Columns of the table as doubles."""
-        return self.keep(double(column(name)) for name in columns)
-
-    def find(self, name: str, values: list[str]) -> tuple[Node, Node]:
-        """Place of each entry of a column among texts, -1 for others, and whether there is one."""
-        text = nodes.cast(column(name), "text")
-        equal = [nodes.EQ(this=text.copy(), expression=nodes.Literal.string(v)) for v in values]
-        ways = [(condition, integer(place)) for place, condition in enumerate(equal)]
-        places = case(ways, integer(-1)) if ways else integer(-1)
-        known = nodes.Not(this=nodes.Is(this=column(name), expression=nodes.Null()))
-        place, there = self.keep([places, known])
-        return place, there
-
-    def query(self, table: list[str], keep: list[str], outputs: dict[str, Node]) -> str:
-        """The whole statement as text."""
-        return str(self.select(table, keep, outputs).sql(dialect=self._dialect, pretty=True))
-
-    def select(self, table: list[str], keep: list[str], outputs: dict[str, Node]) -> Any:
-        """The whole statement."""
-        source = nodes.table_(*reversed(table), quoted=True)  # type: ignore[misc,arg-type]
-        handed_on = [column(name) for name in keep]
-        before: list[Node] = handed_on
-        stages = []
-        for number, columns in enumerate(self._stages):
-            stage = nodes.select(*before, *_named(columns)).from_(source)
-            # Merging a stage into the next one would repeat its expressions wherever they are
-            # used. An offset, be it of nothing, keeps the two planners that do so from it.
-            if self._dialect == "sqlite":
-                stage = stage.limit(integer(-1))
-            if self._dialect in ("postgres", "sqlite"):
-                stage = stage.offset(integer(0))
-            name = nodes.to_identifier(f"{self._prefix}stage_{number}", quoted=True)
-            stages.append((name, stage))
-            source, before = nodes.Table(this=name.copy()), [nodes.Star()]
-        query = nodes.select(*handed_on, *_named(outputs)).from_(source)
-        for name, stage in stages:
-            query = query.with_(name, as_=stage, copy=False)
-        return query
-
-    def keep(self, columns: Iterable[Node]) -> list[Node]:
-        return [self._keep(expression) for expression in columns]
-
-    def _keep(self, expression: Node) -> Node:
-        used = {found.name for found in expression.find_all(nodes.Column)}
-        if isinstance(expression, nodes.Column) or not used:
-            return expression
-        stage = 1 + max(self._stage_of.get(name, -1) for name in used)
-        name = f"{self._prefix}{len(self._stage_of)}"
-        self._stage_of[name] = stage
-        if stage == len(self._stages):
-            self._stages.append({})
-        self._stages[stage][name] = expression
-        return column(name)
-
-    def number(self, value: float) -> Node:
-        if math.isnan(value):
-            return nodes.Null()
-        return fraction(value) if self._dialect == "sqlite" else decimal(value)
-
-    def add(self, a: Node, b: Node) -> Node:
-        return arithmetic(nodes.Add, a.copy(), b.copy())
-
-    def subtract(self, a: Node, b: Node) -> Node:
-        return arithmetic(nodes.Sub, a.copy(), b.copy())
-
-    def multiply(self, a: Node, b: Node) -> Node:
-        return arithmetic(nodes.Mul, a.copy(), b.copy())
-
-    def divide(self, a: Node, b: Node) -> Node:
-        return arithmetic(nodes.Div, a.copy(), b.copy())
-
-    def absolute(self, a: Node) -> Node:
-        return nodes.Abs(this=a.copy())
-
-    def sqrt(self, a: Node) -> Node:
-        return nodes.Sqrt(this=a.copy())
-
-    def floor(self, a: Node) -> Node:
-        return double(nodes.Floor(this=a.copy()))  # an integer in Spark
-
-    def log(self, a: Node) -> Node:
-        return nodes.Ln(this=a.copy())
-
-    def exp(self, a: Node) -> Node:
-        [a] = self.keep([a])
-        tiny = self.at_most(a, self.number(_TINY))
-        return self.where(tiny, self.number(0.0), nodes.Exp(this=a.copy()))
-
-    def at_most(self, a: Node, b: Node) -> Node:
-        return nodes.LTE(this=a.copy(), expression=b.copy())
-
-    def both(self, a: Node, b: Node) -> Node:
-        return nodes.And(this=a.copy(), expression=b.copy())
-
-    def where(self, condition: Node, a: Node, b: Node) -> Node:
-        return case([(condition.copy(), a.copy())], b.copy())
-
-    def maximum(self, a: Node, b: Node) -> Node:
-        return self._greatest([a, b])
-
-    def largest(self, columns: Sequence[Node]) -> tuple[Node, Node]:
-        columns = self.keep(columns)
-        [largest] = self.keep([self._greatest(columns)])
-        ways = [
-            (nodes.EQ(this=own.copy(), expression=largest.copy()), integer(k))
-            for k, own in enumerate(columns[:-1])
-        ]
-        return largest, case(ways, integer(len(ways)))
-
-    def _greatest(self, columns: Sequence[Node]) -> Node:
-        # By name: sqlglot would guard its own GREATEST against NULLs, which do not come here.
-        name = "MAX" if self._dialect == "sqlite" else "GREATEST"
-        return nodes.Anonymous(this=name, expressions=[a.copy() for a in columns])
-
-    def is_at(self, place: Node, number: int) -> Node:
-        return nodes.EQ(this=place.copy(), expression=integer(number))
-
-    def locate(self, cuts: Floats, score: Node) -> Node:
-        [score] = self.keep([score])
-        return choose(
-            [integer(place) for place in range(len(cuts) + 1)],
-            lambda place: self.at_most(score, self.number(cuts[place])),
-        )
-
-    def look_up(self, table: Floats, place: Node) -> list[Node]:
-        [at] = self.keep([place])
-        return [
-            choose(
-                [self.number(value) for value in values],
-                lambda place: self.at_most(at, integer(place)),
-            )
-            for values in table.T
-        ]
-
-    def route(self, tree: BinTree, columns: Sequence[Node]) -> Node:
-        columns = self.keep(columns)
-        # Bins are written as their places, nodes at which the walk has to go on as -node.
-        place_of = {int(node): place for place, node in enumerate(tree.bins)}
-        unfinished: list[int] = []
-
-        def walk(node: int, depth: int = 0) -> Node:
-            if node in place_of:
-                return integer(place_of[node])
-            if depth == _DEPTH:
-                unfinished.append(node)
-                return integer(-node)
-            split = tree.split_of_node[node]
-            kept = np.flatnonzero(tree.children[split] >= 0)
-            margins = [
-                self.subtract(columns[k], self.number(tree.thresholds[split, k])) for k in kept
-            ]
-            *below, last = [walk(int(child), depth + 1) for child in tree.children[split, kept]]
-            # The first region whose margin no later one exceeds: no earlier one does either, as
-            # each of them was exceeded by a later one.
-            return case([(_none_exceeds(margins[i:]), way) for i, way in enumerate(below)], last)
-
-        place = walk(0)
-        while unfinished:
-            waiting = unfinished.copy()
-            unfinished.clear()
-            [at] = self.keep([place])
-            ways = [(self.is_at(at, -node), walk(node)) for node in waiting]
-            place = case(ways, at.copy(), flat=False)
-        return place
-
-
-def _named(columns: dict[str, Node]) -> list[Node]:
-    return [nodes.alias_(expression, name, quoted=True) for name, expression in columns.items()]
-
-
-def _none_exceeds(margins: list[Node]) -> Node:
-    """Whether the first margin is at least as large as the others."""
-    first, *others = margins
-    return nodes.and_(*(nodes.GTE(this=first.copy(), expression=o.copy()) for o in others))
+    checksum = checksum_of(calibrator) if checksum is None else checksum
+    model = [f"Model: {checksum}"] if checksum else []
+    classes = ", ".join(json.dumps(str(label)) for label in calibrator.classes_)
+    about = f"{type(calibrator).__name__} of isoroc {version('isoroc')}"
+    text = _BESIDE.sub(" ", "\n".join([about, *model, f"Classes: {classes}"]))
+    wrapper = TextWrapper(
+        96, subsequent_indent="   ", break_long_words=False, break_on_hyphens=False
+    )
+    lines = [wrapper.fill(line) for line in text.split("\n")]
+    return "/* " + "\n   ".join(lines) + " */"

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 import isoroc
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.columns import split_words
+from isoroc._cli.io.columns import SUFFIX, split_words
 from isoroc._cli.io.files import output_path
 from isoroc._cli.io.source import file_errors
 from isoroc._cli.io.streams import STANDARD
@@ -26,8 +26,11 @@ def export(
     table: str = "forecasts",
     probs: Annotated[list[str] | None, Parameter(alias="-p", negative=())] = None,
     keep: Annotated[list[str] | None, Parameter(negative=())] = None,
+    suffix: str = SUFFIX,
     names: Annotated[list[str] | None, Parameter(negative=())] = None,
+    replace: Annotated[bool, Parameter(negative=())] = False,
     group: str | None = None,
+    view: str | None = None,
     input_type: Literal["double", "float"] = "double",
     label: Annotated[bool, Parameter(negative=())] = False,
     classifier: str | None = None,
@@ -42,19 +45,26 @@ def export(
     onnx
         ONNX file to write.
     sql
-        SQL dialect: bigquery, duckdb, postgres, snowflake, spark, sqlite.
+        SQL dialect: bigquery, clickhouse, datafusion, duckdb, mysql (also MariaDB), polars,
+        postgres, redshift, snowflake, spark, sqlite, trino, tsql (SQL Server).
     table
         Table of forecasts that the query reads.
     probs
         Columns of the forecasts in that table, in the order of the model's classes. Default: the
         columns that the model was fitted on.
     keep
-        Columns of that table that the query returns besides the calibrated ones. Default: the
-        forecasts.
+        Columns of that table that the query returns besides the calibrated ones, or * for all.
+        Default: the forecasts.
+    suffix
+        Ending of the names of the calibrated columns, as in isoroc apply.
     names
-        Names of the calibrated columns in the result of the query.
+        Names of the calibrated columns in the order of the model's classes, instead of --suffix.
+    replace
+        Return the calibrated forecasts under the names of the forecasts.
     group
         Column of the groups in that table. Default: the column that the model was fitted on.
+    view
+        Create a view of this name instead of returning rows.
     input_type
         Type of the input of the ONNX model.
     label
@@ -88,14 +98,20 @@ def export(
     columns = split_words(probs) or loaded.columns
     if columns is None:
         raise CommandError(f"{model}: does not name its columns; name the table's with --probs.")
-    options: dict[str, Any] = {"dialect": sql, "table": table}
-    options |= {"keep": split_words(keep), "names": split_words(names)}
-    options["group"] = group or loaded.group
+    if replace and names:
+        raise CommandError("--replace keeps the names of the columns; leave out --names.")
+    kept = split_words(keep)
+    if replace and kept != ["*"]:
+        kept = [name for name in kept or () if name not in columns]
+    named = [name if replace else f"{name}{suffix}" for name in columns]
+    options: dict[str, Any] = {"dialect": sql, "table": table, "view": view, "keep": kept}
+    options |= {"names": split_words(names) or named, "group": group or loaded.group}
+    options["checksum"] = str(read(model)["checksum"])
     query = isoroc.export.to_sql(loaded.calibrator, columns, **options)
     if output == STANDARD:
-        print_exact(query.rstrip())
+        print_exact(query)
     else:
-        _write(output, f"{query.rstrip()}\n".encode())
+        _write(output, f"{query}\n".encode())
 
 
 def _write(target: str, data: bytes) -> None:

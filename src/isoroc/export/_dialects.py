@@ -1,0 +1,122 @@
+"""Dialects of SQL: in what they differ as far as calibrators are concerned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Dialect = Literal[
+    "bigquery",
+    "clickhouse",
+    "datafusion",
+    "duckdb",
+    "mysql",
+    "polars",
+    "postgres",
+    "redshift",
+    "snowflake",
+    "spark",
+    "sqlite",
+    "trino",
+    "tsql",
+]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a dialect has and what it lacks.
+
+    Attributes
+    ----------
+    sqlglot : str
+        Name of the dialect in sqlglot.
+    numbers : {"literal", "cast", "fraction"}
+        How doubles are written: ``1.5e0``, where that is a double and read without rounding errors;
+        a text that is cast, where it may be a decimal number; or a fraction of integers, which is
+        exact in any arithmetic.
+    star : {"except", "row", None}
+        How all columns of the table are handed on: as all columns except those that were added, as
+        one column that holds the row, or not at all.
+    limit : int, default=None
+        LIMIT of each stage, and
+    offset : bool, default=False
+        whether it has an OFFSET of 0. Merging a stage into the next one would repeat its
+        expressions wherever they are used, and either of these keeps planners from it.
+    underflow : bool, default=False
+        Whether products and exponentials that round to 0 raise an error.
+    careful_exp : bool, default=False
+        Whether exponentials that round to 0 are not computed.
+    conditions : bool, default=True
+        Whether the value of a condition can be a column.
+    extremes : bool, default=True
+        Whether GREATEST and LEAST exist.
+    lazy : bool, default=False
+        Whether all that a branch of a CASE needs is computed for its rows only, at any distance.
+    arrays : bool, default=False
+        Whether entries of a constant array are found by their place, at no cost per entry.
+    lists : bool, default=False
+        Whether there are inner products of lists, and joins to the last of the smaller keys.
+    most_columns : int, default=None
+        Columns that a query may have.
+    depth : int, default=12
+        Levels of CASE in an expression.
+    """
+
+    sqlglot: str
+    numbers: Literal["literal", "cast", "fraction"] = "literal"
+    star: Literal["except", "row"] | None = None
+    limit: int | None = None
+    offset: bool = False
+    underflow: bool = False
+    careful_exp: bool = False
+    conditions: bool = True
+    extremes: bool = True
+    lazy: bool = False
+    arrays: bool = False
+    lists: bool = False
+    most_columns: int | None = None
+    depth: int = 12
+
+
+#: The rules of each dialect. MariaDB is run as MySQL.
+RULES: dict[str, Rules] = {
+    "bigquery": Rules("bigquery", star="except", careful_exp=True, most_columns=10_000),
+    "clickhouse": Rules("clickhouse", star="except", lazy=True, arrays=True),
+    "datafusion": Rules("duckdb", star="except"),
+    "duckdb": Rules("duckdb", star="except", arrays=True, lists=True),
+    "mysql": Rules("mysql", limit=2**64 - 1, most_columns=4096),
+    "polars": Rules("duckdb", star="except"),
+    "postgres": Rules(
+        "postgres",
+        numbers="cast",
+        star="row",
+        offset=True,
+        underflow=True,
+        arrays=True,
+        most_columns=1664,
+    ),
+    "redshift": Rules("redshift", numbers="cast", star="except", underflow=True, most_columns=1600),
+    "snowflake": Rules("snowflake", numbers="cast", star="except", careful_exp=True),
+    "spark": Rules("spark", star="row", arrays=True),
+    "sqlite": Rules("sqlite", numbers="fraction", limit=-1, offset=True, most_columns=2000),
+    "trino": Rules("trino", arrays=True),
+    # CASE may be nested to level 10.
+    "tsql": Rules(
+        "tsql", careful_exp=True, conditions=False, extremes=False, most_columns=4096, depth=8
+    ),
+}
+
+DIALECTS = tuple(RULES)
+
+
+def rules_of(dialect: str) -> Rules:
+    """Rules of a dialect; raises an error for unknown ones.
+
+    Examples
+    --------
+    >>> rules_of("mysql").limit
+    18446744073709551615
+    """
+    if dialect not in RULES:
+        raise ValueError(f"dialect: expected one of {', '.join(DIALECTS)}, got {dialect!r}.")
+    return RULES[dialect]

@@ -1,0 +1,283 @@
+"""The operations of calibrators as expressions of SQL."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from isoroc._simplex import Floats
+from isoroc._tree import BinTree
+from isoroc._writer import Writer
+from isoroc.export._dialects import rules_of
+from isoroc.export._expressions import (
+    Node,
+    adopt,
+    arithmetic,
+    call,
+    case,
+    choose,
+    column,
+    decimal,
+    double,
+    fraction,
+    integer,
+    literal,
+    nodes,
+    numbers_in_text,
+)
+from isoroc.export._stages import Stages
+
+_NUMBERS = {"literal": literal, "cast": decimal, "fraction": fraction}
+#: Below this the exponential is written as 0, where databases raise an error if it underflows,
+_TINY_EXPONENT = -690.0
+#: and a factor of a product below this counts as 0.
+_TINY_FACTOR = 1e-150
+#: Arguments of a function, and conditions of a conjunction, at most.
+_MANY = 64
+#: Places beyond which they are found by joins and arrays, where these are as fast as CASE.
+_FEW_PLACES = 16
+#: Sizes from which on a matrix is multiplied by inner products of lists.
+_WIDE, _LARGE = 6, 36
+
+
+class SqlWriter(Writer[Node]):
+    """Columns are expressions; those that are used again are named in stages of the query."""
+
+    def __init__(self, dialect: str, taken: Sequence[str]) -> None:
+        self._dialect = dialect
+        self._rules = rules_of(dialect)
+        self._stages = Stages(dialect, self._rules, taken)
+
+    def read(self, columns: Sequence[str]) -> list[Node]:
+        """Columns of the table as doubles."""
+        return self.keep(double(column(name)) for name in columns)
+
+    def find(self, name: str, values: list[str]) -> tuple[Node, Node]:
+        """Place of each entry of a column among texts, -1 for others, and whether there is one."""
+        text = nodes.cast(column(name), "text")
+        equal = [nodes.EQ(this=text.copy(), expression=nodes.Literal.string(v)) for v in values]
+        ways = [(condition, integer(place)) for place, condition in enumerate(equal)]
+        places = case(ways, integer(-1)) if ways else integer(-1)
+        known = nodes.Not(this=nodes.Is(this=column(name), expression=nodes.Null()))
+        place, there = self.keep([places, known])
+        return place, there
+
+    def select(
+        self,
+        table: Sequence[str],
+        keep: Sequence[str] | None,
+        outputs: dict[str, Node],
+        replaced: Sequence[str] = (),
+    ) -> Any:
+        """The whole statement, as in `Stages.select`."""
+        return self._stages.select(table, keep, outputs, replaced)
+
+    def text(self, statement: Any) -> str:
+        """A statement as text."""
+        return str(statement.sql(dialect=self._rules.sqlglot, pretty=True, copy=False))
+
+    def keep(self, columns: Iterable[Node]) -> list[Node]:
+        return [self._stages.keep(expression) for expression in columns]
+
+    def number(self, value: float) -> Node:
+        return nodes.Null() if math.isnan(value) else _NUMBERS[self._rules.numbers](value)
+
+    def add(self, a: Node, b: Node) -> Node:
+        return arithmetic(nodes.Add, adopt(a), adopt(b))
+
+    def subtract(self, a: Node, b: Node) -> Node:
+        return arithmetic(nodes.Sub, adopt(a), adopt(b))
+
+    def multiply(self, a: Node, b: Node) -> Node:
+        if self._rules.underflow:
+            a, b = self._factor(a), self._factor(b)
+        return arithmetic(nodes.Mul, adopt(a), adopt(b))
+
+    def _factor(self, a: Node) -> Node:
+        """A number whose product with another one like it does not underflow."""
+        if a.find(nodes.Column) is None:
+            return a
+        [a] = self.keep([a])
+        tiny = self.at_most(self.absolute(a), self.number(_TINY_FACTOR))
+        [a] = self.keep([self.where(tiny, self.number(0.0), a)])
+        return a
+
+    def divide(self, a: Node, b: Node) -> Node:
+        return arithmetic(nodes.Div, adopt(a), adopt(b))
+
+    def absolute(self, a: Node) -> Node:
+        return nodes.Abs(this=adopt(a))
+
+    def sqrt(self, a: Node) -> Node:
+        return nodes.Sqrt(this=adopt(a))
+
+    def floor(self, a: Node) -> Node:
+        return double(nodes.Floor(this=adopt(a)))  # an integer in Spark
+
+    def log(self, a: Node) -> Node:
+        return nodes.Ln(this=adopt(a))
+
+    def exp(self, a: Node) -> Node:
+        if not (self._rules.careful_exp or self._rules.underflow):
+            return nodes.Exp(this=adopt(a))
+        [a] = self.keep([a])
+        tiny = self.at_most(a, self.number(_TINY_EXPONENT))
+        return self.where(tiny, self.number(0.0), nodes.Exp(this=adopt(a)))
+
+    def at_most(self, a: Node, b: Node) -> Node:
+        return nodes.LTE(this=adopt(a), expression=adopt(b))
+
+    def both(self, a: Node, b: Node) -> Node:
+        return nodes.And(this=adopt(a), expression=adopt(b))
+
+    def every(self, conditions: Sequence[Node]) -> Node:
+        while len(conditions) > _MANY:
+            conditions = self.keep(super(SqlWriter, self).every(p) for p in _parts(conditions))
+        return super().every(conditions)
+
+    def where(self, condition: Node, a: Node, b: Node) -> Node:
+        if self._rules.lazy and isinstance(b, nodes.Null) and a.find(nodes.Column):
+            # What only branches need would be computed again wherever it is used.
+            return self.add(a, self.where(condition, self.number(0.0), self.number(math.nan)))
+        return case([(adopt(condition), adopt(a))], adopt(b))
+
+    def sum(self, columns: Sequence[Node]) -> Node:
+        return self.total(columns)  # less deep than from left to right
+
+    def linear(self, matrix: Floats, columns: Sequence[Node]) -> list[Node]:
+        columns = self.keep(columns)
+        if self._rules.lists and len(columns) >= _WIDE and matrix.size >= _LARGE:
+            [vector] = self.keep([call("LIST_VALUE", *columns)])
+            rows = [numbers_in_text(row, "[]") for row in matrix.tolist()]
+            return [call("LIST_INNER_PRODUCT", vector, row) for row in rows]
+        return [
+            self.sum([self.multiply(self.number(a), x) for a, x in zip(row, columns, strict=True)])
+            for row in matrix.tolist()
+        ]
+
+    def maximum(self, a: Node, b: Node) -> Node:
+        return self._extreme("GREATEST", [a, b])
+
+    def minimum(self, a: Node, b: Node) -> Node:
+        return self._extreme("LEAST", [a, b])
+
+    def smallest(self, columns: Sequence[Node]) -> Node:
+        return self._extreme("LEAST", columns)
+
+    def largest(self, columns: Sequence[Node]) -> tuple[Node, Node]:
+        columns = self.keep(columns)
+        [largest] = self.keep([self._extreme("GREATEST", columns)])
+        ways = [
+            (nodes.EQ(this=adopt(own), expression=adopt(largest)), integer(k))
+            for k, own in enumerate(columns[:-1])
+        ]
+        return largest, case(ways, integer(len(ways)))
+
+    def _extreme(self, name: str, columns: Sequence[Node]) -> Node:
+        while len(columns) > _MANY:
+            columns = [self._extreme(name, part) for part in _parts(columns)]
+        if len(columns) == 1:
+            return columns[0]
+        short = "MAX" if name == "GREATEST" else "MIN"
+        if not self._rules.extremes:
+            return self._extreme_of_rows(short, columns)
+        # By name: sqlglot would guard its own GREATEST against NULLs, which do not come here.
+        return call(short if self._dialect == "sqlite" else name, *columns)
+
+    @staticmethod
+    def _extreme_of_rows(name: str, columns: Sequence[Node]) -> Node:
+        """The same by an aggregate over a table of one column."""
+        table = nodes.Values(
+            expressions=[nodes.Tuple(expressions=[adopt(entry)]) for entry in columns],
+            alias=nodes.TableAlias(
+                this=nodes.to_identifier("isoroc_values", quoted=True),
+                columns=[nodes.to_identifier("isoroc_value", quoted=True)],
+            ),
+        )
+        query = nodes.Select(expressions=[call(name, column("isoroc_value"))])
+        return nodes.Subquery(this=query.from_(table, copy=False))
+
+    def is_at(self, place: Node, number: int) -> Node:
+        return nodes.EQ(this=adopt(place), expression=integer(number))
+
+    def locate(self, cuts: Floats, score: Node) -> Node:
+        [score] = self.keep([score])
+        if self._rules.lists and len(cuts) > _FEW_PLACES and isinstance(score, nodes.Column):
+            return self._stages.join_last(score, numbers_in_text(cuts.tolist(), "[]"), len(cuts))
+        return choose(
+            [integer(place) for place in range(len(cuts) + 1)],
+            lambda place: self.at_most(score, self.number(cuts[place])),
+        )
+
+    def look_up(self, table: Floats, place: Node) -> list[Node]:
+        [at] = self.keep([place])
+        if self._rules.arrays and len(table) > _FEW_PLACES:
+            return [self._entry(values.tolist(), at) for values in table.T]
+        return [
+            choose(
+                [self.number(value) for value in values],
+                lambda place: self.at_most(at, integer(place)),
+            )
+            for values in table.T
+        ]
+
+    def _entry(self, values: list[float], place: Node) -> Node:
+        """Entry of a constant array."""
+        first = nodes.Add(this=adopt(place), expression=integer(1))
+        if self._dialect == "duckdb":
+            return call("LIST_EXTRACT", numbers_in_text(values, "[]"), first)
+        if self._dialect == "postgres":
+            array = nodes.Paren(this=numbers_in_text(values, "{}"))
+            return nodes.Bracket(this=array, expressions=[first])
+        entries = [self.number(value) for value in values]
+        if self._dialect == "clickhouse":
+            return call("arrayElement", call("array", *entries), first)
+        return call("ELEMENT_AT", nodes.Array(expressions=entries), first)
+
+    def route(self, tree: BinTree, columns: Sequence[Node]) -> Node:
+        columns = self.keep(columns)
+        # Bins are written as their places, nodes at which the walk has to go on as -node.
+        place_of = {int(node): place for place, node in enumerate(tree.bins)}
+        unfinished: list[int] = []
+
+        def walk(node: int, depth: int = 0) -> Node:
+            if node in place_of:
+                return integer(place_of[node])
+            if depth == self._rules.depth:
+                unfinished.append(node)
+                return integer(-node)
+            split = tree.split_of_node[node]
+            kept = np.flatnonzero(tree.children[split] >= 0)
+            margins = [
+                self.subtract(columns[k], self.number(tree.thresholds[split, k])) for k in kept
+            ]
+            *below, last = [walk(int(child), depth + 1) for child in tree.children[split, kept]]
+            # The first region whose margin no later one exceeds: no earlier one does either, as
+            # each of them was exceeded by a later one.
+            return case([(_none_exceeds(margins[i:]), way) for i, way in enumerate(below)], last)
+
+        place = walk(0)
+        while unfinished:
+            waiting = unfinished.copy()
+            unfinished.clear()
+            [at] = self.keep([place])
+            ways = [(self.is_at(at, -node), walk(node)) for node in waiting]
+            place = case(ways, adopt(at), flat=False)
+        return place
+
+
+def _parts(nodes_: Sequence[Node]) -> list[Sequence[Node]]:
+    return [nodes_[i : i + _MANY] for i in range(0, len(nodes_), _MANY)]
+
+
+def _none_exceeds(margins: list[Node]) -> Node:
+    """Whether the first margin is at least as large as the others."""
+    first, *others = margins
+    result: Node = nodes.GTE(this=adopt(first), expression=adopt(others[0]))
+    for other in others[1:]:
+        more = nodes.GTE(this=adopt(first), expression=adopt(other))
+        result = nodes.And(this=result, expression=more)
+    return result

@@ -1,0 +1,197 @@
+"""Stages of a query: named columns that later expressions use, and the statement made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from isoroc.export._dialects import Rules
+from isoroc.export._expressions import Node, adopt, call, case, column, integer, nodes, table_node
+
+#: What sqlglot calls the columns that a star leaves out; versions differ.
+_EXCEPT = "except_" if "except_" in nodes.Star.arg_types else "except"
+#: Expressions that are conditions.
+_CONDITIONS = (nodes.LTE, nodes.GTE, nodes.EQ, nodes.And, nodes.Not)
+
+
+@dataclass
+class _Stage:
+    """A common table expression: columns that it adds to those of the stage before, and joins."""
+
+    columns: dict[str, Node] = field(default_factory=dict)
+    joins: list[Node] = field(default_factory=list)
+
+
+class Stages:
+    """Columns by name, each in the first stage that has all that it is computed from.
+
+    Equal expressions are one column.
+    """
+
+    def __init__(self, dialect: str, rules: Rules, taken: Sequence[str]) -> None:
+        self._dialect = dialect
+        self._rules = rules
+        self._stages: list[_Stage] = []
+        self._stage_of: dict[str, int] = {}
+        self._name_of: dict[Node, str] = {}
+        self._prefix = "isoroc_"
+        while any(name.lower().startswith(self._prefix) for name in taken):
+            self._prefix += "_"
+
+    def keep(self, expression: Node) -> Node:
+        """The expression as a column, to be used more than once."""
+        if isinstance(expression, nodes.Column):
+            return expression
+        name = self._name_of.get(expression)
+        is_condition = isinstance(expression, _CONDITIONS)
+        as_number = is_condition and not self._rules.conditions
+        if name is None:
+            used = _used([expression])
+            if not used:
+                return expression
+            stage = 1 + max(self._stage_of.get(name, -1) for name in used)
+            stored = adopt(expression)
+            if as_number:
+                stored = case([(stored, integer(1))], integer(0))
+            name = self._add(stage, stored)
+            self._name_of[expression] = name
+        kept = column(name)
+        return nodes.EQ(this=kept, expression=integer(1)) if as_number else kept
+
+    def join_last(self, key: Node, keys: Node, n_keys: int) -> Node:
+        """How many of the ascending entries of a list lie below a kept column."""
+        stage = 1 + self._stage_of.get(key.name, -1)
+        table, entry = f"{self._prefix}keys_{len(self._stage_of)}", f"{self._prefix}key"
+        place = f"{self._prefix}place"
+        name = self._add(stage, call("COALESCE", column(place, table), integer(0)))
+        numbers = call("RANGE", integer(1), integer(n_keys + 1))
+        listed = {entry: call("UNNEST", keys), place: call("UNNEST", numbers)}
+        above = nodes.GT(this=adopt(key), expression=column(entry, table))
+        self._stages[stage].joins.append(
+            nodes.Join(
+                this=nodes.Select(expressions=named(listed)).subquery(
+                    nodes.to_identifier(table, quoted=True), copy=False
+                ),
+                method="ASOF",
+                side="LEFT",
+                on=above,
+            )
+        )
+        return column(name)
+
+    def _add(self, stage: int, expression: Node) -> str:
+        name = f"{self._prefix}{len(self._stage_of)}"
+        self._stage_of[name] = stage
+        if stage == len(self._stages):
+            self._stages.append(_Stage())
+        self._stages[stage].columns[name] = expression
+        return name
+
+    def select(
+        self,
+        table: Sequence[str],
+        keep: Sequence[str] | None,
+        outputs: dict[str, Node],
+        replaced: Sequence[str] = (),
+    ) -> Any:
+        """The whole statement.
+
+        Parameters
+        ----------
+        table : sequence of str
+            Parts of its name.
+        keep : sequence of str or None
+            Columns of the table that are handed on; if None, all but the replaced ones.
+        outputs : dict
+            Expressions by the names of the columns that are added.
+        replaced : sequence of str, default=()
+            Columns of the table whose names are among those.
+        """
+        source: Any = table_node(table)
+        source, first, last = self._hand_on(source, keep, replaced)
+        live = None if keep is None else self._check_columns(len(keep), outputs)
+        before, stages = first, []
+        for number, stage in enumerate(self._stages):
+            columns = stage.columns
+            if number and stage.joins:
+                before = [nodes.Column(this=nodes.Star(), table=source.this.copy())]
+            if live is not None:
+                earlier = [column(name) for name in live[number] if name not in columns]
+                before = [*([node.copy() for node in last] if number else first), *earlier]
+                columns = {name: columns[name] for name in live[number] if name in columns}
+            query = nodes.Select(expressions=[*before, *named(columns)])
+            query.set("joins", stage.joins or None)
+            query = query.from_(source, copy=False)
+            if self._rules.limit is not None:
+                query = query.limit(integer(self._rules.limit), copy=False)
+            if self._rules.offset:
+                query = query.offset(integer(0), copy=False)
+            name = nodes.to_identifier(f"{self._prefix}stage_{number}", quoted=True)
+            stages.append((name, query))
+            source, before = nodes.Table(this=name.copy()), [nodes.Star()]
+        query = nodes.Select(expressions=[*last, *named(outputs)]).from_(source, copy=False)
+        for name, stage_query in stages:
+            query = query.with_(name, as_=stage_query, copy=False)
+        return query
+
+    def _hand_on(
+        self, source: Any, keep: Sequence[str] | None, replaced: Sequence[str]
+    ) -> tuple[Any, list[Node], list[Node]]:
+        """Where the first stage reads from, and what it and the last one hand on."""
+        if keep is not None:
+            return source, [column(name) for name in keep], [column(name) for name in keep]
+        if self._rules.star == "except":
+            left_out = [*self._stage_of, *replaced]
+            added = [nodes.to_identifier(name, quoted=True) for name in left_out]
+            return source, [nodes.Star()], [nodes.Star(**{_EXCEPT: added})]
+        if self._rules.star is None or replaced:
+            which = "all but some" if replaced else "all"
+            raise ValueError(
+                f"keep: {self._dialect} cannot hand on {which} columns of a table without their "
+                "names; name them."
+            )
+        row = f"{self._prefix}row"
+        if self._dialect == "postgres":
+            own = f"{self._prefix}source"
+            source = nodes.alias_(source, own, table=True, quoted=True)
+            whole: Node = nodes.Dot(this=nodes.Paren(this=column(row)), expression=nodes.Star())
+            return source, named({row: column(own)}), [whole]
+        whole = nodes.Column(this=nodes.Star(), table=nodes.to_identifier(row, quoted=True))
+        return source, named({row: call("STRUCT", nodes.Star())}), [whole]
+
+    def _check_columns(self, n_kept: int, outputs: dict[str, Node]) -> list[list[str]] | None:
+        """Columns that each stage hands on; None for all, if the dialect allows as many."""
+        most = self._rules.most_columns
+        if most is None or n_kept + len(self._stage_of) <= most:
+            return None
+        live = self._live(outputs)
+        n_columns = n_kept + max(len(outputs), *map(len, live))
+        if n_columns > most:
+            raise ValueError(
+                f"dialect: this map needs {n_columns:,} columns at once, and {self._dialect} "
+                f"allows {most:,}. Use another dialect, a calibrator of fewer classes, or ONNX."
+            )
+        return live
+
+    def _live(self, outputs: dict[str, Node]) -> list[list[str]]:
+        """Columns of each stage, and of those before, that later ones use."""
+        needed = _used(outputs.values())
+        live = []
+        for number, stage in reversed(list(enumerate(self._stages))):
+            known = [name for name, first in self._stage_of.items() if first <= number]
+            live.append([name for name in known if name in needed])
+            needed |= _used(stage.columns.values())
+        return live[::-1]
+
+
+def _used(expressions: Iterable[Node]) -> set[str]:
+    return {found.name for node in expressions for found in node.find_all(nodes.Column)}
+
+
+def named(columns: dict[str, Node]) -> list[Node]:
+    """Expressions with their names."""
+    return [
+        nodes.Alias(this=adopt(expression), alias=nodes.to_identifier(name, quoted=True))
+        for name, expression in columns.items()
+    ]

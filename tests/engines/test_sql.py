@@ -1,0 +1,202 @@
+"""The SQL of every calibrator, run by every engine that can be installed here."""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import datafusion
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from chdb import session as chdb
+
+from exported import ODD, run_duckdb
+from isoroc import AutoCalibrator, GroupedCalibrator
+from isoroc.export import to_sql
+from zoo import KINDS, assert_agrees, fitted, forecasts, on_thresholds, takes_classes
+
+TABLE = "a table"
+
+
+def quoted(name, mark='"'):
+    return mark + name.replace(mark, 2 * mark) + mark
+
+
+def run_polars(query, data):
+    return pl.SQLContext({TABLE: pl.DataFrame(data)}).execute(query, eager=True).rows()
+
+
+def run_datafusion(query, data):
+    context = datafusion.SessionContext(datafusion.SessionConfig().with_target_partitions(1))
+    context.register_record_batches(TABLE, [pa.table(data).to_batches()])
+    found = context.sql(query).to_arrow_table()
+    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+def run_clickhouse(session, folder, query, data):
+    pq.write_table(pa.table(data), folder / "table.parquet")
+    source = f"SELECT * FROM file('{folder / 'table.parquet'}', Parquet)"  # noqa: S608
+    session.query("CREATE DATABASE IF NOT EXISTS isoroc ENGINE = Atomic")
+    session.query("USE isoroc")
+    session.query(f"CREATE OR REPLACE TABLE {quoted(TABLE)} ENGINE = Memory AS {source}")
+    settings = "output_format_json_quote_64bit_integers = 0"
+    session.query(f"SET {settings}")
+    return [tuple(row) for row in json.loads(str(session.query(query, "JSONCompact")))["data"]]
+
+
+def create_table(cursor, data, mark, types):
+    kinds = [types[np.asarray(values).dtype.kind] for values in data.values()]
+    names = [quoted(name, mark) for name in data]
+    columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
+    cursor.execute(f"DROP TABLE IF EXISTS {quoted(TABLE, mark)}")
+    cursor.execute(f"CREATE TABLE {quoted(TABLE, mark)} ({columns})")
+    values = [values.tolist() if hasattr(values, "tolist") else values for values in data.values()]
+    rows = [[None if x != x else x for x in row] for row in zip(*values, strict=True)]  # noqa: PLR0124
+    marks = ", ".join(["%s"] * len(names))
+    cursor.executemany(f"INSERT INTO {quoted(TABLE, mark)} VALUES ({marks})", rows)  # noqa: S608
+
+
+def run_postgres(connection, query, data):
+    with connection.cursor() as cursor:
+        types = {"i": "bigint", "f": "double precision", "U": "text", "O": "text"}
+        create_table(cursor, data, '"', types)
+        return cursor.execute(query).fetchall()
+
+
+def run_mariadb(connection, query, data):
+    with connection.cursor() as cursor:
+        create_table(cursor, data, "`", {"i": "bigint", "f": "double", "U": "text", "O": "text"})
+        cursor.execute(query)
+        return list(cursor.fetchall())
+
+
+def run_spark(session, query, data):
+    frame = session.createDataFrame(pl.DataFrame(data).to_pandas())
+    frame.createOrReplaceTempView("spark_table")
+    return [tuple(row) for row in session.sql(query).collect()]
+
+
+def run_relation(query, data):
+    return run_duckdb(query, TABLE, list(data)[1:], np.column_stack(list(data.values())[1:]))
+
+
+#: Engines, and the dialect that each of them runs.
+ENGINES = {
+    "clickhouse": "clickhouse",
+    "datafusion": "datafusion",
+    "duckdb": "duckdb",
+    "mariadb": "mysql",
+    "polars": "polars",
+    "postgres": "postgres",
+    "spark": "spark",
+}
+
+
+@pytest.fixture(scope="session")
+def clickhouse(tmp_path_factory):
+    session = chdb.Session()
+    yield partial(run_clickhouse, session, tmp_path_factory.mktemp("clickhouse"))
+    session.close()
+
+
+class Engine(NamedTuple):
+    dialect: Any
+    table: str
+    run: Callable[..., Any]
+    """Takes a query and the columns of the table."""
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request):
+    if request.param == "clickhouse":
+        run = request.getfixturevalue("clickhouse")
+    elif request.param in ("postgres", "mariadb", "spark"):
+        of_session = {"postgres": run_postgres, "mariadb": run_mariadb, "spark": run_spark}
+        run = partial(of_session[request.param], request.getfixturevalue(request.param))
+    else:
+        without = {"polars": run_polars, "datafusion": run_datafusion, "duckdb": run_relation}
+        run = without[request.param]
+    table = "spark_table" if request.param == "spark" else TABLE
+    return Engine(ENGINES[request.param], table, run)
+
+
+def calibrate(engine, calibrator, P, columns=None):
+    columns = columns or ODD[: P.shape[1]]
+    query = to_sql(calibrator, columns, dialect=engine.dialect, table=(engine.table,), keep="id")
+    rows = sorted(
+        engine.run(query, {"id": np.arange(len(P))} | dict(zip(columns, P.T, strict=True)))
+    )
+    assert [row[0] for row in rows] == list(range(len(P)))
+    return np.array([row[1:] for row in rows], dtype=float)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_calibrator(engine, name):
+    for shape in ("p", 1, 3, "3 logits") if takes_classes(name, 3) else ("p", 1):
+        calibrator = fitted(name, shape)
+        P = np.vstack([forecasts(shape, 100), on_thresholds(calibrator)])
+        assert_agrees(calibrator, P, calibrate(engine, calibrator, P))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_forecasts_that_are_almost_0(engine, name):
+    tiny = [0.0, 5e-324, 1e-310, 1e-300, 1e-170, 1e-60, 1e-17]
+    calibrator = fitted(name, "p")
+    P = np.array([[p] for p in tiny])
+    assert_agrees(calibrator, P, calibrate(engine, calibrator, P))
+    if takes_classes(name, 3):
+        calibrator = fitted(name, 3)
+        P = np.array([[p, 1.0, q] for p, q in zip(tiny, tiny[::-1], strict=True)])
+        expected = calibrator.predict_proba(P)
+        found = calibrate(engine, calibrator, P)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["IsotonicCalibrator", "TemperatureCalibrator"])
+def test_many_classes_and_missing_forecasts(engine, name):
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(40), 600)
+    calibrator = KINDS[name]().fit(P, [rng.choice(40, p=p) for p in P], labels=range(40))
+    columns = [f"p{k}" for k in range(40)]
+    rows = P[:50].copy()
+    rows[3, 7], rows[5, 0] = np.nan, 2.0
+    found = calibrate(engine, calibrator, rows, columns)
+    good = np.arange(50) % 50 != 3
+    good[5] = False
+    assert np.isnan(found[~good]).all()
+    assert_agrees(calibrator, rows[good], found[good])
+
+
+def test_all_columns_and_views(engine):
+    calibrator = fitted("IRPCalibrator", 3)
+    P = forecasts(3, 20)
+    data = {"id": np.arange(20), "a": P[:, 0], "b": P[:, 1], "c": P[:, 2]}
+    options = {"dialect": engine.dialect, "table": (engine.table,), "names": ["x", "y", "z"]}
+    if engine.dialect == "mysql":
+        with pytest.raises(ValueError, match="keep: mysql cannot hand on all columns"):
+            to_sql(calibrator, ["a", "b", "c"], keep="*", **options)
+        return
+    rows = sorted(engine.run(to_sql(calibrator, ["a", "b", "c"], keep="*", **options), data))
+    found = np.array(rows, dtype=float)
+    np.testing.assert_array_equal(found[:, 1:4], P)
+    assert_agrees(calibrator, P, found[:, 4:])
+
+
+def test_groups(engine):
+    if engine.dialect == "duckdb":
+        pytest.skip("tested by `make test`")
+    rng = np.random.default_rng(0)
+    P = rng.random((400, 1))
+    groups = np.array(["north", "o'hara", "s\u00fcd"])[rng.integers(3, size=400)]
+    y = rng.random(400) < P[:, 0] ** np.where(groups == "north", 1.0, 2.0)
+    calibrator = GroupedCalibrator(AutoCalibrator(), random_state=0, min_rows=20)
+    calibrator.fit(P[:, 0], y, groups=groups)
+    data = {"id": np.arange(400), "p": P[:, 0], "g": groups}
+    options = {"dialect": engine.dialect, "table": (engine.table,), "keep": "id", "group": "g"}
+    rows = sorted(engine.run(to_sql(calibrator, "p", **options), data))
+    found = np.array(rows, dtype=float)[:, 1:]
+    expected = calibrator.predict_proba(P[:, 0], groups)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
