@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
-import sklearn
 from numpy.typing import NDArray
 
 from isoroc._input.error import InputError
 
-#: Whether scikit-learn knows dataframes by other means than narwhals.
-_BEFORE_NARWHALS = tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 9)
+
+@cache
+def _before_narwhals() -> bool:
+    """Whether scikit-learn, which takes long to import, knows dataframes by other means."""
+    return tuple(map(int, version("scikit-learn").split(".")[:2])) < (1, 9)
 
 
 def column_names(P: Any) -> list[str] | None:
@@ -68,7 +72,7 @@ def with_readable_names(P: Any) -> Any:
     if names is None:
         return P
     frame = nw.from_native(P, eager_only=True)
-    if _BEFORE_NARWHALS:
+    if _before_narwhals():
         return _Names(names, frame.shape)
     if all(type(name) is str for name in frame.columns):
         return P
