@@ -39,6 +39,24 @@ numpydoc_show_class_members = False  # members follow their class on the same pa
 toc_object_entries_show_parents = "hide"
 html_math_renderer = "mathml"  # browsers draw it: no script, no network
 numpydoc_xref_param_type = False
+# Order and form of the sections; tests/test_docstrings.py checks which sections there are.
+numpydoc_validation_checks = {
+    "GL06",
+    "GL07",
+    "GL08",
+    "PR02",
+    "PR03",
+    "PR06",
+    "PR10",
+    "SA02",
+    "SA03",
+    "SA04",
+    "SS01",
+    "SS02",
+    "YD01",
+}
+numpydoc_validation_exclude = {r"isoroc\.metrics\.scorers$"}  # a mapping
+default_role = "py:obj"  # `name` in docstrings is a link where there is such a name, else code
 copybutton_exclude = ".linenos, .gp, .go"
 
 sphinx_gallery_conf = {
@@ -61,6 +79,7 @@ html_title = "isoroc"
 html_static_path = ["_static"]
 html_css_files = ["isoroc.css"]
 html_show_sourcelink = False
+html_context = {"default_mode": "auto"}  # light or dark as the reader's system is
 html_theme_options = {
     "github_url": "https://github.com/isoroc/isoroc",
     "navbar_align": "left",

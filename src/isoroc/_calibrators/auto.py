@@ -97,6 +97,12 @@ class AutoCalibrator(Calibrator):
     certificate_ : MixtureCertificate or None
         With ``monotone=True``, the guarantee in words: ``print(calibrator.certificate_)``.
 
+    See Also
+    --------
+    CalibratedClassifier : Trains a classifier and calibrates it in one step.
+    GroupedCalibrator : Maps by group of rows.
+    isoroc.metrics.order_report : What calibration changes in ranking and decisions.
+
     Notes
     -----
     In `member_scores_`, `cv_results_` and `verdict_` every forecast counts as mixed with the
@@ -108,6 +114,11 @@ class AutoCalibrator(Calibrator):
 
     Rows are dealt to folds one by one, whatever they weigh. For a given `random_state`, weights and
     the order of the rows therefore change the folds.
+
+    References
+    ----------
+    Wolpert, Stacked generalization, Neural Networks 5, 1992. Smyth and Wolpert, Linearly combining
+    density estimators via stacking, Machine Learning 36, 1999.
 
     Examples
     --------

@@ -74,11 +74,19 @@ class BaggedIRPCalibrator(Calibrator):
         seen it, or of all where every tree has. They tell what forecasts of new rows are worth.
         A model file does not keep them.
 
+    See Also
+    --------
+    IRPCalibrator : One tree, with bins and a certificate.
+
     Notes
     -----
     Rows are drawn one by one, whatever they weigh. For a given `random_state`, weights and the
     order of the rows therefore change which rows a tree sees, and a row of weight 2 is not exactly
     the row twice. The order of the columns matters as in `IRPCalibrator`.
+
+    References
+    ----------
+    Breiman, Bagging predictors, Machine Learning 24, 1996.
 
     Examples
     --------

@@ -117,7 +117,18 @@ class BinCalibrator(Calibrator):
         return self.tree_.bin_of(self._to_bin_space(forecasts))
 
     def staged_predict_proba(self, P: Any) -> Iterator[Floats]:
-        """Calibrated forecasts of every stage of `path_`, from one bin to `n_bins_`."""
+        """Calibrated forecasts of every stage of `path_`, from one bin to `n_bins_`.
+
+        Parameters
+        ----------
+        P : array-like, dataframe or series
+            Forecasts as in `fit`.
+
+        Yields
+        ------
+        ndarray of shape (n, K)
+            The forecasts of a stage.
+        """
         forecasts = self._check_new(P)
         bin_of = self.tree_.bin_of(self._to_bin_space(forecasts))
         values = self._node_values()
@@ -212,6 +223,13 @@ class BinCalibrator(Calibrator):
         return (
             None if self.pseudocount == "auto" else float(self.pseudocount) - self.constant_weight()
         )
+
+    def held_out_loss(self, train: Sample, test: Sample) -> float:
+        """Total log loss of rows under a fit to others."""
+        self.fit_sample(train)
+        Q = self.calibrate(test.forecasts)
+        likelihood = Q[np.arange(len(Q)), test.codes].clip(min=1e-300)
+        return -float(test.row_weights() @ np.log(likelihood))
 
     def resolve_prior(self, class_weights: Floats) -> Floats:
         """Probabilities that are the same for all bins: what `prior` stands for.

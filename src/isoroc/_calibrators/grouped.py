@@ -78,6 +78,11 @@ class GroupedCalibrator(Calibrator):
         common map and under the mixture, the gain, and its standard error. The log loss is bounded
         as in `AutoCalibrator`. `isoroc.metrics.group_report` compares any forecasts by group.
 
+    See Also
+    --------
+    AutoCalibrator : The default for the common map and for those of the groups.
+    isoroc.metrics.group_report : Calibration by group, before and after.
+
     Notes
     -----
     Groups are matched by name: in Python, files and databases the number 3 and the text "3" are the

@@ -33,10 +33,20 @@ class HistogramCalibrator(BinCalibrator):
     classes_, n_features_in_, tree_, prior_, pseudocount_, n_bins_, bin_values_, bins_, path_
         As in `IRPCalibrator`.
 
+    See Also
+    --------
+    IRPCalibrator : Bins that depend on the outcomes.
+    RecursiveBinningCalibrator : Fixed bins for any number of classes.
+
     Notes
     -----
     A score on the border of two bins belongs to the lower one. Which one is the lower depends on
     the order of the columns, where forecasts have two.
+
+    References
+    ----------
+    Zadrozny and Elkan, Obtaining calibrated probability estimates from decision trees and naive
+    Bayesian classifiers, ICML 2001.
 
     Examples
     --------

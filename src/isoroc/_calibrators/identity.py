@@ -24,6 +24,14 @@ class IdentityCalibrator(ProbabilityCalibrator):
     scores_ : {"probability", "logit"}
         What the forecasts are.
 
+    See Also
+    --------
+    AutoCalibrator : Mixes this map with others, so that few rows change little.
+
+    Notes
+    -----
+    The calibrated forecast is p itself, or ``softmax(z)`` of logits z.
+
     Examples
     --------
     >>> from isoroc import IdentityCalibrator

@@ -121,12 +121,21 @@ class IRPCalibrator(BinCalibrator):
         For each split the threshold that makes it again on the calibrated forecasts; None with
         ``monotonicity=None``.
 
+    See Also
+    --------
+    MonotoneCalibrator : A smooth monotone map of all classes.
+    IsotonicCalibrator : Isotonic regression of each class against the rest.
+
     Notes
     -----
-    For three classes or more the search visits the classes in the order of the columns. Another
-    order of the columns may end in another tree that is as good. With ``top="auto"`` folds are
-    dealt row by row, so above 4 classes weights and the order of the rows may change which
-    reduction is chosen.
+    For three classes or more the search visits the classes in the order of the columns, so another
+    order may end in another tree that is as good. With ``top="auto"``, above 4 classes, weights and
+    the order of the rows may change the folds, and so which reduction is chosen.
+
+    References
+    ----------
+    Berta, Bach and Jordan, Classifier calibration with ROC-regularized isotonic regression,
+    AISTATS 2024.
 
     Examples
     --------
@@ -136,9 +145,8 @@ class IRPCalibrator(BinCalibrator):
     >>> scores = rng.normal(size=1000)                    # logits of an overconfident model
     >>> y = rng.random(1000) < 1 / (1 + np.exp(-scores / 3))
     >>> cal = IRPCalibrator(max_bins=4).fit(scores, y)
-    >>> cal.predict_proba([-2.0, 0.0, 2.0]).round(3)
+    >>> cal.predict_proba([-2.0, 2.0]).round(3)
     array([[0.62 , 0.38 ],
-           [0.462, 0.538],
            [0.401, 0.599]])
     >>> cal.bins_
          lower     upper  weight     rate  rate_low  rate_high    value
@@ -209,10 +217,9 @@ class IRPCalibrator(BinCalibrator):
     def verify(self, P: Any, y: Any, *, sample_weight: Any = None) -> bool:
         """Check the certificate on the calibration rows, without the code that grew the tree.
 
-        Rows are routed and counted again. The result is False if the weights of a bin are not
-        those of the rows in it, or if for some split the certified threshold does not sort the
-        calibrated forecasts as the split sorts the forecasts: for a damaged tree, value or
-        threshold, and for rows other than those of `fit`.
+        Rows are routed and counted again. The result is False if the weights of a bin are not those
+        of its rows, or if a certified threshold does not sort the calibrated forecasts as its split
+        sorts the forecasts: for a damaged tree, and for rows other than those of `fit`.
 
         Parameters
         ----------
@@ -220,9 +227,8 @@ class IRPCalibrator(BinCalibrator):
             What was passed to `fit`.
         """
         if self.certificate_ is None:
-            raise InputError(
-                "monotonicity", None, "None gives no guarantee, so there is nothing to verify"
-            )
+            problem = "None gives no guarantee, so there is nothing to verify"
+            raise InputError("monotonicity", None, problem)
         forecasts = self._check_new(P)
         sample = check_sample(forecasts, y, sample_weight, self.classes_, scores=self.scores_)
         sample = replace(sample, forecasts=forecasts).on_simplex()  # scores as predictions see them
@@ -239,10 +245,8 @@ class IRPCalibrator(BinCalibrator):
     def _check_fitted(self, n_classes: int) -> None:
         """Check the fitted attributes, and that the certificate is of this tree."""
         super()._check_fitted(n_classes)
-        certificate = self.certificate_
-        if certificate is not None and not np.array_equal(
-            certificate.thresholds, self.tree_.thresholds
-        ):
+        found = self.certificate_
+        if found is not None and not np.array_equal(found.thresholds, self.tree_.thresholds):
             raise Fault("certificate_", "expected the certificate of this tree")
 
     def _fit_tree(self, sample: Sample) -> None:
@@ -300,15 +304,12 @@ class IRPCalibrator(BinCalibrator):
             fold = deal_folds(len(sample), 5 if len(sample) <= self.max_cells else 2, random_state)
         losses = dict.fromkeys(_TOPS, 0.0)
         for top in _TOPS:
-            for held_out in range(fold.max() + 1):
-                train, test = sample.take(fold != held_out), sample.take(fold == held_out)
+            for k in range(fold.max() + 1):
                 seed = random_state.randint(2**31 - 1)
                 changed = {"top": top, "verbose": 0, "random_state": seed}
                 candidate = IRPCalibrator(**self.get_params() | changed)
-                candidate.fit_sample(train)
-                Q = candidate.calibrate(test.forecasts)
-                likelihood = Q[np.arange(len(Q)), test.codes].clip(min=1e-300)
-                losses[top] -= float(test.row_weights() @ np.log(likelihood))
+                train, test = sample.take(fold != k), sample.take(fold == k)
+                losses[top] += candidate.held_out_loss(train, test)
         return min(losses, key=losses.__getitem__)
 
     def _to_bin_space(self, forecasts: Floats) -> Floats:

@@ -18,17 +18,16 @@ class IsotonicCalibrator(OneVsRestCalibrator):
     """Isotonic regression of each class against the rest, smoothed.
 
     For two classes it predicts what ``IRPCalibrator(prior="uniform")`` does. For more, each column
-    of the forecasts has a map of its own, ``(weight of the class + pseudocount / K) / (weight +
-    pseudocount)`` in every block of its isotonic regression, and rows are divided by their sum.
-    That is quick, needs few rows and orders each class as the model does; how the classes stand to
-    each other it does not keep. Maps of more than 4,096 steps, or of more than 250,000 steps over
-    all classes, are compressed as those of `VennAbersCalibrator`.
+    of the forecasts has a map of its own, and rows are divided by their sum. It is quick and needs
+    few rows. The maps keep the order of the rows in each column, but not the order of the classes
+    in a row. Maps of more than 4,096 steps, or of more than 250,000 steps over all classes, are
+    compressed as those of `VennAbersCalibrator`.
 
     Parameters
     ----------
     pseudocount : float, default=1.0
-        Weight of the uniform forecast in every block. 0 is for two classes only: of more, all maps
-        might say 0 at once.
+        Weight of the uniform forecast in every block. 0 requires two classes; with more, every
+        map may return 0 for the same row.
 
     Attributes
     ----------
@@ -39,6 +38,22 @@ class IsotonicCalibrator(OneVsRestCalibrator):
     cuts_, values_ : list of ndarray
         The maps, one for each class, or one for the second of two: ``values_[k][i]`` for forecasts
         with i of the ascending ``cuts_[k]`` below them.
+
+    See Also
+    --------
+    IRPCalibrator : Calibrates the classes jointly.
+    VennAbersCalibrator : Isotonic regression with an interval for each probability.
+
+    Notes
+    -----
+    Isotonic regression of the outcomes of a class on its column is constant on blocks of adjacent
+    forecasts. The value of a block is ``(weight of the class + pseudocount / K) / (weight +
+    pseudocount)``, with the weights of its rows.
+
+    References
+    ----------
+    Zadrozny and Elkan, Transforming classifier scores into accurate multiclass probability
+    estimates, KDD 2002.
 
     Examples
     --------

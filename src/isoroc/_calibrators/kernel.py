@@ -40,15 +40,8 @@ CENTRE_ROWS = 4000
 class KernelCalibrator(TemperedCalibrator):
     """Kernel scaling: a smooth correction that depends on the forecasts of all classes together.
 
-    Forecasts are first scaled by a temperature. With their logarithms z, the calibrated forecast is
-    the softmax of::
-
-        z + coef_ @ z + weights_ @ (1 / (1 + |x - centres_|**2 / 2)) + intercept_
-
-    where x is the position of the forecasts. It says twice where they lie, by z and by the rank of
-    each class's log forecast, so that neither far-away nor crowded forecasts blur. Other maps add
-    up what the forecast of each class says. This one also learns what only several say together,
-    such as that two classes are confused where a third is likely.
+    Other maps add up what the forecast of each class says. This one also learns what only several
+    say together, such as that two classes are confused where a third is likely.
 
     Decisions change more often than with other calibrators. Where the classifier has learned all
     that its forecasts can say, this one has nothing to add.
@@ -97,6 +90,16 @@ class KernelCalibrator(TemperedCalibrator):
     --------
     MatrixCalibrator : The same without bumps, with a penalty for each kind of term.
     MonotoneCalibrator : Keeps the order of forecasts.
+
+    Notes
+    -----
+    Forecasts are first scaled by a temperature. With their logarithms z, the calibrated forecast is
+    the softmax of::
+
+        z + coef_ @ z + weights_ @ (1 / (1 + |x - centres_|**2 / 2)) + intercept_
+
+    where x is the position of the forecasts: z, and the rank of each class's log forecast. With
+    both, neither forecasts far from the others nor crowded ones blur.
 
     References
     ----------

@@ -31,15 +31,8 @@ class MatrixCalibrator(TemperedCalibrator):
     """Structured matrix scaling: softmax regression on the logarithms of the forecasts.
 
     Forecasts first go through temperature scaling, as in `TemperatureCalibrator`. Their logarithms
-    z are then corrected for each class:
-
-        ``q = softmax(A z + a z**2 + b)``,
-
-    with a matrix A, vectors a and b, and z**2 entry by entry. Entries of A off the diagonal let a
-    forecast of one class speak for another. Ridge penalties draw all of it to A = 1, a = 0, b = 0,
-    that is to temperature scaling. Each of the four kinds of terms, b, the diagonal, a and the rest
-    of A, has a penalty of its own. For two classes and a = 0 this is beta calibration, of the
-    tempered forecasts.
+    are then corrected for each class, with a matrix that lets the forecast of one class act on
+    another. Penalties shrink the correction to none, that is to temperature scaling.
 
     Parameters
     ----------
@@ -72,6 +65,23 @@ class MatrixCalibrator(TemperedCalibrator):
     -----
     sklearn.exceptions.ConvergenceWarning
         If the fit did not converge.
+
+    See Also
+    --------
+    TemperatureCalibrator : One parameter for all classes.
+    SplineCalibrator : Adds bends to the map of each class.
+    KernelCalibrator : Adds terms that depend on several classes at once.
+
+    Notes
+    -----
+    With the logarithms z of the tempered forecasts, the calibrated forecast is
+
+        ``q = softmax(A z + a z**2 + b)``,
+
+    with a matrix A, vectors a and b, and z**2 entry by entry. Ridge penalties shrink A to the
+    identity, a and b to 0. Each of the four kinds of terms, b, the diagonal, a and the rest of A,
+    has a penalty of its own. For two classes and a = 0 this is beta calibration of the tempered
+    forecasts.
 
     References
     ----------

@@ -32,22 +32,10 @@ MOST_NUMBERS = 10_000_000
 class MonotoneCalibrator(ProbabilityCalibrator):
     """Smooth isotonic calibration for any number of classes: the gradient of a convex potential.
 
-    Forecasts p enter as logarithms with a floor,
-
-        ``z = (1 - 1e-4) log(p + floor) + 1e-4 log(p)``,
-
-    class by class. Each class k has L prototypes, points of the simplex between its vertex e_k and
-    a point t_k of the opposite face, ``r_kl = (1 - softness_kl) e_k + softness_kl t_k``. The
-    calibrated forecast is the gradient at z of the convex potential
-
-        ``F(z) = log(sum over j, k of x_j exp(J_jk) x_k) / (2 a)``,
-        ``x_k = sum over l of exp(a <z, r_kl> + biases_kl)``,
-
-    with a scale a > 0 and interactions J between classes: a weighted mean of the prototypes. A map
-    is the gradient of a convex function iff it is cyclically monotone, which for two classes means
-    increasing. So this is a smooth form of isotonic regression, and of Brenier isotonic regression
-    for more classes. For two classes it is strictly increasing, so the ROC curve is unchanged. With
-    prototypes at the vertices it is temperature scaling with a bias for each class.
+    A map is the gradient of a convex function iff it is cyclically monotone, which for two classes
+    means increasing. So this is a smooth form of isotonic regression, and of Brenier isotonic
+    regression for more classes. For two classes it is strictly increasing, so the ROC curve is
+    unchanged.
 
     All parameters are shrunk to temperature scaling. The strength is learned by maximal evidence,
     separately for each kind of parameter, so there is nothing to tune.
@@ -84,7 +72,23 @@ class MonotoneCalibrator(ProbabilityCalibrator):
 
     See Also
     --------
-    IRPCalibrator : step functions, with a guarantee about their splits on the calibration rows.
+    IRPCalibrator : Step functions, with a guarantee about their splits on the calibration rows.
+
+    Notes
+    -----
+    Forecasts p enter as logarithms with a floor,
+
+        ``z = (1 - 1e-4) log(p + floor) + 1e-4 log(p)``,
+
+    class by class. Each class k has L prototypes, points of the simplex between its vertex e_k and
+    a point t_k of the opposite face, ``r_kl = (1 - softness_kl) e_k + softness_kl t_k``. The
+    calibrated forecast is the gradient at z of the convex potential
+
+        ``F(z) = log(sum over j, k of x_j exp(J_jk) x_k) / (2 a)``,
+        ``x_k = sum over l of exp(a <z, r_kl> + biases_kl)``,
+
+    with a scale a > 0 and interactions J between classes. It is a weighted mean of the prototypes.
+    With prototypes at the vertices it is temperature scaling with a bias for each class.
 
     References
     ----------

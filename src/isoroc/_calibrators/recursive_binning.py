@@ -37,10 +37,19 @@ class RecursiveBinningCalibrator(BinCalibrator):
     classes_, n_features_in_, tree_, prior_, pseudocount_, n_bins_, bin_values_, bins_, path_
         As in `IRPCalibrator`.
 
+    See Also
+    --------
+    IRPCalibrator : Chooses splits by the outcomes, subject to ROC monotonicity.
+
     Notes
     -----
     Lattice points on a border belong to the region of the first class that it touches, so
     centroids depend a little on the order of the columns.
+
+    References
+    ----------
+    Berta, Bach and Jordan, Classifier calibration with ROC-regularized isotonic regression,
+    AISTATS 2024.
 
     Examples
     --------

@@ -27,14 +27,9 @@ MOST_FEATURES = 20_000_000
 class SplineCalibrator(ProbabilityCalibrator):
     """Spline scaling: a piecewise linear map of each class's log odds plus matrix scaling.
 
-    The calibrated forecast is the softmax of::
-
-        coef_ @ log(p) + sum over knots of slopes_[:, m] * max(odds - knots_[m], 0) + intercept_
-
-    where ``odds = log(p) - log(1 - p)``. Without knots this is structured matrix scaling (Berta,
-    Holzmueller, Jordan and Bach, 2025); the knots are to it what a spline is to a line. Most of the
-    map is shared by all classes: what a class departs from it, the influence of other classes and
-    the intercepts are penalised, the more the more classes there are.
+    Without knots this is structured matrix scaling; the knots are to it what a spline is to a line.
+    Most of the map is shared by all classes. Departures of a class from it, the influence of other
+    classes and the intercepts are penalised, more strongly for more classes.
 
     Parameters
     ----------
@@ -70,6 +65,24 @@ class SplineCalibrator(ProbabilityCalibrator):
     -----
     sklearn.exceptions.ConvergenceWarning
         If the fit did not converge.
+
+    See Also
+    --------
+    MatrixCalibrator : The same without knots, with a quadratic term.
+    IsotonicCalibrator : Step functions of each class.
+
+    Notes
+    -----
+    The calibrated forecast is the softmax of::
+
+        coef_ @ log(p) + sum over knots of slopes_[:, m] * max(odds - knots_[m], 0) + intercept_
+
+    where ``odds = log(p) - log(1 - p)``.
+
+    References
+    ----------
+    Berta, Holzmüller, Jordan and Bach, Structured matrix scaling for multi-class calibration,
+    AISTATS 2026.
 
     Examples
     --------

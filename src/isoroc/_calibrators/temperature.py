@@ -15,17 +15,9 @@ from isoroc._writer import C, Writer
 class TemperatureCalibrator(TemperedCalibrator):
     """Temperature scaling: ``softmax(log(p) / T)``, with a floor under the forecasts.
 
-    T > 1 draws forecasts to the middle, T < 1 to the vertices. The order of the classes within each
+    T > 1 pulls forecasts to the middle, T < 1 to the vertices. The order of the classes within each
     row stays, except that classes below the floor tie. The order of the rows stays for two classes
     (with a floor of at most 1/2), but not for more.
-
-    With logarithms, the smallest forecasts dominate the loss, and the logarithm of 0 is not finite.
-    So forecasts are first raised to a floor, which is learned like T:
-
-        ``q = (1 - s) * softmax(log(max(p, floor)) / T) + s / K``,
-
-    s the smoothing that a pseudocount gives. With ``floor=1e-300, pseudocount=0`` it is the
-    temperature scaling of Guo et al. (2017).
 
     Parameters
     ----------
@@ -46,6 +38,21 @@ class TemperatureCalibrator(TemperedCalibrator):
         What the forecasts are.
     floor_, temperature_, smoothing_ : float
         floor, T and s.
+
+    See Also
+    --------
+    MatrixCalibrator : A matrix and intercepts in place of one number.
+    MonotoneCalibrator : A smooth monotone map that contains temperature scaling.
+
+    Notes
+    -----
+    With logarithms, the smallest forecasts dominate the loss, and the logarithm of 0 is not finite.
+    So forecasts are first raised to a floor, which is learned like T:
+
+        ``q = (1 - s) * softmax(log(max(p, floor)) / T) + s / K``,
+
+    where s is the pseudocount divided by the sum of the weights of the rows and the pseudocount.
+    With ``floor=1e-300, pseudocount=0`` it is the temperature scaling of Guo et al. (2017).
 
     References
     ----------

@@ -17,16 +17,9 @@ class VennAbersCalibrator(OneVsRestCalibrator):
     """Inductive Venn-Abers prediction: an interval for each probability, and one value in it.
 
     To forecast at a score, isotonic regression is fitted twice to the calibration rows and the row
-    to be forecast: as if its outcome were the second class, and as if it were not. The fits say p1
-    and p0 there. Whatever the outcome, one of them was fitted with the truth; that is what the
-    method's guarantee of calibration rests on, and p1 - p0 shows how much a single row matters.
-    The forecast is ``p1 / (1 - p0 + p1)``, never 0 or 1.
-
-    The fits at all scores together are two step functions, found in one pass over the sorted
-    scores. For three classes or more each class is set against the rest and rows are divided by
-    their sum.
-
-    The row to be forecast has weight 1, whatever the others have.
+    to be forecast: as if its outcome were the second class, and as if it were not. One of the two
+    was fitted with the truth, which is the basis of the method's guarantee of calibration. For
+    three classes or more each class is set against the rest and rows are divided by their sum.
 
     The functions have a step at almost every score. Beyond S = 4,096 steps per class, or 250,000
     over all classes, neighbouring steps with nearly the same values are merged, so that the fit
@@ -43,6 +36,17 @@ class VennAbersCalibrator(OneVsRestCalibrator):
     cuts_, lower_, upper_ : list of ndarray
         p0 and p1 of each class, or of the second of two: ``lower_[k][i]`` and ``upper_[k][i]`` for
         forecasts with i of the ascending ``cuts_[k]`` below them.
+
+    See Also
+    --------
+    IsotonicCalibrator : One isotonic regression, smoothed by a pseudocount.
+
+    Notes
+    -----
+    With the values p1 and p0 of the two fits at the score, the forecast is
+    ``p1 / (1 - p0 + p1)``, never 0 or 1, and p1 - p0 shows how much a single row matters. The fits
+    at all scores together are two step functions, found in one pass over the sorted scores. The row
+    to be forecast has weight 1, whatever the others have.
 
     References
     ----------
@@ -81,10 +85,20 @@ class VennAbersCalibrator(OneVsRestCalibrator):
         return [p1 / (1 - p0 + p1) for p0, p1 in pairs]
 
     def predict_interval(self, P: Any) -> tuple[Floats, Floats]:
-        """p0 and p1 of each class, both of shape (n, K).
+        """Lower and upper probabilities p0 and p1 of each class.
 
         For three classes or more they are those of each class against the rest, before rows are
         divided by their sum.
+
+        Parameters
+        ----------
+        P : array-like, dataframe or series
+            Forecasts as in `fit`.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n, K)
+            p0 and p1.
         """
         forecasts = self._check_new(P)
         low, high = self._map(forecasts, self.lower_), self._map(forecasts, self.upper_)

@@ -94,6 +94,18 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     n_features_in_ : int
         As the classifier reports it, and `feature_names_in_` too.
 
+    See Also
+    --------
+    AutoCalibrator : The default calibrator.
+    sklearn.calibration.CalibratedClassifierCV : Calibrates each class against the rest.
+
+    Notes
+    -----
+    With ``ensemble=False`` the forecast of x is ``g(f(x))``, f trained on all rows and g fitted to
+    forecasts of models that had not seen the rows. With ``ensemble=True`` it is the mean of
+    ``g_j(f_j(x))`` over the folds j. A `prior` multiplies the forecast of each class by its share
+    in the prior over its share in the rows of `fit`, and rows are divided by their sum.
+
     Examples
     --------
     >>> from isoroc import CalibratedClassifier, IRPCalibrator

@@ -24,13 +24,11 @@ class Counts:
 
     Counts are small, whatever the number of rows, and add up: those of two days are the sum of
     those of each day. Every calibrator is fitted to them with `fit_counts`. They are made with
-    `from_arrays`, `from_batches` or `from_frame`, or by a warehouse with
-    `isoroc.export.counts_sql`.
+    `from_arrays`, `from_batches` or `from_frame`, or by a warehouse.
 
     Forecasts are probabilities. Those of up to 12 classes share a cell if ``floor(N sqrt(p_k))`` is
     the same for each class k, and so is ``floor(N (1 - max p)^(1/4))``, N being the resolution.
-    Above 12 classes the cell is made of the two largest probabilities, their classes and the
-    rest.
+    Above 12 classes a cell is given by the two largest probabilities, their classes and the rest.
 
     Attributes
     ----------
@@ -53,11 +51,14 @@ class Counts:
     n_folds : int
         Number of folds.
 
+    See Also
+    --------
+    isoroc.export.counts_sql : The query with which a warehouse counts.
+
     Notes
     -----
     Folds serve cross-validation in `AutoCalibrator`. By default a row's fold is a hash of its
-    forecast, so rows with equal forecasts share a fold; if there are few distinct forecasts, pass
-    `fold_by`.
+    forecast, so equal forecasts share a fold. If few forecasts are distinct, pass `fold_by`.
 
     Examples
     --------

@@ -82,6 +82,11 @@ class CalibrationMonitor:
         log loss that was `promised`, the `calibration_error` and its interval, `low` to `high`.
         Rows that were merged are one batch.
 
+    See Also
+    --------
+    isoroc.metrics.calibration_test : A test of calibration on one set of rows.
+    isoroc.decisions.adjust_prior : Forecasts for other class shares.
+
     Notes
     -----
     The alternatives are fixed: forecasts that are sharper or less sharp, those with other odds of
@@ -90,6 +95,11 @@ class CalibrationMonitor:
     their average exceeds ``1 / (1 - confidence)`` at any time with probability ``1 - confidence``
     at most. The state is a few numbers for each alternative, and states of several machines can be
     merged.
+
+    References
+    ----------
+    Ramdas, Grünwald, Vovk and Shafer, Game-theoretic statistics and safe anytime-valid inference,
+    Statistical Science 38, 2023.
 
     Examples
     --------

@@ -91,6 +91,16 @@ def mean_cost(
     labels : array-like of shape (K,), default=None
         The classes in the order of the rows of `costs`; sorted by default.
 
+    Returns
+    -------
+    float
+        The weighted mean over the rows.
+
+    See Also
+    --------
+    decide : The actions of least expected cost.
+    expected_cost : The cost of the best actions, before and after calibration.
+
     Examples
     --------
     >>> from isoroc.decisions import mean_cost

@@ -46,6 +46,16 @@ def symmetric_roc_curve(
     labels : array-like of shape (2,), default=None
         The classes in the order of the columns; sorted by default.
 
+    Returns
+    -------
+    RocCurve
+        The points, from (0, 1) to (1, 0).
+
+    See Also
+    --------
+    roc_convex_hull : The convex hull of the curve.
+    roc_surface : The same for three classes or more.
+
     Examples
     --------
     >>> from isoroc.metrics import symmetric_roc_curve
@@ -62,8 +72,28 @@ def roc_convex_hull(
 ) -> RocCurve:
     """Vertices of the convex hull of the symmetric ROC curve.
 
-    Takes the arguments of `symmetric_roc_curve`. The hull's edges are the bins of isotonic
-    regression, which is how it is computed.
+    The edges of the hull are the bins of isotonic regression.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels of two classes.
+    y_prob : array-like of shape (n, 2) or (n,)
+        Forecasts, or real scores that increase with the probability of the second class.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (2,), default=None
+        The classes in the order of the columns; sorted by default.
+
+    Returns
+    -------
+    RocCurve
+        The vertices, from (0, 1) to (1, 0).
+
+    See Also
+    --------
+    symmetric_roc_curve : The curve itself.
+    hull_auc : The area under the hull.
 
     Examples
     --------
@@ -79,7 +109,29 @@ def roc_convex_hull(
 def auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = None) -> float:
     """Area under the ROC curve: how often a row of class 1 scores above one of class 0.
 
-    Ties count one half. Takes the arguments of `symmetric_roc_curve`.
+    Ties count one half.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels of two classes.
+    y_prob : array-like of shape (n, 2) or (n,)
+        Forecasts, or real scores that increase with the probability of the second class.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (2,), default=None
+        The classes in the order of the columns; sorted by default.
+
+    Returns
+    -------
+    float
+        The area, between 0 and 1.
+
+    See Also
+    --------
+    hull_auc : The area under the convex hull.
+    pairwise_separability : The same for three classes or more.
+    volume_under_surface : Another generalisation to three classes or more.
 
     Examples
     --------
@@ -93,7 +145,26 @@ def auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = No
 def hull_auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = None) -> float:
     """Area under the convex hull of the ROC curve: the AUC after isotonic calibration.
 
-    Takes the arguments of `symmetric_roc_curve`.
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels of two classes.
+    y_prob : array-like of shape (n, 2) or (n,)
+        Forecasts, or real scores that increase with the probability of the second class.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (2,), default=None
+        The classes in the order of the columns; sorted by default.
+
+    Returns
+    -------
+    float
+        The area, between 0 and 1.
+
+    See Also
+    --------
+    auc : The area under the curve itself.
+    volume_under_surface : The same for three classes or more.
 
     Examples
     --------

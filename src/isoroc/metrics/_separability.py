@@ -79,6 +79,16 @@ def pairwise_separability(
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; sorted by default.
 
+    Returns
+    -------
+    Separability
+        The share and its standard error.
+
+    See Also
+    --------
+    auc : The same for two classes.
+    volume_under_surface : Another generalisation of the AUC.
+
     Examples
     --------
     >>> from isoroc.metrics import pairwise_separability

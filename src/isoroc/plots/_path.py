@@ -171,10 +171,12 @@ class PathDisplay(Display):
             For each method, pairs of a number of bins and the calibrated forecasts.
         name : str, default="test"
             Name of the data set.
-        measures, sample_weight, ax
+        measures, sample_weight
             As in `from_estimator`.
         labels : array-like of shape (K,), default=None
             The classes in the order of the columns; sorted by default.
+        ax : matplotlib axes or list of them, default=None
+            As in `from_estimator`.
         """
         measured = Measured(measures)
         sample = check_outcomes(y_true, y_prob, sample_weight, labels)

@@ -70,6 +70,16 @@ def roc_surface(
         beyond. If all thresholds are at most as many as the resolution, the result is exact. Two
         classes need none.
 
+    Returns
+    -------
+    RocSurface
+        Points and thresholds, and whether they are exact.
+
+    See Also
+    --------
+    volume_under_surface : The volume under the surface.
+    symmetric_roc_curve : The same for two classes.
+
     Examples
     --------
     >>> from isoroc.metrics import roc_surface
@@ -137,6 +147,16 @@ def volume_under_surface(
         Weight of each row.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; sorted by default.
+
+    Returns
+    -------
+    Volume
+        A number, with `exact` and the `resolution` that was used.
+
+    See Also
+    --------
+    roc_surface : The points of the surface.
+    pairwise_separability : Another generalisation of the AUC.
 
     Examples
     --------

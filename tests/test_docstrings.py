@@ -1,0 +1,113 @@
+"""The docstrings of the public names have the sections of numpydoc, in its order."""
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+from sklearn.base import BaseEstimator
+
+pytestmark = pytest.mark.project
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "isoroc"
+MODULES = ["isoroc"] + [
+    f"isoroc.{path.parent.name}"
+    for path in sorted(SOURCE.glob("*/__init__.py"))
+    if not path.parent.name.startswith("_")
+]
+ORDER = [
+    "Parameters",
+    "Attributes",
+    "Returns",
+    "Yields",
+    "Raises",
+    "Warns",
+    "See Also",
+    "Notes",
+    "References",
+    "Examples",
+]
+#: Errors and what functions return: the functions have the examples. `reproduce` runs for minutes.
+WITHOUT_EXAMPLE = {
+    "BootstrapResult",
+    "CalibrationTest",
+    "CostCurve",
+    "CostReport",
+    "Decomposition",
+    "GroupReport",
+    "ModelFileError",
+    "OrderReport",
+    "PriorEstimate",
+    "Reproduction",
+    "RocCurve",
+    "RocSurface",
+    "Separability",
+    "Volume",
+    "reproduce",
+}
+
+
+def public_names():
+    """All but a mapping, and a function that needs torch."""
+    for module in MODULES:
+        for name in importlib.import_module(module).__all__:
+            if name not in {"scorers", "to_torch"} and f"{module}.{name}" not in MODULES:
+                yield name, getattr(importlib.import_module(module), name)
+
+
+PUBLIC = dict(public_names())
+CLASSES = {name: thing for name, thing in PUBLIC.items() if inspect.isclass(thing)}
+ESTIMATORS = [name for name, thing in CLASSES.items() if issubclass(thing, BaseEstimator)]
+FUNCTIONS = [name for name, thing in PUBLIC.items() if inspect.isfunction(thing)]
+
+
+def sections(thing):
+    """Text of each section of a docstring by its title."""
+    parts = re.split(r"(?m)^(\w[\w ]*)\n-{3,}$", inspect.getdoc(thing) or "")
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def documented(text):
+    """Names before the colons of a section."""
+    names = re.findall(r"(?m)^(\w[\w, *]*?)(?: : .*)?$", text)
+    return [name.strip("* ") for line in names for name in line.split(",")]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_sections_are_known_and_in_order(name):
+    found = list(sections(PUBLIC[name]))
+    assert found == [title for title in ORDER if title in found]
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators_have_all_sections(name):
+    found = sections(CLASSES[name])
+    assert {"Attributes", "See Also", "Notes", "Examples"} <= set(found)
+    assert ("Parameters" in found) == bool(inspect.signature(CLASSES[name]).parameters)
+    assert not re.search(r"(?m)^\w+ : [a-z]", found["See Also"])
+
+
+@pytest.mark.parametrize("name", ESTIMATORS + FUNCTIONS)
+def test_parameters_are_those_of_the_signature(name):
+    taken = [x for x in inspect.signature(PUBLIC[name]).parameters if x != "self"]
+    assert documented(sections(PUBLIC[name]).get("Parameters", "")) == taken
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_say_what_they_return(name):
+    returns = inspect.signature(PUBLIC[name]).return_annotation
+    assert ("Returns" in sections(PUBLIC[name])) == (returns not in (None, "None"))
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_everything_public_has_an_example(name):
+    found = ">>>" in sections(PUBLIC[name]).get("Examples", "")
+    assert found == (name not in WITHOUT_EXAMPLE)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_names_in_see_also_exist(name):
+    for other in re.findall(r"(?m)^(\S+) : ", sections(CLASSES[name]).get("See Also", "")):
+        module, _, last = other.rpartition(".")
+        assert hasattr(importlib.import_module(module or "isoroc"), last), other
