@@ -30,8 +30,8 @@ def make_forecasts(n_rows=300, classes=("bird", "cat", "dog"), seed=0):
 class Reader(NamedTuple):
     """Writes and reads a format without the code of the command."""
 
-    write: Callable
-    read: Callable
+    write: Callable[..., object]
+    read: Callable[..., pl.DataFrame]
 
 
 def _write_gz(table, path):

@@ -1,6 +1,7 @@
 """What the property tests draw from: data that real classifiers, and unkind users, produce."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,7 +99,7 @@ def trees(draw, n_classes=None):
             members.append(members[node][region == k])
         children.append(row)
     return (
-        Sample(P, codes),
+        Sample(P, codes.astype(np.uint8)),
         members,
         BinTree(
             thresholds=np.reshape(thresholds, (-1, K)).astype(float),
@@ -137,7 +138,7 @@ def isotonic_oracle(scores, y, weights=None):
 
 def hull_oracle(points):
     """Upper right convex hull of exact points, from (0, 1) to (1, 0), without collinear ones."""
-    hull = []
+    hull: list[Any] = []
     for p in sorted(set(points), key=lambda p: (p[0], -p[1])):
         while len(hull) > 1:
             (x1, y1), (x2, y2) = hull[-2], hull[-1]

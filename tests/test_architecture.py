@@ -222,7 +222,7 @@ def test_imports_follow_the_list_of_parts(path):
 
 
 def test_parts_import_only_parts_listed_before_them():
-    seen = set()
+    seen: set[str] = set()
     for part, targets in PARTS.items():
         assert targets <= seen
         seen.add(part)
@@ -277,7 +277,7 @@ def test_dir_shows_exactly_the_public_names():
     for name in isoroc.__all__:
         assert getattr(isoroc, name).__doc__
     with pytest.raises(AttributeError, match="attribute nothing"):
-        isoroc.nothing  # noqa: B018
+        isoroc.nothing  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_public_packages_are_attributes_after_import_isoroc():
@@ -309,7 +309,7 @@ LAYOUT = {
 
 def statements(path):
     """Depth of indentation and tokens of each statement; Cython has the tokens of Python."""
-    depth, tokens = 0, []
+    depth, tokens = 0, list[tokenize.TokenInfo]()
     with path.open() as file:
         for token in tokenize.generate_tokens(file.readline):
             depth += (token.type == tokenize.INDENT) - (token.type == tokenize.DEDENT)

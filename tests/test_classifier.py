@@ -330,7 +330,7 @@ def test_classifiers_with_unsorted_classes(n_classes, response, frozen):
         model = CalibratedClassifier(classifier, IsotonicCalibrator(), response=response).fit(X, y)
         results.append(model.predict_proba(X)[:, np.argsort(model.classes_)])
         assert model.score(X, y) > 0.6
-    np.testing.assert_allclose(*results, atol=1e-12)
+    np.testing.assert_allclose(results[0], results[1], atol=1e-12)
 
 
 class Clipped(LogisticRegression):

@@ -1,31 +1,85 @@
 """The examples in the documentation run, and its links work."""
 
+import ast
 import contextlib
 import importlib
 import io
 import re
 import runpy
-from pathlib import Path
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
 
 import pytest
 
+from pages import IN_PYTHON, IN_SHELL, MEASURING, PAGES, ROOT, WITHOUT_CODE, blocks
+
 pytestmark = pytest.mark.project
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGES = {
-    path.name: re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-}
 
-
-@pytest.mark.parametrize("page", [name for name, blocks in PAGES.items() if blocks])
+@pytest.mark.parametrize("page", IN_PYTHON)
 def test_python_blocks_run(page):
-    names = {}  # as for a reader who runs one block after the other
-    for block in PAGES[page]:
+    names: dict[str, object] = {}  # as for a reader who runs one block after the other
+    for block in blocks(page, "python"):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(block, page, "exec"), names)  # noqa: S102
         assert printed.getvalue().strip()
+
+
+def test_no_page_lacks_a_test():
+    """Python is run here, commands by tests/cli/test_pages.py, tutorials by `make docs`."""
+    without = {page for page, text in PAGES.items() if not re.search(r"```(python|sh)\n", text)}
+    assert without == WITHOUT_CODE
+    assert {page for page in PAGES if blocks(page, "sh")} - set(IN_SHELL) == MEASURING
+
+
+@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md"])
+def test_scripts_and_targets_that_a_page_names_exist(page):
+    text = PAGES.get(page) or (ROOT / page).read_text()
+    for script in re.findall(r"\b(?:benchmarks|docs|examples|tests|tools)/[\w/]+\.py\b", text):
+        assert (ROOT / script).exists(), script
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"`make ([\w-]+)", text):
+        assert f"\n{target}:" in makefile, target
+
+
+def requirements_of(extra):
+    """Packages that an extra installs, without what they install themselves."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    found, extras = set(), [extra]
+    lines = list(project["dependencies"])
+    while extras:
+        lines += project["optional-dependencies"][extras.pop()]
+        for line in lines:
+            [(name, inner)] = re.findall(r"^([\w-]+)(?:\[([\w,-]+)\])?", line)
+            if name == "isoroc":
+                extras += inner.split(",")
+            else:
+                found.add(name.lower().replace("_", "-"))
+        lines = []
+    return found
+
+
+def imports_of(code):
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
+
+
+def test_the_extra_all_brings_what_the_examples_import():
+    scripts = [*(ROOT / "examples").glob("*.py"), *(ROOT / "docs" / "tutorials").glob("*.py")]
+    codes = [code for page in IN_PYTHON for code in blocks(page, "python")]
+    used = {name for code in codes for name in imports_of(code)}
+    used |= {name for path in scripts for name in imports_of(path.read_text("utf-8"))}
+    assert {"skops", "onnxruntime", "matplotlib", "duckdb"} <= used
+    installs = requirements_of("all") | {"isoroc"}
+    known = packages_distributions()
+    for name in used - sys.stdlib_module_names:
+        provided_by = {found.lower().replace("_", "-") for found in known.get(name, [name])}
+        assert provided_by & installs, f"{name} is not in the extra all"
 
 
 def test_demo_prints_a_verdict(capsys):

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from scipy.sparse import csr_array
 
-from isoroc import _input
+from isoroc import IsotonicCalibrator, _input
 
 PROBABILITIES = [[0.25, 0.75], [0.5, 0.5]]
 
@@ -178,5 +178,17 @@ def test_bad_weights(weights, message):
 
 def test_weights_of_every_kind():
     assert _input.check_weights(None, 3) is None
-    assert _input.check_weights(2, 3).tolist() == [2, 2, 2]
-    assert _input.check_weights(pd.Series([0, 1, 2]), 3).tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(_input.check_weights(2, 3), [2, 2, 2])
+    np.testing.assert_array_equal(_input.check_weights(pd.Series([0, 1, 2]), 3), [0, 1, 2])
+
+
+def test_names_that_are_strings_of_numpy_are_names():
+    P = np.array([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7], [0.6, 0.4]])
+    names = np.array(["b", "a"])
+    y = names[[1, 0, 1, 0]]
+    frame = pd.DataFrame(P)
+    frame.columns = pd.Index(list(names), dtype=object)  # as pandas 2 keeps them
+    cal = IsotonicCalibrator().fit(frame, y)
+    assert cal.feature_names_in_.tolist() == ["b", "a"]
+    assert all(type(name) is str for name in cal.feature_names_in_)
+    np.testing.assert_array_equal(cal.predict_proba(frame[["a", "b"]]), cal.predict_proba(frame))

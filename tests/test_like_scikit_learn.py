@@ -72,7 +72,7 @@ def test_naive_bayes_gets_a_lower_brier_score(data, calibrator, ensemble, contai
     after = model.fit(train, y[:100], sample_weight=weights).predict_proba(test)[:, 1]
     assert brier_score_loss(y[100:], after) < brier_score_loss(y[100:], before)
     for first, second in [(1, 2), (-1, 1), ("a", "b")]:
-        named = np.where(y[:100] == 1, second, first)
+        named = np.where(y[:100] == 1, np.array(second), np.array(first))
         again = model.fit(train, named, sample_weight=weights).predict_proba(test)
         np.testing.assert_allclose(again[:, 1], after)
     # Unlike isotonic calibration in scikit-learn, ours treats the two classes alike.

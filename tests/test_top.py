@@ -40,7 +40,7 @@ def test_the_floor_is_the_likeliest():
     # The model forecasts 0 for all but three classes; the truth spreads evenly over the others.
     P = np.zeros((4000, 8))
     P[:, :3] = [0.6, 0.3, 0.1]
-    y = rng.choice(8, 4000, p=[0.5, 0.1, 0.1, *[0.06] * 5])
+    y = rng.choice(8, 4000, p=[0.5, 0.1, 0.1, *[0.06] * 5]).astype(np.uint8)
     floor = TopReduction.fit(1, Sample(P, y)).floor
     shares = (np.array([0.3, 0.1, 0, 0, 0, 0, 0]) + floor) / (0.4 + 7 * floor)
     counts = np.bincount(y, minlength=8)[1:]

@@ -2,18 +2,19 @@
 
 import dataclasses
 from functools import cache
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
+import isoroc
 from isoroc import IRPCalibrator
-from isoroc._calibrators.load import kinds
 from strategies import binary_data, labelled_forecasts
 
 #: Every public calibrator by its name.
-KINDS = kinds()
+KINDS = {name: getattr(isoroc, name) for name in isoroc.__all__ if name.endswith("Calibrator")}
 #: Parameters that keep fits short, for those that have them.
 SHORT = {
     "random_state": 0,
@@ -32,7 +33,7 @@ SHORT = {
 
 #: What forecasts look like: log odds, probabilities of the second of two classes, columns of
 #: probabilities, columns of logits.
-SHAPES = {
+SHAPES: dict[int | str, dict[str, Any]] = {
     1: {"columns": 1, "scores": "logit"},
     "p": {"columns": 1, "scores": "probability"},
     2: {"columns": 2, "scores": "probability"},
@@ -129,7 +130,7 @@ def on_thresholds(calibrator):
     if calibrator.scores_ == "logit" and not scores:
         return np.empty((0, K))  # no logits are exactly on the border of probabilities
     trees = getattr(calibrator, "trees_", [getattr(calibrator, "tree_", None)])
-    rows = []
+    rows: list[Any] = []
     for tree in trees:
         if tree is not None and tree.n_classes == K:
             rows.extend(gamma[1:] if scores else gamma for gamma in tree.thresholds)

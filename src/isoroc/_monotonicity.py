@@ -52,8 +52,8 @@ def smallest_differences(values: Floats, held: NDArray[np.bool_]) -> Floats:
         +inf on the diagonal and where no bin has points.
     """
     table = np.ascontiguousarray(values)[None]
-    nodes, ends = np.arange(len(values)), np.array([len(values)])
-    W = order.smallest_differences(table, nodes, held.view(np.uint8), ends, -1)
+    bins = order.Wards(np.arange(len(values)), held.view(np.uint8))
+    W = order.smallest_differences(table, [bins], -1)
     return np.asarray(W[0, 0])
 
 

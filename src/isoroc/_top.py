@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from isoroc._input import Sample
 from isoroc._simplex import Codes, Floats, Ints
@@ -75,6 +74,8 @@ class TopReduction:
             floor = np.exp(log_floor)
             likelihood = (own + floor) / (total + n_rest * floor)
             return float(-(weight * np.log(likelihood)).sum())
+
+        from scipy.optimize import minimize_scalar  # noqa: PLC0415  # slow to import, only for fits
 
         found = minimize_scalar(loss, bounds=np.log([1e-6, 10.0]), method="bounded")
         return cls(top, float(np.exp(found.x)))

@@ -69,6 +69,10 @@ def open_page(browser, pages):
     """Function that opens a report; afterwards nothing may have gone wrong or been requested."""
     opened, problems = [], []
 
+    def refuse(dialog):
+        problems.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
     def open_report(name, **options):
         context = browser.new_context(**options)
         page = context.new_page()
@@ -76,7 +80,7 @@ def open_page(browser, pages):
         address = pages[name].as_uri()
         page.on("console", lambda m: problems.append(f"console: {m.text}"))
         page.on("pageerror", lambda e: problems.append(f"error: {e}"))
-        page.on("dialog", lambda d: (problems.append(f"dialog: {d.message}"), d.dismiss()))
+        page.on("dialog", refuse)
         page.on(
             "request",
             lambda r: (

@@ -179,13 +179,13 @@ def test_probabilities_and_their_second_column_give_the_same_fit(container):
     y = np.where(rng.random(300) < p**2, "yes", "no")
     P = np.column_stack([1 - p, p])
     if container is pl.DataFrame:
-        Q = IRPCalibrator().fit(pl.DataFrame(P, schema=["no", "yes"]), pl.Series(y.tolist()))
-        Q = Q.predict_proba(pl.DataFrame(P, schema=["no", "yes"]))
+        cal = IRPCalibrator().fit(pl.DataFrame(P, schema=["no", "yes"]), pl.Series(y.tolist()))
+        Q = cal.predict_proba(pl.DataFrame(P, schema=["no", "yes"]))
     else:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            Q = IRPCalibrator().fit(container(P), container(y) if container is list else y)
-            Q = Q.predict_proba(container(P))
+            cal = IRPCalibrator().fit(container(P), container(y) if container is list else y)
+            Q = cal.predict_proba(container(P))
     np.testing.assert_array_equal(Q, IRPCalibrator().fit(p, y).predict_proba(p))
 
 
@@ -221,7 +221,11 @@ SCORED = IRPCalibrator().fit([-3.0, 3.0], [0, 1])
             ValueError,
             "pseudocount == .*, must be >= 0",
         ),
-        (lambda: IRPCalibrator(pseudocount="1").fit([0.0, 1], [0, 1]), TypeError, "pseudocount"),
+        (
+            lambda: IRPCalibrator(pseudocount="1").fit([0.0, 1], [0, 1]),  # type: ignore[arg-type]
+            TypeError,
+            "pseudocount",
+        ),
         (
             lambda: IRPCalibrator(pseudocount=np.nan).fit([0.0, 1], [0, 1]),
             ValueError,
@@ -232,7 +236,11 @@ SCORED = IRPCalibrator().fit([-3.0, 3.0], [0, 1])
             ValueError,
             "max_bins == .*, must be >= 1",
         ),
-        (lambda: IRPCalibrator(max_bins=2.5).fit([0.0, 1], [0, 1]), TypeError, "max_bins"),
+        (
+            lambda: IRPCalibrator(max_bins=2.5).fit([0.0, 1], [0, 1]),  # type: ignore[arg-type]
+            TypeError,
+            "max_bins",
+        ),
         (
             lambda: IRPCalibrator(min_bin_weight=-1).fit([0.0, 1], [0, 1]),
             ValueError,

@@ -48,7 +48,7 @@ few = settings(max_examples=10, suppress_health_check=[HealthCheck.function_scop
 
 def says(name, words):
     """Whether the docstring of a calibrator contains some words."""
-    return words in " ".join(inspect.getdoc(KINDS[name]).split())
+    return words in " ".join(str(inspect.getdoc(KINDS[name])).split())
 
 
 def some_data(n_classes, n=120, seed=0):

@@ -115,7 +115,8 @@ def test_a_pseudocount_up_to_one_is_the_uniform_prior(data, pseudocount):
         IRPCalibrator(pseudocount=pseudocount, prior=prior).fit(scores, y, sample_weight=weights)
         for prior in ("forecast", "uniform")
     ]
-    np.testing.assert_array_equal(*(m.predict_proba(scores) for m in maps))
+    forecast, uniform = (m.predict_proba(scores) for m in maps)
+    np.testing.assert_array_equal(forecast, uniform)
 
 
 @given(st.integers(0, 2**32), st.integers(2, 5))
@@ -208,12 +209,12 @@ def test_fixed_bins_take_the_prior_too(calibrator):
 
 def test_bagged_trees_keep_the_uniform_prior():
     P, y = overconfident(300, 3)
-    maps = [
-        BaggedIRPCalibrator(IRPCalibrator(**params), random_state=0).fit(P, y)
-        for params in ({}, {"prior": "uniform"})
-    ]
-    np.testing.assert_array_equal(*(m.predict_proba(P) for m in maps))
-    assert maps[0].pseudocount_ == 1.0
+    default, uniform = (
+        BaggedIRPCalibrator(tree, random_state=0).fit(P, y)
+        for tree in (IRPCalibrator(), IRPCalibrator(prior="uniform"))
+    )
+    np.testing.assert_array_equal(default.predict_proba(P), uniform.predict_proba(P))
+    assert default.pseudocount_ == 1.0
 
 
 def test_a_larger_weight_is_nearer_to_the_forecasts():

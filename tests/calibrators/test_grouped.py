@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import log_loss
 
 import isoroc
-from engines import run_onnx
+from exported import run_onnx
 from isoroc import (
     GroupedCalibrator,
     IdentityCalibrator,

@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -54,6 +55,7 @@ def test_calibrated_forecasts_are_probabilities_and_certificates_verify(
     if pseudocount:
         assert (Q > 0).all()
     assert cal.verify(P, y, sample_weight=weights)
+    assert cal.certificate_
     assert len(cal.certificate_.slack) == cal.tree_.n_splits
     stages = list(cal.staged_predict_proba(P))
     np.testing.assert_array_equal(stages[-1], cal.predict_proba(P))
@@ -96,7 +98,7 @@ def test_tables_name_the_classes():
 def test_it_mends_overconfident_forecasts(n_classes):
     P, y = overconfident(4000, n_classes)
     P_new, y_new = overconfident(4000, n_classes, seed=1)
-    variants = [{}, {"search": "grid", "grid_size": 12}]
+    variants: list[dict[str, Any]] = [{}, {"search": "grid", "grid_size": 12}]
     if n_classes == 3:  # the global condition leaves too little freedom for four
         variants.append({"monotonicity": "global"})
     for params in variants:

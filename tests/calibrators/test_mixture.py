@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -50,7 +52,7 @@ def test_every_mixture_of_monotone_members_is_monotone(data, K, seed):
 def test_mixtures_for_scores_of_two_classes(data, seed):
     scores, y, _ = data
     weights = np.random.default_rng(seed).dirichlet(np.ones(4))
-    kind = "probability" if ((scores >= 0) & (scores <= 1)).all() else "logit"
+    kind: Any = "probability" if ((scores >= 0) & (scores <= 1)).all() else "logit"
     members = [m.fit(scores, y, scores=kind) for m in monotone_members(2)]
     forecasts = np.asarray(scores, dtype=float)
     Q = sum(w * m.predict_proba(scores) for w, m in zip(weights, members, strict=True))
@@ -66,6 +68,7 @@ def test_the_automatic_mixture_keeps_its_guarantee_through_a_file(tmp_path):
     cal = AutoCalibrator(monotone=True, random_state=0).fit(P, y)
     assert {type(m) for m in cal.members_} <= {IdentityCalibrator, MonotoneCalibrator}
     assert "Cyclically monotone" in str(cal.certificate_)
+    assert cal.certificate_
     assert cal.certificate_.table()["guarantee"][0] == str(cal.certificate_)
     assert cal.verify(P)
     cal.save(tmp_path / "model.json")
@@ -88,6 +91,7 @@ def test_two_classes_keep_the_roc_curve(columns, scores):
         P = np.column_stack([1 - p, p]) if scores == "probability" else np.outer(odds, [-0.5, 0.5])
     cal = AutoCalibrator(monotone=True, random_state=0).fit(P, y, scores=scores)
     assert cal.verify(P)
+    assert cal.certificate_
     if cal.certificate_.strict:
         assert roc_auc_score(y, cal.predict_proba(P)[:, 1]) == roc_auc_score(y, odds)
 

@@ -196,6 +196,7 @@ def test_the_map_is_the_documented_formula():
     K, L = cal.softness_.shape
     R = cal.prototypes_.reshape(K * L, K)
     np.testing.assert_allclose(R.sum(axis=1), 1)
+    assert cal.interactions_ is not None
     J = np.repeat(np.repeat(cal.interactions_, L, axis=0), L, axis=1)
     s = cal.scale_ * z @ R.T + cal.biases_.ravel()
     pairs = s[:, :, None] + s[:, None, :] + J
@@ -339,7 +340,7 @@ def test_cells_hold_rows_of_one_class_that_are_close(monkeypatch):
     z = np.repeat(centres, 10, axis=1) + 5.01
     codes = np.repeat(np.array([0, 1, 1, 0], dtype=np.uint8), 10)
     z, codes, weights = log_cells.gather(z, codes, np.full(40, 0.5))
-    found = sorted(zip((z[0] - z[1]).round(12), codes, weights, strict=True))
+    found = sorted(zip((z[0] - z[1]).round(12), codes.tolist(), weights, strict=True))
     assert found == [(-3.0, 1, 5.0), (0.0, 0, 10.0), (0.0, 1, 5.0)]
     apart = np.linspace(0, 100, 40)
     z, _, _ = log_cells.gather(np.stack([apart, -apart]), codes.repeat(14)[:40], np.ones(40))
@@ -363,8 +364,8 @@ def test_many_classes(K):
     sharp = P**1.5 + 1e-12
     sharp /= sharp.sum(axis=1, keepdims=True)
     cal = MonotoneCalibrator().fit(sharp, y, labels=range(K))
-    before, after = (log_loss(y, Q, labels=range(K)) for Q in (sharp, cal.predict_proba(sharp)))
-    assert after < before
+    own = np.arange(len(y)), y
+    assert np.log(cal.predict_proba(sharp)[own]).mean() > np.log(sharp[own]).mean()
     assert cal.directions_ is None
     assert cal.interactions_ is None
     assert cal.verify(sharp)

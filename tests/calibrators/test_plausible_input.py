@@ -3,6 +3,7 @@
 import inspect
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -44,7 +45,7 @@ def overconfident(n, K, seed=0, power=2.0):
 
 @each
 def test_the_rules_for_columns_and_weights_stand_in_every_docstring_of_fit(name):
-    text = " ".join(inspect.getdoc(KINDS[name].fit).split())
+    text = " ".join(str(inspect.getdoc(KINDS[name].fit)).split())
     assert "otherwise columns follow the sorted labels" in text
     assert "Weights are counts: weight 2 is the same as the row twice" in text
 
@@ -320,7 +321,8 @@ def test_noise_does_not_warn():
 
 def test_a_mixture_wants_a_list_of_calibrators():
     P, y = overconfident(50, 2)
-    for members in (IRPCalibrator(), "all", [], ["isotonic"], [IRPCalibrator]):
+    wrong: list[Any] = [IRPCalibrator(), "all", [], ["isotonic"], [IRPCalibrator]]
+    for members in wrong:
         with pytest.raises((InputError, TypeError), match="members: "):
             AutoCalibrator(members=members).fit(P, y)
 

@@ -222,8 +222,8 @@ def test_gradient_and_curvature(K, monkeypatch):
     gradient = problem.loss(weights, theta)[1]
     np.testing.assert_allclose(gradient[free], slopes, rtol=1e-5, atol=1e-4)
     assert not gradient[~free].any()
-    H = [(there[1] - here[1]) / 2e-5 for there, here in zip(ahead, behind, strict=True)]
-    H = np.array(H)[:, free] - np.diag(2 * problem.strengths[free])
+    slopes_2 = [(there[1] - here[1]) / 2e-5 for there, here in zip(ahead, behind, strict=True)]
+    H = np.array(slopes_2)[:, free] - np.diag(2 * problem.strengths[free])
     hessian = problem._hessian(weights, theta)
     np.testing.assert_allclose(hessian[np.ix_(free, free)], H, rtol=1e-5, atol=1e-4)
     assert not hessian[~free].any()
@@ -242,7 +242,12 @@ def test_sharp_forecasts_are_fitted_to_the_optimum(K, dense, monkeypatch):
     P, y, _ = overconfident(400, K, power=30.0)
     keep = []
     solve = Problem.solve
-    monkeypatch.setattr(Problem, "solve", lambda *a: keep.append((a[0], solve(*a))) or keep[-1][1])
+
+    def keeping(problem, *args):
+        keep.append((problem, solve(problem, *args)))
+        return keep[-1][1]
+
+    monkeypatch.setattr(Problem, "solve", keeping)
     SplineCalibrator().fit(P, y)
     [(problem, (theta, _, converged))] = keep
     assert converged

@@ -13,7 +13,8 @@ from cli_tables import READERS, listing, make_forecasts
 from isoroc import IRPCalibrator
 from isoroc._cli import main
 from isoroc._cli.calibrating import CalibrationStep, ModelRows
-from isoroc._cli.io.source import ROW
+from isoroc._cli.io.formats import Format
+from isoroc._cli.io.source import ROW, Source
 from strategies import labelled_forecasts
 
 
@@ -127,8 +128,8 @@ def test_calibration_of_one_batch(table):
     """What runs in the threads of polars, whose lines no tool can see."""
     P = table.select("^p_.*$").to_numpy()
     model = IRPCalibrator().fit(P, table["y"])
-    columns, seen = ["p_bird", "p_cat", "p_dog"], []
-    rows = ModelRows(None, model, columns)
+    columns, seen = ["p_bird", "p_cat", "p_dog"], list[int]()
+    rows = ModelRows(Source([], Format("csv"), []), model, columns)
     step = CalibrationStep(rows, lambda P, _: model.predict_proba(P), {"q": 1}, seen.append)
     batch = table.with_row_index(ROW)
     assert step(batch)["q"].to_list() == model.predict_proba(P)[:, 1].tolist()

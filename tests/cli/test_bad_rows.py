@@ -137,6 +137,8 @@ def test_an_interrupt_during_imports_has_its_code(monkeypatch, capsys):
 def test_closed_pipes_have_their_code(words):
     command = [sys.executable, "-m", "isoroc", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ran:
+        assert ran.stdout
+        assert ran.stderr
         ran.stdout.close()
         assert ran.stderr.read() == b""
         assert ran.wait() == 141

@@ -1,4 +1,5 @@
 import re
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -10,7 +11,7 @@ from isoroc._cli.io.formats import Format
 from isoroc._cli.io.source import ROW, Source
 from isoroc._input import InputError
 
-SOURCE = Source([None], Format("parquet"), ["x.parquet"])
+SOURCE = Source([Path("x.parquet")], Format("parquet"), ["x.parquet"])
 
 
 def make_batch(**columns):

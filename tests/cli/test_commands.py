@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -177,14 +178,19 @@ def test_values_of_parameters():
 
 def test_demo_leaves_no_files_and_stops_at_the_first_error(run_cli, monkeypatch):
     seen = []
-    monkeypatch.setattr("isoroc._cli.commands.demo.run", lambda words: seen.append(words) or 2)
+
+    def fail(words):
+        seen.append(words)
+        return 2
+
+    monkeypatch.setattr("isoroc._cli.commands.demo.run", fail)
     assert run_cli("demo").code == 2
     assert [words[0] for words in seen] == ["fit"]
     assert list(Path().iterdir()) == []
 
 
 def test_reproduce_passes_its_options_on(run_cli, monkeypatch):
-    seen = {}
+    seen: dict[str, Any] = {}
 
     def reproduce(data, **options):
         seen.update(options, data=data)

@@ -38,13 +38,13 @@ def test_counts_of_files_are_those_of_arrays(animals, run_cli):
 
 def test_counts_of_parts_merge_and_fit(animals, run_cli):  # noqa: ARG001
     for part in (0, 1):
-        words = ("count", f"{part}.parquet", *OPTIONS, "-o", f"{part}.counts.parquet")
+        words = ["count", f"{part}.parquet", *OPTIONS, "-o", f"{part}.counts.parquet"]
         assert run_cli(*words).code == 0
     run_cli("count", "all.csv", *OPTIONS, "-o", "whole.parquet")
     assert run_cli("merge", "?.counts.parquet", "-o", "merged.parquet").code == 0
     merged, whole = Counts.from_parquet("merged.parquet"), Counts.from_parquet("whole.parquet")
     np.testing.assert_array_equal(merged.class_weights, whole.class_weights)
-    words = ("merge", "0.counts.parquet", "1.counts.parquet", "--decay", "0.5", "-o", "d.parquet")
+    words = ["merge", "0.counts.parquet", "1.counts.parquet", "--decay", "0.5", "-o", "d.parquet"]
     assert run_cli(*words).code == 0
     assert Counts.from_parquet("d.parquet").weight == 0.75 * whole.weight
     ran = run_cli("fit", "--counts", "?.counts.parquet", "-c", "matrix", "-o", "counts.json")

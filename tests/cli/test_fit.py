@@ -8,6 +8,7 @@ import pytest
 import isoroc
 from cli_tables import READERS, listing, make_forecasts
 from isoroc import IRPCalibrator
+from isoroc._persistence import document
 
 
 @pytest.mark.parametrize("labels", [("no", "yes"), (0, 1), (False, True), (1.0, 2.0)])
@@ -223,3 +224,12 @@ def test_the_same_rows_give_the_same_bytes(run_cli, monkeypatch):
     assert run_cli(*words, "c.json").code == 0
     a, c = (json.loads(Path(name).read_bytes()) for name in ("a.json", "c.json"))
     assert (a["checksum"], a["saved"] < c["saved"]) == (c["checksum"], True)
+
+
+def test_a_model_that_is_too_large_is_an_error_about_the_target(table, run_cli, monkeypatch):
+    table.write_csv("x.csv")
+    monkeypatch.setattr(document, "MAX_VALUES", 50)
+    ran = run_cli("fit", "x.csv", "-c", "irp", "-o", "m.json")
+    assert ran.code == 2
+    assert "error: m.json: it cannot be saved: more than 50 values. Fit it with fewer" in ran.err
+    assert listing() == ["x.csv"]

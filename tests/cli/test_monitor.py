@@ -31,6 +31,7 @@ def test_evidence_accumulates(run_cli):
         calibrator = isoroc.load("model.json")
         expected = expected or CalibrationMonitor(calibrator.classes_, tolerance=6 / 2000)
         expected.update(table["y"], calibrator.predict_proba(table.select(COLUMNS).to_numpy()))
+    assert expected
     found = json.loads(ran.text)
     assert found["advice"] == "nothing"
     assert found["batch"]["rows"] == 300

@@ -62,6 +62,8 @@ def test_a_closed_pipe_ends_the_command_quietly(run_cli):
     assert run_cli("fit", "x.csv", "-c", "irp", "--max-bins", "3", "-o", "model.json").code == 0
     words = [*COMMAND, "apply", "model.json", "x.csv", "-o", "-"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ran:
+        assert ran.stdout
+        assert ran.stderr
         assert ran.stdout.readline().startswith(b"id,")
         ran.stdout.close()
         assert ran.stderr.read() == b""

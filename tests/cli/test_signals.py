@@ -37,6 +37,8 @@ def test_signals_leave_no_temporary_files(folder, number, where):
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as ran:
+        assert ran.stdout
+        assert ran.stderr
         assert ran.stdout.readline() == b"writing\n"
         assert len(listing()) == 3
         ran.send_signal(number)

@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -20,7 +21,11 @@ def test_identifiers_of_csv_files_reach_typed_formats_unchanged(run_cli):
     ids = ["01234", "1e3", "", "0x1F", " 7", "true", "1_000"] + ["12"] * 292 + ["late"]
     table = make_forecasts().with_columns(id=pl.Series(ids))
     table.write_csv("ids.csv")
-    read = {"parquet": pl.read_parquet, "ndjson": pl.read_ndjson, "arrow": pl.read_ipc}
+    read: dict[str, Any] = {
+        "parquet": pl.read_parquet,
+        "ndjson": pl.read_ndjson,
+        "arrow": pl.read_ipc,
+    }
     for end, reader in read.items():
         assert run_cli("apply", "model.json", "ids.csv", "-o", f"out.{end}").code == 0
         found = reader(Path(f"out.{end}").read_bytes())

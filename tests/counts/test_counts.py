@@ -208,7 +208,7 @@ def test_folds_of_the_counts_are_those_of_cross_validation():
 
 def test_only_counts_are_counts():
     with pytest.raises(TypeError, match="expected Counts, got list; pass rows to fit"):
-        IsotonicCalibrator().fit_counts([0.1, 0.9])
+        IsotonicCalibrator().fit_counts([0.1, 0.9])  # type: ignore[arg-type]
 
 
 def test_cells_that_nearly_every_row_has_for_itself_are_refused(monkeypatch):

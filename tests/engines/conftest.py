@@ -64,7 +64,7 @@ def mariadb():
     install = ["mariadb-install-db", "--no-defaults", data, "--skip-test-db", *as_user]
     install.append("--auth-root-authentication-method=normal")
     subprocess.run(install, check=True, capture_output=True, cwd="/")
-    program = shutil.which("mariadbd", path=f"{os.environ['PATH']}:/usr/sbin")
+    program = shutil.which("mariadbd", path=f"{os.environ['PATH']}:/usr/sbin") or "mariadbd"
     server = [program, "--no-defaults", data, f"--socket={socket}", "--skip-networking", *as_user]
     with Path(folder, "log").open("wb") as log:
         process = subprocess.Popen(server, stdout=log, stderr=log, cwd="/")

@@ -5,6 +5,7 @@ import signal
 import tempfile
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import dask.dataframe as dd
 import numpy as np
@@ -66,7 +67,7 @@ def test_killed_workers_change_nothing(cluster, tmp_path):
     folder = tmp_path / "loads"
     folder.mkdir()
     df = dd.from_map(partial(load_part, folder=str(folder)), range(PARTS), meta=make_part(0)[:0])
-    options = {"resolution": 32, "labels": [0, 1, 2]}
+    options: dict[str, Any] = {"resolution": 32, "labels": [0, 1, 2]}
     counts = Counts.from_frame(df, NAMES, "y", fold_by="key", **options)
     assert len(list(tmp_path.glob("loads.killed-*"))) == 2
     assert before != {worker.process.pid for worker in cluster.workers.values()}

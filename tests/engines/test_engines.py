@@ -1,5 +1,7 @@
 """Every operation on every engine gives what NumPy gives."""
 
+from typing import Any
+
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
@@ -130,7 +132,7 @@ def run_query(request):
                 rows = cursor.fetchall()
             return pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))
 
-    run.dialect = request.param
+    run.dialect = request.param  # type: ignore[attr-defined]
     return run
 
 
@@ -138,7 +140,7 @@ def run_query(request):
 def test_warehouses_count_the_same(run_query, K, tmp_path):
     P, columns = make_columns(K, 1000)
     names = [f"p{k}" for k in range(K)]
-    options = {"fold_by": "key", "weight": "w", "resolution": 16}
+    options: dict[str, Any] = {"fold_by": "key", "weight": "w", "resolution": 16}
     query = counts_sql("logs", names, "y", run_query.dialect, **options)
     table = run_query(query, columns)
     table = table.read_all() if hasattr(table, "read_all") else table

@@ -1,7 +1,9 @@
 """The SQL of every calibrator, run by every engine that can be installed here."""
 
 import json
+from collections.abc import Callable
 from functools import partial
+from typing import Any, NamedTuple
 
 import datafusion
 import numpy as np
@@ -103,26 +105,33 @@ def clickhouse(tmp_path_factory):
     session.close()
 
 
+class Engine(NamedTuple):
+    dialect: Any
+    table: str
+    run: Callable[..., Any]
+    """Takes a query and the columns of the table."""
+
+
 @pytest.fixture(params=ENGINES)
 def engine(request):
-    """Function that runs a query on a table of columns, with the dialect of the query."""
     if request.param == "clickhouse":
-        run = partial(request.getfixturevalue("clickhouse"))
+        run = request.getfixturevalue("clickhouse")
     elif request.param in ("postgres", "mariadb", "spark"):
         of_session = {"postgres": run_postgres, "mariadb": run_mariadb, "spark": run_spark}
         run = partial(of_session[request.param], request.getfixturevalue(request.param))
     else:
         without = {"polars": run_polars, "datafusion": run_datafusion, "duckdb": run_relation}
-        run = partial(without[request.param])
-    run.dialect = ENGINES[request.param]
-    run.table = "spark_table" if request.param == "spark" else TABLE
-    return run
+        run = without[request.param]
+    table = "spark_table" if request.param == "spark" else TABLE
+    return Engine(ENGINES[request.param], table, run)
 
 
 def calibrate(engine, calibrator, P, columns=None):
     columns = columns or ODD[: P.shape[1]]
     query = to_sql(calibrator, columns, dialect=engine.dialect, table=(engine.table,), keep="id")
-    rows = sorted(engine(query, {"id": np.arange(len(P))} | dict(zip(columns, P.T, strict=True))))
+    rows = sorted(
+        engine.run(query, {"id": np.arange(len(P))} | dict(zip(columns, P.T, strict=True)))
+    )
     assert [row[0] for row in rows] == list(range(len(P)))
     return np.array([row[1:] for row in rows], dtype=float)
 
@@ -173,7 +182,7 @@ def test_all_columns_and_views(engine):
         with pytest.raises(ValueError, match="keep: mysql cannot hand on all columns"):
             to_sql(calibrator, ["a", "b", "c"], keep="*", **options)
         return
-    rows = sorted(engine(to_sql(calibrator, ["a", "b", "c"], keep="*", **options), data))
+    rows = sorted(engine.run(to_sql(calibrator, ["a", "b", "c"], keep="*", **options), data))
     found = np.array(rows, dtype=float)
     np.testing.assert_array_equal(found[:, 1:4], P)
     assert_agrees(calibrator, P, found[:, 4:])
@@ -190,7 +199,7 @@ def test_groups(engine):
     calibrator.fit(P[:, 0], y, groups=groups)
     data = {"id": np.arange(400), "p": P[:, 0], "g": groups}
     options = {"dialect": engine.dialect, "table": (engine.table,), "keep": "id", "group": "g"}
-    rows = sorted(engine(to_sql(calibrator, "p", **options), data))
+    rows = sorted(engine.run(to_sql(calibrator, "p", **options), data))
     found = np.array(rows, dtype=float)[:, 1:]
     expected = calibrator.predict_proba(P[:, 0], groups)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)

@@ -56,7 +56,7 @@ def test_sums_of_many_classes_are_numpys():
         np.testing.assert_array_equal(Q, calibrator.predict_proba(loose))
 
 
-REFUSED = [
+REFUSED: list[list[float]] = [
     [0.5, 0.6, 0.1],
     [-0.1, 0.6, 0.5],
     [np.nan, 0.5, 0.5],
@@ -142,7 +142,9 @@ def test_labels_are_those_of_predict(classes, expected, unknown):
     y = np.array(classes)[draw_labels(P)]
     calibrator = IRPCalibrator(max_bins=6).fit(P, y, labels=classes)
     session = onnxruntime.InferenceSession(to_onnx(calibrator, label=True).SerializeToString())
-    Q, labels = session.run(["calibrated", "label"], {"forecasts": np.vstack([P, REFUSED])})
+    Q, labels = session.run(
+        ["calibrated", "label"], {"forecasts": np.vstack([P, np.array(REFUSED)])}
+    )
     assert labels.tolist()[:-5] == calibrator.predict(P).tolist()
     assert labels.tolist()[:-5] == [expected[k] for k in Q[:-5].argmax(axis=1)]
     np.testing.assert_array_equal(labels[-5:], np.array([unknown] * 5, dtype=labels.dtype))

@@ -2,6 +2,7 @@ import json
 import re
 import sqlite3
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -171,12 +172,12 @@ def test_no_class_can_end_the_comment(dialect, tmp_path):
 def test_all_columns_are_handed_on_or_replaced():
     calibrator = fitted("IRPCalibrator", 3)
     P = forecasts(3, 50)
-    options = {"dialect": "duckdb", "table": "t", "keep": "*"}
-    added = to_sql(calibrator, ["a", "b", "c"], names=["x", "y", "z"], **options)
+    write = partial(to_sql, calibrator, ["a", "b", "c"], dialect="duckdb", table="t", keep="*")
+    added = write(names=["x", "y", "z"])
     rows = np.array(sorted(run_duckdb(added, "t", ["a", "b", "c"], P)), dtype=float)
     np.testing.assert_array_equal(rows[:, 1:4], P)
     assert_agrees(calibrator, P, rows[:, 4:])
-    replaced = to_sql(calibrator, ["a", "b", "c"], names=["a", "b", "c"], **options)
+    replaced = write(names=["a", "b", "c"])
     rows = np.array(sorted(run_duckdb(replaced, "t", ["a", "b", "c"], P)), dtype=float)
     assert rows.shape == (50, 4)
     assert_agrees(calibrator, P, rows[:, 1:])

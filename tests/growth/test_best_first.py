@@ -13,7 +13,7 @@ from isoroc._growth.best_first import grow, regrow
 from isoroc._growth.grid import Grid
 from isoroc._growth.grow import points_of_leaves
 from isoroc._growth.growth import Growth, Split
-from isoroc._growth.sweep import Sweep, _Bin, _pairs
+from isoroc._growth.sweep import Sweep, _Bin, _families, _Starts
 from isoroc._input import Sample
 from isoroc._simplex import lattice
 from strategies import isotonic_oracle, labelled_forecasts
@@ -148,15 +148,16 @@ def test_the_line_search_is_exact_along_an_axis(scope, seed):
         members = growth.members[node]
         points, weights = growth.points[members], growth.point_weights[members]
         here = _Bin(points, weights, growth.surroundings(node))
-        for ascent in _pairs((0, 1, 2)):
-            found = search._climb(growth, here, [ascent])
+        _, *pairs = zip(*_families((0, 1, 2), pairs=True), strict=True)
+        for start_at, axes in pairs:
+            found = search._climb(growth, here, _Starts(start_at[None], axes[None]))
             # every place for that boundary between two neighbouring points
-            i = int(ascent.axes[0])
-            j = next(k for k in range(3) if k != i and ascent.gamma[k] == 0)
+            i = int(axes[0])
+            j = next(k for k in range(3) if k != i and start_at[k] == 0)
             t = np.sort(points[:, i] - points[:, j])
             candidates = []
             for place in (t[1:] + t[:-1]) / 2:
-                gamma = ascent.gamma.copy()
+                gamma = start_at.copy()
                 gamma[i] = place
                 candidates.append(gamma + (1 - gamma.sum()) / 3)
             best = brute_force_best(growth, node, candidates)
@@ -178,7 +179,9 @@ def test_the_grid_takes_the_best_lattice_point(scope):
             best = brute_force_best(growth, node, inside)
             assert (split.gain if split else 0.0) == pytest.approx(best)
         if 0 in growth.members:
-            growth.attempt(0, search(growth, 0).gamma)
+            root = search(growth, 0)
+            assert root
+            growth.attempt(0, root.gamma)
     assert len(growth.members) > 1
 
 

@@ -1,4 +1,5 @@
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from isoroc.metrics import calibration_error
 from strategies import labelled_forecasts
 from truths import distorted
 
-NORMS = ("l1", "l2", "max")
-KINDS = ("canonical", "classwise", "top")
+NORMS: tuple[Any, ...] = ("l1", "l2", "max")
+BINS: tuple[Any, ...] = ("quantile", 7)
+KINDS: tuple[Any, ...] = ("canonical", "classwise", "top")
 
 
 def distance(P, truth, norm):
@@ -85,7 +87,7 @@ def test_binned_errors_match_their_definition(data, norm, kind, n_bins):
 @given(labelled_forecasts())
 def test_irp_is_calibrated_on_its_own_rows(data):
     P, y, weights = data
-    top = {"top": None} if P.shape[1] > 2 else {}
+    top: dict[str, Any] = {"top": None} if P.shape[1] > 2 else {}
     cal = IRPCalibrator(pseudocount=0, min_bin_weight=0, min_lift=0, random_state=0, **top)
     labels = np.arange(P.shape[1])
     Q = cal.fit(P, y, labels=labels, sample_weight=weights).predict_proba(P)
@@ -126,7 +128,7 @@ def test_exact_errors_ignore_row_order_and_weight_scale_and_weights_repeat(data,
 def test_quantile_bins_with_unit_weights_equal_those_without(n_classes, n):
     P, _, y = distorted(n, n_classes, 2.0, seed=0)
     for norm, kind in product(NORMS, KINDS):
-        options = {"norm": norm, "kind": kind, "bins": "quantile"}
+        options: dict[str, Any] = {"norm": norm, "kind": kind, "bins": "quantile"}
         value = calibration_error(y, P, **options)
         assert calibration_error(y, P, sample_weight=np.ones(n), **options) == value
 
@@ -134,7 +136,7 @@ def test_quantile_bins_with_unit_weights_equal_those_without(n_classes, n):
 def test_the_order_of_classes_does_not_matter():
     P, _, y = distorted(400, 3, 2.0, seed=0)
     order = [2, 0, 1]
-    for norm, bins in product(NORMS, ["quantile", 7]):
+    for norm, bins in product(NORMS, BINS):
         value = calibration_error(y, P, norm=norm, bins=bins)
         turned = calibration_error(y, P[:, order], norm=norm, bins=bins, labels=order)
         assert turned == pytest.approx(value)

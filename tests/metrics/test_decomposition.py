@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from isoroc.metrics._decomposition import _secant
 from strategies import labelled_forecasts
 from truths import distorted
 
-LOSSES = {"log": cross_entropy, "brier": brier_score}
+LOSSES: dict[str, Callable[..., float]] = {"log": cross_entropy, "brier": brier_score}
 
 
 def entropy(g, loss):

@@ -1,4 +1,5 @@
 from math import isqrt
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def partition(group):
 
 
 def by_key(keys):
-    rows = {}
+    rows: dict[Any, list[int]] = {}
     for i, key in enumerate(keys):
         rows.setdefault(key, []).append(i)
     return {frozenset(r) for r in rows.values()}

@@ -60,7 +60,7 @@ def test_intervals_cover_and_all_groups_together_keep_the_level():
         table = group_report(y, P, np.arange(1500) % 3, after=Q, n_resamples=99).table
         low, high = table["low_before"], table["high_before"]
         covered += ((low <= expected) & (expected <= high)).tolist()
-        alarms += (table["p_value_after"] <= 0.05).any()
+        alarms += bool((table["p_value_after"] <= 0.05).any())
     assert np.mean(covered) > 0.85
     assert alarms <= 3  # 4 or more have a probability of 0.002 at a rate of 0.05
 

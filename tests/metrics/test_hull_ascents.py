@@ -61,7 +61,7 @@ def test_an_ascent_ends_where_no_axis_improves(case, seed):
     assert point @ u == pytest.approx(reached)
     assert not point[u == 0].any()
     value = u[search.cases.codes] * search.cases.shares
-    for k in np.flatnonzero(u):
+    for k in np.flatnonzero(u).tolist():
         assert u[k] + search.best(gamma, k, value)[1] <= reached + 1e-9
 
 

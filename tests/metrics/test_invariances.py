@@ -2,6 +2,7 @@
 
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,36 +46,35 @@ def interval(y, P, labels, **options):
     return result.estimate
 
 
-def test_result(*args, **options):
+def result_of_test(*args, **options):
     result = metrics.calibration_test(*args, n_resamples=19, random_state=0, **options)
     return result.statistic, result.p_value
 
 
-test_result.__test__ = False
-
+NORMS: tuple[Any, ...] = ("l1", "l2", "max")
+KINDS: tuple[Any, ...] = ("canonical", "classwise", "top")
+BINS: tuple[Any, ...] = (10, "quantile", "exact")
 BINNED = {
     f"calibration_error({norm}, {kind}, {bins})": partial(
         metrics.calibration_error, norm=norm, kind=kind, bins=bins
     )
-    for norm, kind, bins in product(
-        ("l1", "l2", "max"), ("canonical", "classwise", "top"), (10, "quantile", "exact")
-    )
+    for norm, kind, bins in product(NORMS, KINDS, BINS)
 }
 DEBIASED = {
     f"calibration_error(debias, {kind})": partial(
         metrics.calibration_error, norm="l2", debias=True, kind=kind
     )
-    for kind in ("canonical", "classwise", "top")
+    for kind in KINDS
 }
 CROSS_FITTED = {
     f"calibration_error({norm}, {kind}, irp)": partial(
         metrics.calibration_error, norm=norm, kind=kind, bins="irp"
     )
-    for norm, kind in product(("l1", "l2"), ("canonical", "classwise", "top"))
+    for norm, kind in product(NORMS[:2], KINDS)
 } | {f"decompose({loss}, irp)": partial(metrics.decompose, loss=loss) for loss in ("log", "brier")}
 RANDOM = {
-    "calibration_test": test_result,
-    "calibration_test(top)": partial(test_result, kind="top"),
+    "calibration_test": result_of_test,
+    "calibration_test(top)": partial(result_of_test, kind="top"),
     "pairwise_separability": partial(metrics.pairwise_separability, n_samples=2000, random_state=0),
 }
 OTHERS = {

@@ -1,6 +1,7 @@
 """Decisions and order before and after calibration, against counts over all pairs of rows."""
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from isoroc.metrics import auc, order_report, volume_under_surface
 from isoroc.metrics._pairs import PairChanges
 from strategies import labelled_forecasts
 
-FAST = {"n_resamples": 2, "random_state": 0}
+FAST: dict[str, Any] = {"n_resamples": 2, "random_state": 0}
 
 
 def pairs_by_definition(before, after, weights):
@@ -273,7 +274,11 @@ def test_columns_are_matched_by_name():
     ],
 )
 def test_bad_input_is_named(arguments, named):
-    good = {"y_true": [0, 1, 0, 1], "before": [0.1, 0.6, 0.7, 0.8], "after": [0.2, 0.3, 0.4, 0.5]}
+    good: dict[str, Any] = {
+        "y_true": [0, 1, 0, 1],
+        "before": [0.1, 0.6, 0.7, 0.8],
+        "after": [0.2, 0.3, 0.4, 0.5],
+    }
     order_report(**good, **FAST)
     with pytest.raises(InputError) as caught:
         order_report(**good | arguments, **FAST)

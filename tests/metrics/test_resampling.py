@@ -1,4 +1,5 @@
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -131,7 +132,7 @@ def test_infinite_losses():
 def test_basic_is_percentile_mirrored_at_the_estimate():
     y, P = data()
     metric = partial(calibration_error, bins=10)
-    options = {"n_resamples": 99, "random_state": 0, "confidence": 0.8}
+    options: dict[str, Any] = {"n_resamples": 99, "random_state": 0, "confidence": 0.8}
     percentile = bootstrap(metric, y, P, **options)
     basic = bootstrap(metric, y, P, method="basic", **options)
     assert basic.low == pytest.approx(2 * percentile.estimate - percentile.high)

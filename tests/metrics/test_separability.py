@@ -20,7 +20,7 @@ def exhaustive(P, y, weights=None):
             for order in permutations(range(K))
         ]
         best = np.isclose(sums, max(sums), rtol=0, atol=1e-9)
-        weight = np.prod(w[list(rows)])
+        weight = float(np.prod(w[list(rows)]))
         total += weight
         credit += weight * best[0] / best.sum()
     return credit / total

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -50,7 +52,7 @@ def test_weights_select_the_rows_that_are_tested():
     p = rng.random(2000)
     wrong = p > 0.8
     y = rng.random(2000) < np.where(wrong, p - 0.2, p)
-    options = {"n_resamples": 99, "random_state": 0}
+    options: dict[str, Any] = {"n_resamples": 99, "random_state": 0}
     assert calibration_test(y, p, sample_weight=1.0 * wrong, **options).p_value == 0.01
     assert calibration_test(y, p, sample_weight=1.0 * ~wrong, **options).p_value > 0.05
     scaled = calibration_test(y, p, sample_weight=1000.0 * ~wrong, **options)

@@ -66,4 +66,4 @@ def test_range():
 
 def test_bad_input():
     with pytest.raises(ValueError, match="kind: expected one of"):
-        smooth_calibration_error([0, 1], [0.5, 0.5], kind="canonical")
+        smooth_calibration_error([0, 1], [0.5, 0.5], kind="canonical")  # type: ignore[arg-type]

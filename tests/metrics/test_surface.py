@@ -1,4 +1,5 @@
 from math import factorial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from isoroc.metrics import volume_under_surface as vus
 from isoroc.metrics._surface import surface
 from strategies import WEIGHTS, binary_data
 
-VOLUMES = ["hull", "boxes"]
+VOLUMES: list[Any] = ["hull", "boxes"]
 
 
 @st.composite
@@ -228,7 +229,7 @@ def test_the_papers_forecasts(cover2, cover3):
     ):
         found = vus(cover2[f"labels_{part}"], cover2[f"probas_{part}"])
         assert float(found) == pytest.approx(two, abs=2e-4)
-        for volume, expected in (("hull", hull), ("boxes", boxes)):
+        for volume, expected in zip(VOLUMES, (hull, boxes), strict=True):
             found = vus(cover3[f"labels_{part}"], cover3[f"probas_{part}"], volume=volume)
             assert found.exact
             assert float(found) == pytest.approx(expected, abs=2e-4)

@@ -1,4 +1,5 @@
 from itertools import chain, combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -121,7 +122,7 @@ def test_ascents_never_exceed_the_exact_volume(n_classes, monkeypatch):
     rng = np.random.default_rng(n_classes)
     P = rng.dirichlet(np.ones(n_classes), 25)
     y = np.append(np.arange(n_classes), rng.integers(0, n_classes, 25 - n_classes))
-    exact = {v: volume_under_surface(y, P, volume=v) for v in ("hull", "boxes")}
+    exact: dict[Any, Any] = {v: volume_under_surface(y, P, volume=v) for v in ("hull", "boxes")}
     monkeypatch.setattr(surface, "EXACT_THRESHOLDS", 0)
     for volume, best in exact.items():
         bound = volume_under_surface(y, P, volume=volume)

@@ -17,7 +17,7 @@ def small():
         for K, steps in ((2, 20), (3, 12), (4, 6)):
             patch.setitem(GRID_SIZES, K, steps)
         patch.setattr(data, "SIZES", (60, 60, 50))
-        few = _published(partial(ReferenceBinning, n_splits=6))
+        few = _published(partial(ReferenceBinning, n_splits=6))  # type: ignore[arg-type]
         patch.setitem(PROCEDURES, "recursive binning", few)
         yield
 

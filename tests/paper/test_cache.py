@@ -59,7 +59,7 @@ def test_no_result_outlives_the_code_that_computed_it(tmp_path, monkeypatch):
 def test_the_digest_covers_the_code_of_the_package(tmp_path, monkeypatch):
     source = tmp_path / "__init__.py"
     source.write_text("x = 1")
-    monkeypatch.setattr(module.isoroc, "__file__", str(source))
+    monkeypatch.setattr("isoroc.__file__", str(source))
     digests = set()
     for text in ("x = 1", "x = 2"):
         source.write_text(text)

@@ -1,4 +1,5 @@
 import gzip
+from typing import Any
 from urllib.error import URLError
 
 import numpy as np
@@ -6,7 +7,7 @@ import pytest
 
 from conftest import DATA, SHARED
 from isoroc.paper import _data as data
-from isoroc.paper._data import CLASSIFIERS, Rows, load
+from isoroc.paper._data import CLASSIFIERS, Forecasts, Rows, load
 
 
 def generated(n, n_classes, seed=0):
@@ -28,6 +29,7 @@ def test_a_csv_is_read_without_its_row_numbers(tmp_path, name, opener):
     path = tmp_path / name
     write_csv(path, X, y, ',a,b,"c",Class', opener)
     rows = load(path)
+    assert isinstance(rows, Rows)
     np.testing.assert_array_equal(rows.X, X)
     np.testing.assert_array_equal(rows.y, y)
     assert rows.title == "rows.csv"
@@ -48,7 +50,10 @@ def test_the_split_is_that_of_the_paper(K):
     path = SHARED / "data" / "covtypesmall.csv.gz"
     if not path.exists():
         pytest.skip(f"{path} does not exist")
-    again, ready = load(path).forecasts(K), load(DATA / f"cover{K}.npz")
+    rows, ready = load(path), load(DATA / f"cover{K}.npz")
+    assert isinstance(rows, Rows)
+    assert isinstance(ready, Forecasts)
+    again = rows.forecasts(K)
     np.testing.assert_array_equal(again.y_cal, ready.y_cal)
     np.testing.assert_array_equal(again.y_test, ready.y_test)
     # The solver stops before it converges, so the result depends on rounding errors.
@@ -99,13 +104,15 @@ def test_a_class_without_training_rows_is_an_error():
 def save_forecasts(path, **changed):
     P = np.array([[0.2, 0.8], [0.7, 0.3], [0.5, 0.5]])
     arrays = {"probas_cal": P, "labels_cal": [1, 0, 1], "probas_test": P, "labels_test": [1, 0, 0]}
-    np.savez(path, **{k: v for k, v in (arrays | changed).items() if v is not None})
+    kept: dict[str, Any] = {k: v for k, v in (arrays | changed).items() if v is not None}
+    np.savez(path, **kept)
 
 
 def test_ready_forecasts(tmp_path):
     path = tmp_path / "some.npz"
     save_forecasts(path)
     forecasts = load(str(path))
+    assert isinstance(forecasts, Forecasts)
     assert forecasts.title == "some"
     assert forecasts.y_test.tolist() == [1, 0, 0]
     assert forecasts.P_cal.shape == (3, 2)
@@ -142,6 +149,7 @@ def test_covertype_from_scikit_learn(monkeypatch, tmp_path):
     monkeypatch.setattr(data, "fetch_covtype", fetch)
     for source, home in ((None, {}), (tmp_path, {"data_home": tmp_path})):
         rows = load(source)
+        assert isinstance(rows, Rows)
         assert rows.title == "Covertype"
         assert not rows.note
         np.testing.assert_array_equal(rows.of_classes(4)[0], X[:16])
@@ -155,6 +163,7 @@ def test_without_covertype_the_digits_are_used(monkeypatch, tmp_path):
 
     monkeypatch.setattr(data, "fetch_covtype", fetch)
     rows = load()
+    assert isinstance(rows, Rows)
     assert "not Covertype" in rows.title
     assert "no network" in rows.note
     assert "\n" not in rows.note

@@ -1,6 +1,7 @@
 from fractions import Fraction
 from itertools import combinations, product
 from math import log
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,7 +67,7 @@ class Naive:
         self.K = P.shape[1]
         self.grid_size = grid_size
         grid = [g for g in product(range(grid_size + 1), repeat=self.K) if sum(g) == grid_size]
-        self.side = {g: [self.region(p, g) for p in self.P] for g in grid}
+        self.side: dict[Any, list[int]] = {g: [self.region(p, g) for p in self.P] for g in grid}
         rows = list(range(len(self.y)))
         self.regions = [(grid, rows, self.mean(rows, Fraction(0)))]
         self.value_of = dict.fromkeys(grid, self.regions[0][2])

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -47,8 +49,8 @@ def test_the_measures_are_those_of_the_last_stage(forecasts, K):
 
 @pytest.mark.usefixtures("small")
 def test_repeat(rows, tmp_path):
-    reports = []
-    options = {"classifiers": ("naive Bayes",), "report": reports.append}
+    reports: list[str] = []
+    options: dict[str, Any] = {"classifiers": ("naive Bayes",), "report": reports.append}
     first = Cache(tmp_path)
     found = repeat(rows, (2, 3), (5, 6, 7), cache=first, **options)
     assert list(found) == [(2, "naive Bayes"), (3, "naive Bayes")]

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
@@ -97,7 +99,7 @@ def test_weights_equal_repeated_rows(make_axes):
     rng = np.random.default_rng(0)
     p, w = rng.random(80).round(1), rng.integers(0, 4, 80)
     y = rng.random(80) < p
-    options = {"n_resamples": 0, "n_bins": 4, "labels": [False, True]}
+    options: dict[str, Any] = {"n_resamples": 0, "n_bins": 4, "labels": [False, True]}
     weighted = ReliabilityDisplay.from_predictions(y, p, sample_weight=w, ax=make_axes(), **options)
     repeated = ReliabilityDisplay.from_predictions(
         np.repeat(y, w), np.repeat(p, w), ax=make_axes(), **options
@@ -171,7 +173,7 @@ def test_figures_in_the_plot_add_up_to_the_brier_score(make_axes):
 def test_positive_label(draw_forecasts, make_axes):
     p = np.linspace(0, 1, 50)
     y = np.where(p > 0.3, "yes", "no")
-    options = {"n_resamples": 0, "n_bins": 5}
+    options: dict[str, Any] = {"n_resamples": 0, "n_bins": 5}
     column = ReliabilityDisplay.from_predictions(
         y, 1 - p, pos_label="no", ax=make_axes(), **options
     )

@@ -97,8 +97,8 @@ def test_weights_equal_repeated_rows(draw_forecasts, make_axes):
 
 def test_many_bins_share_arrows(draw_forecasts, make_axes):
     P, y = draw_forecasts(3000, 3)
-    loose = {"monotonicity": None, "min_lift": 0, "min_bin_weight": 5, "random_state": 0}
-    model = IRPCalibrator(**loose).fit(P, y)
+    model = IRPCalibrator(monotonicity=None, min_lift=0, min_bin_weight=5, random_state=0)
+    model.fit(P, y)
     assert model.n_bins_ > 100
     display = SimplexDisplay.from_estimator(model, P, y, panels=["bins", "map"], ax=make_axes())
     assert display.layers[-1].data.n_rows <= 144

@@ -10,11 +10,10 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 import isoroc.plots
-from isoroc._views.colours import mix
+from isoroc._views.colours import COLOURS, mix
 from isoroc._views.thinning import thin
 from isoroc.plots import ReliabilityDisplay
 from isoroc.plots._style import (
-    COLOURS,
     SERIES,
     axes_for,
     figure_of,
@@ -89,7 +88,7 @@ def test_given_axes_are_used(make_axes):
 
 def test_axes_in_subfigures_are_divided():
     figure = Figure()
-    left, _ = figure.subfigures(1, 2)
+    left, _ = np.asarray(figure.subfigures(1, 2))
     axes = axes_for(left.subplots(), 2, columns=2, size=(1, 1))
     assert {ax.figure for ax in axes} == {left}
     assert figure_of(axes[0]) is figure

@@ -80,7 +80,7 @@ def test_page_is_one_file_without_addresses():
 
 def test_embedded_data_is_that_of_the_summary():
     report = make(["a", "b", "c"])
-    text = re.search(r'id="report-data">(.*?)</script>', report.to_html(), re.DOTALL)[1]
+    (text,) = re.findall(r'id="report-data">(.*?)</script>', report.to_html(), re.DOTALL)
     data = json.loads(text)
     assert data["path"] == report.summary["path"]
     assert data["surface"] == report.summary["roc"]["surface"]

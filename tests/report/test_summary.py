@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,7 +73,7 @@ def test_snapshot(cover2):
 def test_figures_are_those_of_the_metrics(K):
     report, P, y, calibrator = make(K, n_resamples=16)
     found = rows_of(report)
-    options = {"labels": np.arange(K)}
+    options: dict[str, Any] = {"labels": np.arange(K)}
     series = {"before": P, "after": calibrator.predict_proba(P)}
     for of, Q in series.items():
         expected = {
@@ -130,7 +131,7 @@ def test_reliability_and_curves_are_those_of_the_rows():
 def test_weights_equal_repeated_rows():
     P, y = overconfident(60, 3)
     w = np.random.default_rng(1).integers(0, 3, 60)
-    options = {"n_resamples": 0, "labels": [0, 1, 2]}
+    options: dict[str, Any] = {"n_resamples": 0, "labels": [0, 1, 2]}
     weighted = rows_of(Report(y, P, sample_weight=w, **options))
     repeated = rows_of(Report(np.repeat(y, w), np.repeat(P, w, axis=0), **options))
     for measure in ("log_loss", "brier_score", "accuracy"):

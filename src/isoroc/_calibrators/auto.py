@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -196,6 +195,9 @@ class AutoCalibrator(Calibrator):
             # Not stratified: classes that are equally frequent in all folds by design would make it
             # look as if chance departures of their frequencies from the forecasts could be learned.
             return deal_folds(n, int(self.cv), random_state)
+        # It loads the metrics of scikit-learn too, and hardly anyone needs it.
+        from sklearn.model_selection import check_cv  # noqa: PLC0415
+
         fold = np.full(n, -1, dtype=np.intp)
         splitter = check_cv(self.cv, sample.codes, classifier=True)
         for f, (_, held_out) in enumerate(splitter.split(np.zeros((n, 1)), sample.codes)):

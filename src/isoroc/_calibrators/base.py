@@ -26,6 +26,7 @@ from isoroc._input import (
     check_two_classes,
     in_order,
     warn_if_reversed,
+    with_readable_names,
 )
 from isoroc._persistence import Fault, write
 from isoroc._persistence.states import Check
@@ -308,5 +309,6 @@ class Calibrator(AtScale, ClassifierMixin, BaseEstimator):
 
     def _remember_columns(self, P: Any, forecasts: Floats, *, reset: bool) -> None:
         """Set or compare n_features_in_ and feature_names_in_."""
-        named = P if is_into_dataframe(P) else forecasts.reshape(len(forecasts), -1)
+        columns = forecasts.reshape(len(forecasts), -1)
+        named = with_readable_names(P) if is_into_dataframe(P) else columns
         validate_data(self, X=named, reset=reset, skip_check_array=True)

@@ -15,16 +15,16 @@ COMMON = ("classes_", "n_features_in_", "feature_names_in_", "scores_")
 MAX_CLASSES = 10_000
 
 
-def kinds() -> dict[str, type[Any]]:
-    """Calibrators that may be in a model file, by the name of their class: the public ones."""
-    names = [name for name in isoroc.__all__ if name.endswith("Calibrator")]
-    return {name: getattr(isoroc, name) for name in names}
+def find_kind(name: str) -> type[Any] | None:
+    """Calibrator of a model file by the name of its class; None unless it is a public one."""
+    known = name.endswith("Calibrator") and name in isoroc.__all__
+    return getattr(isoroc, name) if known else None
 
 
 def to_document(calibrator: Any, place: str, *, fitted: bool = True) -> dict[str, Any]:
     """The schema's ``calibrator`` for a calibrator and those inside it, with what they learned."""
     kind = type(calibrator)
-    if kinds().get(kind.__name__) is not kind:
+    if find_kind(kind.__name__) is not kind:
         raise TypeError(
             f"{place}: {kind.__name__} does not go into a model file; calibrators of isoroc, "
             "numbers, strings and arrays do. Use skops or pickle for others."

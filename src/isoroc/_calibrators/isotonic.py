@@ -21,7 +21,8 @@ class IsotonicCalibrator(OneVsRestCalibrator):
     of the forecasts has a map of its own, ``(weight of the class + pseudocount / K) / (weight +
     pseudocount)`` in every block of its isotonic regression, and rows are divided by their sum.
     That is quick, needs few rows and orders each class as the model does; how the classes stand to
-    each other it does not keep.
+    each other it does not keep. Maps of more than 4,096 steps, or of more than 250,000 steps over
+    all classes, are compressed as those of `VennAbersCalibrator`.
 
     Parameters
     ----------
@@ -72,7 +73,9 @@ class IsotonicCalibrator(OneVsRestCalibrator):
                 "expected a number > 0",
             )
         smoothing = self.pseudocount * np.array([1 - 1 / K, 1 / K])
-        maps = [isotonic_steps(counts, smoothing) for counts in self._counts(sample)]
+        maps = [
+            self._bounded(K, isotonic_steps(counts, smoothing)) for counts in self._counts(sample)
+        ]
         self.cuts_ = [cuts for cuts, _ in maps]
         self.values_ = [values for _, values in maps]
 

@@ -211,12 +211,15 @@ class KernelCalibrator(TemperedCalibrator):
 
     def _positions(self, z: Floats, logs: Floats) -> Floats:
         """Position of each row, shape (2 K, n), from its tempered and its plain log forecasts."""
+        K, n = z.shape
+        x = np.empty((2, K, n))
+        np.subtract(z, z.mean(axis=0), out=x[0])
         levels = np.linspace(0, 1, N_KNOTS)
-        ranks = [np.interp(*of_class, levels) for of_class in zip(logs, self.knots_, strict=True)]
-        x = np.stack([z - z.mean(axis=0), ranks])
+        for k in range(K):
+            x[1, k] = np.interp(logs[k], self.knots_[k], levels)
         x -= self.origin_[:, :, None]
         x *= self.stretch_[:, None, None]
-        return x.reshape(2 * len(z), -1)
+        return x.reshape(2 * K, n)
 
     def _inputs(self, x: Floats) -> Floats:
         """What the map adds up: bumps, log forecasts, one."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from isoroc._calibrators.base import Calibrator
-from isoroc._calibrators.document import COMMON, MAX_CLASSES, kinds
+from isoroc._calibrators.document import COMMON, MAX_CLASSES, find_kind
 from isoroc._persistence import Fault, ModelFileError, decode, read
 from isoroc._persistence.states import ROUNDING
 
@@ -59,7 +59,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 def _restore(document: dict[str, Any], place: str, *, fitted: bool = True) -> Calibrator:
     """Calibrator with the parameters and the state of a document, which may not fit together."""
-    kind = kinds().get(document["kind"])
+    kind = find_kind(document["kind"])
     if kind is None:
         raise Fault(f"{place}.kind", f"{document['kind']!a} is no calibrator of this version")
     calibrator: Calibrator = kind()

@@ -14,7 +14,7 @@ from isoroc._calibrators.log_cells import gather
 from isoroc._calibrators.posterior import Posterior
 from isoroc._calibrators.potential import TRACE, GradientCertificate, Potential, with_floor
 from isoroc._calibrators.scores import ProbabilityCalibrator, log_softmax, of_own_class
-from isoroc._calibrators.tempered import FLOORS, draw_part, inverse_temperature
+from isoroc._calibrators.tempered import FLOORS, draw_part, inverse_temperature, likeliest
 from isoroc._cyclic import CyclicCheck, check_cyclic
 from isoroc._input import Sample
 from isoroc._persistence import Fault, states
@@ -184,11 +184,10 @@ class MonotoneCalibrator(ProbabilityCalibrator):
             inverse = min(inverse, bound / spread) if spread else inverse
             likelihood = of_own_class(log_softmax(inverse * z), sample.codes)
             loss = -float(np.average(likelihood, weights=sample.weights))
-            found.append((loss, -float(floor), inverse))
+            found.append((loss, float(floor), inverse))
             if floor < NEGLIGIBLE * np.exp(logs.min()):  # lower ones would change nothing
                 break
-        _, negative, inverse = min(found)
-        return -negative, inverse
+        return likeliest(found)
 
     def floored(self, forecasts: Floats) -> Floats:
         """The points z of a forecast array, shape (K, n)."""

@@ -11,17 +11,24 @@ import numpy as np
 from isoroc._calibrators.base import Calibrator
 from isoroc._core.rows import locate
 from isoroc._counts import BinaryCounts
+from isoroc._growth import compress_steps
 from isoroc._input import Sample
 from isoroc._persistence import Fault, check_array, states
 from isoroc._simplex import Floats, binary_scores
 from isoroc._writer import C, Writer
 
+#: Maps have at most so many steps, and all maps of a calibrator together at most so many, so that
+#: every fit fits into a model file. Steps are merged in `fit`, not in `save`: a saved calibrator
+#: predicts what the fitted one does.
+MOST_STEPS = 4096
+MOST_STEPS_OF_ALL = 250_000
+
 
 class OneVsRestCalibrator(Calibrator):
     """Base of the calibrators that map the forecast of each class by a step function of its own.
 
-    Of three classes or more, rows are then divided by their sum. Two classes have one map, that of
-    the second. A map is ``values[i]`` for forecasts with i of its ascending cuts below them.
+    With three classes or more, rows are then divided by their sum. Two classes have one map, that
+    of the second. A map is ``values[i]`` for forecasts with i of its ascending cuts below them.
     """
 
     prior_share: ClassVar[float] = 0.3
@@ -40,6 +47,13 @@ class OneVsRestCalibrator(Calibrator):
         for k, scores in enumerate(np.ascontiguousarray(sample.forecasts.T)):
             is_k = (sample.codes == k).view(np.uint8)
             yield BinaryCounts.from_arrays(scores, is_k, sample.weights)
+
+    def _bounded(self, n_classes: int, steps: Sequence[Floats]) -> tuple[Floats, ...]:
+        """Cuts and values of a map that is small enough for a model file."""
+        n_maps = 1 if n_classes == 2 else n_classes
+        cuts, *values = steps
+        most = max(min(MOST_STEPS, MOST_STEPS_OF_ALL // n_maps), len(values))
+        return compress_steps(cuts, *values, most=most)
 
     def _map(self, forecasts: Floats, values: list[Floats]) -> Floats:
         """What the maps say of each forecast, one column each, with the given values."""

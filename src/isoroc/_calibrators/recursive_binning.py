@@ -21,7 +21,9 @@ class RecursiveBinningCalibrator(BinCalibrator):
     Parameters
     ----------
     depth : int, default=4
-        How often regions are split; K classes give at most ``K ** depth`` bins.
+        How often regions are split; K classes give at most ``K ** depth`` bins. No region is
+        split if that leaves more than ``250000 / K`` bins, so that the tree is small enough for a
+        model file.
     pseudocount : float or "auto", default="auto"
         Weight of the prior in every bin's value, as in `IRPCalibrator`.
     prior : {"forecast", "uniform", "marginal"} or array-like of shape (K,), default="uniform"

@@ -199,12 +199,14 @@ class SplineCalibrator(ProbabilityCalibrator):
 def log_odds(logs: Floats, P: Floats) -> Floats:
     """Log odds of each class against the others, from forecasts P, shape (K, n), and their logs.
 
-    The odds of the likeliest class are taken against the sum of the others: one minus its
-    probability would lose everything when that is close to one.
+    The odds are taken against the sum of the other classes, those before and those after it: one
+    minus the probability would lose everything when that is close to one.
     """
-    top = P.argmax(axis=0), np.arange(P.shape[1])
-    rest = P.sum(axis=0) - P
-    others = P.copy()
-    others[top] = 0.0
-    rest[top] = others.sum(axis=0)
-    return np.asarray(logs - np.log(rest))
+    others = np.zeros_like(P)
+    np.cumsum(P[:-1], axis=0, out=others[1:])
+    after = np.zeros(P.shape[1])
+    for k in range(len(P) - 1, 0, -1):
+        after += P[k]
+        others[k - 1] += after
+    np.log(others, out=others)
+    return np.subtract(logs, others, out=others)

@@ -23,6 +23,8 @@ from isoroc._writer import C, Writer
 
 #: What floor="auto" chooses from. The first leaves every forecast that is not 0 as it is.
 FLOORS = 10.0 ** -np.array([300, 100, 30, 16, 8, 6, 4, 3, 2.5, 2, 1.5, 1])
+#: Mean losses that differ by less are equal.
+TIE = 1e-9
 #: Range of 1 / T. Forecasts that sort the outcomes perfectly would have it infinite, those that
 #: say the opposite negative.
 INVERSE_RANGE = (1e-6, 1e6)
@@ -93,7 +95,7 @@ class TemperedCalibrator(ProbabilityCalibrator):
         z = self.log_forecasts(sample.forecasts, lowest)
         # Below the smallest forecast nothing is raised: one such floor stands for all.
         floors = [lowest, *FLOORS[1:][np.log(FLOORS[1:]) > z.min()]]
-        found = []
+        found: list[tuple[float, float, float]] = []
         inverse = 1.0
         for floor in floors:
             raised = np.maximum(z, np.log(floor)) if floor else z
@@ -101,8 +103,7 @@ class TemperedCalibrator(ProbabilityCalibrator):
             likelihood = self._likelihood(inverse * raised, sample)
             loss = -float(np.average(np.log(likelihood), weights=sample.weights))
             found.append((loss, float(floor), inverse))
-        _, floor, inverse = min(found)
-        return floor, inverse
+        return likeliest(found)
 
     def _likelihood(self, z: Floats, sample: Sample) -> Floats:
         """What the smoothed softmax of z, shape (K, n), gives the outcome of each row."""
@@ -137,6 +138,15 @@ class TemperedCalibrator(ProbabilityCalibrator):
     def _write_scaled(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
         logs = self.write_log_forecasts(w, self.floor_, columns)
         return [w.divide(column, w.number(self.temperature_)) for column in logs]
+
+
+def likeliest(found: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
+    """Floor and 1 / T of the least loss, given as (loss, floor, 1 / T); the first on ties.
+
+    Where a temperature makes up for any floor, losses differ by rounding errors only.
+    """
+    least = min(loss for loss, _, _ in found)
+    return next((floor, inverse) for loss, floor, inverse in found if loss <= least + TIE)
 
 
 def draw_part(sample: Sample) -> Sample:

@@ -152,7 +152,8 @@ def _carry_number(fitted: FittedMap, t: float, forecasts: Floats | None) -> Carr
     point = np.array([t])
     if fitted.columns:
         point = log_softmax([[0.0, t]], axis=1) if fitted.logits else np.array([[1 - t, t]])
-    value = float(fitted.calibrate(point)[0, 1])
+    # The last digit may depend on the number of rows, and rows at t must not exceed the threshold.
+    value = max(float(fitted.calibrate(point.repeat(n, axis=0))[0, 1]) for n in (1, 2))
     if forecasts is None:
         return CarriedThresholds(value, n_changed=0, n_rows=0, exact=True)
     scores = forecasts

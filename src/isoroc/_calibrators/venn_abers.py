@@ -28,6 +28,12 @@ class VennAbersCalibrator(OneVsRestCalibrator):
 
     The row to be forecast has weight 1, whatever the others have.
 
+    The functions have a step at almost every score. Beyond S = 4,096 steps per class, or 250,000
+    over all classes, neighbouring steps with nearly the same values are merged, so that the fit
+    is small enough for a model file: arcsin(sqrt(p)) of p0 and p1 changes by at most pi / (2 S),
+    or p by at most ``pi * sqrt(p * (1 - p)) / S`` to first order. With up to 61 classes that is
+    less than 0.0004, the standard error of a frequency among 1.7 million rows.
+
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
@@ -63,7 +69,8 @@ class VennAbersCalibrator(OneVsRestCalibrator):
     upper_: list[Floats]
 
     def _fit(self, sample: Sample) -> None:
-        maps = [venn_abers_steps(counts) for counts in self._counts(sample)]
+        K = sample.n_classes
+        maps = [self._bounded(K, venn_abers_steps(counts)) for counts in self._counts(sample)]
         self.cuts_ = [cuts for cuts, _, _ in maps]
         self.lower_ = [lower for _, lower, _ in maps]
         self.upper_ = [upper for _, _, upper in maps]

@@ -15,6 +15,7 @@ from isoroc._cli.errors import CommandError
 from isoroc._cli.io.batches import read_forecasts, read_leniently
 from isoroc._cli.io.groups import groups_of
 from isoroc._cli.io.source import ROW, Source
+from isoroc._cli.io.types import ColumnType, read_typed
 from isoroc._cli.models import calibrate
 from isoroc._cli.terminal import Advance
 from isoroc._input import Names, valid_rows
@@ -38,6 +39,8 @@ class ModelRows:
     """Column of the groups."""
     where: str | None = None
     on_bad: OnBad = "fail"
+    types: dict[str, ColumnType] = field(default_factory=dict)
+    """Types that the user asks for, of columns that are only copied."""
 
     def scan(self) -> pl.LazyFrame:
         """The rows, lazily, with their numbers in the column `ROW`."""
@@ -124,20 +127,25 @@ class CalibrationStep:
         self, rows: ModelRows, predict: Predict, added: dict[str, int], advance: Advance
     ) -> None:
         self._rows, self._predict, self._added, self._advance = rows, predict, added, advance
+        self._typed = False  # whether the output stores types
         self._numbers: list[str] = []  # columns of text that become numbers
         self.bad = BadRows()
 
     def run(self, *, typed: bool) -> pl.LazyFrame:
         """All rows with the calibrated columns, lazily.
 
-        Other columns of CSV and TSV files stay text. The forecasts become numbers if the output is
-        typed.
+        Other columns of CSV and TSV files stay text. If the output is typed, the forecasts become
+        numbers, and columns get the types that the user asks for; otherwise their values are
+        checked, and their text stays.
         """
+        self._typed = typed
         if typed and self._rows.source.untyped:
             self._numbers = self._rows.columns
         rows = self._rows.scan()
         new = dict.fromkeys([*self._numbers, *self._added], pl.Float64())
         schema = dict(rows.collect_schema()) | new
+        if typed:
+            schema |= {name: kind.dtype for name, kind in self._rows.types.items()}
         del schema[ROW]
         return rows.map_batches(self, schema=schema, streamable=True)
 
@@ -146,7 +154,7 @@ class CalibrationStep:
         if not len(batch):
             names = [*self._numbers, *self._added]
             empty = [pl.lit(None, pl.Float64).alias(name) for name in names]
-            return batch.drop(ROW).with_columns(empty)
+            return self._convert(batch).with_columns(empty)
         Q, valid = self._rows.calibrate(batch, self._predict)
         self._advance(len(batch))
         self.bad.n_all.append(len(batch))
@@ -154,7 +162,15 @@ class CalibrationStep:
             first = batch[int(np.argmin(valid))]
             problem = self._rows.problem(first)
             self.bad.found.append((first[ROW][0], int((~valid).sum()), problem))
-        numbers = batch.drop(ROW).with_columns(pl.col(self._numbers).cast(pl.Float64, strict=False))
         new = (pl.Series(name, Q[:, k], nan_to_null=True) for name, k in self._added.items())
-        done = numbers.with_columns(new)
-        return done.filter(pl.Series(valid)) if self._rows.on_bad == "skip" else done
+        numbers = (pl.col(name).cast(pl.Float64, strict=False) for name in self._numbers)
+        done = batch.with_columns(numbers).with_columns(new)
+        return self._convert(done.filter(pl.Series(valid)) if self._rows.on_bad == "skip" else done)
+
+    def _convert(self, batch: pl.DataFrame) -> pl.DataFrame:
+        """The batch with the types that the user asks for, and without its row numbers."""
+        found = [
+            read_typed(batch, name, kind, self._rows.source)
+            for name, kind in self._rows.types.items()
+        ]
+        return batch.drop(ROW).with_columns(found if self._typed else [])

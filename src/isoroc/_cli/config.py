@@ -77,5 +77,7 @@ def _words(name: str, value: Any, given: list[str]) -> list[str]:
         return []
     if value is True:
         return [option]
+    if isinstance(value, dict):  # such as type = { day = "date" }
+        value = [f"{key}={of_key}" for key, of_key in value.items()]
     values = value if isinstance(value, list) else [value]
     return [word for item in values for word in (option, str(item))]

@@ -195,7 +195,10 @@ def save_model(calibrator: Any, target: str, summary: dict[str, Any]) -> None:
     """Write a model file, atomically to a file or directly to standard output."""
     with temporary_folder() as folder:
         path = folder / "model.json"
-        calibrator.save(path, summary=summary)
+        try:
+            calibrator.save(path, summary=summary)
+        except ValueError as error:  # it is too large
+            raise CommandError(str(error).replace(str(path), target)) from error
         data = path.read_bytes()
     if target == STANDARD:
         sys.stdout.buffer.write(data)

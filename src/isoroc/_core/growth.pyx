@@ -10,19 +10,7 @@ from libc.string cimport memcpy, memset
 import numpy as np
 
 from isoroc._core.order cimport has_cycle_below
-from isoroc._core.sorting cimport Point, sort_points
-
-
-cdef inline Py_ssize_t best_other(const double[:, ::1] P, Py_ssize_t i, const double[::1] gamma,
-                                  Py_ssize_t axis, double* margin) noexcept nogil:
-    """Region of point i when it is not in the region of the axis, and its margin there."""
-    cdef Py_ssize_t k, best = 0 if axis else 1
-    margin[0] = P[i, best] - gamma[best]
-    for k in range(best + 1, P.shape[1]):
-        if k != axis and P[i, k] - gamma[k] > margin[0]:
-            best = k
-            margin[0] = P[i, k] - gamma[k]
-    return best
+from isoroc._core.sorting cimport Point, best_other, sort_points
 
 
 cdef struct Side:
@@ -69,19 +57,20 @@ cdef class Ascent:
     cdef Side[2] sides
     cdef Point* sorted_points  # (n,) and as much again for sorting
     cdef double* scratch
-    cdef double* weights       # (K, K) class weights of the children
-    cdef double* totals        # (K,) their weights
+    cdef double* weights       # (K, K) class weights of the children,
+    cdef double* totals        # (K,) their weights, and behind them two copies of both
     cdef double* share         # (K,) mean label of the bin
     cdef double* parts         # (K,) the children's shares of the gain
-    cdef double* found         # (K, K) class weights at the best place
     cdef double* W             # (K, K)
+    cdef double* point_weights # (n,)
     cdef double* latest        # (B,) another bin has points in the moving region iff this is > t,
     cdef double* earliest      # (B, K) and in another region iff this is < t
-    cdef int* held             # (K, S, K) points of each child in each region of each split
+    cdef int* held             # (K, S, K) points of each child in each region of each split, and
+    #                            two copies
 
     def __cinit__(self, points, weights, around, *, const double[:, ::1] smoothing,
                   double slack, double min_weight, double min_gap):
-        cdef Py_ssize_t s, K
+        cdef Py_ssize_t s, size, K
         self.P, self.Y = points, weights
         self.smoothing, self.bound, self.straddled = smoothing, around.bound, around.straddled
         self.region, self.outside = around.region, around.outside
@@ -91,18 +80,19 @@ cdef class Ascent:
         self.S, self.B = self.region.shape[1], self.outside.shape[1]
         K = self.K
         self.sorted_points = <Point*> malloc(2 * self.n * sizeof(Point))
-        self.scratch = <double*> malloc((5 * K * K + 3 * K + self.B * (K + 1)) * sizeof(double))
-        self.held = <int*> malloc((K * self.S * K + 1) * sizeof(int))
+        size = 6 * K * K + 5 * K + self.B * (K + 1) + self.n
+        self.scratch = <double*> malloc(size * sizeof(double))
+        self.held = <int*> malloc((3 * K * self.S * K + 1) * sizeof(int))
         if self.sorted_points == NULL or self.scratch == NULL or self.held == NULL:
             raise MemoryError
         self.weights = self.scratch
         self.totals = self.weights + K * K
-        self.share = self.totals + K
+        self.share = self.totals + K + 2 * (K * K + K)
         self.parts = self.share + K
-        self.found = self.parts + K
-        self.W = self.found + K * K
+        self.W = self.parts + K
         self.latest = self.W + 3 * K * K  # behind the values of the two sides
         self.earliest = self.latest + self.B
+        self.point_weights = self.earliest + self.B * K
         for s in range(2):
             self.sides[s].smoothing = &smoothing[s, 0]
             self.sides[s].bound = &self.bound[s, 0, 0]
@@ -116,42 +106,54 @@ cdef class Ascent:
         free(self.scratch)
         free(self.held)
 
-    def climb(self, double[::1] gamma, const int[::1] axes, int max_cycles):
-        """Move the coordinates `axes` of gamma in turn, until none gains.
+    def climb(self, double[:, ::1] gammas, const int[:, ::1] axes, int max_cycles):
+        """Move the coordinates axes[a] of each gammas[a] in turn, until none gains.
 
-        gamma is changed in place to the middle of the gap found. Returns the gain, -1 if nothing
-        is feasible, and the class weights of the children there, shape (K, K).
+        Axes after the first of -1 are left out. gammas are changed in place to the middle of the
+        gaps found. Returns gains, -1 where nothing is feasible, and the class weights of the
+        children there, shape (A, K, K).
         """
-        cdef Py_ssize_t axis, unchanged = 0, sound = 0, step = 0, cells = self.K * self.K
-        cdef double best, climbed = -1.0
-        children = np.zeros((self.K, self.K))
-        cdef double[:, ::1] out = children
+        cdef Py_ssize_t a
+        gains = np.empty(gammas.shape[0])
+        children = np.zeros((gammas.shape[0], self.K, self.K))
+        cdef double[::1] gain = gains
+        cdef double[:, :, ::1] out = children
         with nogil:
-            # An axis stays at its best place until another one moves, so an ascent ends when all
-            # others have been tried in vain.
-            while (unchanged < axes.shape[0] - 1 or step < axes.shape[0]) and (
-                step < max_cycles * axes.shape[0]
-            ):
-                axis = axes[step % axes.shape[0]]
-                step += 1
-                self._line_up(gamma, axis)
-                best = self._best_place(gamma, axis)
-                # A start on a point, or among near ties, sorts points by differences too small to
-                # trust. Such a state cannot be found again along some axis: it does not count.
-                sound = sound + 1 if best >= 0 else 0
-                unchanged = 0 if best > climbed + 1e-9 * fabs(climbed) else unchanged + 1
-                climbed = best
-                if best >= 0:
-                    memcpy(&out[0, 0], self.found, cells * sizeof(double))
-        return (climbed if sound >= axes.shape[0] else -1.0), children
+            for a in range(gammas.shape[0]):
+                gain[a] = self._climb(gammas[a], axes[a], max_cycles, &out[a, 0, 0])
+        return gains, children
+
+    cdef double _climb(self, double[::1] gamma, const int[::1] axes, int max_cycles,
+                       double* children) noexcept nogil:
+        cdef Py_ssize_t axis, unchanged = 0, sound = 0, step = 0, n_axes = 0
+        cdef double best, climbed = -1.0
+        while n_axes < axes.shape[0] and axes[n_axes] >= 0:
+            n_axes += 1
+        # An axis stays at its best place until another one moves, so an ascent ends when all others
+        # have been tried in vain.
+        while (unchanged < n_axes - 1 or step < n_axes) and step < max_cycles * n_axes:
+            axis = axes[step % n_axes]
+            step += 1
+            self._line_up(gamma, axis)
+            best = self._best_place(gamma, axis)
+            # A start on a point, or among near ties, sorts points by differences too small to
+            # trust. Such a state cannot be found again along some axis: it does not count.
+            sound = sound + 1 if best >= 0 else 0
+            unchanged = 0 if best > climbed + 1e-9 * fabs(climbed) else unchanged + 1
+            climbed = best
+            if best >= 0:
+                memcpy(children, self.weights, self.K * self.K * sizeof(double))
+        return climbed if sound >= n_axes else -1.0
 
     cdef void _average_labels(self) noexcept nogil:
         cdef Py_ssize_t i, k
         self.total = 0.0
+        memset(self.point_weights, 0, self.n * sizeof(double))
         for k in range(self.K):
             self.share[k] = 0.0
             for i in range(self.n):
                 self.share[k] += self.Y[i, k]
+                self.point_weights[i] += self.Y[i, k]
             self.total += self.share[k]
         for k in range(self.K):
             self.share[k] /= self.total
@@ -171,9 +173,9 @@ cdef class Ascent:
             points[i].t = self.P[i, axis] - margin
             points[i].row = <int> i
             points[i].other = <int> j
+            totals[j] += self.point_weights[i]
             for k in range(K):
                 weights[j * K + k] += self.Y[i, k]
-                totals[j] += self.Y[i, k]
             for s in range(S):
                 self.held[(j * S + s) * K + self.region[i, s]] += 1
         for b in range(self.B):
@@ -202,20 +204,41 @@ cdef class Ascent:
         """Bring a point into the moving region."""
         cdef Py_ssize_t k, s, K = self.K, S = self.S, j = point.other, row = point.row
         cdef double w
+        self.totals[axis] += self.point_weights[row]
+        self.totals[j] -= self.point_weights[row]
         for k in range(K):
             w = self.Y[row, k]
             self.weights[axis * K + k] += w
-            self.totals[axis] += w
             self.weights[j * K + k] -= w
-            self.totals[j] -= w
         for s in range(S):
             self.held[(axis * S + s) * K + self.region[row, s]] += 1
             self.held[(j * S + s) * K + self.region[row, s]] -= 1
         self._measure(axis)
         self._measure(j)
 
+    cdef inline void _copy(self, Py_ssize_t source, Py_ssize_t target) noexcept nogil:
+        """Copy what belongs to a place: 0 is the present one, 1 and 2 are copies."""
+        cdef Py_ssize_t size = self.K * self.K + self.K, n_held = self.K * self.S * self.K
+        memcpy(self.weights + target * size, self.weights + source * size, size * sizeof(double))
+        memcpy(self.held + target * n_held, self.held + source * n_held, n_held * sizeof(int))
+
     cdef double _best_place(self, double[::1] gamma, Py_ssize_t axis) noexcept nogil:
-        """Gain at the best feasible place, -1 if there is none; moves gamma[axis] there."""
+        """Gain at the best feasible place, -1 if there is none; goes there with gamma[axis]."""
+        cdef Py_ssize_t k
+        cdef double best, start = gamma[axis]
+        self._copy(0, 1)
+        best = self._sweep(gamma, axis, False)
+        # As a rule the best place is feasible, so no other needs to be checked.
+        if best >= 0 and not self._is_feasible(gamma[axis], axis):
+            gamma[axis] = start
+            self._copy(1, 0)
+            for k in range(self.K):
+                self._measure(k)
+            best = self._sweep(gamma, axis, True)
+        return best
+
+    cdef double _sweep(self, double[::1] gamma, Py_ssize_t axis, bint checked) noexcept nogil:
+        """Gain at the best place, -1 if there is none; goes there with gamma[axis]."""
         cdef Py_ssize_t i
         cdef double gain, t, best = -1.0
         cdef Point* points = self.sorted_points
@@ -230,14 +253,13 @@ cdef class Ascent:
             if gain <= best + 1e-12 * self.total:
                 continue
             t = points[i - 1].t / 2 + points[i].t / 2 if i else points[0].t + 0.5
-            if self.slack > -INFINITY and not (
-                self._keeps_order(&self.sides[0], t, axis)
-                and self._keeps_order(&self.sides[1], t, axis)
-            ):
+            if checked and not self._is_feasible(t, axis):
                 continue
             best = gain
             gamma[axis] = t
-            memcpy(self.found, self.weights, self.K * self.K * sizeof(double))
+            self._copy(0, 2)
+        if best >= 0:
+            self._copy(2, 0)
         return best
 
     cdef double _gain(self) noexcept nogil:
@@ -254,8 +276,13 @@ cdef class Ascent:
                 self.totals[c] = 0.0  # what is left is rounding
         return -1.0 if kept < 2 or light else gain
 
-    cdef bint _keeps_order(self, Side* side, double t, Py_ssize_t axis) noexcept nogil:
+    cdef bint _is_feasible(self, double t, Py_ssize_t axis) noexcept nogil:
         """Whether the children, with gamma[axis] at t, leave every split ROC monotone."""
+        return self.slack == -INFINITY or (
+            self._keeps_order(&self.sides[0], t, axis) and self._keeps_order(&self.sides[1], t, axis)
+        )
+
+    cdef bint _keeps_order(self, Side* side, double t, Py_ssize_t axis) noexcept nogil:
         return (
             self._keeps_bound(side)
             and self._keeps_own_order(side, t, axis)

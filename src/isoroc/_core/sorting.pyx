@@ -5,7 +5,7 @@ from libc.string cimport memcpy
 
 cdef void sort_points(Point* points, Point* spare, Py_ssize_t n) noexcept nogil:
     """Sort by descending t, stably: insertion in short runs, then bottom-up merging."""
-    cdef Py_ssize_t i, j, k, start, middle, stop, width = 16
+    cdef Py_ssize_t i, j, k, left, start, middle, stop, width = 16
     cdef Point moved
     cdef Point* source = points
     cdef Point* target = spare
@@ -24,14 +24,20 @@ cdef void sort_points(Point* points, Point* spare, Py_ssize_t n) noexcept nogil:
         while start < n:
             middle = min(start + width, n)
             stop = min(start + 2 * width, n)
-            i, j = start, middle
-            for k in range(start, stop):
-                if i < middle and (j == stop or source[i].t >= source[j].t):
-                    target[k] = source[i]
-                    i += 1
-                else:
-                    target[k] = source[j]
-                    j += 1
+            i, j, k = start, middle, start
+            if j == stop or source[j - 1].t >= source[j].t:  # in order already
+                memcpy(target + k, source + k, (stop - k) * sizeof(Point))
+                start = stop
+                continue
+            while i < middle and j < stop:
+                # Arithmetic, not a branch: which side is next cannot be predicted.
+                left = source[i].t >= source[j].t
+                target[k] = source[i if left else j]
+                i += left
+                j += 1 - left
+                k += 1
+            memcpy(target + k, source + i, (middle - i) * sizeof(Point))
+            memcpy(target + k + middle - i, source + j, (stop - j) * sizeof(Point))
             start = stop
         source, target = target, source
         width *= 2

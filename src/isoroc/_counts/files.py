@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -20,7 +21,8 @@ from isoroc._input import InputError, check_sample
 
 #: Version of the table.
 FORMAT = 1
-#: Libraries that read and write Parquet, in the order in which they are tried.
+#: Libraries that read and write Parquet, in the order in which they are tried. One that is in use
+#: already comes first, because another would take time and memory to import.
 _LIBRARIES = ("pyarrow", "polars")
 
 
@@ -196,7 +198,7 @@ def _numbers(frame: Any, column: str) -> NDArray[np.float64]:
 
 
 def _library() -> Any:
-    for name in _LIBRARIES:
+    for name in sorted(_LIBRARIES, key=lambda name: name not in sys.modules):
         if find_spec(name) is not None:
             return name
     raise ImportError("counts in Parquet files need pyarrow or polars: pip install pyarrow")

@@ -9,7 +9,7 @@ import numpy as np
 from isoroc._counts.cells import Tally
 from isoroc._counts.grid import Grid
 from isoroc._input import Sample
-from isoroc._simplex import Codes, Floats, two_columns
+from isoroc._simplex import Codes, Floats, Ints, two_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +68,9 @@ class Points:
         forecasts = two_columns(forecasts)
         K = forecasts.shape[1]
         if max_cells is None or len(forecasts) <= max_cells:
-            distinct, cell = np.unique(forecasts, axis=0, return_inverse=True)
+            distinct, cell = _distinct_rows(forecasts)
             m = len(distinct)
-            place = cell.ravel() * K + codes
+            place = cell * K + codes
             class_weights = np.bincount(place, weights, m * K).reshape(m, K).astype(np.float64)
             return cls(*_in_canonical_order(distinct, class_weights))
         tally = Tally(Grid.choose(K, 2**9), K, most=max_cells)
@@ -78,6 +78,19 @@ class Points:
         cells = tally.cells()
         means = cells.mean_forecasts(tally.grid)
         return cls(*_in_canonical_order(means, cells.class_weights), exact=False)
+
+
+def _distinct_rows(forecasts: Floats) -> tuple[Floats, Ints]:
+    """Forecasts that occur, and the place of each row among them.
+
+    As `numpy.unique`, which compares rows one by one.
+    """
+    order = np.lexsort(forecasts.T[::-1])
+    ascending = forecasts[order]
+    differs = (ascending[1:] != ascending[:-1]).any(axis=1)
+    place = np.zeros(len(forecasts), dtype=np.intp)
+    place[order[1:]] = np.cumsum(differs)
+    return ascending[np.append([True], differs)], place
 
 
 def _in_canonical_order(forecasts: Floats, class_weights: Floats) -> tuple[Floats, Floats]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._core.order import keep_order, required_differences, smallest_differences
+from isoroc._core.order import Wards, keep_order, required_differences, smallest_differences
 from isoroc._core.rows import lift, sort_into_regions
 from isoroc._counts import Points
 from isoroc._monotonicity import largest_slack
@@ -17,6 +17,9 @@ from isoroc._tree import BinTree
 
 Monotonicity = Literal["global", "tree"] | None
 
+#: Numbers of a tree, so that it is small enough for a model file. A tree has at most twice as many
+#: nodes as bins, each with K class weights, and each split has K thresholds and K children.
+MOST_NUMBERS = 1_000_000
 #: Least slack of a split. In the tree scope ties must not occur; in the global scope a bin that
 #: straddles a boundary sits on it, so slack 0 is allowed, up to rounding.
 LEAST_SLACK = {"global": -1e-12, "tree": 1e-9, None: -np.inf}
@@ -60,45 +63,17 @@ class Split(NamedTuple):
         return cls(gamma, gain, children, lift(children))
 
 
-class _Wards:
-    """Bins that a split answers for, and in which of its regions each has points.
-
-    Attributes
-    ----------
-    nodes : ndarray of shape (B,)
-    held : ndarray of shape (B, K)
-    """
-
-    def __init__(self, nodes: Ints, held: NDArray[np.uint8]) -> None:
-        self.nodes, self.held = nodes, held
-
-    def replace(self, node: int, children: Ints, held: NDArray[np.uint8]) -> None:
-        """Put the children of a bin in its place."""
-        at = self.nodes.tolist().index(node)
-        self.nodes = np.concatenate([self.nodes, children[1:]])
-        self.held = np.concatenate([self.held, held[1:]])
-        self.nodes[at], self.held[at] = children[0], held[0]
-
-
-def _bounds(values: Floats, wards: list[_Wards], without: int = -1) -> Floats:
-    """W of splits with these wards but for one, for values of all nodes, shape (2, S, K, K)."""
-    nodes = np.concatenate([w.nodes for w in wards])
-    held = np.concatenate([w.held for w in wards])
-    ends = np.array(list(accumulate(len(w.nodes) for w in wards)))
-    return smallest_differences(values, nodes, held, ends, without)
-
-
 class _Plan(NamedTuple):
     """A split that has been found possible, with all that it changes."""
 
     gamma: Floats
     kept: Ints  # the regions that hold points
     parts: list[Ints]  # the points of each
-    weights: Floats  # and their class weights
-    held: NDArray[
-        np.uint8
-    ]  # (S, c, K): regions held by each part, of all splits that answer for it
-    outside: _Wards  # other bins that the new split answers for
+    weights: Floats  # their class weights,
+    values: Floats  # (2, c, K): and their raw means and smoothed values
+    held: NDArray[np.uint8]  # (c, S, K): regions held by each, of all splits that answer for it
+    others: list[int]  # other bins that the new split answers for,
+    others_held: NDArray[np.uint8]  # (B, K): and its regions that they hold
 
 
 class Growth:
@@ -120,7 +95,7 @@ class Growth:
         class beyond the first and bin beyond the first, the mean of the likelihood ratio
         statistic where there is nothing to find.
     max_bins : int, default=None
-        No split leaves more bins.
+        No split leaves more bins, nor more than ``MOST_NUMBERS / (4 * K)``.
     """
 
     def __init__(
@@ -141,25 +116,30 @@ class Growth:
         self.least_slack = LEAST_SLACK[monotonicity]
         self.min_bin_weight = min_bin_weight
         self.min_lift = min_lift
-        self.max_bins = np.inf if max_bins is None else max_bins
+        most = max(MOST_NUMBERS // (4 * self.n_classes), self.n_classes)
+        self.max_bins = most if max_bins is None else min(max_bins, most)
         self.members: dict[int, Ints] = {}  # points of each bin
-        self.answering: dict[int, list[int]] = {}  # splits that answer for each bin,
+        self.answering: dict[int, Sequence[int]] = {}  # splits that answer for each bin,
         self.held: dict[int, NDArray[np.uint8]] = {}  # (S, K): and regions of these that it holds
         self.class_weights: list[Floats] = []  # of each node,
         self.node_values = np.empty((2, 64, self.n_classes))  # its raw mean and smoothed value
         self.thresholds: list[Floats] = []
         self.children: list[Ints] = []
         self.split_nodes: list[int] = []
-        self.wards: list[_Wards] = []  # of each split
-        nothing = np.empty((0, self.n_classes), dtype=np.uint8)
-        self._add_node(np.arange(len(self.points)), self.point_weights.sum(axis=0), [], nothing)
+        self.wards: list[Wards] = []  # of each split
+        whole = self.point_weights.sum(axis=0)
+        K = self.n_classes
+        nothing = np.empty((0, K), dtype=np.uint8)
+        self._add_node(np.arange(len(self.points)), whole, self._values(whole[None])[:, 0], nothing)
+        self._nobody = np.empty((2, 0, K)), np.empty((0, K)), np.empty(0, dtype=np.int32)
 
     def _add_node(
         self,
         points: Ints,
         class_weights: Floats,
-        answering: list[int],
+        values: Floats,
         held: NDArray[np.uint8],
+        answering: Sequence[int] = (),
     ) -> int:
         node = len(self.class_weights)
         if node == self.node_values.shape[1]:
@@ -168,7 +148,7 @@ class Growth:
         self.answering[node] = answering
         self.held[node] = held
         self.class_weights.append(class_weights)
-        self.node_values[:, node] = self._values(class_weights[None])[:, 0]
+        self.node_values[:, node] = values
         return node
 
     def _values(self, class_weights: Floats) -> Floats:
@@ -197,9 +177,9 @@ class Growth:
 
     def can_be_split(self, node: int) -> bool:
         """Whether a bin is heavy enough for two and has labels of more than one class."""
-        weights = self.class_weights[node]
-        heavy = weights.sum() >= 2 * self.min_bin_weight
-        return bool(heavy and np.count_nonzero(weights) > 1 and len(self.members[node]) > 1)
+        weights = self.class_weights[node].tolist()
+        heavy = sum(weights) >= 2 * self.min_bin_weight
+        return heavy and sum(map(bool, weights)) > 1 and len(self.members[node]) > 1
 
     def is_worth_it(self, split: Split) -> bool:
         """Whether a split lifts the log likelihood by more than chance would."""
@@ -208,9 +188,8 @@ class Growth:
 
     def _bounds_without(self, node: int) -> Floats:
         """W, over all bins but one, of the splits that answer for it, shape (2, S, K, K)."""
-        if not self.answering[node]:
-            return np.empty((2, 0, self.n_classes, self.n_classes))
-        return _bounds(self.node_values, [self.wards[s] for s in self.answering[node]], node)
+        wards: list[Wards | None] = [self.wards[s] for s in self.answering[node]]
+        return smallest_differences(self.node_values, wards, node)
 
     def _others(self, node: int) -> list[int]:
         """Bins besides this one that a split of it would answer for."""
@@ -220,17 +199,16 @@ class Growth:
         """What the rest of the tree demands of the children of a bin."""
         K = self.n_classes
         points = self.members[node]
-        splits = self.answering[node]
         W = self._bounds_without(node)
-        held = self.held[node]
-        single = held.sum(axis=1) == 1
-        region_of_bin = np.where(single, held.argmax(axis=1), -1)
-        bound = required_differences(W, region_of_bin, self.least_slack)
-        straddled = np.flatnonzero(~single)
+        bound = required_differences(W, self.held[node], self.least_slack)
+        if self.monotonicity != "global":  # then a split has all of a bin below it in one region
+            no_region = np.empty((len(points), 0), dtype=np.int32)
+            return Surroundings(bound, W[:, :0], no_region, *self._nobody)
+        straddled = np.flatnonzero(self.held[node].sum(axis=1) > 1)
         region = np.empty((len(points), len(straddled)), dtype=np.int32)
-        for column, at in enumerate(straddled):
-            region[:, column] = regions(self.points[points], self.thresholds[splits[at]])
-
+        for column, at in enumerate(straddled.tolist()):
+            gamma = self.thresholds[self.answering[node][at]]
+            region[:, column] = regions(self.points[points], gamma)
         others = self._others(node)
         rows = [self.members[v] for v in others]
         return Surroundings(
@@ -275,36 +253,33 @@ class Growth:
         if len(self.members) + len(kept) - 1 > self.max_bins:
             return None
         parts = [points[region == k] for k in kept]
-        nobody = _Wards(np.empty(0, dtype=np.intp), np.empty((0, self.n_classes), dtype=np.uint8))
-        if self.monotonicity is None:
-            nothing = np.empty((0, len(kept), self.n_classes), dtype=np.uint8)
-            return _Plan(gamma, kept, parts, weights, nothing, nobody)
-
+        values = self._values(weights)
         held = self._held_by(parts, node, kept)
-        S, c, K = held.shape
-        children, ends = np.tile(np.arange(c), S), c * np.arange(1, S + 1)
-        W = smallest_differences(self._values(weights), children, held.reshape(-1, K), ends, -1)
-        W[:, :-1] = np.minimum(W[:, :-1], self._bounds_without(node))
-        outside = nobody
-        if others := self._others(node):
-            rows = [self.members[v] for v in others]
-            outside = _Wards(np.array(others), self._regions_held(rows, gamma))
-            W[:, -1:] = np.minimum(W[:, -1:], _bounds(self.node_values, [outside]))
-        if not keep_order(W.reshape(-1, *W.shape[2:]), self.least_slack):
-            return None
-        return _Plan(gamma, kept, parts, weights, held, outside)
+        others = self._others(node)
+        others_held = self._regions_held([self.members[v] for v in others], gamma)
+        if self.monotonicity is not None:
+            outside = Wards(np.array(others), others_held) if others else None
+            wards = [*(self.wards[s] for s in self.answering[node]), outside]
+            W = smallest_differences(self.node_values, wards, node)
+            if not keep_order(W, values, held, self.least_slack):
+                return None
+        return _Plan(gamma, kept, parts, weights, values, held, others, others_held)
 
     def _held_by(self, parts: list[Ints], node: int, kept: Ints) -> NDArray[np.uint8]:
-        """Regions held by each part of a bin, shape (S + 1, c, K).
+        """Regions held by each part of a bin, shape (c, S + 1, K).
 
         Of the splits that answer for the bin, and of the new one, whose regions the parts are.
         """
         before = self.held[node]
-        held = np.empty((len(before) + 1, len(parts), self.n_classes), dtype=np.uint8)
-        held[:-1] = before[:, None]
-        for at in np.flatnonzero(before.sum(axis=1) > 1):
-            held[at] = self._regions_held(parts, self.thresholds[self.answering[node][at]])
-        held[-1] = np.eye(self.n_classes, dtype=np.uint8)[kept]
+        if self.monotonicity is None:
+            return np.empty((len(parts), 0, self.n_classes), dtype=np.uint8)
+        held = np.zeros((len(parts), len(before) + 1, self.n_classes), dtype=np.uint8)
+        held[:, :-1] = before
+        held[np.arange(len(kept)), -1, kept] = 1
+        if self.monotonicity == "global":
+            for at in np.flatnonzero(before.sum(axis=1) > 1).tolist():
+                gamma = self.thresholds[self.answering[node][at]]
+                held[:, at] = self._regions_held(parts, gamma)
         return held
 
     def _regions_held(self, parts: list[Ints], gamma: Floats) -> NDArray[np.uint8]:
@@ -323,21 +298,16 @@ class Growth:
         earlier = self.answering.pop(node)
         number = len(self.thresholds)
         answering = [] if self.monotonicity is None else [*earlier, number]
-        new = np.array(
-            [
-                self._add_node(part, weight, answering, plan.held[:, i])
-                for i, (part, weight) in enumerate(zip(plan.parts, plan.weights, strict=True))
-            ]
-        )
-        for s, held in zip(earlier, plan.held, strict=False):
-            self.wards[s].replace(node, new, held)
+        parts = zip(plan.parts, plan.weights, plan.values.swapaxes(0, 1), plan.held, strict=True)
+        new = np.array([self._add_node(*part, answering) for part in parts])
+        for at, s in enumerate(earlier):
+            self.wards[s].replace(node, new, plan.held[:, at])
         if answering:
-            others, held = plan.outside.nodes, plan.outside.held
-            every = np.concatenate([plan.held[-1], held])
-            self.wards.append(_Wards(np.concatenate([new, others]), every))
-            for v, row in zip(others.tolist(), held, strict=True):
+            every = np.concatenate([plan.held[:, -1], plan.others_held])
+            self.wards.append(Wards(np.array([*new, *plan.others]), every))
+            for v, held in zip(plan.others, plan.others_held, strict=True):
                 self.answering[v] = [*self.answering[v], number]
-                self.held[v] = np.vstack([self.held[v], row])
+                self.held[v] = np.vstack([self.held[v], held])
         row = np.full(self.n_classes, -1)
         row[plan.kept] = new
         self.thresholds.append(gamma)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from isoroc._core.growth import Ascent
 from isoroc._growth.grid import best_of
 from isoroc._growth.growth import Growth, Split, Surroundings
-from isoroc._simplex import Floats
+from isoroc._simplex import Floats, Ints
 
 #: Points closer than this along an axis are ties: no threshold is put between them. It is a
 #: thousand times the rounding of p - gamma, so predictions sort the points as the search did.
@@ -37,11 +37,13 @@ class _Bin(NamedTuple):
     share: float = 1.0  # of the bin's points
 
 
-class _Start(NamedTuple):
-    """Where an ascent starts, and the coordinates that it moves in turn."""
+class _Starts(NamedTuple):
+    """Where ascents start, and the coordinates that they move in turn."""
 
-    gamma: Floats
+    gammas: Floats
+    """(A, K)"""
     axes: NDArray[np.int32]
+    """(A, K), -1 after the last."""
 
 
 class Sweep:
@@ -73,7 +75,6 @@ class Sweep:
     ) -> None:
         self.n_starts = n_starts
         self.seed = random_state.randint(2**31 - 1)
-        self.draws = np.random.RandomState(0)  # making one takes longer than most searches
         self.pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     def __call__(self, growth: Growth, node: int) -> Split | None:
@@ -83,68 +84,92 @@ class Sweep:
         members = growth.members[node]
         points, weights = growth.points[members], growth.point_weights[members]
         here = _Bin(points, weights, growth.surroundings(node))
-        axes = _by_weight(points, weights)
-        # Draws depend on the bin, not on the order in which bins are searched.
-        self.draws.seed((self.seed + int(members.sum())) % 2**32)
-        starts = self._full(here, axes)
-        if len(members) > 2 * SCOUTED and len(starts) > 1:
-            starts = [self._scout(growth, here, starts)]
-        if growth.thresholds:  # the first split shall have as many regions as it can
-            starts += _pairs(tuple(axes.tolist()))
+        starts = self._starts(growth, here, node)
         found = [split for split in self._climb(growth, here, starts) if growth.is_worth_it(split)]
         if found:
             # The first of equals, where equals may differ by rounding.
-            least = max(map(growth.score, found)) * (1 - 1e-9)
-            return next(split for split in found if growth.score(split) >= least)
+            scores = [growth.score(split) for split in found]
+            least = max(scores) * (1 - 1e-9)
+            return next(s for s, score in zip(found, scores, strict=True) if score >= least)
         if points.mean(axis=0).max() < NEAR_VERTEX:
             return None
-        rows = self.draws.permutation(len(members))[:N_POINTS]
-        return best_of(growth, node, _without_ties(points[rows], axes), here.around)
+        rows = self._shuffle(members)[:N_POINTS]
+        classes = starts.axes[0]
+        return best_of(growth, node, _without_ties(points[rows], classes), here.around)
 
-    def _full(self, here: _Bin, axes: NDArray[np.int32]) -> list[_Start]:
+    def _shuffle(self, members: Ints) -> Ints:
+        """The points of a bin in random order; it depends on the bin, not on earlier searches."""
+        seed = (self.seed + int(members.sum())) % 2**32
+        return np.random.RandomState(seed).permutation(len(members))
+
+    def _starts(self, growth: Growth, here: _Bin, node: int) -> _Starts:
+        """Starts of full splits, and of pair splits unless it is the first split of the tree.
+
+        The first shall have as many regions as it can.
+        """
+        classes = _by_weight(here.points, growth.class_weights[node])
+        gammas, axes = _families(classes, pairs=bool(growth.thresholds))
+        gammas = gammas.copy()
         weight = here.weights.sum(axis=1)
-        starts = [_Start(weight @ here.points / weight.sum(), axes)]
-        if self.n_starts > 1:
-            rows = self.draws.permutation(len(here.points))[: self.n_starts - 1]
-            starts += [_Start(here.points[row], axes) for row in rows]
-        return starts
+        gammas[0] = weight @ here.points / weight.sum()
+        if self.n_starts == 1:
+            return _Starts(gammas, axes)
+        order = self._shuffle(growth.members[node])
+        full = np.vstack([gammas[:1], here.points[order[: self.n_starts - 1]]])
+        starts = _Starts(full, np.repeat(axes[:1], len(full), axis=0))
+        if len(order) > 2 * SCOUTED:
+            gammas[0] = self._scout(growth, here, starts, np.sort(order[-SCOUTED:]))
+            return _Starts(gammas, axes)
+        return _Starts(np.vstack([full, gammas[1:]]), np.vstack([starts.axes, axes[1:]]))
 
-    def _scout(self, growth: Growth, here: _Bin, starts: list[_Start]) -> _Start:
-        """Of some ascents the one that does best on a sample of the points."""
-        drawn = np.sort(self.draws.permutation(len(here.points))[:SCOUTED])
+    def _scout(self, growth: Growth, here: _Bin, starts: _Starts, drawn: Ints) -> Floats:
+        """Threshold of the ascent that does best on some of the points."""
         around = here.around._replace(region=np.ascontiguousarray(here.around.region[drawn]))
-        share = SCOUTED / len(here.points)
+        share = len(drawn) / len(here.points)
         few = _Bin(here.points[drawn], here.weights[drawn], around, share)
         tried = self._climb(growth, few, starts)
         best = max(tried, key=lambda split: split.gain, default=None)
-        return starts[0] if best is None else starts[0]._replace(gamma=best.gamma)
+        return starts.gammas[0] if best is None else best.gamma
 
-    def _climb(self, growth: Growth, here: _Bin, starts: list[_Start]) -> list[Split]:
+    def _climb(self, growth: Growth, here: _Bin, starts: _Starts) -> list[Split]:
         """The splits at which ascents end."""
+        gammas = starts.gammas.copy()
         if self.pool is None:
-            problem = _problem(growth, here)
-            ends = [_climb(problem, start) for start in starts]
+            gains, children = _problem(growth, here).climb(gammas, starts.axes, MAX_CYCLES)
         else:  # ascents at the same time need a problem each
-            ends = list(self.pool.map(lambda start: _climb(_problem(growth, here), start), starts))
-        return [split for split in ends if split is not None]
+
+            def climb(a: int) -> tuple[Floats, Floats]:
+                one = slice(a, a + 1)
+                return _problem(growth, here).climb(gammas[one], starts.axes[one], MAX_CYCLES)
+
+            ends = self.pool.map(climb, range(len(gammas)))
+            gains, children = map(np.concatenate, zip(*ends, strict=True))
+        gammas += (1 - gammas.sum(axis=1, keepdims=True)) / gammas.shape[1]
+        kept = np.asarray(children.any(axis=2))
+        found = np.flatnonzero(gains > 0).tolist()
+        return [Split.of(gammas[a], float(gains[a]), children[a][kept[a]]) for a in found]
 
 
 @lru_cache(maxsize=64)
-def _pairs(classes: tuple[int, ...]) -> list[_Start]:
-    """One start for each pair of classes."""
+def _families(classes: tuple[int, ...], *, pairs: bool) -> _Starts:
+    """A start for the full split, whose threshold is to be filled in, and one for each pair."""
     K = len(classes)
-    starts = []
-    for i, j in combinations(classes, 2) if K > 2 else ():
-        gamma = np.full(K, 2.0)  # no point of the simplex reaches these regions
-        gamma[[i, j]] = 0.0
-        starts.append(_Start(gamma, np.array([i], dtype=np.int32)))
-    return starts
+    both = list(combinations(classes, 2)) if pairs and K > 2 else []
+    gammas = np.full((1 + len(both), K), 2.0)  # no point of the simplex reaches these regions
+    axes = np.full((1 + len(both), K), -1, dtype=np.int32)
+    axes[0] = classes
+    for row, (i, j) in enumerate(both, start=1):
+        gammas[row, [i, j]] = 0.0
+        axes[row, 0] = i
+    return _Starts(gammas, axes)
 
 
-def _by_weight(points: Floats, weights: Floats) -> NDArray[np.int32]:
+def _by_weight(points: Floats, class_weights: Floats) -> tuple[int, ...]:
     """Classes in descending order of weight, then of forecasts: not by the order of the columns."""
-    order = np.lexsort((-points.sum(axis=0), -weights.sum(axis=0)))
-    return np.asarray(order, dtype=np.int32)
+    weights: list[float] = class_weights.tolist()
+    K = len(weights)
+    ties = points.sum(axis=0).tolist() if len(set(weights)) < K else weights
+    return tuple(sorted(range(K), key=lambda k: (-weights[k], -ties[k])))
 
 
 def _without_ties(gammas: Floats, classes: NDArray[np.int32]) -> Floats:
@@ -171,12 +196,3 @@ def _problem(growth: Growth, here: _Bin) -> Ascent:
         min_weight=here.share * growth.min_bin_weight,
         min_gap=MIN_GAP,
     )
-
-
-def _climb(problem: Ascent, start: _Start) -> Split | None:
-    gamma = start.gamma.copy()
-    gain, children = problem.climb(gamma, start.axes, MAX_CYCLES)
-    if gain <= 0:
-        return None
-    gamma += (1 - gamma.sum()) / len(gamma)
-    return Split.of(gamma, gain, children[children.sum(axis=1) > 0])

@@ -4,7 +4,7 @@ Every refusal is an `InputError` that names the argument, the row and the fix.
 """
 
 from isoroc._input.arrays import SLICE, check_length, slices, to_array
-from isoroc._input.columns import column_names, in_order, match_columns
+from isoroc._input.columns import column_names, in_order, match_columns, with_readable_names
 from isoroc._input.error import InputError
 from isoroc._input.forecasts import (
     RANGE_TOLERANCE,
@@ -56,4 +56,5 @@ __all__ = [
     "to_array",
     "valid_rows",
     "warn_if_reversed",
+    "with_readable_names",
 ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -10,6 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._input.error import InputError
+
+
+@cache
+def _before_narwhals() -> bool:
+    """Whether scikit-learn, which takes long to import, knows dataframes by other means."""
+    return tuple(map(int, version("scikit-learn").split(".")[:2])) < (1, 9)
 
 
 def column_names(P: Any) -> list[str] | None:
@@ -28,7 +36,47 @@ def column_names(P: Any) -> list[str] | None:
         names = [native.name]
     else:
         return None
-    return names if all(isinstance(name, str) and name for name in names) else None
+    if not all(isinstance(name, str) and name for name in names):
+        return None
+    return [str(name) for name in names]
+
+
+class _Names:
+    """What scikit-learn before 1.9 asks of a dataframe, by a protocol that polars has dropped."""
+
+    def __init__(self, names: list[str], shape: tuple[int, int]) -> None:
+        self.names = names
+        self.shape = shape
+
+    def __dataframe__(self) -> _Names:
+        return self
+
+    def column_names(self) -> list[str]:
+        return self.names
+
+
+def with_readable_names(P: Any) -> Any:
+    """A dataframe, or a stand-in for it, whose names every supported scikit-learn finds.
+
+    Its names are of type `str`. pandas 2 keeps strings of NumPy as they are, for example in
+    ``DataFrame(dict(zip(clf.classes_, P.T)))``, and scikit-learn does not take them for names.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = with_readable_names(pd.DataFrame({np.str_("a"): [0.3], "b": [0.7]}))
+    >>> [type(name).__name__ for name in column_names(frame) or frame.column_names()]
+    ['str', 'str']
+    """
+    names = column_names(P)
+    if names is None:
+        return P
+    frame = nw.from_native(P, eager_only=True)
+    if _before_narwhals():
+        return _Names(names, frame.shape)
+    if all(type(name) is str for name in frame.columns):
+        return P
+    return frame.rename(dict(zip(frame.columns, names, strict=True))).to_native()
 
 
 def in_order(P: Any, known: Sequence[str]) -> Any:

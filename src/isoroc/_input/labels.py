@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 
 from isoroc._input.arrays import slices, to_array
 from isoroc._input.error import InputError
@@ -46,7 +44,7 @@ def encode_labels(
     >>> encode_labels([0, 2, 2], 3, labels=[0, 1, 2])
     (array([0, 1, 2]), array([0, 2, 2], dtype=uint8))
     """
-    values = column_or_1d(to_array(y, name=name), warn=True)
+    values = _flat(to_array(y, name=name))
     _check_labels_are_classes(values, name)
     if labels is not None:
         return _encode_given(values, to_array(labels, name="labels"), n_classes, name)
@@ -71,6 +69,16 @@ def encode_labels(
         f"say which column is which class with labels=, {n_classes} labels in the order of the "
         "columns",
     )
+
+
+def _flat(values: NDArray[Any]) -> NDArray[Any]:
+    """Labels in one dimension; a single column is flattened with a warning."""
+    if values.ndim == 1:
+        return values
+    # Importing scikit-learn takes a second, which commands that only count rows do not spend.
+    from sklearn.utils import column_or_1d  # noqa: PLC0415
+
+    return np.asarray(column_or_1d(values, warn=True))
 
 
 def shown(label: Any) -> str:
@@ -104,6 +112,8 @@ def _check_labels_are_classes(values: NDArray[Any], name: str) -> None:
             fix = "make them all strings, or all numbers"
             raise InputError(name, None, "labels of several types", fix)
     if values.dtype.kind not in "biuUS":
+        from sklearn.utils.multiclass import check_classification_targets  # noqa: PLC0415
+
         check_classification_targets(values)
 
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from isoroc._input.labels import shown
 from isoroc._input.sample import Sample
@@ -89,8 +88,9 @@ def _area(scores: Floats, positive: NDArray[np.bool_]) -> tuple[float, float]:
     The deviation is that of noise without ties. Ties make it smaller, but then few rows decide, and
     the normal approximation would take a single odd row for a certainty.
     """
-    n1 = np.count_nonzero(positive)
-    n0 = len(scores) - n1
-    area = (rankdata(scores)[positive].sum() / n1 - (n1 + 1) / 2) / n0
+    ones, zeros = np.sort(scores[positive]), np.sort(scores[~positive])
+    n1, n0 = len(ones), len(zeros)
+    below = sum(np.searchsorted(zeros, ones, side).sum() for side in ("left", "right"))
+    area = below / (2 * n0 * n1)  # ties count half
     deviation = np.sqrt((n0 + n1 + 1) / (12 * n0 * n1))
     return float(area), float((area - 0.5) / deviation)

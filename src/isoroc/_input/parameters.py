@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Collection
 from typing import Any
-
-from sklearn.utils import check_scalar
 
 from isoroc._input.error import InputError
 
@@ -16,7 +15,6 @@ def check_number(name: str, value: Any, kind: type[Any], *, minimum: float) -> N
 
     Examples
     --------
-    >>> import numbers
     >>> check_number("n_bins", 0, numbers.Integral, minimum=1)
     Traceback (most recent call last):
     ...
@@ -24,7 +22,11 @@ def check_number(name: str, value: Any, kind: type[Any], *, minimum: float) -> N
     """
     if isinstance(value, bool):  # an Integral to Python, a slip of the pen to us
         raise TypeError(f"{name} must be a number, not {value}.")
-    check_scalar(value, name, kind, min_val=minimum)
+    if not isinstance(value, kind):
+        expected = "int" if kind is numbers.Integral else "float"
+        raise TypeError(f"{name} must be an instance of {expected}, not {type(value).__name__}.")
+    if value < minimum:
+        raise ValueError(f"{name} == {value}, must be >= {minimum}.")
     if not math.isfinite(value):
         raise InputError(name, None, f"is {value}", f"expected a finite number >= {minimum}")
 

@@ -63,9 +63,13 @@ def write(
     data = ("{\n" + ",\n".join(lines) + "\n}\n").encode()
     try:
         _check_size(data)
+    except Fault as fault:
+        fix = "Fit it with fewer bins, members or groups."
+        raise ValueError(f"{os.fspath(path)}: it cannot be saved: {fault}. {fix}") from fault
+    try:
         check(document, schema())
     except Fault as fault:
-        raise ValueError(f"{os.fspath(path)}: this model cannot be saved: {fault}.") from fault
+        raise ValueError(f"{os.fspath(path)}: it cannot be saved: {fault}.") from fault
     with replacing(path) as new:
         new.write_bytes(data)
 

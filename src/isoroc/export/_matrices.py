@@ -250,7 +250,7 @@ def _runs(places: Sequence[tuple[str, int]]) -> list[tuple[str, int, int]]:
 
 
 def _repeats(inputs: Sequence[Sequence[Column]]) -> int:
-    """How often each column is repeated in all inputs that are numbers for no row; 1 in doubt."""
+    """How often each column follows itself in every input but numbers; 1 where that differs."""
     found = set()
     for columns in inputs:
         if columns[0].operator == "number":

@@ -158,7 +158,7 @@ def volume(R: Floats, y: NDArray[Any]) -> float:
     K = R.shape[1]
     # Rows of one bin have the same value, so one weighted row per bin and label is enough.
     values, level = np.unique(normalise(R), axis=0, return_inverse=True)
-    weights = np.bincount(level * K + y, minlength=len(values) * K)
+    weights = np.bincount(level.ravel() * K + y, minlength=len(values) * K)
     (some,) = weights.nonzero()
     found = volume_under_surface(
         some % K,

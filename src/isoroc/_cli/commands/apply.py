@@ -14,6 +14,7 @@ from isoroc._cli.io.classes import arrange_for_model
 from isoroc._cli.io.columns import SUFFIX, check_column, find_model_forecasts, split_words
 from isoroc._cli.io.files import check_target, open_source, write_frame
 from isoroc._cli.io.formats import output_format as choose_format
+from isoroc._cli.io.types import parse_types
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.terminal import print_warning, progress_bar
 
@@ -29,6 +30,7 @@ def apply(
     suffix: str = SUFFIX,
     names: Annotated[list[str] | None, Parameter(negative=())] = None,
     replace: Annotated[bool, Parameter(negative=())] = False,
+    type: Annotated[list[str] | None, Parameter(negative=())] = None,  # noqa: A002
     where: str | None = None,
     on_bad: OnBad = "fail",
     prior: Annotated[list[str] | None, Parameter(negative=())] = None,
@@ -58,6 +60,9 @@ def apply(
         Names of the calibrated columns in the order of the model's classes, instead of --suffix.
     replace
         Replace the forecasts by the calibrated forecasts.
+    type
+        Types of other columns of CSV and TSV files, which are text by default, such as
+        id=int,day=date: int, float, bool, date, datetime, timestamp.
     where
         Write only rows that satisfy this SQL condition: "day >= '2025-01-01'".
     on_bad
@@ -81,14 +86,16 @@ def apply(
     loaded = Model.load(model)
     with open_source(forecasts, format, separator) as source:
         form = choose_format(output, output_format, source.format)
-        given = list(source.schema())
+        schema = source.schema()
+        given = list(schema)
         columns = _find_columns(loaded, probs, classes, given)
         added = _name_columns(
             columns, loaded.calibrator, given, suffix, split_words(names), replace=replace
         )
         if loaded.group is not None:
             check_column("the model's column of groups", loaded.group, given)
-        rows = ModelRows(source, loaded.calibrator, columns, loaded.group, where, on_bad)
+        types = parse_types(type, schema, columns)
+        rows = ModelRows(source, loaded.calibrator, columns, loaded.group, where, on_bad, types)
         predict: Predict = partial(calibrate, loaded.calibrator)
         if prior is not None or adapt_prior:
             from isoroc._cli.priors import predict_for  # noqa: PLC0415

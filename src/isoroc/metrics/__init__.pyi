@@ -1,0 +1,44 @@
+from ._calibration import calibration_error
+from ._decomposition import Decomposition, decompose
+from ._groups import GroupReport, by_group, group_report
+from ._order import OrderReport, order_report
+from ._resampling import BootstrapResult, bootstrap
+from ._roc import RocCurve, auc, hull_auc, roc_convex_hull, symmetric_roc_curve
+from ._scorers import ProbabilityScorer, scorers
+from ._scores import brier_score, cross_entropy
+from ._separability import Separability, pairwise_separability
+from ._significance import CalibrationTest, calibration_test
+from ._smooth import smooth_calibration_error
+from ._surface.results import RocSurface, Volume
+from ._surface.surface import roc_surface, volume_under_surface
+
+__all__ = [
+    "BootstrapResult",
+    "CalibrationTest",
+    "Decomposition",
+    "GroupReport",
+    "OrderReport",
+    "ProbabilityScorer",
+    "RocCurve",
+    "RocSurface",
+    "Separability",
+    "Volume",
+    "auc",
+    "bootstrap",
+    "brier_score",
+    "by_group",
+    "calibration_error",
+    "calibration_test",
+    "cross_entropy",
+    "decompose",
+    "group_report",
+    "hull_auc",
+    "order_report",
+    "pairwise_separability",
+    "roc_convex_hull",
+    "roc_surface",
+    "scorers",
+    "smooth_calibration_error",
+    "symmetric_roc_curve",
+    "volume_under_surface",
+]

@@ -1,0 +1,82 @@
+"""What commands import: start-up is most of the time of a small job."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+#: Commands in the order in which one process runs them, and modules that none of the commands up to
+#: there needs.
+STEPS = [
+    (["--version", "--help"], {"numpy", "polars", "scipy", "sklearn", "narwhals"}),
+    (
+        [
+            "fit --help",
+            "apply --help",
+            "inspect --help",
+            "export --help",
+            "count data.csv -l y -p p_* -o one.parquet",
+            "merge one.parquet one.parquet -o two.parquet",
+        ],
+        {
+            "sklearn",
+            "joblib",
+            "scipy.stats",
+            "scipy.optimize",
+            "scipy.spatial",
+            "pandas",
+            "pyarrow",
+        },
+    ),
+    (
+        [
+            "inspect model.json",
+            "apply model.json data.csv -o out.csv",
+            "apply model.json data.csv -o out.parquet",
+            "inspect auto.json",
+            "apply auto.json data.csv -o out.csv",
+        ],
+        {
+            "matplotlib",
+            "jinja2",
+            "onnx",
+            "sqlglot",
+            "isoroc.export",
+            "isoroc.metrics._surface",
+            "sklearn.ensemble",
+            "sklearn.linear_model",
+            "sklearn.metrics",
+            "sklearn.model_selection",
+        },
+    ),
+    (
+        ["monitor model.json data.csv", "fit data.csv -c temperature -o new.json"],
+        {"matplotlib", "jinja2", "onnx", "sqlglot", "sklearn.ensemble", "sklearn.linear_model"},
+    ),
+]
+SCRIPT = """
+import contextlib, io, json, sys
+from isoroc._cli import main
+found = []
+for commands, _ in json.loads(sys.argv[1]):
+    for line in commands:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            code = main(line.split())
+        found.append((line, code, list(sys.modules)))
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.usefixtures("model")
+def test_commands_import_what_they_need(run_cli):
+    assert run_cli("fit", "data.csv", "-o", "auto.json").code == 0
+    steps = [(commands, sorted(unneeded)) for commands, unneeded in STEPS]
+    words = [sys.executable, "-c", SCRIPT, json.dumps(steps)]
+    ran = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
+    for commands, unneeded in STEPS:
+        for line in commands:
+            found, code, modules = ran.pop(0)
+            assert (found, code) == (line, 0)
+            assert not unneeded & set(modules), line
+    assert not ran

@@ -1,0 +1,24 @@
+"""The pages of the documentation and how each of them is tested."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = {
+    path.name: path.read_text()
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+}
+
+#: Lists of names, links and changes, and figures: other tests check what they refer to.
+WITHOUT_CODE = {"api.md", "changelog.md", "evidence.md", "guide.md", "quality.md", "speed.md"}
+#: Commands that measure for minutes to hours, or need data that the repository does not have.
+MEASURING = {"growth.md", "metrics.md", "paper.md"}
+
+
+def blocks(page, language):
+    """The code blocks of a page in one language."""
+    return re.findall(rf"```{language}\n(.*?)```", PAGES[page], re.DOTALL)
+
+
+IN_PYTHON = [page for page in PAGES if blocks(page, "python")]
+IN_SHELL = [page for page in PAGES if blocks(page, "sh") and page not in MEASURING]

@@ -1,0 +1,68 @@
+"""Test what is in dist/ on every Python found, each in an environment of its own.
+
+An environment holds the wheel, or one built from the source distribution where the wheel is for
+another Python, its extras, and the other requirements of the tests: the lists that cibuildwheel
+reads in pyproject.toml, and nothing else.
+"""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["cibuildwheel"]
+#: Tags of the supported Pythons: cp311, ...
+TAGS = [tag.removesuffix("-*") for tag in SETTINGS["build"].split()]
+
+
+def tag_of(python: str) -> str:
+    """The tag of an interpreter in names of wheels."""
+    code = "import sys; print('cp%d%d' % sys.version_info[:2])"
+    run = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    return run.stdout.strip()
+
+
+def find_pythons() -> dict[str, str]:
+    """The supported Pythons on this machine by tag; this one first."""
+    found = {tag_of(sys.executable): sys.executable}
+    for tag in TAGS:
+        path = shutil.which(f"python3.{tag.removeprefix('cp3')}")
+        if path is not None:
+            found.setdefault(tag, path)
+    return {tag: path for tag, path in found.items() if tag in TAGS}
+
+
+def test(python: str, tag: str) -> None:
+    """Install into a new environment and run the tests there."""
+    folder = ROOT / "build" / "test-dist" / tag
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run([python, "-m", "venv", str(folder)], check=True)  # noqa: S603
+    scripts = folder / ("Scripts" if os.name == "nt" else "bin")
+    archives = [*(ROOT / "dist").glob(f"*-{tag}-*.whl"), *(ROOT / "dist").glob("*.tar.gz")]
+    package = f"isoroc[{','.join(SETTINGS['test-extras'])}] @ {archives[0].as_uri()}"
+    pip = [str(scripts / "python"), "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, package, *SETTINGS["test-requires"]], check=True)  # noqa: S603
+    command = shlex.split(SETTINGS["test-command"].replace("{project}", ROOT.as_posix()))
+    environment = os.environ | SETTINGS["test-environment"]
+    environment.pop("PYTHONPATH", None)  # of the installed package, not of the sources
+    run = [str(scripts / command[0]), *command[1:]]
+    subprocess.run(run, cwd=folder, env=environment, check=True)  # noqa: S603
+
+
+def main() -> None:
+    """Test on each Python in turn; the first failure ends it."""
+    pythons = find_pythons()
+    for tag, python in pythons.items():
+        sys.stdout.write(f"{tag}: {python}\n")
+        sys.stdout.flush()
+        test(python, tag)
+    missing = [tag for tag in TAGS if tag not in pythons]
+    sys.stdout.write(f"tested on {', '.join(pythons)}; not found: {', '.join(missing) or 'none'}\n")
+
+
+if __name__ == "__main__":
+    main()
