@@ -107,6 +107,10 @@ class Arithmetic(ABC, Generic[C]):
         """The smaller of two."""
         return self.where(self.at_most(a, b), a, b)
 
+    def clip(self, a: C, low: C, high: C) -> C:
+        """A number, but not below one and not above another one."""
+        return self.maximum(self.minimum(a, high), low)
+
     def total(self, columns: Sequence[C]) -> C:
         """Sum of columns in the order in which NumPy adds the entries of a row."""
         n = len(columns)

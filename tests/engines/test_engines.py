@@ -173,7 +173,9 @@ def test_warehouses_report_bad_rows(run_query, tmp_path):
         Counts.from_parquet(tmp_path / "counts.parquet")
 
 
-@pytest.mark.parametrize("dialect", ["bigquery", "snowflake", "sqlite"])
+@pytest.mark.parametrize(
+    "dialect", ["bigquery", "redshift", "snowflake", "sqlite", "trino", "tsql"]
+)
 def test_queries_for_other_warehouses_parse(dialect):
     for K in (1, 3, 13):
         query = counts_sql("a.logs", [f"p{k}" for k in range(K)], "y", dialect, weight="w")

@@ -11,11 +11,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import sqlglot
 from chdb import session as chdb
 
+from engine_tables import make_columns
 from exported import ODD, run_duckdb
-from isoroc import AutoCalibrator, GroupedCalibrator
-from isoroc.export import to_sql
+from isoroc import AutoCalibrator, Counts, GroupedCalibrator
+from isoroc.export import counts_sql, to_sql
+from isoroc.export._dialects import RULES
 from zoo import KINDS, assert_agrees, fitted, forecasts, on_thresholds, takes_classes
 
 TABLE = "a table"
@@ -200,3 +203,26 @@ def test_groups(engine):
     found = np.array(rows, dtype=float)[:, 1:]
     expected = calibrator.predict_proba(P[:, 0], groups)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("K", [1, 3, 13])
+def test_counts(engine, K, tmp_path):
+    if engine.dialect in ("duckdb", "postgres", "spark"):
+        pytest.skip("tested in test_engines.py")
+    P, columns = make_columns(K, 1000)
+    names = [f"p{k}" for k in range(K)]
+    columns = {"key": columns.pop("key")} | columns
+    options = {"fold_by": "key", "weight": "w", "resolution": 16}
+    query = counts_sql((engine.table,), names, "y", engine.dialect, **options)
+    rows = engine(query, columns)
+    found = sqlglot.parse_one(query, dialect=RULES[engine.dialect].sqlglot).named_selects
+    table = pa.table(dict(zip(found, zip(*rows, strict=True), strict=True)))
+    pq.write_table(table, tmp_path / "counts.parquet")
+    forecasts = P[:, 0] if K == 1 else P
+    options = {"fold_by": columns["key"], "sample_weight": columns["w"], "resolution": 16}
+    expected = Counts.from_arrays(forecasts, columns["y"], **options)
+    counts = Counts.from_parquet(tmp_path / "counts.parquet")
+    np.testing.assert_array_equal(counts.cells.keys, expected.cells.keys)
+    np.testing.assert_array_equal(counts.fold, expected.fold)
+    np.testing.assert_array_equal(counts.class_weights, expected.class_weights)
+    np.testing.assert_allclose(counts.forecasts, expected.forecasts, rtol=1e-12)

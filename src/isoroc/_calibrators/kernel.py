@@ -273,7 +273,7 @@ class KernelCalibrator(TemperedCalibrator):
                 w.multiply(w.subtract(log, w.number(low)), w.number(1 / (high - low)))
                 for low, high in pairwise(knots.tolist())
             ]
-            below = [w.maximum(w.minimum(share, one), zero) for share in w.keep(shares)]
+            below = [w.clip(share, zero, one) for share in w.keep(shares)]
             ranks.append(w.divide(w.sum(below), w.number(len(below))))
         centred = [w.subtract(column, mean) for column in z]
         places = zip([*centred, *ranks], self.origin_.ravel(), strict=True)

@@ -140,6 +140,7 @@ Convert a model file to ONNX or SQL.
 ```
 isoroc export model.json --onnx model.onnx
 isoroc export model.json --sql duckdb --table forecasts
+isoroc export model.json --sql postgres --table logs.may --keep id --view logs.calibrated
 isoroc export model.json --sql bigquery --probs p_cat,p_dog,p_bird -o calibrate.sql
 ```
 """,

@@ -159,10 +159,22 @@ class SqlWriter(Writer[Node]):
         ]
 
     def maximum(self, a: Node, b: Node) -> Node:
+        if self._rules.lists:  # CASE is faster than GREATEST
+            [a] = self.keep([a])
+            return self.where(self.at_most(a, b), b, a)
         return self._extreme("GREATEST", [a, b])
 
     def minimum(self, a: Node, b: Node) -> Node:
+        if self._rules.lists:
+            [a] = self.keep([a])
+            return self.where(self.at_most(a, b), a, b)
         return self._extreme("LEAST", [a, b])
+
+    def clip(self, a: Node, low: Node, high: Node) -> Node:
+        if self._rules.lists:
+            [a] = self.keep([a])
+            return self.where(self.at_most(a, low), low, self.minimum(a, high))
+        return super().clip(a, low, high)
 
     def smallest(self, columns: Sequence[Node]) -> Node:
         return self._extreme("LEAST", columns)

@@ -11,6 +11,8 @@ from isoroc.export._expressions import Node, adopt, call, case, column, integer,
 
 #: What sqlglot calls the columns that a star leaves out; versions differ.
 _EXCEPT = "except_" if "except_" in nodes.Star.arg_types else "except"
+#: Columns up to which stages hand on all of them: a star is short, but planners bind each column.
+_FEW_COLUMNS = 64
 #: Expressions that are conditions.
 _CONDITIONS = (nodes.LTE, nodes.GTE, nodes.EQ, nodes.And, nodes.Not)
 
@@ -161,13 +163,13 @@ class Stages:
         return source, named({row: call("STRUCT", nodes.Star())}), [whole]
 
     def _check_columns(self, n_kept: int, outputs: dict[str, Node]) -> list[list[str]] | None:
-        """Columns that each stage hands on; None for all, if the dialect allows as many."""
+        """Columns that each stage hands on; None for all, if they are few."""
         most = self._rules.most_columns
-        if most is None or n_kept + len(self._stage_of) <= most:
+        if len(self._stage_of) <= _FEW_COLUMNS:
             return None
         live = self._live(outputs)
         n_columns = n_kept + max(len(outputs), *map(len, live))
-        if n_columns > most:
+        if most is not None and n_columns > most:
             raise ValueError(
                 f"dialect: this map needs {n_columns:,} columns at once, and {self._dialect} "
                 f"allows {most:,}. Use another dialect, a calibrator of fewer classes, or ONNX."
