@@ -212,15 +212,19 @@ def test_counts(engine, K, tmp_path):
     P, columns = make_columns(K, 1000)
     names = [f"p{k}" for k in range(K)]
     columns = {"key": columns.pop("key")} | columns
-    options = {"fold_by": "key", "weight": "w", "resolution": 16}
-    query = counts_sql((engine.table,), names, "y", engine.dialect, **options)
-    rows = engine(query, columns)
-    found = sqlglot.parse_one(query, dialect=RULES[engine.dialect].sqlglot).named_selects
+    query = counts_sql(
+        (engine.table,), names, "y", engine.dialect, fold_by="key", weight="w", resolution=16
+    )
+    rows = engine.run(query, columns)
+    statement = sqlglot.parse_one(query, dialect=RULES[engine.dialect].sqlglot)
+    assert isinstance(statement, sqlglot.exp.Query)
+    found = statement.named_selects
     table = pa.table(dict(zip(found, zip(*rows, strict=True), strict=True)))
     pq.write_table(table, tmp_path / "counts.parquet")
     forecasts = P[:, 0] if K == 1 else P
-    options = {"fold_by": columns["key"], "sample_weight": columns["w"], "resolution": 16}
-    expected = Counts.from_arrays(forecasts, columns["y"], **options)
+    expected = Counts.from_arrays(
+        forecasts, columns["y"], fold_by=columns["key"], sample_weight=columns["w"], resolution=16
+    )
     counts = Counts.from_parquet(tmp_path / "counts.parquet")
     np.testing.assert_array_equal(counts.cells.keys, expected.cells.keys)
     np.testing.assert_array_equal(counts.fold, expected.fold)
