@@ -212,20 +212,18 @@ def test_counts(engine, K, tmp_path):
     P, columns = make_columns(K, 1000)
     names = [f"p{k}" for k in range(K)]
     columns = {"key": columns.pop("key")} | columns
-    table = (engine.table,)
-    query = counts_sql(table, names, "y", engine.dialect, fold_by="key", weight="w", resolution=16)
-    rows = engine(query, columns)
+    query = counts_sql(
+        (engine.table,), names, "y", engine.dialect, fold_by="key", weight="w", resolution=16
+    )
+    rows = engine.run(query, columns)
     statement = sqlglot.parse_one(query, dialect=RULES[engine.dialect].sqlglot)
-    found = [column.alias_or_name for column in statement.expressions]
-    answer = pa.table(dict(zip(found, zip(*rows, strict=True), strict=True)))
-    pq.write_table(answer, tmp_path / "counts.parquet")
+    assert isinstance(statement, sqlglot.exp.Query)
+    found = statement.named_selects
+    table = pa.table(dict(zip(found, zip(*rows, strict=True), strict=True)))
+    pq.write_table(table, tmp_path / "counts.parquet")
     forecasts = P[:, 0] if K == 1 else P
     expected = Counts.from_arrays(
-        forecasts,
-        columns["y"],
-        fold_by=columns["key"],
-        sample_weight=columns["w"],
-        resolution=16,
+        forecasts, columns["y"], fold_by=columns["key"], sample_weight=columns["w"], resolution=16
     )
     counts = Counts.from_parquet(tmp_path / "counts.parquet")
     np.testing.assert_array_equal(counts.cells.keys, expected.cells.keys)
