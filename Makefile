@@ -124,17 +124,18 @@ $(OLDEST)/installed: tests/oldest.txt $(SOURCES)
 	$(OLDEST)/$(SCRIPTS)/pip install --quiet -c tests/oldest.txt -e '.[dev]'
 	touch $@
 
-.venv/browses: .venv/develops
+# Each of these includes the requirements of development: a new clone compiles the kernels once.
+.venv/browses: .venv/created $(SOURCES)
 	$(BIN)/pip install --quiet -e '.[browser]'
-	touch $@
+	touch $@ .venv/develops .venv/runs
 
-.venv/releases: .venv/develops
+.venv/releases: .venv/created $(SOURCES)
 	$(BIN)/pip install --quiet -e '.[release]'
-	touch $@
+	touch $@ .venv/develops .venv/runs
 
-.venv/documents: .venv/develops
+.venv/documents: .venv/created $(SOURCES)
 	$(BIN)/pip install --quiet -e '.[docs]'
-	touch $@
+	touch $@ .venv/develops .venv/runs
 
 .venv/engines: .venv/develops tests/engines/install.sh
 	sh tests/engines/install.sh

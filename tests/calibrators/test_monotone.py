@@ -385,3 +385,12 @@ def test_uniform_directions_are_a_short_form(monkeypatch):
     )
     np.testing.assert_allclose(long.gradient(z), cal.predict_proba(P), rtol=1e-9)
     np.testing.assert_allclose(long.value(z), cal.certificate_.potential(z.T), rtol=1e-9)
+
+
+def test_floors_that_a_temperature_makes_up_for_tie():
+    """All log forecasts are 0 or the floor, so rounding errors must not choose the floor."""
+    P = np.eye(3)[[0, 2, 0, 0, 0]]
+    y, w = [0, 2, 0, 2, 0], [1, 1, 3, 1, 1]
+    weighted = MonotoneCalibrator().fit(P, y, labels=range(3), sample_weight=w)
+    repeated = MonotoneCalibrator().fit(P.repeat(w, axis=0), np.repeat(y, w), labels=range(3))
+    assert weighted.floor_ == repeated.floor_ == 0.1

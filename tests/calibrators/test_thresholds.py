@@ -276,3 +276,13 @@ def test_rows_are_asked_for_where_they_are_needed():
         IRPCalibrator().fit(P, y).carry_over(0.5, P[:, 1])
     with pytest.raises(NotFittedError):
         IRPCalibrator().carry_over(0.5, P)
+
+
+@pytest.mark.parametrize("calibrator", STRICT, ids=lambda c: type(c).__name__)
+def test_rows_at_the_threshold_do_not_exceed_it_alone_or_with_others(calibrator):
+    P, y = example(2)
+    calibrator.fit(P[:, 1], y)
+    for t in np.arange(1, 1000, 37) / 1000:
+        carried = calibrator.carry_over(t).thresholds
+        for n in (1, 2, 5):
+            assert (calibrator.predict_proba(np.full(n, t))[:, 1] <= carried).all()

@@ -69,6 +69,7 @@ def test_the_calibration_error_of_published_values_is_constant(done):
     Y = np.eye(K)[done.forecasts.y_cal]
     for values in run.cal[1:]:
         _, level = np.unique(values, axis=0, return_inverse=True)
+        level = level.ravel()  # NumPy 2.0 returns a column
         means = np.array([Y[level == b].mean(axis=0) for b in range(level.max() + 1)])[level]
         error = np.abs(means - values).sum(axis=1)
         np.testing.assert_allclose(error, LAM * (K - 1) / (1 + LAM))
