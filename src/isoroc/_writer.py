@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Generic, TypeVar
 
 from isoroc._simplex import Floats
@@ -107,9 +108,16 @@ class Arithmetic(ABC, Generic[C]):
         """The smaller of two."""
         return self.where(self.at_most(a, b), a, b)
 
-    def clip(self, a: C, low: C, high: C) -> C:
-        """A number, but not below one and not above another one."""
-        return self.maximum(self.minimum(a, high), low)
+    def along(self, a: C, knots: Floats) -> C:
+        """How far a number lies along ascending knots, from 0 to 1, as `numpy.interp` has it."""
+        # Each stretch between two knots adds the share of it that lies below, 0 to 1.
+        zero, one = self.number(0.0), self.number(1.0)
+        shares = [
+            self.multiply(self.subtract(a, self.number(low)), self.number(1 / (high - low)))
+            for low, high in pairwise(knots.tolist())
+        ]
+        below = [self.maximum(self.minimum(share, one), zero) for share in self.keep(shares)]
+        return self.divide(self.sum(below), self.number(len(below)))
 
     def total(self, columns: Sequence[C]) -> C:
         """Sum of columns in the order in which NumPy adds the entries of a row."""

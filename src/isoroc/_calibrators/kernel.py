@@ -5,7 +5,6 @@ from __future__ import annotations
 import numbers
 from collections.abc import Sequence
 from copy import copy
-from itertools import pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -265,16 +264,7 @@ class KernelCalibrator(TemperedCalibrator):
         share = w.number(1 / len(z))
         [mean] = w.keep([w.multiply(share, w.sum(z))])
         stretch = [w.number(s) for s in self.stretch_]
-        zero, one = w.number(0.0), w.number(1.0)
-        ranks = []
-        for log, knots in zip(logs, self.knots_, strict=True):
-            # Each stretch between two knots adds the share of it that lies below, 0 to 1.
-            shares = [
-                w.multiply(w.subtract(log, w.number(low)), w.number(1 / (high - low)))
-                for low, high in pairwise(knots.tolist())
-            ]
-            below = [w.clip(share, zero, one) for share in w.keep(shares)]
-            ranks.append(w.divide(w.sum(below), w.number(len(below))))
+        ranks = [w.along(log, knots) for log, knots in zip(logs, self.knots_, strict=True)]
         centred = [w.subtract(column, mean) for column in z]
         places = zip([*centred, *ranks], self.origin_.ravel(), strict=True)
         away = [w.subtract(column, w.number(origin)) for column, origin in places]

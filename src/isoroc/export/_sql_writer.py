@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -170,11 +171,16 @@ class SqlWriter(Writer[Node]):
             return self.where(self.at_most(a, b), a, b)
         return self._extreme("LEAST", [a, b])
 
-    def clip(self, a: Node, low: Node, high: Node) -> Node:
-        if self._rules.lists:
-            [a] = self.keep([a])
-            return self.where(self.at_most(a, low), low, self.minimum(a, high))
-        return super().clip(a, low, high)
+    def along(self, a: Node, knots: Floats) -> Node:
+        # Databases compute only the branch that a row takes.
+        share, n = self.number(1.0), len(knots) - 1
+        for i, (low, high) in reversed(list(enumerate(pairwise(knots.tolist())))):
+            rise = self.multiply(
+                self.subtract(a, self.number(low)), self.number(1 / (n * (high - low)))
+            )
+            here = self.add(rise, self.number(i / n))
+            share = self.where(self.at_most(a, self.number(high)), here, share)
+        return self.where(self.at_most(a, self.number(knots[0])), self.number(0.0), share)
 
     def smallest(self, columns: Sequence[Node]) -> Node:
         return self._extreme("LEAST", columns)
