@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from isoroc._simplex import LEAST, PRECISE, STEP, Floats
 from isoroc._tree import BinTree
 from isoroc._writer import C, Writer
@@ -31,17 +33,11 @@ def mixed(w: Writer[C], q: Sequence[C], smoothing: float) -> list[C]:
 
 
 def log_odds(w: Writer[C], logs: Sequence[C]) -> list[C]:
-    """Log odds of each class, those of the likeliest against the sum of the others."""
-    P = w.keep(w.exp(column) for column in logs)
-    _, place = w.largest(P)
-    [place] = w.keep([place])
-    zero = w.number(0.0)
-    others = w.sum([w.where(w.is_at(place, k), zero, p) for k, p in enumerate(P)])
-    others, total = w.keep([others, w.sum(P)])
-    return [
-        w.subtract(z, w.log(w.where(w.is_at(place, k), others, w.subtract(total, p))))
-        for k, (z, p) in enumerate(zip(logs, P, strict=True))
-    ]
+    """Log odds of each class against the others, from logarithms of forecasts."""
+    K = len(logs)
+    P = w.keep(w.exp(z) for z in logs)
+    others = w.linear(np.ones((K, K)) - np.eye(K), P)
+    return [w.subtract(z, w.log(rest)) for z, rest in zip(logs, others, strict=True)]
 
 
 def log_softmax(w: Writer[C], z: Sequence[C]) -> list[C]:

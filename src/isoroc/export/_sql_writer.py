@@ -155,7 +155,14 @@ class SqlWriter(Writer[Node]):
             rows = [numbers_in_text(row, "[]") for row in matrix.tolist()]
             return [call("LIST_INNER_PRODUCT", vector, row) for row in rows]
         return [
-            self.sum([self.multiply(self.number(a), x) for a, x in zip(row, columns, strict=True)])
+            self.sum(
+                [
+                    x if a == 1 else self.multiply(self.number(a), x)
+                    for a, x in zip(row, columns, strict=True)
+                    if a
+                ]
+                or [self.number(0.0)]
+            )
             for row in matrix.tolist()
         ]
 
