@@ -20,19 +20,19 @@ TAGS = [tag.removesuffix("-*") for tag in SETTINGS["build"].split()]
 
 
 def tag_of(python: str) -> str:
-    """The tag of an interpreter in names of wheels."""
+    """The tag of an interpreter in names of wheels; none for a command that does not run."""
     code = "import sys; print('cp%d%d' % sys.version_info[:2])"
-    run = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    run = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
     return run.stdout.strip()
 
 
 def find_pythons() -> dict[str, str]:
     """The supported Pythons on this machine by tag; this one first."""
-    found = {tag_of(sys.executable): sys.executable}
-    for tag in TAGS:
-        path = shutil.which(f"python3.{tag.removeprefix('cp3')}")
-        if path is not None:
-            found.setdefault(tag, path)
+    commands = [shutil.which(f"python3.{tag.removeprefix('cp3')}") for tag in TAGS]
+    found: dict[str, str] = {}
+    for path in [sys.executable, *filter(None, commands)]:
+        # pyenv has commands for Pythons that another version would have to be active for.
+        found.setdefault(tag_of(path), path)
     return {tag: path for tag, path in found.items() if tag in TAGS}
 
 
