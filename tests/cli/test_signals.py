@@ -30,6 +30,8 @@ with temporary_folder() as folder, replacing("out.csv") as new:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("where", ["python", "rust"])
 def test_signals_leave_no_temporary_files(folder, number, where):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        pytest.skip("ignored by this process, as under nohup, and so by what it starts")
     Path("out.csv").write_text("old")
     Path("tmp").mkdir()
     command = [sys.executable, "-c", WRITING, where]
