@@ -88,7 +88,7 @@ def counts_sql(
     rows["label"] = case([(good, column(label))], nodes.Null())
     rows |= {f"sum_{k}": w.multiply(p, weighed) for k, p in enumerate(columns)}
     kept = [name for name in dict.fromkeys((label, weight, fold_by)) if name is not None]
-    inner = w.select(parts, kept, rows)
+    inner = w.stages.select(parts, kept, rows)
     # The columns that were handed on to be used are not part of the answer.
     inner.set("expressions", inner.expressions[len(kept) :])
     keys = ["fold", *grid.names, "label"]

@@ -110,7 +110,7 @@ def to_sql(
     calibrated = write_map(writer, calibrator, writer.read(columns), found)
     chosen = {name: calibrated[k] for name, k in outputs.items()}
     replaced = [name for name in columns if name in outputs] if kept is None else []
-    statement = writer.select(parts, kept, chosen, replaced)
+    statement = writer.stages.select(parts, kept, chosen, replaced)
     if view is not None:
         target = table_node(check_table(view, "view"))
         statement = nodes.Create(this=target, kind="VIEW", expression=statement)

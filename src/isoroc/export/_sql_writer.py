@@ -50,7 +50,7 @@ class SqlWriter(Writer[Node]):
     def __init__(self, dialect: str, taken: Sequence[str]) -> None:
         self._dialect = dialect
         self._rules = rules_of(dialect)
-        self._stages = Stages(dialect, self._rules, taken)
+        self.stages = Stages(dialect, self._rules, taken)
 
     def read(self, columns: Sequence[str]) -> list[Node]:
         """Columns of the table as doubles."""
@@ -66,22 +66,12 @@ class SqlWriter(Writer[Node]):
         place, there = self.keep([places, known])
         return place, there
 
-    def select(
-        self,
-        table: Sequence[str],
-        keep: Sequence[str] | None,
-        outputs: dict[str, Node],
-        replaced: Sequence[str] = (),
-    ) -> Any:
-        """The whole statement, as in `Stages.select`."""
-        return self._stages.select(table, keep, outputs, replaced)
-
     def text(self, statement: Any) -> str:
         """A statement as text."""
         return str(statement.sql(dialect=self._rules.sqlglot, pretty=True, copy=False))
 
     def keep(self, columns: Iterable[Node]) -> list[Node]:
-        return [self._stages.keep(expression) for expression in columns]
+        return [self.stages.keep(expression) for expression in columns]
 
     def number(self, value: float) -> Node:
         return nodes.Null() if math.isnan(value) else _NUMBERS[self._rules.numbers](value)
@@ -231,7 +221,7 @@ class SqlWriter(Writer[Node]):
     def locate(self, cuts: Floats, score: Node) -> Node:
         [score] = self.keep([score])
         if self._rules.lists and len(cuts) > _FEW_PLACES and isinstance(score, nodes.Column):
-            return self._stages.join_last(score, numbers_in_text(cuts.tolist(), "[]"), len(cuts))
+            return self.stages.join_last(score, numbers_in_text(cuts.tolist(), "[]"), len(cuts))
         return choose(
             [integer(place) for place in range(len(cuts) + 1)],
             lambda place: self.at_most(score, self.number(cuts[place])),
