@@ -12,7 +12,8 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+
+from isoroc._special import expit
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators import mixture
@@ -24,7 +23,6 @@ from isoroc._calibrators.member_scores import (
     score_members,
     verdict,
 )
-from isoroc._calibrators.nested import by_place, check_nested
 from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._calibrators.weights import mixture_weights
@@ -32,16 +30,16 @@ from isoroc._counts import in_cells
 from isoroc._cyclic import CyclicCheck
 from isoroc._folds import counted_folds, deal_folds
 from isoroc._input import InputError, Sample, check_number, check_option
-from isoroc._persistence import states
+from isoroc._maps.mixture import MixtureMap
 from isoroc._progress import progress
-from isoroc._simplex import Floats, Ints
-from isoroc._writer import C, Writer
+from isoroc._random import check_random_state
+from isoroc._simplex import Ints
 
 #: With more classes the fit of a `KernelCalibrator` takes too long.
 KERNEL_CLASSES = 30
 
 
-class AutoCalibrator(Calibrator):
+class AutoCalibrator(MixtureMap, Calibrator):
     """The calibrator for those who do not want to choose: a mixture of all that suit the data.
 
     Every member forecasts rows that it has not seen, in cross-validation. The weights make the
@@ -134,15 +132,9 @@ class AutoCalibrator(Calibrator):
     'leave it'
     """
 
-    fitted_state: ClassVar[dict[str, states.Check]] = {
-        "members_": states.list_of(states.anything, "M"),
-        "weights_": states.probabilities("M"),
-        "member_scores_": states.table,
-        "cv_results_": states.table,
-        "verdict_": states.sentence,
-    }
-    reads_logs: ClassVar[bool] = True
     uses_folds: ClassVar[bool] = True
+
+    members_: list[Calibrator]
 
     def __init__(
         self,
@@ -273,14 +265,6 @@ class AutoCalibrator(Calibrator):
         Q = self.calibrate(forecasts)
         return mixture.verify_mixture(self.members_, self.weights_, forecasts, Q)
 
-    def takes_probabilities(self) -> bool:
-        """Whether scores of two classes outside [0, 1] are refused."""
-        return any(member.takes_probabilities() for member in self.members_)
-
-    def has_steps(self) -> bool:
-        """Whether some member's map is not continuous."""
-        return any(member.has_steps() for member in self.members_)
-
     def is_increasing(self) -> bool:
         """Whether the map of two classes is strictly increasing.
 
@@ -289,22 +273,6 @@ class AutoCalibrator(Calibrator):
         if self.monotone:
             return mixture.increases_strictly(self.members_)
         return all(member.is_increasing() for member in self.members_)
-
-    def _check_fitted(self, n_classes: int) -> None:
-        """Check the fitted attributes, and those of the members."""
-        super()._check_fitted(n_classes)
-        check_nested(by_place("members_", self.members_), n_classes)
-
-    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        parts = [
-            [w.multiply(w.number(weight), q) for q in w.keep(member.write(w, columns))]
-            for weight, member in zip(self.weights_, self.members_, strict=True)
-        ]
-        return [w.run(of_members) for of_members in zip(*parts, strict=True)]
-
-    def _calibrate(self, forecasts: Floats) -> Floats:
-        parts = zip(self.weights_, self.members_, strict=True)
-        return np.asarray(sum(weight * m.calibrate(forecasts) for weight, m in parts))
 
 
 def default_members(n_classes: int) -> list[Calibrator]:

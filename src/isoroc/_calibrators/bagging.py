@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.utils import check_random_state
 
-from isoroc._calibrators import written
 from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.irp import FULL, IRPCalibrator
-from isoroc._core.rows import locate
 from isoroc._growth import grow_tree
 from isoroc._input import Sample, check_number
-from isoroc._persistence import states
-from isoroc._simplex import Floats, Ints, binary_scores
+from isoroc._maps.bagging import BaggedIRPMap
+from isoroc._random import check_random_state
+from isoroc._simplex import Floats, Ints
 from isoroc._top import TopReduction
 from isoroc._tree import BinTree
-from isoroc._writer import C, Writer
 
 #: What trees take turns with where top="auto": all classes jointly, which costs more the more
 #: there are, and the largest probabilities.
@@ -30,7 +26,7 @@ TURNS_MANY = (1, 2, 3)
 SOME = 12
 
 
-class BaggedIRPCalibrator(Calibrator):
+class BaggedIRPCalibrator(BaggedIRPMap, Calibrator):
     """The mean of isotonic recursive partitions of resampled rows.
 
     A tree's forecasts jump at the borders of its bins, and the borders move with the rows. The mean
@@ -102,12 +98,6 @@ class BaggedIRPCalibrator(Calibrator):
     array([[0.05, 0.06, 0.05]])
     """
 
-    fitted_state: ClassVar[dict[str, states.Check]] = {
-        "pseudocount_": states.number(most=states.LARGEST_WEIGHT),
-        "reductions_": states.list_of(states.anything, "turns"),
-        "priors_": states.list_of(states.anything, "turns"),
-        "trees_": states.list_of(states.anything),
-    }
     prior_share: ClassVar[float] = 0.3
 
     def __init__(
@@ -142,7 +132,7 @@ class BaggedIRPCalibrator(Calibrator):
         random_state = check_random_state(self.random_state)
         seeds = random_state.randint(2**31 - 1, size=self.n_trees)
         bags = [_Bag(t, size, seed) for t, seed in enumerate(seeds.tolist())]
-        self.trees_: list[BinTree] = Parallel(n_jobs=self.n_jobs)(
+        self.trees_ = Parallel(n_jobs=self.n_jobs)(
             delayed(_grow)(irp, reduced[t % len(turns)], priors[t % len(turns)], bag)
             for t, bag in enumerate(bags)
         )
@@ -154,68 +144,6 @@ class BaggedIRPCalibrator(Calibrator):
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:  # noqa: ARG002
         self._fit(sample)
         return self.oob_forecasts_
-
-    def _of_each_tree(self, forecasts: Floats) -> Iterator[Floats]:
-        """Calibrated forecasts of one tree after the other, shape (n, K)."""
-        points = [forecasts if r is None else r.reduce(forecasts) for r in self.reductions_]
-        for t, tree in enumerate(self.trees_):
-            turn = t % len(points)
-            Q = np.take(self.tree_values(t), tree.bin_of(points[turn]), axis=0)
-            reduction = self.reductions_[turn]
-            yield Q if reduction is None else reduction.expand(Q, forecasts)
-
-    def tree_values(self, t: int) -> Floats:
-        """Values of the bins of tree t."""
-        tree, prior = self.trees_[t], self.priors_[t % len(self.priors_)]
-        return tree.values(self.pseudocount_, prior)[tree.bins]
-
-    def steps(self) -> tuple[Floats, Floats]:
-        """For two classes the mean of all trees as one step function: cuts, and values (m, 2)."""
-        cuts = np.unique(np.concatenate([tree.cuts for tree in self.trees_]))
-        ends = np.append(cuts, np.inf)  # the largest score of each step
-        return cuts, np.asarray(sum(self._of_each_tree(ends)) / len(self.trees_))
-
-    def _calibrate(self, forecasts: Floats) -> Floats:
-        if forecasts.ndim == 1 or forecasts.shape[1] == 2:
-            cuts, values = self.steps()
-            return np.take(values, locate(cuts, binary_scores(forecasts)), axis=0)
-        total: Any = 0.0
-        for turn, reduction in enumerate(self.reductions_):
-            points = forecasts if reduction is None else reduction.reduce(forecasts)
-            Q: Any = 0.0
-            for t in range(turn, len(self.trees_), len(self.reductions_)):
-                Q += np.take(self.tree_values(t), self.trees_[t].bin_of(points), axis=0)
-            # Forecasts of all classes depend linearly on those of the ranks: once is enough.
-            total += Q if reduction is None else reduction.expand(Q, forecasts)
-        return np.asarray(total / len(self.trees_))
-
-    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        if len(columns) < 3:
-            cuts, values = self.steps()
-            return w.look_up(values, w.locate(cuts, columns[-1]))
-        of_turns = []
-        for turn, reduction in enumerate(self.reductions_):
-            points, expand = (columns, None) if reduction is None else reduction.write(w, columns)
-            of_trees = [
-                w.keep(written.bin_values(w, self.trees_[t], self.tree_values(t), points))
-                for t in range(turn, len(self.trees_), len(self.reductions_))
-            ]
-            total = [w.run(q) for q in zip(*of_trees, strict=True)]
-            of_turns.append(w.keep(total if expand is None else expand(total)))
-        n_trees = w.number(len(self.trees_))
-        return [w.divide(w.run(q), n_trees) for q in zip(*of_turns, strict=True)]
-
-    def _check_fitted(self, n_classes: int) -> None:
-        """Check the fitted attributes, each tree against its turn."""
-        super()._check_fitted(n_classes)
-        of_turns = []
-        for turn, (reduction, prior) in enumerate(zip(self.reductions_, self.priors_, strict=True)):
-            sizes = {"K": n_classes}
-            states.reduction("R")(reduction, f"reductions_[{turn}]", sizes)
-            states.probabilities("R")(prior, f"priors_[{turn}]", sizes)
-            of_turns.append(sizes)
-        for t, tree in enumerate(self.trees_):
-            states.tree("R")(tree, f"trees_[{t}]", of_turns[t % len(of_turns)])
 
     def predict_std(self, P: Any) -> Floats:
         """Standard deviation over the trees of each calibrated probability, shape (n, K)."""

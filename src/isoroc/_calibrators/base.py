@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from narwhals.stable.v2.dependencies import is_into_dataframe
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from isoroc._calibrators import written
 from isoroc._calibrators.at_scale import AtScale
 from isoroc._calibrators.document import to_document
 from isoroc._calibrators.thresholds import CarriedThresholds, FittedMap, carry_over
@@ -21,110 +19,37 @@ from isoroc._input import (
     Sample,
     Scores,
     check_counts,
-    check_forecasts,
     check_sample,
     check_two_classes,
     in_order,
     warn_if_reversed,
     with_readable_names,
 )
-from isoroc._persistence import Fault, write
-from isoroc._persistence.states import Check
+from isoroc._maps.base import CalibrationMap
+from isoroc._persistence import write
 from isoroc._simplex import Floats, Ints
 from isoroc._threads import one_blas_thread
-from isoroc._writer import C, Writer
-
-#: Forecasts of so many numbers are calibrated without limiting the threads of BLAS: their products
-#: are too small to wake any, and setting the limit would take a fifth of the time of one row.
-FEW_NUMBERS = 3000
 
 
-class Calibrator(AtScale, ClassifierMixin, BaseEstimator):
-    """Base of all calibrators.
+class Calibrator(CalibrationMap, AtScale, ClassifierMixin, BaseEstimator):
+    """Base of all calibrators: estimators that learn a map.
 
-    A subclass says how the map is learned from a `Sample` (`_fit`), how it is applied to a forecast
-    array (`_calibrate`), how it is written in other languages (`_write`), and which fitted
-    attributes these rest on (`fitted_state`). That is all that model files, ONNX and SQL need.
+    A subclass says how the map is learned from a `Sample` (`_fit`). What is learned is applied and
+    written by its other base, a `CalibrationMap`, which knows nothing of estimators.
     """
 
-    #: Fitted attributes, besides those of every calibrator, that predictions and tables rest on,
-    #: and what a model file must hold for each; see `isoroc._persistence.states`.
-    fitted_state: ClassVar[dict[str, Check]]
-    #: Whether the hooks take logits of several classes as logarithms of forecasts. Otherwise they
-    #: see probabilities.
-    reads_logs: ClassVar[bool] = False
     #: Share in a mixture before any row is seen, relative to that of other members.
     prior_share: ClassVar[float] = 1.0
-
-    classes_: NDArray[Any]
-    #: Whether forecasts are probabilities or logits.
-    scores_: Literal["probability", "logit"]
-    #: What it was fitted on: rows, weight and class weights. A loaded calibrator has all that was
-    #: saved.
-    summary_: dict[str, Any]
 
     @abstractmethod
     def _fit(self, sample: Sample) -> None:
         """Check the parameters and set the fitted attributes."""
-
-    @abstractmethod
-    def _calibrate(self, forecasts: Floats) -> Floats:
-        """Calibrated forecasts, shape (n, K), of a forecast array."""
-
-    @abstractmethod
-    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        """Columns of calibrated forecasts, one for each class, from columns of forecasts."""
 
     def fit_sample(self, sample: Sample) -> None:
         """Learn the map from a sample; `fit` is this with the checks around it."""
         self.scores_ = sample.scores
         with one_blas_thread():
             self._fit(sample if self.reads_logs else sample.on_simplex())
-
-    def calibrate(self, forecasts: Floats) -> Floats:
-        """Calibrated forecasts, shape (n, K), of a forecast array."""
-        if self.scores_ == "logit" and forecasts.ndim == 2 and not self.reads_logs:
-            forecasts = np.exp(forecasts)
-        if forecasts.size <= FEW_NUMBERS:
-            return self._calibrate(forecasts)
-        with one_blas_thread():
-            return self._calibrate(forecasts)
-
-    def write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        """Columns of calibrated forecasts, one for each class, from columns of a forecast array."""
-        if not self.reads_logs:
-            if len(columns) > 1 and self.scores_ == "logit":
-                columns = w.keep(w.exp(column) for column in columns)
-            if len(columns) == 2:
-                columns = [columns[0], *w.keep([written.binary_score(w, *columns)])]
-        return self._write(w, columns)
-
-    def takes_probabilities(self) -> bool:
-        """Whether scores of two classes outside [0, 1] are refused."""
-        return False
-
-    def has_steps(self) -> bool:
-        """Whether the map is not continuous, so that a rounding error may change its value."""
-        return not self.reads_logs
-
-    def is_increasing(self) -> bool:
-        """Whether the map of two classes is known to be strictly increasing everywhere."""
-        return False
-
-    def check_state(self, n_classes: int) -> None:
-        """Raise a `Fault` where a fitted attribute cannot be that of a fit to K classes.
-
-        The compiled loops trust their arrays, so what comes from a file must be beyond doubt.
-        """
-        if self.scores_ not in ("probability", "logit"):
-            raise Fault("scores_", "expected probability or logit")
-        self._check_fitted(n_classes)
-
-    def _check_fitted(self, n_classes: int) -> None:
-        """Check the attributes of `fitted_state`."""
-        sizes = {"K": n_classes}
-        for name, check in self.fitted_state.items():
-            check(getattr(self, name), name, sizes)
 
     def fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
         """Learn the map from a sample; return forecasts of its rows that did not see their fold."""
@@ -217,17 +142,6 @@ class Calibrator(AtScale, ClassifierMixin, BaseEstimator):
         self.summary_ = summary
         return self
 
-    def predict_proba(self, P: Any) -> Floats:
-        """Calibrated forecasts, shape (n, K), one column for each of `classes_`; rows sum to one.
-
-        Parameters
-        ----------
-        P : array-like, dataframe or series
-            Forecasts as in `fit`. Columns of a dataframe are matched by name where `fit` saw names,
-            otherwise they stand in the order of `fit`.
-        """
-        return self.calibrate(self._check_new(P))
-
     def predict(self, P: Any) -> NDArray[Any]:
         """Label with the largest calibrated probability, the first of `classes_` on ties."""
         best = self.predict_proba(P).argmax(axis=1)
@@ -297,13 +211,7 @@ class Calibrator(AtScale, ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "classes_")
         if hasattr(self, "feature_names_in_"):
             P = in_order(P, self.feature_names_in_.tolist())
-        # Where only the order of scores counts, new ones may lie beyond those of the fit.
-        forecasts = check_forecasts(
-            P,
-            scores="logit" if self.scores_ == "logit" else "auto",
-            unit=self.takes_probabilities(),
-            n_columns=self.n_features_in_,
-        )
+        forecasts = super()._check_new(P)
         self._remember_columns(P, forecasts, reset=False)
         return forecasts
 

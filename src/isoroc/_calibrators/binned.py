@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import numbers
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import xlogy
 from sklearn.utils.validation import check_is_fitted
 
-from isoroc._calibrators import written
 from isoroc._calibrators.base import Calibrator
 from isoroc._growth import likeliest_weight, mean_forecasts
 from isoroc._input import InputError, Sample, check_forecasts, check_number, to_array
 from isoroc._intervals import wilson
-from isoroc._persistence import Fault, states
+from isoroc._maps.binned import BinMap
+from isoroc._persistence import states
 from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
 from isoroc._tree import BinTree
-from isoroc._writer import C, Writer
 
 
-class BinCalibrator(Calibrator):
+class BinCalibrator(BinMap, Calibrator):
     """Base of the calibrators that sort forecasts into the bins of a `BinTree`.
 
     A subclass has the parameters `pseudocount` and `prior` and says how the tree is grown.
@@ -31,15 +30,7 @@ class BinCalibrator(Calibrator):
 
     pseudocount: float | Literal["auto"]
     prior: Any
-    tree_: BinTree
-    prior_: Floats
-    pseudocount_: float
 
-    fitted_state: ClassVar[dict[str, states.Check]] = {
-        "tree_": states.tree("K"),
-        "prior_": states.priors("K"),
-        "pseudocount_": states.number(most=states.LARGEST_WEIGHT),
-    }
     prior_share: ClassVar[float] = 0.3
 
     def _fit(self, sample: Sample) -> None:
@@ -84,30 +75,13 @@ class BinCalibrator(Calibrator):
             weight = likeliest_weight(tree.class_weights[tree.bins], means[tree.bins], constant)
         self._set_prior(constant, means, weight)
 
-    def _to_bin_space(self, forecasts: Floats) -> Floats:
-        """Forecasts as the tree takes them."""
-        return forecasts
-
-    def _from_bin_space(self, Q: Floats, forecasts: Floats) -> Floats:  # noqa: ARG002
-        """Calibrated forecasts of the K classes from values of the bins."""
-        return Q
-
     def _bin_space_names(self) -> list[str]:
         """What the columns of the bins' values stand for."""
         return [str(label) for label in self.classes_]
 
-    def _calibrate(self, forecasts: Floats) -> Floats:
-        bin_of = self.tree_.bin_of(self._to_bin_space(forecasts))
-        return self._from_bin_space(np.take(self.bin_values_, bin_of, axis=0), forecasts)
-
-    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        return written.bin_values(w, self.tree_, self.bin_values_, columns)
-
     def _check_fitted(self, n_classes: int) -> None:
         """Check the fitted attributes, and the parameter that the weight of the prior rests on."""
         super()._check_fitted(n_classes)
-        if self.prior_.ndim == 2 and len(self.prior_) != len(self.tree_.class_weights):
-            raise Fault("prior_", "expected one prior, or one for each node of the tree")
         if self.pseudocount != "auto":
             states.number(most=states.LARGEST_WEIGHT)(self.pseudocount, "pseudocount", {})
 
@@ -141,11 +115,6 @@ class BinCalibrator(Calibrator):
         """Number of bins."""
         check_is_fitted(self, "tree_")
         return len(self.tree_.bins)
-
-    @property
-    def bin_values_(self) -> Floats:
-        """Calibrated forecast of each bin, shape (n_bins, K)."""
-        return self._node_values()[self.tree_.bins]
 
     @property
     def bins_(self) -> Table:
@@ -196,7 +165,7 @@ class BinCalibrator(Calibrator):
 
     def _node_values(self) -> Floats:
         check_is_fitted(self, "tree_")
-        return self.tree_.values(self.pseudocount_, self.prior_)
+        return super()._node_values()
 
     def check_prior(self) -> None:
         """Raise an error if the pseudocount is not a number >= 0 or "auto"."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import comb, expit, logit, softmax
 
-from isoroc._calibrators.potential import Potential
+from isoroc._maps.potential import Potential
 from isoroc._simplex import Floats
 
 #: Degree of the lattice of prototypes for two classes, an odd number. With binomial weights on the

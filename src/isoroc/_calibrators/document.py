@@ -7,12 +7,8 @@ from typing import Any
 
 import isoroc
 from isoroc._input import InputError
+from isoroc._maps.load import COMMON, MAX_CLASSES
 from isoroc._persistence import MAX_VALUES, checksum, encode
-
-#: What every fitted calibrator remembers besides the attributes of its `fitted_state`.
-COMMON = ("classes_", "n_features_in_", "feature_names_in_", "scores_")
-#: So that no file can make loading slow.
-MAX_CLASSES = 10_000
 
 
 def find_kind(name: str) -> type[Any] | None:

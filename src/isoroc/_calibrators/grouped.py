@@ -5,25 +5,20 @@ from __future__ import annotations
 import numbers
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators import frames
 from isoroc._calibrators.auto import AutoCalibrator
 from isoroc._calibrators.base import Calibrator
-from isoroc._calibrators.document import COMMON
 from isoroc._calibrators.group_map import GroupMap, score_groups
-from isoroc._calibrators.nested import by_place, check_nested
 from isoroc._calibrators.thresholds import CarriedThresholds
 from isoroc._folds import deal_folds
 from isoroc._input import (
-    InputError,
-    Names,
     Sample,
     Scores,
     check_groups,
@@ -32,12 +27,12 @@ from isoroc._input import (
     rows_by_group,
     warn_if_reversed,
 )
-from isoroc._persistence import Fault, states
-from isoroc._simplex import Floats
-from isoroc._writer import C, Writer
+from isoroc._maps.grouped import GroupedMap
+from isoroc._maps.load import COMMON
+from isoroc._random import check_random_state
 
 
-class GroupedCalibrator(Calibrator):
+class GroupedCalibrator(GroupedMap, Calibrator):
     """Maps by group, shrunken towards a common map as far as the rows of the group allow.
 
     The calibrator is fitted to all rows, which gives the common map, and to the rows of each group
@@ -108,16 +103,6 @@ class GroupedCalibrator(Calibrator):
       north  1505       1
       south  1495       1
     """
-
-    fitted_state: ClassVar[dict[str, states.Check]] = {
-        "common_": states.anything,
-        "grouped_": states.boolean,
-        "groups_": states.names("G"),
-        "members_": states.list_of(states.anything, least=0),
-        "weights_": states.coefficients("G"),
-        "group_scores_": states.table,
-    }
-    reads_logs: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -203,7 +188,7 @@ class GroupedCalibrator(Calibrator):
         kept = [(group, group.member) for group in found if group.member is not None]
         self.common_ = common
         self.grouped_ = sample.groups is not None
-        self.groups_: Names = np.array([group.name for group, _ in kept], dtype=np.str_)
+        self.groups_ = np.array([group.name for group, _ in kept], dtype=np.str_)
         self.members_ = [member for _, member in kept]
         self.weights_ = np.array([group.weight for group, _ in kept], dtype=np.float64)
         self.group_scores_ = score_groups(found)
@@ -217,44 +202,6 @@ class GroupedCalibrator(Calibrator):
                 if hasattr(self, name):
                     setattr(fitted, name, getattr(self, name))
         return self
-
-    def takes_probabilities(self) -> bool:
-        """Whether scores of two classes outside [0, 1] are refused."""
-        return self.common_.takes_probabilities()
-
-    def has_steps(self) -> bool:
-        """Whether the common map or that of a group is not continuous."""
-        return any(member.has_steps() for member in (self.common_, *self.members_))
-
-    def _calibrate(self, forecasts: Floats) -> Floats:
-        return self.common_.calibrate(forecasts)
-
-    def calibrate_groups(self, forecasts: Floats, groups: Names) -> Floats:
-        """Calibrated forecasts of a forecast array whose rows belong to groups."""
-        Q = self.calibrate(forecasts)
-        place = {str(name): g for g, name in enumerate(self.groups_)}
-        for name, rows in rows_by_group(groups):
-            if (g := place.get(name)) is not None:
-                weight, own = self.weights_[g], self.members_[g].calibrate(forecasts[rows])
-                Q[rows] = (1 - weight) * Q[rows] + weight * own
-        return Q
-
-    def predict_proba(self, P: Any, groups: Any = None) -> Floats:
-        """Calibrated forecasts, shape (n, K), one column for each of `classes_`; rows sum to one.
-
-        Parameters
-        ----------
-        P : array-like, dataframe or series
-            Forecasts as in `fit`.
-        groups : array-like of shape (n,), default=None
-            Group of each row; required if there were groups in `fit`. Groups that `fit` has not
-            seen get the common map.
-        """
-        forecasts = self._check_new(P)
-        if groups is None:
-            self._refuse_without_groups("pass the group of each row; new ones get the common map")
-            return self.calibrate(forecasts)
-        return self.calibrate_groups(forecasts, check_groups(groups, len(forecasts)))
 
     def predict(self, P: Any, groups: Any = None) -> NDArray[Any]:
         """Label with the largest calibrated probability, the first of `classes_` on ties."""
@@ -281,32 +228,3 @@ class GroupedCalibrator(Calibrator):
             self._refuse_without_groups("name the column of the groups with group=")
         probs = [probs] if isinstance(probs, str) else list(probs)
         return frames.predict_frame(self, df, probs, None if names is None else list(names), group)
-
-    def _refuse_without_groups(self, fix: str) -> None:
-        if self.grouped_:
-            raise InputError("groups", None, "were given in fit", fix)
-
-    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        return self.common_.write(w, columns)
-
-    def write_groups(self, w: Writer[C], columns: Sequence[C], place: C) -> list[C]:
-        """As `write`, for rows whose place among `groups_` is known; others have another place."""
-        common = w.keep(self.common_.write(w, columns))
-        result: list[C] = list(common)
-        for g, member in reversed(list(enumerate(self.members_))):
-            weight = float(self.weights_[g])
-            here = w.is_at(place, g)
-            for k, own in enumerate(w.keep(member.write(w, columns))):
-                parts = (1 - weight, common[k]), (weight, own)
-                mixed = [w.multiply(w.number(share), part) for share, part in parts]
-                result[k] = w.where(here, w.run(mixed), result[k])
-        return result
-
-    def _check_fitted(self, n_classes: int) -> None:
-        """Check the fitted attributes, and those of the maps."""
-        super()._check_fitted(n_classes)
-        if ((self.weights_ < 0) | (self.weights_ > 1)).any():
-            raise Fault("weights_", "expected numbers between 0 and 1")
-        if len(self.members_) != len(self.groups_):
-            raise Fault("members_", f"expected {len(self.groups_)} calibrators")
-        check_nested({"common_": self.common_} | by_place("members_", self.members_), n_classes)

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._folds import counted_folds, deal_folds
 from isoroc._growth import GrowthOptions, grow_pulled, grow_tree
 from isoroc._input import InputError, Sample, check_number, check_option, check_sample
-from isoroc._monotonicity import Certificate, certify
-from isoroc._persistence import Fault, states
+from isoroc._maps.binned import IRPMap
+from isoroc._monotonicity import certify
 from isoroc._progress import progress
+from isoroc._random import check_random_state
 from isoroc._simplex import Floats
 from isoroc._top import TopReduction
-from isoroc._writer import C, Writer
 
 #: Classes up to which top="auto" calibrates all of them jointly, and what it chooses from above.
 FULL = 4
 _TOPS = (1, 2, 3)
 
 
-class IRPCalibrator(BinCalibrator):
+class IRPCalibrator(IRPMap, BinCalibrator):
     """Isotonic recursive partitioning: bins whose splits can be repeated after calibration.
 
     For two classes this is isotonic regression, found as a path of nested partitions; the map is
@@ -166,13 +164,6 @@ class IRPCalibrator(BinCalibrator):
     True
     """
 
-    fitted_state: ClassVar[dict[str, states.Check]] = {
-        "reduction_": states.reduction("R"),
-        "tree_": states.tree("R"),
-        "prior_": states.priors("R"),
-        "pseudocount_": states.number(most=states.LARGEST_WEIGHT),
-        "certificate_": states.certificate,
-    }
     uses_folds: ClassVar[bool] = True
 
     def __init__(
@@ -236,19 +227,6 @@ class IRPCalibrator(BinCalibrator):
             sample = self.reduction_.reduce_sample(sample)
         return self.certificate_.verify(self.tree_, self.bin_values_, sample.positive())
 
-    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        if self.reduction_ is None:
-            return super()._write(w, columns)
-        points, expand = self.reduction_.write(w, columns)
-        return expand(super()._write(w, points))
-
-    def _check_fitted(self, n_classes: int) -> None:
-        """Check the fitted attributes, and that the certificate is of this tree."""
-        super()._check_fitted(n_classes)
-        found = self.certificate_
-        if found is not None and not np.array_equal(found.thresholds, self.tree_.thresholds):
-            raise Fault("certificate_", "expected the certificate of this tree")
-
     def _fit_tree(self, sample: Sample) -> None:
         self.check_parameters(sample.n_classes)
         random_state = check_random_state(self.random_state)
@@ -271,7 +249,7 @@ class IRPCalibrator(BinCalibrator):
             Q = np.take(self.bin_values_, tree.bin_of(sample.forecasts), axis=0)
             reduction = reduction.settle(Q, of_classes)
         self.reduction_ = reduction
-        self.certificate_: Certificate | None = None
+        self.certificate_ = None
         if self.monotonicity is not None:
             points = sample.forecasts if self.monotonicity == "global" else None
             certificate = certify(tree, self.bin_values_, points)
@@ -311,12 +289,6 @@ class IRPCalibrator(BinCalibrator):
                 train, test = sample.take(fold != k), sample.take(fold == k)
                 losses[top] += candidate.held_out_loss(train, test)
         return min(losses, key=losses.__getitem__)
-
-    def _to_bin_space(self, forecasts: Floats) -> Floats:
-        return forecasts if self.reduction_ is None else self.reduction_.reduce(forecasts)
-
-    def _from_bin_space(self, Q: Floats, forecasts: Floats) -> Floats:
-        return Q if self.reduction_ is None else self.reduction_.expand(Q, forecasts)
 
     def _bin_space_names(self) -> list[str]:
         if self.top_ is None:

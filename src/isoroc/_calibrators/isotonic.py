@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import numbers
-from typing import ClassVar
 
 import numpy as np
 
 from isoroc._calibrators.one_vs_rest import OneVsRestCalibrator
 from isoroc._growth import isotonic_steps
 from isoroc._input import InputError, Sample, check_number
-from isoroc._persistence import states
-from isoroc._simplex import Floats
+from isoroc._maps.one_vs_rest import IsotonicMap
 
 
-class IsotonicCalibrator(OneVsRestCalibrator):
+class IsotonicCalibrator(IsotonicMap, OneVsRestCalibrator):
     """Isotonic regression of each class against the rest, smoothed.
 
     For two classes it predicts what ``IRPCalibrator(prior="uniform")`` does. For more, each column
@@ -67,12 +65,6 @@ class IsotonicCalibrator(OneVsRestCalibrator):
     array([[0.71, 0.14, 0.15]])
     """
 
-    fitted_state: ClassVar[dict[str, states.Check]] = dict.fromkeys(
-        ("cuts_", "values_"), states.anything
-    )
-
-    values_: list[Floats]
-
     def __init__(self, *, pseudocount: float = 1.0) -> None:
         self.pseudocount = pseudocount
 
@@ -93,7 +85,3 @@ class IsotonicCalibrator(OneVsRestCalibrator):
         ]
         self.cuts_ = [cuts for cuts, _ in maps]
         self.values_ = [values for _, values in maps]
-
-    def step_values(self) -> list[Floats]:
-        """Values of each map."""
-        return self.values_

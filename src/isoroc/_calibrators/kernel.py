@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
 from copy import copy
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
-from isoroc._calibrators import written
 from isoroc._calibrators.descent import warn_unconverged
 from isoroc._calibrators.kernel_problem import (
     Problem,
     Solution,
-    bumps,
     choose_centres,
     whitening,
 )
-from isoroc._calibrators.scores import by_row, softmax
-from isoroc._calibrators.tempered import FLOORS, TemperedCalibrator
+from isoroc._calibrators.tempered import TemperedCalibrator
 from isoroc._input import Sample, check_number
-from isoroc._persistence import Fault, states
-from isoroc._simplex import Floats, Ints
-from isoroc._writer import C, Writer
+from isoroc._maps.kernel import N_KNOTS, KernelMap, bumps
+from isoroc._simplex import LEAST, Floats, Ints
 
-#: Places at which the ranks of log forecasts bend, and their least distance, which keeps slopes so
-#: small that rounding errors do not show.
-N_KNOTS, LEAST_GAP = 9, 0.01
+#: Least distance of the places at which ranks bend, so that slopes are small and rounding errors do
+#: not show.
+LEAST_GAP = 0.01
 #: Positions that differ by less than this count as close: rounding errors must not be stretched.
 LEAST_SPREAD = 0.01
 #: Numbers in the array of features up to which all rows are used; above, rows are drawn at random.
@@ -36,7 +31,7 @@ MOST_FEATURES = 10_000_000
 CENTRE_ROWS = 4000
 
 
-class KernelCalibrator(TemperedCalibrator):
+class KernelCalibrator(KernelMap, TemperedCalibrator):
     """Kernel scaling: a smooth correction that depends on the forecasts of all classes together.
 
     Other maps add up what the forecast of each class says. This one also learns what only several
@@ -121,17 +116,6 @@ class KernelCalibrator(TemperedCalibrator):
     array([0, 1])
     """
 
-    fitted_state: ClassVar[dict[str, states.Check]] = TemperedCalibrator.fitted_state | {
-        "knots_": states.coefficients("K", N_KNOTS),
-        "origin_": states.coefficients(2, "K"),
-        "stretch_": states.coefficients(2),
-        "centres_": states.coefficients("m", 2, "K"),
-        "weights_": states.coefficients("K", "m"),
-        "coef_": states.coefficients("K", "K"),
-        "intercept_": states.coefficients("K"),
-        "penalty_": states.number(most=1e100),
-    }
-
     def __init__(
         self,
         *,
@@ -174,7 +158,7 @@ class KernelCalibrator(TemperedCalibrator):
         sample = sample.draw(self._most_rows())
         weights = sample.row_weights()
         z = self.tempered(sample.forecasts)
-        logs = self.log_forecasts(sample.forecasts, FLOORS[0])
+        logs = self.log_forecasts(sample.forecasts, LEAST)
         self._measure(z, logs, weights / weights.sum())
         x = self._positions(z, logs)
         some = x[:, sample.drawn_rows(CENTRE_ROWS)]
@@ -211,18 +195,6 @@ class KernelCalibrator(TemperedCalibrator):
         spread = np.sqrt(squares.reshape(2, -1).sum(axis=1))
         self.stretch_ = 1 / (2**0.5 * self.width * np.maximum(spread, LEAST_SPREAD))
 
-    def _positions(self, z: Floats, logs: Floats) -> Floats:
-        """Position of each row, shape (2 K, n), from its tempered and its plain log forecasts."""
-        K, n = z.shape
-        x = np.empty((2, K, n))
-        np.subtract(z, z.mean(axis=0), out=x[0])
-        levels = np.linspace(0, 1, N_KNOTS)
-        for k in range(K):
-            x[1, k] = np.interp(logs[k], self.knots_[k], levels)
-        x -= self.origin_[:, :, None]
-        x *= self.stretch_[:, None, None]
-        return x.reshape(2 * K, n)
-
     def _inputs(self, x: Floats) -> Floats:
         """What the map adds up: bumps, log forecasts, one."""
         centres = self.centres_.reshape(len(self.centres_), -1)
@@ -235,46 +207,3 @@ class KernelCalibrator(TemperedCalibrator):
         coef = self.stretch_[0] * coef
         self.coef_ = coef - coef.mean(axis=1, keepdims=True)  # z is centred in each row
         self.intercept_ = intercept[:, 0] - coef @ self.origin_[0]
-
-    def _check_fitted(self, n_classes: int) -> None:
-        """Check the fitted attributes; knots ascend."""
-        super()._check_fitted(n_classes)
-        if not (np.diff(self.knots_, axis=1) > 0).all():
-            raise Fault("knots_", "expected ascending numbers")
-
-    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        z = w.keep(self.write_tempered(w, columns))
-        logs = w.keep(self.write_log_forecasts(w, FLOORS[0], columns))
-        x = w.keep(self._write_positions(w, z, logs))
-        centres = self.centres_.reshape(len(self.centres_), -1)
-        half = w.number(0.5)
-        [square] = w.keep([w.sum([w.multiply(half, w.multiply(at, at)) for at in x])])
-        one = w.number(1.0)
-        with_square = np.hstack([-centres, np.ones((len(centres), 1))])
-        away = zip(w.linear(with_square, [*x, square]), (centres**2).sum(axis=1), strict=True)
-        below = [w.maximum(w.add(a, w.number(1 + c / 2)), one) for a, c in away]
-        heights = w.keep(w.divide(one, column) for column in below)
-        corrections = w.linear(np.hstack([self.weights_, self.coef_]), [*heights, *z])
-        terms = zip(z, corrections, self.intercept_, strict=True)
-        logits = [w.run([own, change, w.number(b)]) for own, change, b in terms]
-        return written.softmax(w, logits)
-
-    def _write_positions(self, w: Writer[C], z: Sequence[C], logs: Sequence[C]) -> list[C]:
-        """What `_positions` returns, as columns."""
-        share = w.number(1 / len(z))
-        [mean] = w.keep([w.multiply(share, w.sum(z))])
-        stretch = [w.number(s) for s in self.stretch_]
-        ranks = [w.along(log, knots) for log, knots in zip(logs, self.knots_, strict=True)]
-        centred = [w.subtract(column, mean) for column in z]
-        places = zip([*centred, *ranks], self.origin_.ravel(), strict=True)
-        away = [w.subtract(column, w.number(origin)) for column, origin in places]
-        K = len(z)
-        return [w.multiply(stretch[i // K], column) for i, column in enumerate(away)]
-
-    def _calibrate(self, forecasts: Floats) -> Floats:
-        z = self.tempered(forecasts)
-        logs = self.log_forecasts(forecasts, FLOORS[0])
-        x = self._positions(z, logs)
-        heights = bumps(self.centres_.reshape(len(self.centres_), -1), x)
-        z += self.coef_ @ z + self.weights_ @ heights + self.intercept_[:, None]
-        return by_row(softmax(z))

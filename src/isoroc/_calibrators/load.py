@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import Any
 
-import numpy as np
-
 from isoroc._calibrators.base import Calibrator
-from isoroc._calibrators.document import COMMON, MAX_CLASSES, find_kind
-from isoroc._persistence import Fault, ModelFileError, decode, read
-from isoroc._persistence.states import ROUNDING
+from isoroc._calibrators.document import find_kind
+from isoroc._maps.load import load_with, unknown_kind
+from isoroc._persistence import Fault, decode
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -47,86 +44,26 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> loaded.summary_
     {'rows': 4, 'weight': 4.0, 'class_weights': [2.0, 2.0], 'data': '2026-07'}
     """
-    document = read(path)
-    try:
-        calibrator = _restore(document["model"], "model")
-        _check(calibrator)
-    except Fault as fault:
-        raise ModelFileError.of(path, fault) from fault
-    calibrator.summary_ = document["summary"]
-    return calibrator
+    return load_with(path, _make)
 
 
-def _restore(document: dict[str, Any], place: str, *, fitted: bool = True) -> Calibrator:
-    """Calibrator with the parameters and the state of a document, which may not fit together."""
+def _make(document: dict[str, Any], place: str) -> Calibrator:
+    """Calibrator with the parameters of a document, not fitted."""
     kind = find_kind(document["kind"])
     if kind is None:
-        raise Fault(f"{place}.kind", f"{document['kind']!a} is no calibrator of this version")
+        raise unknown_kind(document, place)
     calibrator: Calibrator = kind()
     known = calibrator.get_params(deep=False)
     for name, value in document["parameters"].items():
         inner = f"{place}.parameters.{ascii(name)[1:-1]}"
         if name not in known:
             raise Fault(inner, "is unknown to this version")
-        setattr(calibrator, name, decode(value, inner, partial(_restore, fitted=False)))
-    state = document["state"]
-    required = [*kind.fitted_state, "scores_"] if fitted else []
-    allowed = {*COMMON, *required} if fitted else set()
-    for name, value in state.items():
-        inner = f"{place}.state.{ascii(name)[1:-1]}"
-        if name not in allowed:
-            raise Fault(inner, "is unknown to this version")
-        setattr(calibrator, name, decode(value, inner, _restore))
-    for name in required:
-        if name not in state:
-            raise Fault(f"{place}.state.{name}", "is missing")
+        setattr(calibrator, name, decode(value, inner, _make_pattern))
     return calibrator
 
 
-def _check(calibrator: Calibrator) -> None:
-    """Refuse a state from which no forecasts on the simplex can be made."""
-    try:
-        with np.errstate(all="ignore"):
-            K = _check_common(calibrator)
-            calibrator.check_state(K)
-            _check_forecasts(calibrator, K)
-    except Fault as fault:
-        raise Fault(f"model.state.{fault.place}", fault.problem) from fault
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        problem = f"no forecasts can be made from it ({ascii(str(error))[1:100]})"
-        raise Fault("model.state", problem) from error
-
-
-def _check_common(calibrator: Calibrator) -> int:
-    """Check classes and columns; returns K."""
-    classes = getattr(calibrator, "classes_", None)
-    if not isinstance(classes, np.ndarray) or classes.ndim != 1:
-        raise Fault("classes_", "expected an array")
-    if not 2 <= len(classes) <= MAX_CLASSES:
-        raise Fault("classes_", f"expected 2 to {MAX_CLASSES} classes, got {len(classes)}")
-    if len(set(classes.tolist())) != len(classes) or any(c != c for c in classes.tolist()):  # noqa: PLR0124
-        raise Fault("classes_", "the classes are not distinct")
-    n_columns, K = getattr(calibrator, "n_features_in_", None), len(classes)
-    if type(n_columns) is not int or n_columns not in ({1, 2} if K == 2 else {K}):
-        raise Fault("n_features_in_", f"expected a column for each of {K} classes")
-    names = getattr(calibrator, "feature_names_in_", np.array([""] * n_columns, dtype=object))
-    if not isinstance(names, np.ndarray) or names.shape != (n_columns,) or names.dtype != object:
-        raise Fault("feature_names_in_", f"expected {n_columns} names")
-    return K
-
-
-def _check_forecasts(calibrator: Calibrator, n_classes: int) -> None:
-    """Make a few forecasts; what they must be is known."""
-    if calibrator.n_features_in_ == 1:
-        forecasts = np.array([0.0, 0.5, 1.0])
-    else:
-        forecasts = np.full((3, n_classes), 1 / n_classes)
-        forecasts[:2] = 0.0
-        forecasts[0, 0] = forecasts[1, -1] = 1.0
-        if calibrator.scores_ == "logit":
-            forecasts = np.log(np.maximum(forecasts, 1e-300))
-    Q = calibrator.calibrate(forecasts)
-    if Q.shape != (len(forecasts), n_classes) or not (
-        (Q >= 0).all() and (np.abs(Q.sum(axis=1) - 1) < ROUNDING).all()
-    ):
-        raise Fault("", "the forecasts made from it are no probabilities")
+def _make_pattern(document: dict[str, Any], place: str) -> Calibrator:
+    """Calibrator that is a parameter of another: it has no state."""
+    for name in document["state"]:
+        raise Fault(f"{place}.state.{ascii(name)[1:-1]}", "is unknown to this version")
+    return _make(document, place)

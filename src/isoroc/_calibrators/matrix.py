@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 
-from isoroc._calibrators import written
 from isoroc._calibrators.descent import warn_unconverged
-from isoroc._calibrators.regression import Regression, Terms, transform
-from isoroc._calibrators.scores import by_row, softmax
+from isoroc._calibrators.regression import Regression, Terms
 from isoroc._calibrators.tempered import TemperedCalibrator, draw_part
 from isoroc._input import Sample, check_number, check_option
-from isoroc._persistence import states
+from isoroc._maps.matrix import MatrixMap
 from isoroc._simplex import Floats
-from isoroc._writer import C, Writer
 
 #: structure="auto" is "vector" for more classes than this: a matrix for 100 has 10,000 entries.
 MATRIX_CLASSES = 100
@@ -27,7 +23,7 @@ NEWTON_TERMS = 400
 PART_TOLERANCE = 1e-3
 
 
-class MatrixCalibrator(TemperedCalibrator):
+class MatrixCalibrator(MatrixMap, TemperedCalibrator):
     """Structured matrix scaling: softmax regression on the logarithms of the forecasts.
 
     Forecasts first go through temperature scaling, as in `TemperatureCalibrator`. Their logarithms
@@ -101,13 +97,6 @@ class MatrixCalibrator(TemperedCalibrator):
     array([[0.51, 0.31, 0.18]])
     """
 
-    fitted_state: ClassVar[dict[str, states.Check]] = TemperedCalibrator.fitted_state | {
-        "coef_": states.anything,
-        "quadratic_": states.coefficients("K"),
-        "intercept_": states.coefficients("K"),
-        "penalty_": states.coefficients(4),
-    }
-
     def __init__(
         self,
         *,
@@ -170,26 +159,3 @@ class MatrixCalibrator(TemperedCalibrator):
         coef, self.quadratic_, self.intercept_ = terms.unpack(theta)
         self.coef_ = coef + terms.identity()
         self.penalty_ = penalty
-
-    def _check_fitted(self, n_classes: int) -> None:
-        """Check the fitted attributes; A is a matrix or its diagonal."""
-        super()._check_fitted(n_classes)
-        shape = ("K",) if np.ndim(self.coef_) == 1 else ("K", "K")
-        states.coefficients(*shape)(self.coef_, "coef_", {"K": n_classes})
-
-    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        z = w.keep(self.write_tempered(w, columns))
-        if self.coef_.ndim == 2:
-            linear = w.linear(self.coef_, z)
-        else:
-            linear = [w.multiply(w.number(c), own) for c, own in zip(self.coef_, z, strict=True)]
-        logits = []
-        for own, term, a, b in zip(z, linear, self.quadratic_, self.intercept_, strict=True):
-            square = w.multiply(w.number(a), w.multiply(own, own))
-            logits.append(w.run([term, square, w.number(b)]))
-        return written.softmax(w, logits)
-
-    def _calibrate(self, forecasts: Floats) -> Floats:
-        z = self.tempered(forecasts)
-        z = transform(z, self.coef_, self.quadratic_, self.intercept_)
-        return by_row(softmax(z))

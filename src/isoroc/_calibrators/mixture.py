@@ -17,9 +17,9 @@ from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.identity import IdentityCalibrator
 from isoroc._calibrators.isotonic import IsotonicCalibrator
 from isoroc._calibrators.monotone import MonotoneCalibrator
-from isoroc._calibrators.potential import TRACE
 from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._cyclic import CyclicCheck, check_cyclic
+from isoroc._maps.potential import TRACE
 from isoroc._simplex import LEAST, Floats, binary_scores
 from isoroc._table import Table
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.departures import Departures
 from isoroc._calibrators.descent import warn_unconverged
 from isoroc._calibrators.log_cells import gather
 from isoroc._calibrators.posterior import Posterior
-from isoroc._calibrators.potential import TRACE, GradientCertificate, Potential, with_floor
-from isoroc._calibrators.scores import ProbabilityCalibrator, log_softmax, of_own_class
 from isoroc._calibrators.tempered import FLOORS, draw_part, inverse_temperature, likeliest
 from isoroc._cyclic import CyclicCheck, check_cyclic
 from isoroc._input import Sample
-from isoroc._persistence import Fault, states
+from isoroc._maps.monotone import MonotoneMap
+from isoroc._maps.potential import GradientCertificate, with_floor
+from isoroc._maps.scores import log_softmax, of_own_class
 from isoroc._simplex import LEAST, Floats
-from isoroc._writer import C, Writer
 
 #: A floor this far below the smallest forecast, as a factor, changes nothing.
 NEGLIGIBLE = 1e-3
@@ -29,7 +28,7 @@ SLACK = 3.0
 MOST_NUMBERS = 10_000_000
 
 
-class MonotoneCalibrator(ProbabilityCalibrator):
+class MonotoneCalibrator(MonotoneMap, Calibrator):
     """Smooth isotonic calibration for any number of classes: the gradient of a convex potential.
 
     A map is the gradient of a convex function iff it is cyclically monotone, which for two classes
@@ -111,42 +110,6 @@ class MonotoneCalibrator(ProbabilityCalibrator):
     CyclicCheck(monotone=True, rows=2000, exact=True)
     """
 
-    floor_: float
-    scale_: float
-    softness_: Floats
-    directions_: Floats | None
-    biases_: Floats
-    interactions_: Floats | None
-
-    fitted_state: ClassVar[dict[str, states.Check]] = {
-        "floor_": states.number(above=0.0, most=1.0),
-        "scale_": states.number(above=0.0, most=states.LARGEST_COEFFICIENT),
-        "softness_": states.coefficients("K", "L"),
-        "directions_": states.anything,
-        "biases_": states.coefficients("K", "L"),
-        "interactions_": states.anything,
-    }
-
-    def _check_fitted(self, n_classes: int) -> None:
-        """Check the fitted attributes, and that prototypes lie on the simplex."""
-        super()._check_fitted(n_classes)
-        sizes = {"K": n_classes}
-        if not ((self.softness_ >= 0) & (self.softness_ <= 1)).all():
-            raise Fault("softness_", "expected numbers in [0, 1]")
-        if self.directions_ is not None:
-            states.coefficients("K", "K")(self.directions_, "directions_", sizes)
-            sums = self.directions_.sum(axis=1)
-            if (self.directions_ < 0).any() or (np.abs(sums - 1) > states.ROUNDING).any():
-                raise Fault("directions_", "expected rows of numbers >= 0 that sum to 1")
-        if self.interactions_ is not None:
-            states.coefficients("K", "K")(self.interactions_, "interactions_", sizes)
-            if not np.array_equal(self.interactions_, self.interactions_.T):
-                raise Fault("interactions_", "expected a symmetric matrix")
-
-    def is_increasing(self) -> bool:
-        """Whether the map of two classes is strictly increasing: unless prototypes coincide."""
-        return bool(np.ptp(self.prototypes_[..., -1]) > 0)
-
     def _fit(self, sample: Sample) -> None:
         K = sample.n_classes
         total = float(sample.row_weights().sum())
@@ -193,18 +156,6 @@ class MonotoneCalibrator(ProbabilityCalibrator):
                 break
         return likeliest(found)
 
-    def floored(self, forecasts: Floats) -> Floats:
-        """The points z of a forecast array, shape (K, n)."""
-        return with_floor(self.log_forecasts(forecasts, LEAST), self.floor_)
-
-    def _potential(self) -> Potential:
-        return Potential(
-            self.scale_, self.softness_, self.biases_, self.directions_, self.interactions_
-        )
-
-    def _calibrate(self, forecasts: Floats) -> Floats:
-        return self._potential().gradient(self.floored(forecasts))
-
     @property
     def prototypes_(self) -> Floats:
         """The points r_kl, shape (K, L, K)."""
@@ -247,17 +198,3 @@ class MonotoneCalibrator(ProbabilityCalibrator):
         """
         z = self.coordinates(P)
         return check_cyclic(z, self.predict_proba(P), self.certificate_.potential(z))
-
-    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        return self._potential().write(w, self._write_floored(w, columns))
-
-    def _write_floored(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        """What `floored` returns, as columns."""
-        floor, one = w.number(float(np.log(self.floor_))), w.number(1.0)
-        z = []
-        for log in w.keep(self.write_log_forecasts(w, LEAST, columns)):
-            gap = w.negative(w.absolute(w.subtract(log, floor)))
-            raised = w.add(w.maximum(log, floor), w.log(w.add(one, w.exp(gap))))
-            trace = w.multiply(w.number(TRACE), log)
-            z.append(w.add(w.multiply(w.number(1 - TRACE), raised), trace))
-        return z

@@ -1,7 +1,7 @@
 """Posterior: how likely the outcomes and the prior make the parameters of a potential, and its fit.
 
 The forecast q = sum of w_kl r_kl is a mixture of prototypes, so the likelihood of the outcome y is
-that of a mixture: with e_kl = exp(s_kl), x and y as in `isoroc._calibrators.potential`, and
+that of a mixture: with e_kl = exp(s_kl), x and y as in `isoroc._maps.potential`, and
 ``v_k = sum over l of e_kl r_kl[outcome]``,
 
     loss = log(x' exp(J) x) - log(v' exp(J) x).
@@ -16,7 +16,7 @@ import numpy as np
 
 from isoroc._calibrators.departures import Departures
 from isoroc._calibrators.descent import TOLERANCE, Factor, descend
-from isoroc._calibrators.potential import Potential
+from isoroc._maps.potential import Potential
 from isoroc._simplex import Codes, Floats, Ints
 
 #: Up to so many parameters the curvature is a full matrix, above it a diagonal.

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
-from isoroc._calibrators.scores import log_softmax, of_own_class
 from isoroc._input import Sample
+from isoroc._maps.matrix import transform
+from isoroc._maps.scores import log_softmax, of_own_class
 from isoroc._simplex import Floats, Ints
 
 #: Kinds of terms; the penalties stand in this order.
@@ -19,16 +20,6 @@ BIAS, DIAGONAL, QUADRATIC, OFF_DIAGONAL = range(4)
 CHUNK = 4096
 #: Steps at most: of Newton's method, and of L-BFGS.
 STEPS, DESCENT_STEPS = 100, 1000
-
-
-def transform(z: Floats, coef: Floats, quadratic: Floats, intercept: Floats) -> Floats:
-    """``coef z + quadratic z**2 + intercept`` for z of shape (K, n).
-
-    `coef` is a matrix, or a vector that stands for its diagonal; `quadratic` and `intercept` have
-    one entry for each class.
-    """
-    linear = coef @ z if coef.ndim == 2 else coef[:, None] * z
-    return np.asarray(linear + quadratic[:, None] * z**2 + intercept[:, None])
 
 
 @dataclass(frozen=True)

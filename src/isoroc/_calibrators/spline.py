@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
 from copy import copy
-from typing import ClassVar
 
 import numpy as np
 
-from isoroc._calibrators import written
+from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.descent import warn_unconverged
-from isoroc._calibrators.scores import ProbabilityCalibrator, by_row, mix_uniform, softmax
 from isoroc._calibrators.spline_problem import Problem, Solution
 from isoroc._input import Sample, check_number
-from isoroc._persistence import states
+from isoroc._maps.spline import SplineMap, log_odds
 from isoroc._simplex import Floats, Ints
-from isoroc._writer import C, Writer
 
 #: Forecasts below the smallest positive one of the calibration set are raised to it, within these.
 FLOOR_RANGE = (1e-30, 1e-3)
@@ -24,7 +20,7 @@ FLOOR_RANGE = (1e-30, 1e-3)
 MOST_FEATURES = 20_000_000
 
 
-class SplineCalibrator(ProbabilityCalibrator):
+class SplineCalibrator(SplineMap, Calibrator):
     """Spline scaling: a piecewise linear map of each class's log odds plus matrix scaling.
 
     Without knots this is structured matrix scaling; the knots are to it what a spline is to a line.
@@ -97,22 +93,6 @@ class SplineCalibrator(ProbabilityCalibrator):
     array([[0.5, 0.3, 0.2]])
     """
 
-    floor_: float
-    knots_: Floats
-    coef_: Floats
-    slopes_: Floats
-    intercept_: Floats
-    smoothing_: float
-
-    fitted_state: ClassVar[dict[str, states.Check]] = {
-        "floor_": states.number(above=0.0, most=1.0),
-        "knots_": states.coefficients("m"),
-        "coef_": states.coefficients("K", "K"),
-        "slopes_": states.coefficients("K", "m"),
-        "intercept_": states.coefficients("K"),
-        "smoothing_": states.number(most=1.0),
-    }
-
     def __init__(self, *, n_knots: int = 8, penalty: float = 1.0, pseudocount: float = 1.0) -> None:
         self.n_knots = n_knots
         self.penalty = penalty
@@ -176,50 +156,3 @@ class SplineCalibrator(ProbabilityCalibrator):
         self.coef_, self.slopes_, self.intercept_ = problem.map_of(solution.theta)
         total = problem.weights.sum()
         self.smoothing_ = float(self.pseudocount / (total + self.pseudocount))
-
-    def _calibrate(self, forecasts: Floats) -> Floats:
-        if self.scores_ == "probability":
-            P = self.floored_forecasts(forecasts, self.floor_)
-            logs = np.log(P)
-        else:
-            logs = self.log_forecasts(forecasts, self.floor_)
-            P = np.exp(logs)
-        odds = log_odds(logs, P)
-        # max(odds - knot, 0) = max(odds, knot) - knot
-        z = self.coef_ @ logs + (self.intercept_ - self.slopes_ @ self.knots_)[:, None]
-        raised = np.empty_like(odds)
-        for knot, slopes in zip(self.knots_, self.slopes_.T, strict=True):
-            np.maximum(odds, knot, out=raised)
-            raised *= slopes[:, None]
-            z += raised
-        return by_row(mix_uniform(softmax(z), self.smoothing_))
-
-    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        logs = w.keep(self.write_log_forecasts(w, self.floor_, columns))
-        odds = w.keep(written.log_odds(w, logs))
-        intercept = self.intercept_ - self.slopes_ @ self.knots_
-        logits = []
-        for own, linear, b, slopes in zip(
-            odds, w.linear(self.coef_, logs), intercept, self.slopes_, strict=True
-        ):
-            raised = [w.maximum(own, w.number(knot)) for knot in self.knots_]
-            bends = w.linear(slopes[None], raised) if raised else []
-            logits.append(w.run([linear, w.number(b), *bends]))
-        q = w.keep(written.softmax(w, logits))
-        return written.mixed(w, q, self.smoothing_)
-
-
-def log_odds(logs: Floats, P: Floats) -> Floats:
-    """Log odds of each class against the others, from forecasts P, shape (K, n), and their logs.
-
-    The odds are taken against the sum of the other classes, those before and those after it: one
-    minus the probability would lose everything when that is close to one.
-    """
-    others = np.zeros_like(P)
-    np.cumsum(P[:-1], axis=0, out=others[1:])
-    after = np.zeros(P.shape[1])
-    for k in range(len(P) - 1, 0, -1):
-        after += P[k]
-        others[k - 1] += after
-    np.log(others, out=others)
-    return np.subtract(logs, others, out=others)

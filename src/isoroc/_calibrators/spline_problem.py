@@ -10,7 +10,7 @@ import numpy as np
 
 from isoroc._calibrators.descent import TOLERANCE, Factor, descend
 from isoroc._calibrators.matrix import MATRIX_CLASSES
-from isoroc._calibrators.scores import log_softmax, of_own_class
+from isoroc._maps.scores import log_softmax, of_own_class
 from isoroc._simplex import Codes, Floats
 
 #: Features of a larger standard deviation are shrunk to it, so that the penalty means the same.

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar, Literal, Self
 
-from isoroc._calibrators.scores import by_row
 from isoroc._calibrators.tempered import TemperedCalibrator
 from isoroc._input import Sample
-from isoroc._simplex import Floats
-from isoroc._writer import C, Writer
+from isoroc._maps.tempered import TemperatureMap
 
 
-class TemperatureCalibrator(TemperedCalibrator):
+class TemperatureCalibrator(TemperatureMap, TemperedCalibrator):
     """Temperature scaling: ``softmax(log(p) / T)``, with a floor under the forecasts.
 
     T > 1 pulls forecasts to the middle, T < 1 to the vertices. The order of the classes within each
@@ -81,19 +78,9 @@ class TemperatureCalibrator(TemperedCalibrator):
         self.floor = floor
         self.pseudocount = pseudocount
 
-    def is_increasing(self) -> bool:
-        """Whether the map of two classes is strictly increasing: a floor above 1/2 flattens it."""
-        return self.floor_ <= 0.5
-
     def _fit(self, sample: Sample) -> None:
         self.fit_temperature(sample)
 
     def fit_part(self, sample: Sample, whole: Self) -> None:
         """Learn the temperature from some of the rows to which `whole` was fitted."""
         self.fit_part_temperature(sample, whole)
-
-    def _calibrate(self, forecasts: Floats) -> Floats:
-        return by_row(self.tempered_forecasts(forecasts))
-
-    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        return self.write_tempered_forecasts(w, columns)

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 
-from isoroc._calibrators import written
-from isoroc._calibrators.scores import (
-    ProbabilityCalibrator,
-    log_softmax,
-    mix_uniform,
-    of_own_class,
-    softmax,
-)
+from isoroc._calibrators.base import Calibrator
 from isoroc._input import InputError, Sample, check_number
-from isoroc._persistence import Fault, states
+from isoroc._maps.scores import of_own_class, softmax
+from isoroc._maps.tempered import TemperedMap
 from isoroc._simplex import Floats
-from isoroc._writer import C, Writer
 
 #: What floor="auto" chooses from. The first leaves every forecast that is not 0 as it is.
 FLOORS = 10.0 ** -np.array([300, 100, 30, 16, 8, 6, 4, 3, 2.5, 2, 1.5, 1])
@@ -33,7 +26,7 @@ PART = 100_000
 LEAST_ROWS = 1000
 
 
-class TemperedCalibrator(ProbabilityCalibrator):
+class TemperedCalibrator(TemperedMap, Calibrator):
     """Base of the calibrators that begin with temperature scaling.
 
     A subclass has the parameters `floor` and `pseudocount`.
@@ -41,21 +34,6 @@ class TemperedCalibrator(ProbabilityCalibrator):
 
     floor: float | Literal["auto"]
     pseudocount: float
-    floor_: float
-    temperature_: float
-    smoothing_: float
-
-    fitted_state: ClassVar[dict[str, states.Check]] = {
-        "floor_": states.number(most=1.0),
-        "temperature_": states.number(above=1e-100, most=1e100),
-        "smoothing_": states.number(most=1.0),
-    }
-
-    def _check_fitted(self, n_classes: int) -> None:
-        """Check the fitted attributes; only logits need no floor."""
-        super()._check_fitted(n_classes)
-        if self.scores_ == "probability" and not self.floor_:
-            raise Fault("floor_", "expected a number > 0")
 
     def fit_temperature(self, sample: Sample) -> None:
         """Check the parameters and set the fitted attributes."""
@@ -111,33 +89,6 @@ class TemperedCalibrator(ProbabilityCalibrator):
         with np.errstate(over="ignore"):  # what has no chance has likelihood 0
             q = 1 / np.exp(z - own).sum(axis=0)
         return np.asarray((1 - self.smoothing_) * q + self.smoothing_ / len(z))
-
-    def tempered_forecasts(self, forecasts: Floats) -> Floats:
-        """Forecasts after temperature scaling and smoothing, shape (K, n)."""
-        z = self.log_forecasts(forecasts, self.floor_)
-        z /= self.temperature_
-        return mix_uniform(softmax(z), self.smoothing_)
-
-    def tempered(self, forecasts: Floats) -> Floats:
-        """Logarithms of the forecasts after temperature scaling and smoothing, shape (K, n)."""
-        if self.smoothing_:
-            return np.log(self.tempered_forecasts(forecasts))
-        return log_softmax(self.log_forecasts(forecasts, self.floor_) / self.temperature_)
-
-    def write_tempered(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        """What `tempered` returns, as columns."""
-        if self.smoothing_:
-            return [w.log(q) for q in w.keep(self.write_tempered_forecasts(w, columns))]
-        return written.log_softmax(w, self._write_scaled(w, columns))
-
-    def write_tempered_forecasts(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        """What `tempered_forecasts` returns, as columns."""
-        q = w.keep(written.softmax(w, self._write_scaled(w, columns)))
-        return written.mixed(w, q, self.smoothing_) if self.smoothing_ else q
-
-    def _write_scaled(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        logs = self.write_log_forecasts(w, self.floor_, columns)
-        return [w.divide(column, w.number(self.temperature_)) for column in logs]
 
 
 def likeliest(found: Sequence[tuple[float, float, float]]) -> tuple[float, float]:

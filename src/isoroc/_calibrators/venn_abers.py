@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from isoroc._calibrators.one_vs_rest import OneVsRestCalibrator
 from isoroc._growth import venn_abers_steps
 from isoroc._input import Sample
-from isoroc._persistence import states
+from isoroc._maps.one_vs_rest import VennAbersMap
 from isoroc._simplex import Floats
 
 
-class VennAbersCalibrator(OneVsRestCalibrator):
+class VennAbersCalibrator(VennAbersMap, OneVsRestCalibrator):
     """Inductive Venn-Abers prediction: an interval for each probability, and one value in it.
 
     To forecast at a score, isotonic regression is fitted twice to the calibration rows and the row
@@ -65,24 +65,12 @@ class VennAbersCalibrator(OneVsRestCalibrator):
     (array([0.333, 0.667]), array([0.667, 1.   ]))
     """
 
-    fitted_state: ClassVar[dict[str, states.Check]] = dict.fromkeys(
-        ("cuts_", "lower_", "upper_"), states.anything
-    )
-
-    lower_: list[Floats]
-    upper_: list[Floats]
-
     def _fit(self, sample: Sample) -> None:
         K = sample.n_classes
         maps = [self._bounded(K, venn_abers_steps(counts)) for counts in self._counts(sample)]
         self.cuts_ = [cuts for cuts, _, _ in maps]
         self.lower_ = [lower for _, lower, _ in maps]
         self.upper_ = [upper for _, _, upper in maps]
-
-    def step_values(self) -> list[Floats]:
-        """Values of each map."""
-        pairs = zip(self.lower_, self.upper_, strict=True)
-        return [p1 / (1 - p0 + p1) for p0, p1 in pairs]
 
     def predict_interval(self, P: Any) -> tuple[Floats, Floats]:
         """Lower and upper probabilities p0 and p1 of each class.

@@ -6,7 +6,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version as version_of
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from isoroc._cli.io.source import Source, file_errors
 from isoroc._cli.io.streams import STANDARD
 from isoroc._files import temporary_folder
 from isoroc._input import Names
+from isoroc._maps.load import load_map
 from isoroc._simplex import Floats
 
 #: The calibrator that ``fit`` uses by default.
@@ -113,7 +114,7 @@ def parse_value(text: str) -> Any:
 
 
 class Model(NamedTuple):
-    """A calibrator from a file, and the columns that it was fitted on, if the file names them."""
+    """A calibrator or its map from a file, and the columns of the fit, if the file names them."""
 
     calibrator: Any
     columns: list[str] | None
@@ -124,11 +125,11 @@ class Model(NamedTuple):
     """Column of the groups, if the calibrator was fitted with groups."""
 
     @classmethod
-    def load(cls, path: str) -> Model:
-        """Model in a file."""
+    def load(cls, path: str, load: Callable[[str], Any] = load_map) -> Model:
+        """Model in a file: its map, which is quick to import, or the calibrator: `isoroc.load`."""
         if path == STANDARD:
             raise CommandError("a model cannot be read from standard input; name a file.")
-        calibrator = isoroc.load(path)
+        calibrator = load(path)
         columns = calibrator.summary_.get("columns")
         if hasattr(calibrator, "feature_names_in_"):
             columns = columns or calibrator.feature_names_in_.tolist()

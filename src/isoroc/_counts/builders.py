@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from isoroc._counts.arrays import ArrayArithmetic
 from isoroc._counts.cells import Cells, Tally
@@ -23,6 +22,7 @@ from isoroc._input import (
     to_array,
 )
 from isoroc._simplex import Floats
+from isoroc._special import expit
 
 #: Classes, grid, number of folds and cells: what counts are made of.
 Parts = tuple[NDArray[Any], Grid, int, Cells]
@@ -129,7 +129,7 @@ def check_key(key: NDArray[Any]) -> Floats:
 def probabilities(sample: Sample) -> Floats:
     """Forecasts of a sample as probabilities."""
     if sample.forecasts.ndim == 1 and sample.scores == "logit":
-        return np.asarray(expit(sample.forecasts))
+        return expit(sample.forecasts)
     return sample.on_simplex().forecasts
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit
 
 from isoroc._counts.builders import probabilities
 from isoroc._counts.cells import Cells, Tally
 from isoroc._counts.grid import Grid
 from isoroc._input import Sample
 from isoroc._simplex import LEAST, Floats, Ints
+from isoroc._special import logit
 from isoroc._table import Table
 
 
@@ -84,5 +84,5 @@ def _as_scores(P: Floats, sample: Sample) -> Floats:
     if sample.scores == "probability":
         return P
     if P.ndim == 1:
-        return np.asarray(logit(P.clip(LEAST, 1 - 2.0**-53)))
+        return logit(P.clip(LEAST, 1 - 2.0**-53))
     return np.asarray(np.log(P.clip(min=LEAST)))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from isoroc._input.error import InputError
 
@@ -23,7 +23,8 @@ def slices(n_rows: int) -> Iterator[slice]:
 
 def to_array(values: Any, *, name: str) -> NDArray[Any]:
     """NumPy array of anything array-like, or of any dataframe or series that narwhals reads."""
-    if issparse(values):
+    sparse = sys.modules.get("scipy.sparse")  # who passes a sparse matrix has imported it
+    if sparse is not None and sparse.issparse(values):
         raise TypeError(
             f"{name}: sparse input is not supported; forecasts are dense, pass {name}.toarray()."
         )

@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 
 from isoroc._core.rows import check_rows
 from isoroc._input.arrays import to_array
 from isoroc._input.error import InputError
 from isoroc._simplex import Floats
+from isoroc._special import log_softmax
 
 Scores = Literal["auto", "probability", "logit"]
 
@@ -76,7 +76,7 @@ def check_forecasts(
         if not finite.all():
             row = int(np.argmin(finite))
             raise InputError(name, row, f"holds {name_of(values[row].sum())}", "logits are finite")
-        return np.asarray(log_softmax(values, axis=1))
+        return log_softmax(values)
     return _check_probabilities(values, name)
 
 

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from isoroc._input.labels import shown
 from isoroc._input.sample import Sample
 from isoroc._simplex import Floats, binary_scores
+from isoroc._special import normal_quantile
 
 #: Chance of a warning where forecasts are pure noise.
 LEVEL = 1e-4
@@ -58,7 +58,7 @@ def find_reversal(sample: Sample) -> Reversal | None:
     else:
         classes = np.argsort(-counts, kind="stable")[:MAX_CLASSES].tolist()
         columns = [some.forecasts[:, k] for k in classes]
-    bound = ndtri(LEVEL / len(classes))
+    bound = normal_quantile(LEVEL / len(classes))
     found = [
         (area, k)
         for k, column in zip(classes, columns, strict=True)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
-from sklearn.utils import check_random_state
 
 from isoroc._input import InputError, check_confidence, check_number, check_weights
+from isoroc._random import check_random_state
 from isoroc._simplex import Floats
 from isoroc._table import Table
 from isoroc.decisions._inputs import check_new, check_shares

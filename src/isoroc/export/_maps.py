@@ -9,10 +9,10 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from isoroc._calibrators import written
 from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.grouped import GroupedCalibrator
 from isoroc._checks import check_row, check_score
+from isoroc._maps import written
 from isoroc._writer import C, Writer
 
 

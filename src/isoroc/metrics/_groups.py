@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
-from sklearn.utils import check_random_state
 
 from isoroc._cell_errors import error_in_cells, sum_in_cells
 from isoroc._input import (
@@ -24,6 +23,7 @@ from isoroc._input import (
     rows_by_group,
     to_array,
 )
+from isoroc._random import check_random_state
 from isoroc._simplex import Floats
 from isoroc._table import Table
 from isoroc.metrics._inputs import check_probabilities

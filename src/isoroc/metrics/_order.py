@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.special import ndtri
-from sklearn.utils import check_random_state
 
 from isoroc._input import (
     InputError,
@@ -21,6 +20,7 @@ from isoroc._input import (
     check_number,
     check_sample,
 )
+from isoroc._random import check_random_state
 from isoroc._simplex import Floats, count_classes
 from isoroc._table import Table
 from isoroc.metrics._pairs import PairChanges

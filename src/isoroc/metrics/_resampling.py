@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from isoroc._input import (
     check_confidence,
@@ -21,6 +20,7 @@ from isoroc._input import (
     check_weights,
     to_array,
 )
+from isoroc._random import check_random_state
 from isoroc._simplex import Floats
 
 Metric = Callable[..., Any]

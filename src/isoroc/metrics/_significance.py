@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from isoroc._input import Sample, check_number, check_option
+from isoroc._random import check_random_state
 from isoroc._simplex import Floats, Ints
 from isoroc.metrics._calibration import split_by_kind
 from isoroc.metrics._grouping import halve_repeatedly, sum_classes, sum_rows

@@ -77,7 +77,7 @@ def export(
     """
     if (onnx is None) == (sql is None):
         raise CommandError("choose the target: --onnx FILE, or --sql DIALECT.")
-    loaded = Model.load(model)
+    loaded = Model.load(model, isoroc.load)
     if onnx is not None:
         calibrator = loaded.calibrator
         if classifier is None:

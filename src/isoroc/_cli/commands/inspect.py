@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+import isoroc
 from isoroc._cli.models import Model
 from isoroc._cli.terminal import print_json, print_table, print_text
 from isoroc._persistence import read
@@ -27,7 +28,7 @@ def inspect(
     json
         Print JSON.
     """
-    calibrator, document = Model.load(model).calibrator, read(model)
+    calibrator, document = Model.load(model, isoroc.load).calibrator, read(model)
     about = {
         "file": model,
         "calibrator": type(calibrator).__name__,

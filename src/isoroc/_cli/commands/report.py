@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+import isoroc
 from isoroc._cli.commands.evaluate import read_compared
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.counting import are_countable, load_counts, read_counts
@@ -61,7 +62,7 @@ def report(
         raise CommandError("--counts: rows and columns were chosen when they were counted.")
     if counts:
         name = forecasts[0]
-        options |= _of_model(None if model is None else Model.load(model))
+        options |= _of_model(None if model is None else Model.load(model, isoroc.load))
         make: Callable[..., Report] = partial(Report.from_counts, load_counts(forecasts))
     else:
         selection = selection or Selection()
@@ -86,7 +87,7 @@ def _read(
     source: Source, selection: Selection, path: str | None
 ) -> tuple[Callable[..., Report], dict[str, Any]]:
     """Function that makes a report from the rows of a table, counted if they are many."""
-    model = None if path is None else Model.load(path)
+    model = None if path is None else Model.load(path, isoroc.load)
     expected: dict[str, Any] = {}
     if model is not None:
         selection = select_for(model, selection, source)

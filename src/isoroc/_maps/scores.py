@@ -1,4 +1,4 @@
-"""ProbabilityCalibrator: base of the maps of logarithms of forecasts.
+"""ProbabilityMap: base of the maps of logarithms of forecasts.
 
 Logarithms stand in arrays of shape (K, n), one row per class: sums over a few classes are then sums
 of long rows, several times faster than many sums of short ones.
@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit, log_expit
 
-from isoroc._calibrators.base import Calibrator
+from isoroc._maps.base import CalibrationMap
 from isoroc._simplex import LEAST, Codes, Floats
+from isoroc._special import expit, log_expit
 from isoroc._writer import C, Writer
 
 #: Logarithms of forecasts below this count as this: their squares must not overflow.
 LOWEST_LOG = -1e100
 
 
-class ProbabilityCalibrator(Calibrator):
-    """Base of the calibrators for which the size of a score matters, not only its rank."""
+class ProbabilityMap(CalibrationMap):
+    """Base of the maps for which the size of a score matters, not only its rank."""
 
     reads_logs: ClassVar[bool] = True
 

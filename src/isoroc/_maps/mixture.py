@@ -1,0 +1,54 @@
+"""MixtureMap: the weighted mean of other maps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from isoroc._maps.base import CalibrationMap
+from isoroc._maps.nested import by_place, check_nested
+from isoroc._persistence import states
+from isoroc._simplex import Floats
+from isoroc._writer import C, Writer
+
+
+class MixtureMap(CalibrationMap):
+    """What `AutoCalibrator` learns."""
+
+    members_: Sequence[CalibrationMap]
+    weights_: Floats
+
+    fitted_state: ClassVar[dict[str, states.Check]] = {
+        "members_": states.list_of(states.anything, "M"),
+        "weights_": states.probabilities("M"),
+        "member_scores_": states.table,
+        "cv_results_": states.table,
+        "verdict_": states.sentence,
+    }
+    reads_logs: ClassVar[bool] = True
+
+    def takes_probabilities(self) -> bool:
+        """Whether scores of two classes outside [0, 1] are refused."""
+        return any(member.takes_probabilities() for member in self.members_)
+
+    def has_steps(self) -> bool:
+        """Whether some member's map is not continuous."""
+        return any(member.has_steps() for member in self.members_)
+
+    def _check_fitted(self, n_classes: int) -> None:
+        """Check the fitted attributes, and those of the members."""
+        super()._check_fitted(n_classes)
+        check_nested(by_place("members_", self.members_), n_classes)
+
+    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
+        parts = [
+            [w.multiply(w.number(weight), q) for q in w.keep(member.write(w, columns))]
+            for weight, member in zip(self.weights_, self.members_, strict=True)
+        ]
+        return [w.run(of_members) for of_members in zip(*parts, strict=True)]
+
+    def _calibrate(self, forecasts: Floats) -> Floats:
+        parts = zip(self.weights_, self.members_, strict=True)
+        return np.asarray(sum(weight * m.calibrate(forecasts) for weight, m in parts))
