@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtri
 
 from isoroc._simplex import Floats
+from isoroc._special import normal_quantile
+
+
+def half_width(confidence: float) -> float:
+    """Half the width of a normal interval, in standard errors.
+
+    Examples
+    --------
+    >>> round(half_width(0.95), 2)
+    1.96
+    """
+    return normal_quantile(0.5 + confidence / 2)
 
 
 def wilson(rate: Floats, weight: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
@@ -18,7 +29,7 @@ def wilson(rate: Floats, weight: Floats, confidence: float = 0.95) -> tuple[Floa
     >>> low.round(3), high.round(3)
     (array([0.   , 0.352]), array([0.278, 0.648]))
     """
-    z = ndtri(0.5 + confidence / 2)
+    z = half_width(confidence)
     shrink = 1 / (1 + z**2 / weight)
     centre = shrink * (rate + z**2 / (2 * weight))
     half = shrink * z * np.sqrt(rate * (1 - rate) / weight + (z / (2 * weight)) ** 2)

@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 import isoroc
 from exported import DATABASES, run_onnx, run_sql
 from isoroc import CalibratedClassifier
-from isoroc._calibrators.document import COMMON
+from isoroc._maps.load import COMMON, load_map
 from isoroc._persistence import schema
 from strategies import arbitrary, labelled_forecasts
 from zoo import (
@@ -268,6 +268,7 @@ def assert_restored(calibrator, path, P):
     assert_same(calibrator, loaded)
     assert_same(calibrator.get_params(deep=False), loaded.get_params(deep=False))
     assert_same(calibrator.predict_proba(P), loaded.predict_proba(P))
+    assert_same(calibrator.predict_proba(P), load_map(path).predict_proba(P))
     for table in ("bins_", "path_", "certificate_"):
         assert_same(getattr(calibrator, table, None), getattr(loaded, table, None))
 

@@ -11,8 +11,8 @@ from isoroc import IdentityCalibrator, MonotoneCalibrator, TemperatureCalibrator
 from isoroc._calibrators import departures, descent, log_cells, monotone, posterior, tempered
 from isoroc._calibrators.departures import Departures
 from isoroc._calibrators.posterior import Posterior
-from isoroc._maps.potential import Potential
 from isoroc._cyclic import check_cyclic
+from isoroc._maps.potential import Potential
 from strategies import arbitrary, binary_data, labelled_forecasts
 from truths import ill_conditioned
 

@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from isoroc._calibrators.regression import Regression, Terms, transform
+from isoroc._calibrators.regression import Regression, Terms
 from isoroc._input import Sample
+from isoroc._maps.matrix import transform
 
 ALL_TERMS = [
     Terms(K, full=full, quadratic=quadratic)

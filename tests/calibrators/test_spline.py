@@ -9,6 +9,7 @@ from isoroc import SplineCalibrator, TemperatureCalibrator
 from isoroc._calibrators import spline, spline_problem
 from isoroc._calibrators.spline_problem import Problem
 from isoroc._input import Sample
+from isoroc._maps.spline import log_odds
 from strategies import arbitrary, labelled_forecasts
 from truths import ill_conditioned
 
@@ -135,7 +136,7 @@ def test_scores_are_log_odds_where_they_cannot_be_probabilities():
 
 def test_odds_of_sure_forecasts_keep_their_digits():
     logs = np.log(np.array([[1.0, 0.3], [1e-25, 0.3], [3e-25, 0.4]]))
-    odds = spline.log_odds(logs, np.exp(logs))
+    odds = log_odds(logs, np.exp(logs))
     np.testing.assert_allclose(odds[0], [-np.log(4e-25), np.log(0.3 / 0.7)])
     np.testing.assert_allclose(odds[2], [np.log(3e-25), np.log(0.4 / 0.6)])
 
@@ -209,7 +210,7 @@ def test_gradient_and_curvature(K, monkeypatch):
     logs = np.log(P.T)
     weights = np.random.default_rng(1).random(200) + 0.5
     knots = np.array([-1.0, 0.5])
-    problem = Problem.of(logs, spline.log_odds(logs, np.exp(logs)), knots, y, weights, penalty=0.5)
+    problem = Problem.of(logs, log_odds(logs, np.exp(logs)), knots, y, weights, penalty=0.5)
     free = np.ones(len(problem.strengths), dtype=bool)  # the diagonal of the matrix stays 0
     if problem.others is not None:
         free[-K * K :: K + 1] = False

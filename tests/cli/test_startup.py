@@ -6,6 +6,21 @@ import sys
 
 import pytest
 
+#: Calibrators of any number of classes.
+MODELS = [
+    "auto",
+    "bagged-irp",
+    "identity",
+    "irp",
+    "isotonic",
+    "kernel",
+    "matrix",
+    "monotone",
+    "recursive-binning",
+    "spline",
+    "temperature",
+    "venn-abers",
+]
 #: Commands in the order in which one process runs them, and modules that none of the commands up to
 #: there needs.
 STEPS = [
@@ -18,41 +33,32 @@ STEPS = [
             "export --help",
             "count data.csv -l y -p p_* -o one.parquet",
             "merge one.parquet one.parquet -o two.parquet",
+            *(f"apply {name}.json data.csv -o out.csv" for name in MODELS),
+            "apply auto.json data.csv -o out.parquet",
         ],
-        {
-            "sklearn",
-            "joblib",
-            "scipy.stats",
-            "scipy.optimize",
-            "scipy.spatial",
-            "pandas",
-            "pyarrow",
-        },
+        {"scipy", "sklearn", "joblib", "pandas", "pyarrow"},
     ),
     (
-        [
-            "inspect model.json",
-            "apply model.json data.csv -o out.csv",
-            "apply model.json data.csv -o out.parquet",
-            "inspect auto.json",
-            "apply auto.json data.csv -o out.csv",
-        ],
+        ["monitor model.json data.csv"],
+        {"sklearn", "scipy.stats", "scipy.optimize", "scipy.spatial", "pandas", "pyarrow"},
+    ),
+    (
+        ["evaluate data.csv -m model.json -l y --resamples 0"],
+        {"sklearn", "scipy.stats", "pandas", "pyarrow", "isoroc._calibrators.base"},
+    ),
+    (
+        ["inspect model.json", "inspect auto.json", "fit data.csv -c temperature -o new.json"],
         {
             "matplotlib",
             "jinja2",
             "onnx",
             "sqlglot",
             "isoroc.export",
-            "isoroc.metrics._surface",
             "sklearn.ensemble",
             "sklearn.linear_model",
             "sklearn.metrics",
             "sklearn.model_selection",
         },
-    ),
-    (
-        ["monitor model.json data.csv", "fit data.csv -c temperature -o new.json"],
-        {"matplotlib", "jinja2", "onnx", "sqlglot", "sklearn.ensemble", "sklearn.linear_model"},
     ),
 ]
 SCRIPT = """
@@ -70,7 +76,9 @@ print(json.dumps(found))
 
 @pytest.mark.usefixtures("model")
 def test_commands_import_what_they_need(run_cli):
-    assert run_cli("fit", "data.csv", "-o", "auto.json").code == 0
+    for name in MODELS:
+        few = ["--n-trees", "2"] if name == "bagged-irp" else []
+        assert run_cli("fit", "data.csv", "-c", name, *few, "-o", f"{name}.json").code == 0
     steps = [(commands, sorted(unneeded)) for commands, unneeded in STEPS]
     words = [sys.executable, "-c", SCRIPT, json.dumps(steps)]
     ran = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import isoroc
 from isoroc import IRPCalibrator
 from isoroc._calibrators.document import to_document
+from isoroc._maps.load import MAPS, load_map
 from isoroc._persistence import ModelFileError, document, schema
 from isoroc._persistence.schema import Fault, check
 from zoo import fitted
@@ -253,8 +254,22 @@ def test_a_wrong_attribute_is_named(name, attribute, value, message, tmp_path):
     file = saved(fitted(name, 3), tmp_path)
     content = json.loads(file.read_text())
     file.write_text(edited(content, ("model", "state", attribute), value))
-    with pytest.raises(ModelFileError, match=f"model.state.{message}"):
-        isoroc.load(file)
+    for load in (isoroc.load, load_map):
+        with pytest.raises(ModelFileError, match=f"model.state.{message}"):
+            load(file)
+
+
+def test_maps_are_those_of_the_calibrators(tmp_path):
+    calibrators = {name for name in isoroc.__all__ if name.endswith("Calibrator")}
+    assert set(MAPS) == calibrators
+    for name, kind in MAPS.items():
+        assert issubclass(getattr(isoroc, name), kind)
+        assert getattr(isoroc, name).fitted_state is kind.fitted_state
+    file = saved(fitted("IRPCalibrator", 3), tmp_path)
+    file.write_text(edited(json.loads(file.read_text()), ("model", "kind"), "Calibrator"))
+    for load in (isoroc.load, load_map):
+        with pytest.raises(ModelFileError, match=r"model.kind: 'Calibrator' is no calibrator of"):
+            load(file)
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from isoroc._cli.errors import CommandError
 from isoroc._cli.models import Model, calibrate
 from isoroc._input import Sample, first_improbable
+from isoroc._intervals import half_width
 from isoroc.metrics._scores import log_losses
 
 #: Number of rows for which losses are computed at once.
@@ -81,5 +81,5 @@ def _load(path: str, sample: Sample) -> Any:
 def _interval(scores: Any, name: str) -> dict[str, float]:
     """Out-of-fold figure of the mixture, the last row, with its 95 % interval."""
     value, error = (float(scores[column][-1]) for column in (name, f"{name}_se"))
-    half = float(ndtri(0.975)) * error
+    half = half_width(0.95) * error
     return {"value": value, "low": value - half, "high": value + half}

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from isoroc import metrics
 from isoroc._cli.terminal import Advance, progress_bar
 from isoroc._input import Sample, first_improbable, resolve_scores
+from isoroc._intervals import half_width
 from isoroc._simplex import Floats
 
 #: Titles of the metrics, in the order in which they are shown.
@@ -136,7 +136,7 @@ def judge(
     pairs = list(zip(names[1:], names[:-1], strict=True))
     figures: dict[str, Figures] = {name: {} for name in names}
     differences: dict[str, Figures] = {f"{a} - {b}": {} for a, b in pairs}
-    z = float(ndtri(0.5 + confidence / 2))
+    z = half_width(confidence)
     total = len(names) * sum(effort.n_resamples for _, effort, _ in parts)
     with progress_bar("resampling", total, unit="resamples") as advance:
         for part, effort, judged in parts:

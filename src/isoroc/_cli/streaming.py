@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.special import expit
 
 from isoroc._cli.io.batches import read_forecasts
 from isoroc._cli.io.classes import arrange_for_model
@@ -29,6 +28,7 @@ from isoroc._counts.grid import MOST_EXACT
 from isoroc._counts.samples import sample_of
 from isoroc._input import Sample, first_improbable
 from isoroc._simplex import Floats, Ints
+from isoroc._special import expit
 from isoroc.metrics._ranking import ranked_columns
 from isoroc.metrics._scores import brier_losses, log_losses
 

@@ -11,11 +11,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from isoroc._cell_errors import error_in_cells
 from isoroc._files import replacing
 from isoroc._input import InputError, check_confidence, check_sample, to_array
+from isoroc._intervals import half_width
 from isoroc._monitor.evidence import NEVER, Alternatives, Evidence
 from isoroc._monitor.totals import Totals, numbers
 from isoroc._table import Table
@@ -178,7 +178,7 @@ class CalibrationMonitor:
     @property
     def _width(self) -> float:
         """Half the width of intervals, in standard errors."""
-        return float(ndtri(0.5 + self.confidence / 2))
+        return half_width(self.confidence)
 
     @property
     def evidence_(self) -> float:

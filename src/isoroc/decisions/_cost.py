@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from isoroc._input import (
     InputError,
@@ -19,6 +18,7 @@ from isoroc._input import (
     in_order,
     to_array,
 )
+from isoroc._intervals import half_width
 from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
 from isoroc.decisions._inputs import Costs, check_costs, check_new
@@ -220,7 +220,7 @@ def expected_cost(
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
     matrix = check_costs(costs, sample.classes)
     check_confidence(confidence)
-    rows = _Rows(sample.codes, sample.row_weights(), float(ndtri(0.5 + confidence / 2)))
+    rows = _Rows(sample.codes, sample.row_weights(), half_width(confidence))
     before, promised = _outcome(matrix, sample.forecasts, rows.codes)
     if calibrated is None:
         lines = [("forecasts", *rows.interval(before), rows.mean(promised))]

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from isoroc._input import Sample, check_option
+from isoroc._intervals import half_width
 from isoroc._simplex import Floats
 from isoroc._table import Table
 from isoroc.metrics._calibration import split_by_kind
@@ -49,7 +49,7 @@ class Decomposition:
     def frame(self, confidence: float = 0.95) -> Table:
         """Table with one row per term: value, standard error and normal interval."""
         value, error = np.asarray(self), self.standard_errors
-        half = ndtri(0.5 + confidence / 2) * error
+        half = half_width(confidence) * error
         with np.errstate(invalid="ignore"):  # if the loss is infinite
             low, high = value - half, value + half
         return Table(term=np.array(TERMS), value=value, standard_error=error, low=low, high=high)

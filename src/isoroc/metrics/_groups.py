@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from isoroc._cell_errors import error_in_cells, sum_in_cells
 from isoroc._input import (
@@ -23,6 +22,7 @@ from isoroc._input import (
     rows_by_group,
     to_array,
 )
+from isoroc._intervals import half_width
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats
 from isoroc._table import Table
@@ -137,7 +137,7 @@ def group_report(
     table = Table(
         group=np.array(list(by_group)), rows=np.array([len(r) for r in by_group.values()])
     )
-    width = float(ndtri(0.5 + confidence / 2))
+    width = half_width(confidence)
     seed = check_random_state(random_state).randint(2**31 - 1)
     for ending, forecasts in series.items():
         parts = [Sample(forecasts, *sample.arrays[1:]).take(rows) for rows in by_group.values()]

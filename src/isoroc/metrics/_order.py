@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import ndtri
 
 from isoroc._input import (
     InputError,
@@ -20,6 +19,7 @@ from isoroc._input import (
     check_number,
     check_sample,
 )
+from isoroc._intervals import half_width
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats, count_classes
 from isoroc._table import Table
@@ -327,7 +327,7 @@ def _deviation(draws: Floats) -> float:
 
 def _tabulate(values: Figures, errors: Figures, confidence: float) -> Table:
     """Figures with normal intervals, cut off at what is possible."""
-    z = float(ndtri(0.5 + confidence / 2))
+    z = half_width(confidence)
     rows = []
     for (measure, of), value in sorted(values.items(), key=lambda item: item[0][0] in SHARES):
         least = -1.0 if of == "change" and measure not in SHARES else 0.0

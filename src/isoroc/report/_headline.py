@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from isoroc import metrics
 from isoroc._input import Sample
+from isoroc._intervals import half_width
 from isoroc._simplex import Floats
 from isoroc.metrics._calibration import Kind, error_terms
 from isoroc.report._evidence import Evidence
@@ -40,7 +40,7 @@ _MANY = (
     "and order is measured by decisions."
 )
 CONFIDENCE = 0.95
-_Z = float(ndtri(0.5 + CONFIDENCE / 2))
+_Z = half_width(CONFIDENCE)
 
 
 class Figure(NamedTuple):
