@@ -26,6 +26,9 @@ SCOUTED = 400
 N_POINTS = 16
 #: in bins whose mean forecast has a coordinate above this.
 NEAR_VERTEX = 0.99
+#: Ascents are shared by threads where their number times that of the points is at least this:
+#: otherwise handing them over takes longer than the ascents.
+SHARED_WORK = 5000
 
 
 class _Bin(NamedTuple):
@@ -75,6 +78,7 @@ class Sweep:
     ) -> None:
         self.n_starts = n_starts
         self.seed = random_state.randint(2**31 - 1)
+        self.n_threads = n_threads
         self.pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     def __call__(self, growth: Growth, node: int) -> Split | None:
@@ -134,16 +138,17 @@ class Sweep:
     def _climb(self, growth: Growth, here: _Bin, starts: _Starts) -> list[Split]:
         """The splits at which ascents end."""
         gammas = starts.gammas.copy()
-        if self.pool is None:
-            gains, children = _problem(growth, here).climb(gammas, starts.axes, MAX_CYCLES)
-        else:  # ascents at the same time need a problem each
 
-            def climb(a: int) -> tuple[Floats, Floats]:
-                one = slice(a, a + 1)
-                return _problem(growth, here).climb(gammas[one], starts.axes[one], MAX_CYCLES)
+        def climb(ascents: slice) -> tuple[Floats, Floats]:
+            some = gammas[ascents], starts.axes[ascents]
+            return _problem(growth, here).climb(*some, MAX_CYCLES)
 
-            ends = self.pool.map(climb, range(len(gammas)))
-            gains, children = map(np.concatenate, zip(*ends, strict=True))
+        if self.pool is None or len(gammas) * len(here.points) < SHARED_WORK:
+            gains, children = climb(slice(None))
+        else:  # more parts than threads, as full splits take longer than pair splits
+            size = -(-len(gammas) // (4 * self.n_threads))
+            parts = [slice(a, a + size) for a in range(0, len(gammas), size)]
+            gains, children = map(np.concatenate, zip(*self.pool.map(climb, parts), strict=True))
         gammas += (1 - gammas.sum(axis=1, keepdims=True)) / gammas.shape[1]
         kept = np.asarray(children.any(axis=2))
         found = np.flatnonzero(gains > 0).tolist()
