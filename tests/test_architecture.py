@@ -53,6 +53,7 @@ PARTS = {
     "_maps": {
         "_core",
         "_input",
+        "_intervals",
         "_monotonicity",
         "_persistence",
         "_simplex",

@@ -15,7 +15,8 @@ from isoroc import (
     MonotoneCalibrator,
     TemperatureCalibrator,
 )
-from isoroc._calibrators.mixture import certify_mixture, monotone_members, verify_mixture
+from isoroc._calibrators.mixture import monotone_members, verify_mixture
+from isoroc._maps.monotone_mixture import certify_mixture
 from strategies import arbitrary, binary_data, labelled_forecasts
 
 few = settings(max_examples=15)

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators import mixture
 from isoroc._calibrators.base import Calibrator
@@ -30,7 +29,7 @@ from isoroc._counts import in_cells
 from isoroc._cyclic import CyclicCheck
 from isoroc._folds import counted_folds, deal_folds
 from isoroc._input import InputError, Sample, check_number, check_option
-from isoroc._maps.mixture import MixtureMap
+from isoroc._maps.auto import AutoMap
 from isoroc._progress import progress
 from isoroc._random import check_random_state
 from isoroc._simplex import Ints
@@ -39,7 +38,7 @@ from isoroc._simplex import Ints
 KERNEL_CLASSES = 30
 
 
-class AutoCalibrator(MixtureMap, Calibrator):
+class AutoCalibrator(AutoMap, Calibrator):
     """The calibrator for those who do not want to choose: a mixture of all that suit the data.
 
     Every member forecasts rows that it has not seen, in cross-validation. The weights make the
@@ -250,13 +249,6 @@ class AutoCalibrator(MixtureMap, Calibrator):
                 member.set_params(random_state=random_state.randint(2**31 - 1))
         return list(members)
 
-    @property
-    def certificate_(self) -> mixture.MixtureCertificate | None:
-        """The guarantee of a monotone mixture in words."""
-        check_is_fitted(self, "members_")
-        K = len(self.classes_)
-        return mixture.certify_mixture(self.members_, K) if self.monotone else None
-
     def verify(self, P: Any) -> CyclicCheck:
         """Check the guarantee of a monotone mixture on any rows, as in `MonotoneCalibrator`."""
         if not self.monotone:
@@ -264,15 +256,6 @@ class AutoCalibrator(MixtureMap, Calibrator):
         forecasts = self._check_new(P)
         Q = self.calibrate(forecasts)
         return mixture.verify_mixture(self.members_, self.weights_, forecasts, Q)
-
-    def is_increasing(self) -> bool:
-        """Whether the map of two classes is strictly increasing.
-
-        All members must be. Those of a monotone mixture are non-decreasing, so there one is enough.
-        """
-        if self.monotone:
-            return mixture.increases_strictly(self.members_)
-        return all(member.is_increasing() for member in self.members_)
 
 
 def default_members(n_classes: int) -> list[Calibrator]:

@@ -45,6 +45,10 @@ class Calibrator(CalibrationMap, AtScale, ClassifierMixin, BaseEstimator):
     def _fit(self, sample: Sample) -> None:
         """Check the parameters and set the fitted attributes."""
 
+    def check_is_fitted(self, attribute: str = "classes_") -> None:
+        """Raise an error unless the calibrator is fitted."""
+        check_is_fitted(self, attribute)
+
     def fit_sample(self, sample: Sample) -> None:
         """Learn the map from a sample; `fit` is this with the checks around it."""
         self.scores_ = sample.scores

@@ -8,17 +8,13 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.special import xlogy
-from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators.base import Calibrator
 from isoroc._growth import likeliest_weight, mean_forecasts
 from isoroc._input import InputError, Sample, check_forecasts, check_number, to_array
-from isoroc._intervals import wilson
 from isoroc._maps.binned import BinMap
 from isoroc._persistence import states
 from isoroc._simplex import Floats, Ints
-from isoroc._table import Table
 from isoroc._tree import BinTree
 
 
@@ -75,10 +71,6 @@ class BinCalibrator(BinMap, Calibrator):
             weight = likeliest_weight(tree.class_weights[tree.bins], means[tree.bins], constant)
         self._set_prior(constant, means, weight)
 
-    def _bin_space_names(self) -> list[str]:
-        """What the columns of the bins' values stand for."""
-        return [str(label) for label in self.classes_]
-
     def _check_fitted(self, n_classes: int) -> None:
         """Check the fitted attributes, and the parameter that the weight of the prior rests on."""
         super()._check_fitted(n_classes)
@@ -109,63 +101,6 @@ class BinCalibrator(BinMap, Calibrator):
         for node_of_bin in self.tree_.stages():
             stage = np.take(values[node_of_bin], bin_of, axis=0)
             yield self._from_bin_space(stage, forecasts)
-
-    @property
-    def n_bins_(self) -> int:
-        """Number of bins."""
-        check_is_fitted(self, "tree_")
-        return len(self.tree_.bins)
-
-    @property
-    def bins_(self) -> Table:
-        """One row per bin: bounds (two classes), weight, observed rates with intervals, values."""
-        values = self.bin_values_
-        class_weights = self.tree_.class_weights[self.tree_.bins]
-        weight = class_weights.sum(axis=1)
-        table = Table()
-        if self.tree_.n_classes == 2:
-            table["lower"] = np.append(-np.inf, self.tree_.cuts)
-            table["upper"] = np.append(self.tree_.cuts, np.inf)
-        table["weight"] = weight
-        for k, suffix in self._columns():
-            rate = class_weights[:, k] / weight
-            low, high = wilson(rate, weight)
-            table |= {
-                f"rate{suffix}": rate,
-                f"rate_low{suffix}": low,
-                f"rate_high{suffix}": high,
-                f"value{suffix}": values[:, k],
-            }
-        return table
-
-    @property
-    def path_(self) -> Table:
-        """One row per stage, from one bin to `n_bins_`: the split that led to it, and the loss."""
-        values = self._node_values()
-        tree = self.tree_
-        with np.errstate(divide="ignore"):
-            loss = -xlogy(tree.class_weights, values).sum(axis=1)
-        exists = tree.children >= 0
-        change = np.where(exists, loss[tree.children], 0).sum(axis=1) - loss[tree.split_nodes]
-        table = Table(
-            n_bins=np.append(1, 1 + np.cumsum(exists.sum(axis=1) - 1)),
-            gain=np.append(np.nan, tree.gains()),
-        )
-        for k, suffix in self._columns():
-            table[f"threshold{suffix}"] = np.append(np.nan, tree.thresholds[:, k])
-        total = tree.class_weights[0].sum()
-        table["cross_entropy"] = np.cumsum(np.append(loss[0], change)) / total
-        return table
-
-    def _columns(self) -> list[tuple[int, str]]:
-        """Classes to show in tables and the suffix of their columns; the second of two."""
-        if self.tree_.n_classes == 2:
-            return [(1, "")]
-        return [(k, f"_{name}") for k, name in enumerate(self._bin_space_names())]
-
-    def _node_values(self) -> Floats:
-        check_is_fitted(self, "tree_")
-        return super()._node_values()
 
     def check_prior(self) -> None:
         """Raise an error if the pseudocount is not a number >= 0 or "auto"."""

@@ -48,7 +48,9 @@ def to_document(calibrator: Any, place: str, *, fitted: bool = True) -> dict[str
 
 
 def checksum_of(calibrator: Any) -> str | None:
-    """Checksum of the file that `save` would write; None if no model file can hold it."""
+    """Checksum of the file of a map, or that `save` would write; None if no file can hold it."""
+    if calibrator.checksum is not None:
+        return str(calibrator.checksum)
     try:
         document = to_document(calibrator, "model")
         if _count_values(document) > MAX_VALUES:

@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._growth import cut_at
 from isoroc._input import InputError, Sample, check_number, check_option
+from isoroc._maps.binned import HistogramMap
 from isoroc._simplex import Floats
 
 
-class HistogramCalibrator(BinCalibrator):
+class HistogramCalibrator(HistogramMap, BinCalibrator):
     """Regular binning for two classes: fixed bins, each with its observed rate.
 
     Parameters

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._folds import counted_folds, deal_folds
@@ -199,12 +198,6 @@ class IRPCalibrator(IRPMap, BinCalibrator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @property
-    def top_(self) -> int | None:
-        """How many of the largest probabilities are calibrated; None where all are."""
-        check_is_fitted(self, "tree_")
-        return None if self.reduction_ is None else self.reduction_.top
-
     def verify(self, P: Any, y: Any, *, sample_weight: Any = None) -> bool:
         """Check the certificate on the calibration rows, without the code that grew the tree.
 
@@ -289,11 +282,6 @@ class IRPCalibrator(IRPMap, BinCalibrator):
                 train, test = sample.take(fold != k), sample.take(fold == k)
                 losses[top] += candidate.held_out_loss(train, test)
         return min(losses, key=losses.__getitem__)
-
-    def _bin_space_names(self) -> list[str]:
-        if self.top_ is None:
-            return super()._bin_space_names()
-        return [*(f"top{m}" for m in range(1, self.top_ + 1)), "rest"]
 
     def check_parameters(self, n_classes: int) -> None:
         """Refuse parameters that make no sense, for K classes."""

@@ -7,8 +7,8 @@ from typing import Any
 
 from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.document import find_kind
-from isoroc._maps.load import load_with, unknown_kind
-from isoroc._persistence import Fault, decode
+from isoroc._maps.load import restore_checked, unknown_kind
+from isoroc._persistence import Fault, decode, read
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -44,7 +44,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> loaded.summary_
     {'rows': 4, 'weight': 4.0, 'class_weights': [2.0, 2.0], 'data': '2026-07'}
     """
-    return load_with(path, _make)
+    return restore_checked(read(path), path, _make)
 
 
 def _make(document: dict[str, Any], place: str) -> Calibrator:

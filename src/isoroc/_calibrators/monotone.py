@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.departures import Departures
@@ -16,7 +15,7 @@ from isoroc._calibrators.tempered import FLOORS, draw_part, inverse_temperature,
 from isoroc._cyclic import CyclicCheck, check_cyclic
 from isoroc._input import Sample
 from isoroc._maps.monotone import MonotoneMap
-from isoroc._maps.potential import GradientCertificate, with_floor
+from isoroc._maps.potential import with_floor
 from isoroc._maps.scores import log_softmax, of_own_class
 from isoroc._simplex import LEAST, Floats
 
@@ -155,18 +154,6 @@ class MonotoneCalibrator(MonotoneMap, Calibrator):
             if floor < NEGLIGIBLE * np.exp(logs.min()):  # lower ones would change nothing
                 break
         return likeliest(found)
-
-    @property
-    def prototypes_(self) -> Floats:
-        """The points r_kl, shape (K, L, K)."""
-        check_is_fitted(self, "softness_")
-        return self._potential().prototypes()
-
-    @property
-    def certificate_(self) -> GradientCertificate:
-        """The guarantee in words, and the potential."""
-        check_is_fitted(self, "softness_")
-        return GradientCertificate(len(self.softness_), self.floor_, self._potential())
 
     def coordinates(self, P: Any) -> Floats:
         """The points z, shape (n, K), in which the map is the gradient of a convex function.

@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._growth import split_at_centroids, steps_for
 from isoroc._input import Sample, check_number
+from isoroc._maps.binned import RecursiveBinningMap
 from isoroc._simplex import lattice
 
 
-class RecursiveBinningCalibrator(BinCalibrator):
+class RecursiveBinningCalibrator(RecursiveBinningMap, BinCalibrator):
     """Recursive binning: every region is split at its centroid, whatever the labels say.
 
     The paper's comparison. Regions are split breadth first at the mean of their lattice points.

@@ -36,6 +36,8 @@ class CalibrationMap:
     #: Whether the hooks take logits of several classes as logarithms of forecasts. Otherwise they
     #: see probabilities.
     reads_logs: ClassVar[bool] = False
+    #: Parameters of the calibrator that methods of the map rest on.
+    parameters: ClassVar[tuple[str, ...]] = ()
 
     classes_: NDArray[Any]
     #: Columns of the forecasts; 1 for scores.
@@ -45,6 +47,16 @@ class CalibrationMap:
     #: What it was fitted on: rows, weight and class weights. A loaded calibrator has all that was
     #: saved.
     summary_: dict[str, Any]
+    #: Checksum of the file that a map comes from. A calibrator may be fitted again, so it has none.
+    checksum: str | None = None
+
+    @classmethod
+    def kind(cls) -> str:
+        """Name of the calibrator that learns the map."""
+        return cls.__name__.removesuffix("Map").removesuffix("Calibrator") + "Calibrator"
+
+    def check_is_fitted(self, attribute: str = "classes_") -> None:
+        """Raise an error unless the calibrator is fitted; a map from a file always is."""
 
     @abstractmethod
     def _calibrate(self, forecasts: Floats) -> Floats:

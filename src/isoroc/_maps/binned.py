@@ -7,11 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from isoroc._intervals import wilson
 from isoroc._maps import written
 from isoroc._maps.base import CalibrationMap
 from isoroc._monotonicity import Certificate
 from isoroc._persistence import Fault, states
 from isoroc._simplex import Floats
+from isoroc._special import xlogy
+from isoroc._table import Table
 from isoroc._top import TopReduction
 from isoroc._tree import BinTree
 from isoroc._writer import C, Writer
@@ -52,6 +55,7 @@ class BinMap(CalibrationMap):
 
     def _node_values(self) -> Floats:
         """Value of each node of the tree, shape (N, K)."""
+        self.check_is_fitted("tree_")
         return self.tree_.values(self.pseudocount_, self.prior_)
 
     def _check_fitted(self, n_classes: int) -> None:
@@ -59,6 +63,71 @@ class BinMap(CalibrationMap):
         super()._check_fitted(n_classes)
         if self.prior_.ndim == 2 and len(self.prior_) != len(self.tree_.class_weights):
             raise Fault("prior_", "expected one prior, or one for each node of the tree")
+
+    @property
+    def n_bins_(self) -> int:
+        """Number of bins."""
+        self.check_is_fitted("tree_")
+        return len(self.tree_.bins)
+
+    @property
+    def bins_(self) -> Table:
+        """One row per bin: bounds (two classes), weight, observed rates with intervals, values."""
+        values = self.bin_values_
+        class_weights = self.tree_.class_weights[self.tree_.bins]
+        weight = class_weights.sum(axis=1)
+        table = Table()
+        if self.tree_.n_classes == 2:
+            table["lower"] = np.append(-np.inf, self.tree_.cuts)
+            table["upper"] = np.append(self.tree_.cuts, np.inf)
+        table["weight"] = weight
+        for k, suffix in self._columns():
+            rate = class_weights[:, k] / weight
+            low, high = wilson(rate, weight)
+            table |= {
+                f"rate{suffix}": rate,
+                f"rate_low{suffix}": low,
+                f"rate_high{suffix}": high,
+                f"value{suffix}": values[:, k],
+            }
+        return table
+
+    @property
+    def path_(self) -> Table:
+        """One row per stage, from one bin to `n_bins_`: the split that led to it, and the loss."""
+        values = self._node_values()
+        tree = self.tree_
+        with np.errstate(divide="ignore"):
+            loss = -xlogy(tree.class_weights, values).sum(axis=1)
+        exists = tree.children >= 0
+        change = np.where(exists, loss[tree.children], 0).sum(axis=1) - loss[tree.split_nodes]
+        table = Table(
+            n_bins=np.append(1, 1 + np.cumsum(exists.sum(axis=1) - 1)),
+            gain=np.append(np.nan, tree.gains()),
+        )
+        for k, suffix in self._columns():
+            table[f"threshold{suffix}"] = np.append(np.nan, tree.thresholds[:, k])
+        total = tree.class_weights[0].sum()
+        table["cross_entropy"] = np.cumsum(np.append(loss[0], change)) / total
+        return table
+
+    def _columns(self) -> list[tuple[int, str]]:
+        """Classes to show in tables and the suffix of their columns; the second of two."""
+        if self.tree_.n_classes == 2:
+            return [(1, "")]
+        return [(k, f"_{name}") for k, name in enumerate(self._bin_space_names())]
+
+    def _bin_space_names(self) -> list[str]:
+        """What the columns of the bins' values stand for."""
+        return [str(label) for label in self.classes_]
+
+
+class HistogramMap(BinMap):
+    """What `HistogramCalibrator` learns."""
+
+
+class RecursiveBinningMap(BinMap):
+    """What `RecursiveBinningCalibrator` learns."""
 
 
 class IRPMap(BinMap):
@@ -93,3 +162,14 @@ class IRPMap(BinMap):
 
     def _from_bin_space(self, Q: Floats, forecasts: Floats) -> Floats:
         return Q if self.reduction_ is None else self.reduction_.expand(Q, forecasts)
+
+    @property
+    def top_(self) -> int | None:
+        """How many of the largest probabilities are calibrated; None where all are."""
+        self.check_is_fitted("tree_")
+        return None if self.reduction_ is None else self.reduction_.top
+
+    def _bin_space_names(self) -> list[str]:
+        if self.top_ is None:
+            return super()._bin_space_names()
+        return [*(f"top{m}" for m in range(1, self.top_ + 1)), "rest"]

@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from isoroc._maps.auto import AutoMap
 from isoroc._maps.bagging import BaggedIRPMap
 from isoroc._maps.base import CalibrationMap
-from isoroc._maps.binned import BinMap, IRPMap
+from isoroc._maps.binned import HistogramMap, IRPMap, RecursiveBinningMap
 from isoroc._maps.grouped import GroupedMap
 from isoroc._maps.identity import IdentityMap
 from isoroc._maps.kernel import KernelMap
 from isoroc._maps.matrix import MatrixMap
-from isoroc._maps.mixture import MixtureMap
 from isoroc._maps.monotone import MonotoneMap
 from isoroc._maps.one_vs_rest import IsotonicMap, VennAbersMap
 from isoroc._maps.spline import SplineMap
@@ -30,20 +30,23 @@ Make = Callable[[dict[str, Any], str], M]
 
 #: The map that each calibrator learns, by the name that stands in model files.
 MAPS: dict[str, type[CalibrationMap]] = {
-    "AutoCalibrator": MixtureMap,
-    "BaggedIRPCalibrator": BaggedIRPMap,
-    "GroupedCalibrator": GroupedMap,
-    "HistogramCalibrator": BinMap,
-    "IRPCalibrator": IRPMap,
-    "IdentityCalibrator": IdentityMap,
-    "IsotonicCalibrator": IsotonicMap,
-    "KernelCalibrator": KernelMap,
-    "MatrixCalibrator": MatrixMap,
-    "MonotoneCalibrator": MonotoneMap,
-    "RecursiveBinningCalibrator": BinMap,
-    "SplineCalibrator": SplineMap,
-    "TemperatureCalibrator": TemperatureMap,
-    "VennAbersCalibrator": VennAbersMap,
+    kind.kind(): kind
+    for kind in (
+        AutoMap,
+        BaggedIRPMap,
+        GroupedMap,
+        HistogramMap,
+        IRPMap,
+        IdentityMap,
+        IsotonicMap,
+        KernelMap,
+        MatrixMap,
+        MonotoneMap,
+        RecursiveBinningMap,
+        SplineMap,
+        TemperatureMap,
+        VennAbersMap,
+    )
 }
 #: What is remembered of every fit besides the attributes of `fitted_state`.
 COMMON = ("classes_", "n_features_in_", "feature_names_in_", "scores_")
@@ -54,14 +57,16 @@ MAX_CLASSES = 10_000
 def load_map(path: str | os.PathLike[str]) -> CalibrationMap:
     """The map in a model file: it makes the forecasts of the saved calibrator.
 
-    Parameters of the fit are not read.
+    Parameters of the fit are not read, except those that the map rests on.
     """
-    return load_with(path, _make)
-
-
-def load_with(path: str | os.PathLike[str], make: Make[M]) -> M:
-    """What `make` makes of a model file, with the state and the summary that the file holds."""
     document = read(path)
+    found = restore_checked(document, path, _make)
+    found.checksum = document["checksum"]
+    return found
+
+
+def restore_checked(document: dict[str, Any], path: str | os.PathLike[str], make: Make[M]) -> M:
+    """What `make` makes of a model file, with the state and the summary that the file holds."""
     try:
         fitted = restore(document["model"], "model", make)
         _check(fitted)
@@ -80,7 +85,12 @@ def _make(document: dict[str, Any], place: str) -> CalibrationMap:
     kind = MAPS.get(document["kind"])
     if kind is None:
         raise unknown_kind(document, place)
-    return kind()
+    found = kind()
+    for name in kind.parameters:
+        if name not in document["parameters"]:
+            raise Fault(f"{place}.parameters.{name}", "is missing")
+        setattr(found, name, decode(document["parameters"][name], place, _make))
+    return found
 
 
 def restore(document: dict[str, Any], place: str, make: Make[M]) -> M:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from isoroc._maps.potential import TRACE, Potential, with_floor
+from isoroc._maps.potential import TRACE, GradientCertificate, Potential, with_floor
 from isoroc._maps.scores import ProbabilityMap
 from isoroc._persistence import Fault, states
 from isoroc._simplex import LEAST, Floats
@@ -50,7 +50,7 @@ class MonotoneMap(ProbabilityMap):
 
     def is_increasing(self) -> bool:
         """Whether the map of two classes is strictly increasing: unless prototypes coincide."""
-        return bool(np.ptp(self._potential().prototypes()[..., -1]) > 0)
+        return bool(np.ptp(self.prototypes_[..., -1]) > 0)
 
     def floored(self, forecasts: Floats) -> Floats:
         """The points z of a forecast array, shape (K, n)."""
@@ -77,3 +77,15 @@ class MonotoneMap(ProbabilityMap):
             trace = w.multiply(w.number(TRACE), log)
             z.append(w.add(w.multiply(w.number(1 - TRACE), raised), trace))
         return z
+
+    @property
+    def prototypes_(self) -> Floats:
+        """The points r_kl, shape (K, L, K)."""
+        self.check_is_fitted("softness_")
+        return self._potential().prototypes()
+
+    @property
+    def certificate_(self) -> GradientCertificate:
+        """The guarantee in words, and the potential."""
+        self.check_is_fitted("softness_")
+        return GradientCertificate(len(self.softness_), self.floor_, self._potential())

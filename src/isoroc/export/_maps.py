@@ -7,33 +7,31 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
-
-from isoroc._calibrators.base import Calibrator
-from isoroc._calibrators.grouped import GroupedCalibrator
 from isoroc._checks import check_row, check_score
 from isoroc._maps import written
+from isoroc._maps.base import CalibrationMap
+from isoroc._maps.grouped import GroupedMap
 from isoroc._writer import C, Writer
 
 
 def check_exportable(calibrator: Any) -> None:
     """Refuse what is not a fitted calibrator of the package."""
-    if not isinstance(calibrator, Calibrator):
+    if not isinstance(calibrator, CalibrationMap):
         raise TypeError(
             f"calibrator: expected a calibrator of isoroc, got {type(calibrator).__name__}; of a "
             "CalibratedClassifier export calibrators_[0] and put it behind the exported model."
         )
-    check_is_fitted(calibrator, "classes_")
+    calibrator.check_is_fitted()
 
 
-def is_grouped(calibrator: Calibrator) -> bool:
+def is_grouped(calibrator: CalibrationMap) -> bool:
     """Whether a calibrator was fitted with groups, so that it takes the group of a row."""
-    return isinstance(calibrator, GroupedCalibrator) and calibrator.grouped_
+    return isinstance(calibrator, GroupedMap) and calibrator.grouped_
 
 
 def write_map(
     w: Writer[C],
-    calibrator: Calibrator,
+    calibrator: CalibrationMap,
     columns: Sequence[C],
     groups: tuple[C, C | None] | None = None,
 ) -> list[C]:
@@ -49,7 +47,7 @@ def write_map(
 
 def write_checked(
     w: Writer[C],
-    calibrator: Calibrator,
+    calibrator: CalibrationMap,
     columns: Sequence[C],
     groups: tuple[C, C | None] | None = None,
 ) -> tuple[list[C], C]:
@@ -58,7 +56,7 @@ def write_checked(
     Parameters
     ----------
     w : Writer
-    calibrator : Calibrator
+    calibrator : CalibrationMap
         Fitted.
     columns : sequence of columns
         Forecasts.
@@ -72,7 +70,7 @@ def write_checked(
         columns, good = _check_logits(w, columns)
     else:
         columns, good = check_row(w, columns, ordered=calibrator.has_steps())
-    if groups is not None and isinstance(calibrator, GroupedCalibrator):
+    if groups is not None and isinstance(calibrator, GroupedMap):
         place, known = groups
         good = good if known is None else w.both(good, known)
         calibrated = calibrator.write_groups(w, columns, place)

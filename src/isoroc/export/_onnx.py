@@ -168,7 +168,7 @@ def _metadata(calibrator: Any) -> dict[str, str]:
     """What a graph says of the calibrator that it was made from."""
     entries = {
         "isoroc.version": version_of("isoroc"),
-        "isoroc.calibrator": type(calibrator).__name__,
+        "isoroc.calibrator": calibrator.kind(),
         "isoroc.classes": json.dumps(calibrator.classes_.tolist(), default=str),
     }
     checksum = checksum_of(calibrator)

@@ -178,7 +178,7 @@ def _header(calibrator: Any, checksum: str | None) -> str:
     checksum = checksum_of(calibrator) if checksum is None else checksum
     model = [f"Model: {checksum}"] if checksum else []
     classes = ", ".join(json.dumps(str(label)) for label in calibrator.classes_)
-    about = f"{type(calibrator).__name__} of isoroc {version('isoroc')}"
+    about = f"{calibrator.kind()} of isoroc {version('isoroc')}"
     text = _BESIDE.sub(" ", "\n".join([about, *model, f"Classes: {classes}"]))
     wrapper = TextWrapper(
         96, subsequent_indent="   ", break_long_words=False, break_on_hyphens=False

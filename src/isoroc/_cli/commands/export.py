@@ -14,7 +14,6 @@ from isoroc._cli.io.source import file_errors
 from isoroc._cli.io.streams import STANDARD
 from isoroc._cli.models import Model
 from isoroc._cli.terminal import print_exact, print_note
-from isoroc._persistence import read
 
 
 def export(
@@ -77,7 +76,7 @@ def export(
     """
     if (onnx is None) == (sql is None):
         raise CommandError("choose the target: --onnx FILE, or --sql DIALECT.")
-    loaded = Model.load(model, isoroc.load)
+    loaded = Model.load(model)
     if onnx is not None:
         calibrator = loaded.calibrator
         if classifier is None:
@@ -85,9 +84,6 @@ def export(
         else:
             with file_errors(classifier):
                 graph = isoroc.export.calibrate_onnx(classifier, calibrator)
-        for entry in graph.metadata_props:
-            if entry.key == "isoroc.checksum":  # of the file, which may name columns
-                entry.value = read(model)["checksum"]
         _write(onnx, graph.SerializeToString())
         inputs, outputs = (
             ", ".join(tensor.name for tensor in tensors)
@@ -106,7 +102,6 @@ def export(
     named = [name if replace else f"{name}{suffix}" for name in columns]
     options: dict[str, Any] = {"dialect": sql, "table": table, "view": view, "keep": kept}
     options |= {"names": split_words(names) or named, "group": group or loaded.group}
-    options["checksum"] = str(read(model)["checksum"])
     query = isoroc.export.to_sql(loaded.calibrator, columns, **options)
     if output == STANDARD:
         print_exact(query)

@@ -6,10 +6,9 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-import isoroc
 from isoroc._cli.models import Model
 from isoroc._cli.terminal import print_json, print_table, print_text
-from isoroc._persistence import read
+from isoroc._persistence import decode, read
 from isoroc._table import Table
 
 
@@ -28,13 +27,13 @@ def inspect(
     json
         Print JSON.
     """
-    calibrator, document = Model.load(model, isoroc.load).calibrator, read(model)
+    calibrator, document = Model.load(model).calibrator, read(model)
     about = {
         "file": model,
-        "calibrator": type(calibrator).__name__,
+        "calibrator": calibrator.kind(),
         "classes": calibrator.classes_,
         "columns of forecasts": calibrator.n_features_in_,
-        "parameters": calibrator.get_params(deep=False),
+        "parameters": _parameters(document["model"]),
         "saved": document["saved"],
         "isoroc": document["library"],
         "checksum": document["checksum"],
@@ -58,6 +57,17 @@ def inspect(
         print_text(f"\n{name.replace('_', ' ')}\n{table}")
     if certificate is not None:
         print_text(f"\n{certificate}")
+
+
+def _parameters(model: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of a calibrator in a document; those that are calibrators become text."""
+    entries = model["parameters"].items()
+    return {name: decode(entry, name, _describe) for name, entry in entries}
+
+
+def _describe(model: dict[str, Any], _place: str) -> str:
+    given = ", ".join(f"{name}={value!r}" for name, value in _parameters(model).items())
+    return f"{model['kind']}({given})"
 
 
 def _fitted(model: dict[str, Any]) -> dict[str, Any]:
@@ -102,5 +112,5 @@ def _rows(name: str, value: Any) -> list[tuple[str, str]]:
 
 
 def _json(value: Any) -> Any:
-    """Value of a parameter as JSON: a calibrator becomes text."""
+    """Value of a parameter as JSON."""
     return value if isinstance(value, str | int | float | list | None) else str(value)

@@ -16,7 +16,6 @@ from isoroc._cli.pictures import check_picture, save_picture
 from isoroc._cli.terminal import print_json, print_table, print_text
 from isoroc._input import InputError
 from isoroc._monitor import BatchReport, CalibrationMonitor
-from isoroc._persistence import read
 
 ADVICE = {
     "nothing": "Keep the calibrator: there is no evidence that it is wrong.",
@@ -96,10 +95,10 @@ def _load(
     model: str, state: str | None, tolerance: float | None, confidence: float
 ) -> CalibrationMonitor:
     """Monitor of a model, from its state file if there is one."""
-    calibrator, checksum = Model.load(model).calibrator, str(read(model)["checksum"])
+    calibrator = Model.load(model).calibrator
     if state is not None and Path(state).exists():
         found = CalibrationMonitor.load(state)
-        if found.model != checksum:
+        if found.model != calibrator.checksum:
             raise CommandError(
                 f"{state}: the state of another model; keep one state file for each model."
             )
@@ -109,7 +108,10 @@ def _load(
         tolerance = 2 * len(calibrator.classes_) / weight if weight > 0 else 0.0
     try:
         return CalibrationMonitor(
-            calibrator.classes_, confidence=confidence, tolerance=tolerance, model=checksum
+            calibrator.classes_,
+            confidence=confidence,
+            tolerance=tolerance,
+            model=calibrator.checksum,
         )
     except InputError as error:
         raise CommandError(f"--{error.argument} {error.problem}; {error.fix}.") from error

@@ -1,4 +1,4 @@
-"""MixtureMap: the weighted mean of other maps."""
+"""AutoMap: the weighted mean of other maps."""
 
 from __future__ import annotations
 
@@ -8,17 +8,23 @@ from typing import ClassVar
 import numpy as np
 
 from isoroc._maps.base import CalibrationMap
+from isoroc._maps.monotone_mixture import (
+    MixtureCertificate,
+    certify_mixture,
+    increases_strictly,
+)
 from isoroc._maps.nested import by_place, check_nested
 from isoroc._persistence import states
 from isoroc._simplex import Floats
 from isoroc._writer import C, Writer
 
 
-class MixtureMap(CalibrationMap):
+class AutoMap(CalibrationMap):
     """What `AutoCalibrator` learns."""
 
     members_: Sequence[CalibrationMap]
     weights_: Floats
+    monotone: bool
 
     fitted_state: ClassVar[dict[str, states.Check]] = {
         "members_": states.list_of(states.anything, "M"),
@@ -28,6 +34,7 @@ class MixtureMap(CalibrationMap):
         "verdict_": states.sentence,
     }
     reads_logs: ClassVar[bool] = True
+    parameters: ClassVar[tuple[str, ...]] = ("monotone",)
 
     def takes_probabilities(self) -> bool:
         """Whether scores of two classes outside [0, 1] are refused."""
@@ -52,3 +59,19 @@ class MixtureMap(CalibrationMap):
     def _calibrate(self, forecasts: Floats) -> Floats:
         parts = zip(self.weights_, self.members_, strict=True)
         return np.asarray(sum(weight * m.calibrate(forecasts) for weight, m in parts))
+
+    @property
+    def certificate_(self) -> MixtureCertificate | None:
+        """The guarantee of a monotone mixture in words."""
+        self.check_is_fitted("members_")
+        K = len(self.classes_)
+        return certify_mixture(self.members_, K) if self.monotone else None
+
+    def is_increasing(self) -> bool:
+        """Whether the map of two classes is strictly increasing.
+
+        All members must be. Those of a monotone mixture are non-decreasing, so there one is enough.
+        """
+        if self.monotone:
+            return increases_strictly(self.members_)
+        return all(member.is_increasing() for member in self.members_)
