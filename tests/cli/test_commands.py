@@ -45,6 +45,8 @@ def test_inspect_of_a_model_without_bins_or_guarantee(folder, table, run_cli):
     shown = run_cli("inspect", "a.json").text
     assert "verdict" in shown
     assert f"member scores\n{auto.member_scores_}" in shown
+    found = json.loads(run_cli("inspect", "a.json", "--json").out)
+    assert found["parameters"]["members"] == ["IdentityCalibrator()"]
     many = np.random.default_rng(0).dirichlet(np.ones(15), 30)
     isoroc.IRPCalibrator(top=1).fit(many, np.arange(30) % 15).save(folder / "k.json")
     assert "10, 11, ... (15 in total)" in run_cli("inspect", "k.json").text
