@@ -116,7 +116,7 @@ METHODS = {
     "staged_predict_proba",
     "verify",
 }
-FLAGS = {"fitted_state", "prior_share", "reads_logs", "uses_folds"}
+FLAGS = {"checksum", "fitted_state", "parameters", "prior_share", "reads_logs", "uses_folds"}
 HOOKS = {"Counts.sample", "ModelFileError.of", "Counts.uses_folds"}
 
 
