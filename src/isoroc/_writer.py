@@ -166,6 +166,12 @@ class Writer(Arithmetic[C]):
             self.run([self.multiply(*t) for t in zip(row, columns, strict=True)]) for row in rows
         ]
 
+    def bend(self, a: C, knots: Floats, slopes: Floats) -> C:
+        """Sum of the larger of a number and each knot, times the slope of the knot."""
+        raised = [self.maximum(a, self.number(knot)) for knot in knots.tolist()]
+        [result] = self.linear(slopes[None], raised)
+        return result
+
     @abstractmethod
     def locate(self, cuts: Floats, score: C) -> C:
         """Place among ascending cuts: how many lie below the score."""

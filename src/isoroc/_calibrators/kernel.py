@@ -252,8 +252,9 @@ class KernelCalibrator(TemperedCalibrator):
         one = w.number(1.0)
         with_square = np.hstack([-centres, np.ones((len(centres), 1))])
         away = zip(w.linear(with_square, [*x, square]), (centres**2).sum(axis=1), strict=True)
-        below = [w.maximum(w.add(a, w.number(1 + c / 2)), one) for a, c in away]
-        heights = w.keep(w.divide(one, column) for column in below)
+        # The absolute value: rounding errors may leave a distance of almost 0 below 0.
+        distances = [w.absolute(w.add(a, w.number(c / 2))) for a, c in away]
+        heights = w.keep(w.divide(one, w.add(one, distance)) for distance in distances)
         corrections = w.linear(np.hstack([self.weights_, self.coef_]), [*heights, *z])
         terms = zip(z, corrections, self.intercept_, strict=True)
         logits = [w.run([own, change, w.number(b)]) for own, change, b in terms]

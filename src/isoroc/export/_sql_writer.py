@@ -156,6 +156,13 @@ class SqlWriter(Writer[Node]):
             for row in matrix.tolist()
         ]
 
+    def bend(self, a: Node, knots: Floats, slopes: Floats) -> Node:
+        # The larger of two is half of their sum and distance, which take less time than CASE.
+        [a] = self.keep([a])
+        distances = [self.absolute(self.subtract(a, self.number(knot))) for knot in knots.tolist()]
+        [bent] = self.linear(np.append(slopes, slopes.sum())[None] / 2, [*distances, a])
+        return self.add(bent, self.number(slopes @ knots / 2))
+
     def maximum(self, a: Node, b: Node) -> Node:
         if self._rules.lists:  # CASE is faster than GREATEST
             [a] = self.keep([a])
