@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Generic, TypeVar
 
+import numpy as np
+
 from isoroc._simplex import Floats
 from isoroc._tree import BinTree
 
@@ -171,6 +173,28 @@ class Writer(Arithmetic[C]):
         raised = [self.maximum(a, self.number(knot)) for knot in knots.tolist()]
         [result] = self.linear(slopes[None], raised)
         return result
+
+    def bumps(self, centres: Floats, weights: Floats, columns: Sequence[C]) -> list[C]:
+        """Weighted sums of bumps, one for each row of weights.
+
+        A bump is 1 / (1 + d^2 / 2) at the distance d from its centre.
+        """
+        one = self.number(1.0)
+        columns, square = self._with_square(columns)
+        turned = np.hstack([-centres, np.ones((len(centres), 1))])
+        away = zip(
+            self.linear(turned, [*columns, square]), (centres**2).sum(axis=1) / 2, strict=True
+        )
+        # The absolute value: rounding errors may leave a distance of almost 0 below 0.
+        distances = [self.absolute(self.add(a, self.number(c))) for a, c in away]
+        heights = self.keep(self.divide(one, self.add(one, far)) for far in distances)
+        return self.linear(weights, heights)
+
+    def _with_square(self, columns: Sequence[C]) -> tuple[list[C], C]:
+        """Columns, and half of the sum of their squares."""
+        kept, half = self.keep(columns), self.number(0.5)
+        [square] = self.keep([self.sum([self.multiply(half, self.multiply(x, x)) for x in kept])])
+        return kept, square
 
     @abstractmethod
     def locate(self, cuts: Floats, score: C) -> C:

@@ -247,16 +247,9 @@ class KernelCalibrator(TemperedCalibrator):
         logs = w.keep(self.write_log_forecasts(w, FLOORS[0], columns))
         x = w.keep(self._write_positions(w, z, logs))
         centres = self.centres_.reshape(len(self.centres_), -1)
-        half = w.number(0.5)
-        [square] = w.keep([w.sum([w.multiply(half, w.multiply(at, at)) for at in x])])
-        one = w.number(1.0)
-        with_square = np.hstack([-centres, np.ones((len(centres), 1))])
-        away = zip(w.linear(with_square, [*x, square]), (centres**2).sum(axis=1), strict=True)
-        # The absolute value: rounding errors may leave a distance of almost 0 below 0.
-        distances = [w.absolute(w.add(a, w.number(c / 2))) for a, c in away]
-        heights = w.keep(w.divide(one, w.add(one, distance)) for distance in distances)
-        corrections = w.linear(np.hstack([self.weights_, self.coef_]), [*heights, *z])
-        terms = zip(z, corrections, self.intercept_, strict=True)
+        bumps = w.bumps(centres, self.weights_, x)
+        linear = w.linear(np.eye(len(z)) + self.coef_, z)
+        terms = zip(linear, bumps, self.intercept_, strict=True)
         logits = [w.run([own, change, w.number(b)]) for own, change, b in terms]
         return written.softmax(w, logits)
 

@@ -23,9 +23,11 @@ from isoroc.export._expressions import (
     column,
     decimal,
     double,
+    for_each,
     fraction,
     integer,
     literal,
+    matrix_in_text,
     nodes,
     numbers_in_text,
 )
@@ -162,6 +164,21 @@ class SqlWriter(Writer[Node]):
         distances = [self.absolute(self.subtract(a, self.number(knot))) for knot in knots.tolist()]
         [bent] = self.linear(np.append(slopes, slopes.sum())[None] / 2, [*distances, a])
         return self.add(bent, self.number(slopes @ knots / 2))
+
+    def bumps(self, centres: Floats, weights: Floats, columns: Sequence[Node]) -> list[Node]:
+        if not self._rules.lists:
+            return super().bumps(centres, weights, columns)
+        # All bumps by one expression of a list, however many there are.
+        kept, square = self._with_square(columns)
+        one = self.number(1.0)
+        [point] = self.keep([call("LIST_VALUE", *kept, square, one)])
+        ones, squares = np.ones((len(centres), 1)), (centres**2).sum(axis=1, keepdims=True) / 2
+        rows = matrix_in_text(np.hstack([-centres, ones, squares]))
+        away = self.absolute(call("LIST_INNER_PRODUCT", point, column("isoroc_row")))
+        height = self.divide(one, self.add(one, away))
+        [heights] = self.keep([for_each(height, "isoroc_row", rows)])
+        texts = [numbers_in_text(row, "[]") for row in weights.tolist()]
+        return [call("LIST_INNER_PRODUCT", heights, text) for text in texts]
 
     def maximum(self, a: Node, b: Node) -> Node:
         if self._rules.lists:  # CASE is faster than GREATEST

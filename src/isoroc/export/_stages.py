@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from isoroc.export._dialects import Rules
@@ -142,7 +143,10 @@ class Stages:
         """
         expressions = self._columns | outputs
         uses = Counter(name for node in expressions.values() for name in _names(node))
-        uses.update(2 * [name for join in self._joins.values() for name in _names(join)])
+        # The keys of joins are columns, and an expression of entries uses what it is made of often.
+        often = [node.find_all(nodes.Comprehension) for node in expressions.values()]
+        for node in chain(self._joins.values(), *often):
+            uses.update(2 * _names(node))
         single = {name for name, n in uses.items() if n == 1 and name not in self._joins}
         height: dict[str, int] = {}
         for name, node in expressions.items():
