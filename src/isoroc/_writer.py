@@ -180,21 +180,18 @@ class Writer(Arithmetic[C]):
         A bump is 1 / (1 + d^2 / 2) at the distance d from its centre.
         """
         one = self.number(1.0)
-        columns, square = self._with_square(columns)
-        turned = np.hstack([-centres, np.ones((len(centres), 1))])
-        away = zip(
-            self.linear(turned, [*columns, square]), (centres**2).sum(axis=1) / 2, strict=True
-        )
-        # The absolute value: rounding errors may leave a distance of almost 0 below 0.
-        distances = [self.absolute(self.add(a, self.number(c))) for a, c in away]
-        heights = self.keep(self.divide(one, self.add(one, far)) for far in distances)
-        return self.linear(weights, heights)
+        rows, offsets, point = self._to_centres(centres, columns)
+        sums = zip(self.linear(rows, point), offsets.tolist(), strict=True)
+        # At least one, but for rounding errors.
+        below = [self.maximum(self.add(a, self.number(b)), one) for a, b in sums]
+        return self.linear(weights, self.keep(self.divide(one, column) for column in below))
 
-    def _with_square(self, columns: Sequence[C]) -> tuple[list[C], C]:
-        """Columns, and half of the sum of their squares."""
+    def _to_centres(self, centres: Floats, columns: Sequence[C]) -> tuple[Floats, Floats, list[C]]:
+        """Matrix, constants and columns: the product with the constants is 1 + d^2 / 2."""
         kept, half = self.keep(columns), self.number(0.5)
         [square] = self.keep([self.sum([self.multiply(half, self.multiply(x, x)) for x in kept])])
-        return kept, square
+        rows = np.hstack([-centres, np.ones((len(centres), 1))])
+        return rows, 1 + (centres**2).sum(axis=1) / 2, [*kept, square]
 
     @abstractmethod
     def locate(self, cuts: Floats, score: C) -> C:

@@ -42,6 +42,8 @@ _TINY_FACTOR = 1e-150
 _MANY = 64
 #: Places beyond which they are found by joins and arrays, where these are as fast as CASE.
 _FEW_PLACES = 16
+#: Squared length of centres up to which rounding errors of distances to them are far below 1.
+_FAR = 1e9
 #: Sizes from which on a matrix is multiplied by inner products of lists.
 _WIDE, _LARGE = 6, 36
 
@@ -166,17 +168,15 @@ class SqlWriter(Writer[Node]):
         return self.add(bent, self.number(slopes @ knots / 2))
 
     def bumps(self, centres: Floats, weights: Floats, columns: Sequence[Node]) -> list[Node]:
-        if not self._rules.lists:
+        if not self._rules.lists or (centres**2).sum(axis=1).max() > _FAR:
             return super().bumps(centres, weights, columns)
         # All bumps by one expression of a list, however many there are.
-        kept, square = self._with_square(columns)
-        one = self.number(1.0)
-        [point] = self.keep([call("LIST_VALUE", *kept, square, one)])
-        ones, squares = np.ones((len(centres), 1)), (centres**2).sum(axis=1, keepdims=True) / 2
-        rows = matrix_in_text(np.hstack([-centres, ones, squares]))
-        away = self.absolute(call("LIST_INNER_PRODUCT", point, column("isoroc_row")))
-        height = self.divide(one, self.add(one, away))
-        [heights] = self.keep([for_each(height, "isoroc_row", rows)])
+        rows, offsets, point = self._to_centres(centres, columns)
+        [vector] = self.keep([call("LIST_VALUE", *point, self.number(1.0))])
+        away = call("LIST_INNER_PRODUCT", vector, column("isoroc_row"))
+        height = self.divide(self.number(1.0), away)
+        with_offsets = matrix_in_text(np.column_stack([rows, offsets]))
+        [heights] = self.keep([for_each(height, "isoroc_row", with_offsets)])
         texts = [numbers_in_text(row, "[]") for row in weights.tolist()]
         return [call("LIST_INNER_PRODUCT", heights, text) for text in texts]
 
