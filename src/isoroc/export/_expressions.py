@@ -29,6 +29,7 @@ __all__ = [
     "for_each",
     "fraction",
     "integer",
+    "integers_in_text",
     "literal",
     "matrix_in_text",
     "nodes",
@@ -115,6 +116,18 @@ def numbers_in_text(values: Sequence[float], brackets: str) -> Node:
     """
     text = nodes.Literal.string(f"{brackets[0]}{', '.join(map(repr, values))}{brackets[1]}")
     return nodes.Cast(this=text, to=nodes.DataType.build("array<double>"))
+
+
+def integers_in_text(values: Sequence[int]) -> Node:
+    """An array of integers as a text that is cast.
+
+    Examples
+    --------
+    >>> integers_in_text([1, -2]).sql("duckdb")
+    "CAST('[1, -2]' AS INT[])"
+    """
+    text = nodes.Literal.string(str(list(values)))
+    return nodes.Cast(this=text, to=nodes.DataType.build("array<int>"))
 
 
 def matrix_in_text(matrix: Floats) -> Node:
