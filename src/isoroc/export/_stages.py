@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 from isoroc.export._dialects import Rules
@@ -141,31 +140,30 @@ class Stages:
 
         Planners take longer for columns of stages than for parts of expressions.
         """
-        expressions = self._columns | outputs
-        uses = Counter(name for node in expressions.values() for name in _names(node))
-        # The keys of joins are columns, and an expression of entries uses what it is made of often.
-        often = [node.find_all(nodes.Comprehension) for node in expressions.values()]
-        for node in chain(self._joins.values(), *often):
-            uses.update(2 * _names(node))
-        single = {name for name, n in uses.items() if n == 1 and name not in self._joins}
+        outputs, expressions = dict(outputs), self._columns | outputs
+        surveyed = {name: _survey(node) for name, node in expressions.items()}
+        uses = Counter(found.name for used, _ in surveyed.values() for found in used)
+        for join in self._joins.values():
+            uses.update(2 * [found.name for found in join.find_all(nodes.Column)])
         height: dict[str, int] = {}
-        for name, node in expressions.items():
-            merged, own, whole = node, _height(node), 0
-            for found in list(node.find_all(nodes.Column)):
-                below = height.get(found.name)
-                if found.name not in single or below is None or own + below > _HIGH:
+        for name, (used, own) in surveyed.items():
+            node, levels = expressions[name], own
+            for found in used:
+                below = height.get(found.name, _HIGH)
+                if uses[found.name] > 1 or own + below > _HIGH:
                     continue
-                whole = max(whole, below)
+                levels = max(levels, own + below)
                 part = self._columns.pop(found.name)
-                merged = part if found is node else merged
-                found.replace(_in_parentheses(part) if found is not node else part)
-            expressions[name] = merged
-            if name in self._columns:
-                self._columns[name] = merged
-                # A choice stays by itself: engines limit how deep they may be nested.
-                if merged.find(nodes.Case, nodes.Subquery) is None:
-                    height[name] = own + whole
-        return {name: expressions[name] for name in outputs}
+                if found is node:  # an output that is a column
+                    outputs[name] = part
+                elif isinstance(part, nodes.Binary):
+                    found.replace(nodes.Paren(this=part))
+                else:
+                    found.replace(part)
+            # A choice stays by itself: engines limit how deep choices may be nested.
+            if name not in self._joins and node.find(nodes.Case, nodes.Subquery) is None:
+                height[name] = levels
+        return outputs
 
     def _stages(self) -> list[_Stage]:
         stages: list[_Stage] = []
@@ -235,17 +233,18 @@ def _live(stages: Sequence[_Stage], outputs: dict[str, Node]) -> list[list[str]]
     return live[::-1]
 
 
-def _names(node: Node) -> list[str]:
-    return [found.name for found in node.find_all(nodes.Column)]
-
-
-def _height(node: Node) -> int:
-    """Levels of an expression."""
-    return 1 + max((_height(part) for part in node.iter_expressions()), default=0)
-
-
-def _in_parentheses(part: Node) -> Node:
-    return nodes.Paren(this=part) if isinstance(part, nodes.Binary) else part
+def _survey(node: Node) -> tuple[list[Node], int]:
+    """Columns that an expression uses, those that it uses often twice, and its levels."""
+    if isinstance(node, nodes.Column):
+        return [node], 1
+    used: list[Node] = []
+    levels = 0
+    for part in node.iter_expressions():
+        of_part, below = _survey(part)
+        used += of_part
+        levels = max(levels, below)
+    # An expression of entries is computed for each of them.
+    return used * (2 if isinstance(node, nodes.Comprehension) else 1), levels + 1
 
 
 def _used(expressions: Iterable[Node]) -> set[str]:
