@@ -144,12 +144,12 @@ def matrix_in_text(matrix: Floats) -> Node:
 
 
 def for_each(expression: Node, name: str, entries: Node) -> Node:
-    r"""Array of an expression of each entry of an array, which has a name in the expression.
+    """Array of an expression of each entry of an array, which has a name in the expression.
 
     Examples
     --------
-    >>> for_each(column("x"), "x", numbers_in_text([1.0], "[]")).sql("duckdb")
-    "[\"x\" FOR \"x\" IN CAST('[1.0]' AS DOUBLE[])]"
+    >>> print(for_each(column("x"), "x", numbers_in_text([1.0], "[]")).sql("duckdb"))
+    ["x" FOR "x" IN CAST('[1.0]' AS DOUBLE[])]
     """
     entry = nodes.to_identifier(name, quoted=True)
     return nodes.Array(
