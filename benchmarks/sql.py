@@ -6,10 +6,13 @@ several runs that alternate, planning included; the planning alone is measured o
 rows. The mixture of all members is an `AutoCalibrator` in which none of them has dropped out.
 
 `parts` are pieces of the query of a tree: a copy of the forecasts, the check of rows (all that
-`IdentityCalibrator` does), and the tree without the check. `bins` are trees of many bins, and
-`classes` maps of many classes, which are run on a tenth of the rows.
+`IdentityCalibrator` does), the tree without the check, and the same for one row in a hundred, where
+the others get the values of the first bin. `bins` are trees of many bins, and `classes` maps of
+many classes, which are run on a tenth of the rows. `forms` compares temperature scaling of many
+classes with what it could be in long form, by functions of lists and by rows of one class each;
+these two leave out the check of rows and the smoothing.
 
-    python benchmarks/sql.py [--rows N] [--only maps parts bins classes writing]
+    python benchmarks/sql.py [--rows N] [--only maps parts bins forms classes writing]
 """
 
 from __future__ import annotations
@@ -28,14 +31,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import isoroc
-from isoroc._calibrators import written
 from isoroc.export import to_sql
+from isoroc.export._expressions import column, integer, nodes
 from isoroc.export._sql_writer import SqlWriter
 
 Floats = NDArray[np.float64]
 
 #: Rows of calibration sets, repetitions of each statement, and classes of the largest map.
 N_ROWS, N_RUNS, MANY = 3000, 5, 1000
+#: Classes up to which plain arithmetic, whose size is quadratic, is measured.
+FEW = 30
 
 
 def draw(n_rows: int, n_classes: int, seed: int) -> tuple[Floats, NDArray[np.intp]]:
@@ -82,12 +87,14 @@ def plain_query(columns: list[str]) -> str:
     return f"SELECT id, {outputs} FROM forecasts"  # noqa: S608
 
 
-def tree_query(calibrator: Any, columns: list[str], table: str) -> str:
-    """The query of a tree without the check of rows."""
+def tree_query(calibrator: Any, columns: list[str], table: str, one_in: int = 1) -> str:
+    """The query of a tree without the check of rows, for all rows or one in some."""
     writer = SqlWriter("duckdb", taken=[*columns, "id"])
-    values = written.bin_values(
-        writer, calibrator.tree_, calibrator.bin_values_, writer.read(columns)
-    )
+    place = writer.route(calibrator.tree_, writer.read(columns))
+    if one_in > 1:
+        remainder = nodes.Mod(this=column("id"), expression=integer(one_in))
+        place = writer.where(writer.is_at(remainder, 0), place, integer(0))
+    values = writer.look_up(calibrator.bin_values_, place)
     outputs = {f"q{k}": value for k, value in enumerate(values)}
     return writer.text(writer.stages.select([table], ["id"], outputs))
 
@@ -118,13 +125,16 @@ def measure(
         def execute(statement: str) -> None:
             connection.execute(f"CREATE OR REPLACE TEMP TABLE result AS {statement}")
 
-        statements = {"plain": plain_query(columns), "planning": empty, "query": query}
+        few = K <= FEW
+        statements = {"plain": plain_query(columns)} if few else {}
+        statements |= {"planning": empty, "query": query}
         times = [
             {key: seconds(lambda s=text: execute(s)) for key, text in statements.items()}  # type: ignore[misc]
-            for _ in range(N_RUNS)
+            for _ in range(N_RUNS if few else 2)
         ]
         found = connection.execute("FROM result ORDER BY id").fetchnumpy()
     least = {key: min(run[key] for run in times) for key in statements}
+    least.setdefault("plain", np.nan)
     Q = np.column_stack(list(found.values())[1:])
     difference = float(np.abs(Q - calibrator.predict_proba(P)).max())
     print(
@@ -144,6 +154,37 @@ def measure_writing(n_classes: int) -> None:
         text = to_sql(calibrator, columns, dialect=dialect, keep="id")  # type: ignore[arg-type]
         taken = time.process_time() - start
         print(f"temperature, K = {n_classes}, {dialect}: {taken:.1f} s, {len(text) / 1e3:.0f} kB")
+
+
+def list_query(calibrator: Any, columns: list[str], table: str) -> str:
+    """Temperature scaling by functions of lists."""
+    scaled = f"LN(CASE WHEN p <= 1e-300 THEN 1e-300 ELSE p END) / {calibrator.temperature_}e0"
+    outputs = ", ".join(f"LIST_EXTRACT(e, {k + 1}) / total AS q{k}" for k in range(len(columns)))
+    return f"""
+    WITH a AS (SELECT id, [{scaled} FOR p IN LIST_VALUE({", ".join(columns)})] AS z FROM {table}),
+    b AS (SELECT id, z, LIST_MAX(z) AS most FROM a),
+    c AS (SELECT id, [EXP(x - most) FOR x IN z] AS e FROM b),
+    d AS (SELECT id, e, LIST_SUM(e) AS total FROM c)
+    SELECT id, {outputs} FROM d"""  # noqa: S608
+
+
+def row_query(calibrator: Any, columns: list[str], table: str) -> str:
+    """Temperature scaling by rows of one class each."""
+    scaled = f"LN(CASE WHEN p <= 1e-300 THEN 1e-300 ELSE p END) / {calibrator.temperature_}e0"
+    outputs = ", ".join(f"LIST_EXTRACT(e, {k + 1}) / total AS q{k}" for k in range(len(columns)))
+    entries = f"UNNEST(LIST_VALUE({', '.join(columns)})) AS p"
+    return f"""
+    WITH a AS (SELECT id, UNNEST(RANGE({len(columns)})) AS k, {entries} FROM {table}),
+    b AS (SELECT id, k, EXP({scaled}) AS x FROM a),
+    c AS (SELECT id, LIST(x ORDER BY k) AS e, SUM(x) AS total FROM b GROUP BY id)
+    SELECT id, {outputs} FROM c"""  # noqa: S608
+
+
+def compare_forms(n_rows: int) -> None:
+    for n_classes in (MANY // 10, MANY * 3 // 10):
+        calibrator = fit(isoroc.TemperatureCalibrator(), n_classes)
+        for name, write in (("wide", whole_query), ("lists", list_query), ("rows", row_query)):
+            measure(f"Temperature, K = {n_classes}, {name}", calibrator, n_rows, write)
 
 
 def measure_classes(name: str, calibrator: Any, n_classes: int, n_rows: int) -> None:
@@ -218,6 +259,7 @@ def compare_parts(n_rows: int) -> None:
     measure("copy", fit(isoroc.IdentityCalibrator(), 3), n_rows, copy_query)
     measure("check of rows", fit(isoroc.IdentityCalibrator(), 3), n_rows)
     measure("tree without the check", tree, n_rows, tree_query)
+    measure("tree for one row in 100", tree, n_rows, partial(tree_query, one_in=100))
     measure("tree with the check", tree, n_rows)
 
 
@@ -225,6 +267,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--rows", type=int, default=10**5)
     tables = {"maps": compare_maps, "parts": compare_parts, "bins": compare_bins}
+    tables["forms"] = compare_forms
     others = ("classes", "writing")
     parser.add_argument("--only", nargs="+", choices=[*tables, *others], default=[*tables, *others])
     options = parser.parse_args()

@@ -69,7 +69,7 @@ def test_columns_of_stages_are_used_more_than_once(name, dialect):
     statement = sqlglot.parse_one(query, dialect=_dialects.RULES[dialect].sqlglot)
     nodes = sqlglot.expressions
     stages = [stage.this for stage in statement.find_all(nodes.CTE)]
-    uses = Counter()
+    uses: Counter[str] = Counter()
     for select in [*stages, statement]:
         # Columns that are only handed on have no other name.
         for column in select.find_all(nodes.Column):
