@@ -167,7 +167,8 @@ class SqlWriter(Writer[Node]):
         return self.add(bent, self.number(float(slopes @ knots) / 2))
 
     def bumps(self, centres: Floats, weights: Floats, columns: Sequence[Node]) -> list[Node]:
-        if not self._rules.lists or (centres**2).sum(axis=1).max() > _FAR:
+        far = (centres**2).sum(axis=1).max(initial=0.0) > _FAR
+        if not self._rules.lists or far or not len(centres):
             return super().bumps(centres, weights, columns)
         # All bumps by one expression of a list, however many there are.
         rows, offsets, point = self._to_centres(centres, columns)

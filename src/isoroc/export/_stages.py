@@ -166,6 +166,7 @@ class Stages:
         return outputs
 
     def _stages(self) -> list[_Stage]:
+        """Stages of the columns, each with the columns that need no later one."""
         stages: list[_Stage] = []
         stage_of: dict[str, int] = {}
         for name, node in self._columns.items():
