@@ -5,15 +5,24 @@ forecasts. Both statements write a table. Times are processor seconds of one thr
 several runs that alternate, planning included; the planning alone is measured on a table without
 rows. The mixture of all members is an `AutoCalibrator` in which none of them has dropped out.
 
-    python benchmarks/sql.py [--rows N]
+`parts` are pieces of the query of a tree: a copy of the forecasts, the check of rows (all that
+`IdentityCalibrator` does), the tree without the check, and the same for one row in a hundred, where
+the others get the values of the first bin. `bins` are trees of many bins, and `classes` maps of
+many classes, which are run on a tenth of the rows. `forms` compares temperature scaling of many
+classes with what it could be in long form, by functions of lists and by rows of one class each;
+these two leave out the check of rows and the smoothing.
+
+    python benchmarks/sql.py [--rows N] [--only maps parts bins forms classes writing]
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+import warnings
 from collections.abc import Callable
 from copy import copy
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -23,11 +32,15 @@ from numpy.typing import NDArray
 
 import isoroc
 from isoroc.export import to_sql
+from isoroc.export._expressions import column, integer, nodes
+from isoroc.export._sql_writer import SqlWriter
 
 Floats = NDArray[np.float64]
 
 #: Rows of calibration sets, repetitions of each statement, and classes of the largest map.
 N_ROWS, N_RUNS, MANY = 3000, 5, 1000
+#: Classes up to which plain arithmetic, whose size is quadratic, is measured.
+FEW = 30
 
 
 def draw(n_rows: int, n_classes: int, seed: int) -> tuple[Floats, NDArray[np.intp]]:
@@ -74,7 +87,29 @@ def plain_query(columns: list[str]) -> str:
     return f"SELECT id, {outputs} FROM forecasts"  # noqa: S608
 
 
-def measure(name: str, calibrator: Any, n_rows: int) -> None:
+def tree_query(calibrator: Any, columns: list[str], table: str, one_in: int = 1) -> str:
+    """The query of a tree without the check of rows, for all rows or one in some."""
+    writer = SqlWriter("duckdb", taken=[*columns, "id"])
+    place = writer.route(calibrator.tree_, writer.read(columns))
+    if one_in > 1:
+        remainder = nodes.Mod(this=column("id"), expression=integer(one_in))
+        place = writer.where(writer.is_at(remainder, 0), place, integer(0))
+    values = writer.look_up(calibrator.bin_values_, place)
+    outputs = {f"q{k}": value for k, value in enumerate(values)}
+    return writer.text(writer.stages.select([table], ["id"], outputs))
+
+
+def copy_query(calibrator: Any, columns: list[str], table: str) -> str:  # noqa: ARG001
+    return f"SELECT id, {', '.join(columns)} FROM {table}"  # noqa: S608
+
+
+def whole_query(calibrator: Any, columns: list[str], table: str) -> str:
+    return to_sql(calibrator, columns, dialect="duckdb", keep="id", table=table)
+
+
+def measure(
+    name: str, calibrator: Any, n_rows: int, write: Callable[..., str] = whole_query
+) -> None:
     K = len(calibrator.classes_)
     columns = [f"p{k}" for k in range(K)]
     P, _ = draw(n_rows, K, 1)
@@ -85,19 +120,21 @@ def measure(name: str, calibrator: Any, n_rows: int) -> None:
         connection.register("source", source)
         connection.execute("CREATE TABLE forecasts AS FROM source")
         connection.execute("CREATE TABLE nothing AS FROM forecasts LIMIT 0")
-        query = to_sql(calibrator, columns, dialect="duckdb", keep="id")
-        empty = to_sql(calibrator, columns, dialect="duckdb", keep="id", table="nothing")
+        query, empty = (write(calibrator, columns, table) for table in ("forecasts", "nothing"))
 
         def execute(statement: str) -> None:
             connection.execute(f"CREATE OR REPLACE TEMP TABLE result AS {statement}")
 
-        statements = {"plain": plain_query(columns), "planning": empty, "query": query}
+        few = K <= FEW
+        statements = {"plain": plain_query(columns)} if few else {}
+        statements |= {"planning": empty, "query": query}
         times = [
             {key: seconds(lambda s=text: execute(s)) for key, text in statements.items()}  # type: ignore[misc]
-            for _ in range(N_RUNS)
+            for _ in range(N_RUNS if few else 2)
         ]
         found = connection.execute("FROM result ORDER BY id").fetchnumpy()
     least = {key: min(run[key] for run in times) for key in statements}
+    least.setdefault("plain", np.nan)
     Q = np.column_stack(list(found.values())[1:])
     difference = float(np.abs(Q - calibrator.predict_proba(P)).max())
     print(
@@ -119,24 +156,132 @@ def measure_writing(n_classes: int) -> None:
         print(f"temperature, K = {n_classes}, {dialect}: {taken:.1f} s, {len(text) / 1e3:.0f} kB")
 
 
+def list_query(calibrator: Any, columns: list[str], table: str) -> str:
+    """Temperature scaling by functions of lists."""
+    scaled = f"LN(CASE WHEN p <= 1e-300 THEN 1e-300 ELSE p END) / {calibrator.temperature_}e0"
+    outputs = ", ".join(f"LIST_EXTRACT(e, {k + 1}) / total AS q{k}" for k in range(len(columns)))
+    return f"""
+    WITH a AS (SELECT id, [{scaled} FOR p IN LIST_VALUE({", ".join(columns)})] AS z FROM {table}),
+    b AS (SELECT id, z, LIST_MAX(z) AS most FROM a),
+    c AS (SELECT id, [EXP(x - most) FOR x IN z] AS e FROM b),
+    d AS (SELECT id, e, LIST_SUM(e) AS total FROM c)
+    SELECT id, {outputs} FROM d"""  # noqa: S608
+
+
+def row_query(calibrator: Any, columns: list[str], table: str) -> str:
+    """Temperature scaling by rows of one class each."""
+    scaled = f"LN(CASE WHEN p <= 1e-300 THEN 1e-300 ELSE p END) / {calibrator.temperature_}e0"
+    outputs = ", ".join(f"LIST_EXTRACT(e, {k + 1}) / total AS q{k}" for k in range(len(columns)))
+    entries = f"UNNEST(LIST_VALUE({', '.join(columns)})) AS p"
+    return f"""
+    WITH a AS (SELECT id, UNNEST(RANGE({len(columns)})) AS k, {entries} FROM {table}),
+    b AS (SELECT id, k, EXP({scaled}) AS x FROM a),
+    c AS (SELECT id, LIST(x ORDER BY k) AS e, SUM(x) AS total FROM b GROUP BY id)
+    SELECT id, {outputs} FROM c"""  # noqa: S608
+
+
+def compare_forms(n_rows: int) -> None:
+    for n_classes in (MANY // 10, MANY * 3 // 10):
+        calibrator = fit(isoroc.TemperatureCalibrator(), n_classes)
+        for name, write in (("wide", whole_query), ("lists", list_query), ("rows", row_query)):
+            measure(f"Temperature, K = {n_classes}, {name}", calibrator, n_rows, write)
+
+
+def measure_classes(name: str, calibrator: Any, n_classes: int, n_rows: int) -> None:
+    P, y = draw(N_ROWS + 2 * n_classes, n_classes, 0)
+    y[:n_classes] = range(n_classes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        calibrator.fit(P, y, labels=range(n_classes))
+    columns = [f"p{k}" for k in range(n_classes)]
+    start = time.process_time()
+    query = whole_query(calibrator, columns, "forecasts")
+    writing = time.process_time() - start
+    P, _ = draw(n_rows, n_classes, 1)
+    with duckdb.connect() as connection:
+        connection.execute("SET threads = 1")
+        source = pa.table({"id": np.arange(n_rows)} | dict(zip(columns, P.T, strict=True)))
+        connection.register("source", source)
+        least = []
+        for condition in ("id < 0", "true"):
+            connection.execute(
+                f"CREATE OR REPLACE TABLE forecasts AS FROM source WHERE {condition}"
+            )
+            run = partial(connection.execute, f"CREATE OR REPLACE TEMP TABLE result AS {query}")
+            least.append(min(seconds(run) for _ in range(2)))
+    planning, whole = least
+    print(
+        f"| {name} | {n_classes:,} | {writing:.1f} | {len(query) / 1e3:,.0f} | {planning:.2f} "
+        f"| {whole:.2f} |",
+        flush=True,
+    )
+
+
+def compare_classes(n_rows: int) -> None:
+    print(f"{n_rows:,} rows")
+    print("| map | classes | written in, s | kB | planning, s | query, s |")
+    print("|---|---|---|---|---|---|")
+    for n_classes in (MANY // 10, MANY * 3 // 10, MANY):
+        for calibrator in (
+            isoroc.TemperatureCalibrator(),
+            isoroc.MatrixCalibrator(),
+            isoroc.IsotonicCalibrator(),
+            isoroc.IRPCalibrator(random_state=0),
+            isoroc.VennAbersCalibrator(),
+        ):
+            # The steps of Venn-Abers are of the number of rows for each class.
+            if n_classes == MANY // 10 or not isinstance(calibrator, isoroc.VennAbersCalibrator):
+                name = type(calibrator).__name__
+                measure_classes(name, calibrator, n_classes, n_rows)
+
+
+def compare_bins(n_rows: int) -> None:
+    for n_classes, n_calibration in ((3, 30_000), (3, 200_000), (4, 20_000)):
+        calibrator = isoroc.IRPCalibrator(top=None, monotonicity="tree", random_state=0)
+        calibrator.fit(*draw(n_calibration, n_classes, 0))
+        measure(f"IRP, K = {n_classes}, {calibrator.n_bins_} bins", calibrator, n_rows)
+
+
+def compare_maps(n_rows: int) -> None:
+    irp = isoroc.IRPCalibrator
+    measure("IRP, K = 3, 20 bins", fit(irp(max_bins=20, random_state=0), 3), n_rows)
+    measure("IRP, K = 3", fit(irp(random_state=0), 3), n_rows)
+    measure("Temperature, K = 12", fit(isoroc.TemperatureCalibrator(), 12), n_rows)
+    measure("Spline, K = 12", fit(isoroc.SplineCalibrator(), 12), n_rows)
+    measure("Kernel, K = 12", fit(isoroc.KernelCalibrator(), 12), n_rows)
+    auto = fit(isoroc.AutoCalibrator(random_state=0), 12)
+    measure(f"Auto, K = 12, {len(auto.members_)} members", auto, n_rows)
+    measure("Auto, K = 12, all 4 members", mix_all(12), n_rows)
+
+
+def compare_parts(n_rows: int) -> None:
+    tree = fit(isoroc.IRPCalibrator(max_bins=20, random_state=0), 3)
+    measure("copy", fit(isoroc.IdentityCalibrator(), 3), n_rows, copy_query)
+    measure("check of rows", fit(isoroc.IdentityCalibrator(), 3), n_rows)
+    measure("tree without the check", tree, n_rows, tree_query)
+    measure("tree for one row in 100", tree, n_rows, partial(tree_query, one_in=100))
+    measure("tree with the check", tree, n_rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--rows", type=int, default=10**5)
+    tables = {"maps": compare_maps, "parts": compare_parts, "bins": compare_bins}
+    tables["forms"] = compare_forms
+    others = ("classes", "writing")
+    parser.add_argument("--only", nargs="+", choices=[*tables, *others], default=[*tables, *others])
     options = parser.parse_args()
     print(f"DuckDB {duckdb.__version__}, {options.rows:,} rows")
     print("| map | plain, ms | query, ms | planning, ms | query / plain | kB | difference |")
     print("|---|---|---|---|---|---|---|")
-    irp = isoroc.IRPCalibrator
-    measure("IRP, K = 3, 20 bins", fit(irp(max_bins=20, random_state=0), 3), options.rows)
-    measure("IRP, K = 3", fit(irp(random_state=0), 3), options.rows)
-    measure("Temperature, K = 12", fit(isoroc.TemperatureCalibrator(), 12), options.rows)
-    measure("Spline, K = 12", fit(isoroc.SplineCalibrator(), 12), options.rows)
-    measure("Kernel, K = 12", fit(isoroc.KernelCalibrator(), 12), options.rows)
-    auto = fit(isoroc.AutoCalibrator(random_state=0), 12)
-    measure(f"Auto, K = 12, {len(auto.members_)} members", auto, options.rows)
-    measure("Auto, K = 12, all 4 members", mix_all(12), options.rows)
-    for n_classes in (MANY // 2, MANY):
-        measure_writing(n_classes)
+    for name, compare in tables.items():
+        if name in options.only:
+            compare(options.rows)
+    if "classes" in options.only:
+        compare_classes(options.rows // 10)
+    if "writing" in options.only:
+        for n_classes in (MANY // 2, MANY):
+            measure_writing(n_classes)
 
 
 if __name__ == "__main__":

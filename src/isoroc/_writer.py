@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Generic, TypeVar
 
+import numpy as np
+
 from isoroc._simplex import Floats
 from isoroc._tree import BinTree
 
@@ -165,6 +167,31 @@ class Writer(Arithmetic[C]):
         return [
             self.run([self.multiply(*t) for t in zip(row, columns, strict=True)]) for row in rows
         ]
+
+    def bend(self, a: C, knots: Floats, slopes: Floats) -> C:
+        """Sum of the larger of a number and each knot, times the slope of the knot."""
+        raised = [self.maximum(a, self.number(knot)) for knot in knots.tolist()]
+        [result] = self.linear(slopes[None], raised)
+        return result
+
+    def bumps(self, centres: Floats, weights: Floats, columns: Sequence[C]) -> list[C]:
+        """Weighted sums of bumps, one for each row of weights.
+
+        A bump is 1 / (1 + d^2 / 2) at the distance d from its centre.
+        """
+        one = self.number(1.0)
+        rows, offsets, point = self._to_centres(centres, columns)
+        sums = zip(self.linear(rows, point), offsets.tolist(), strict=True)
+        # At least one, but for rounding errors.
+        below = [self.maximum(self.add(a, self.number(b)), one) for a, b in sums]
+        return self.linear(weights, self.keep(self.divide(one, column) for column in below))
+
+    def _to_centres(self, centres: Floats, columns: Sequence[C]) -> tuple[Floats, Floats, list[C]]:
+        """Matrix, constants and columns: the product with the constants is 1 + d^2 / 2."""
+        kept, half = self.keep(columns), self.number(0.5)
+        [square] = self.keep([self.sum([self.multiply(half, self.multiply(x, x)) for x in kept])])
+        rows = np.hstack([-centres, np.ones((len(centres), 1))])
+        return rows, 1 + (centres**2).sum(axis=1) / 2, [*kept, square]
 
     @abstractmethod
     def locate(self, cuts: Floats, score: C) -> C:

@@ -1,6 +1,7 @@
 import json
 import re
 import sqlite3
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 
@@ -23,7 +24,7 @@ from zoo import assert_agrees, fitted, forecasts, on_thresholds
 sqlglot = pytest.importorskip("sqlglot")
 duckdb = pytest.importorskip("duckdb")
 
-from isoroc.export import _dialects, to_sql  # noqa: E402
+from isoroc.export import _dialects, _routes, _sql_writer, to_sql  # noqa: E402
 from isoroc.export._expressions import decimal, fraction  # noqa: E402
 
 
@@ -35,6 +36,49 @@ def test_deep_trees_are_walked_in_stages(dialect, monkeypatch):
         calibrator = fitted("IRPCalibrator", shape, top=None, min_bin_weight=2, n=300)
         P = np.vstack([forecasts(shape, 200), on_thresholds(calibrator)])
         assert_agrees(calibrator, P, run_sql(calibrator, P, dialect))
+
+
+@pytest.mark.parametrize("few", [1, 4])
+def test_levels_of_many_splits_are_looked_up(few, monkeypatch):
+    monkeypatch.setattr(_routes, "FEW_PLACES", few)
+    for shape in (3, 5):
+        calibrator = fitted("IRPCalibrator", shape, top=None, min_bin_weight=2, n=300)
+        P = np.vstack([forecasts(shape, 200), on_thresholds(calibrator)])
+        query = to_sql(calibrator, [f"p{k}" for k in range(shape)], dialect="duckdb")
+        assert "LIST_EXTRACT" in query
+        assert_agrees(calibrator, P, run_sql(calibrator, P, "duckdb"))
+        refused = np.full((1, shape), np.nan)
+        assert np.isnan(run_sql(calibrator, refused, "duckdb")).all()
+
+
+@pytest.mark.parametrize("farthest", [np.inf, 0.0])
+def test_bumps_by_lists_and_one_by_one(farthest, monkeypatch):
+    monkeypatch.setattr(_sql_writer, "_FAR", farthest)
+    for shape in (3, 5):
+        calibrator = fitted("KernelCalibrator", shape)
+        P = np.vstack([forecasts(shape, 200), np.eye(shape)])
+        query = to_sql(calibrator, [f"p{k}" for k in range(shape)], dialect="duckdb")
+        assert (' FOR "isoroc_row" IN ' in query) == (farthest > 0)
+        assert_agrees(calibrator, P, run_sql(calibrator, P, "duckdb"))
+
+
+@pytest.mark.parametrize("name", ["AutoCalibrator", "IRPCalibrator", "IsotonicCalibrator"])
+@pytest.mark.parametrize("dialect", _dialects.DIALECTS)
+def test_columns_of_stages_are_used_more_than_once(name, dialect):
+    query = to_sql(fitted(name, 5), list("abcde"), dialect=dialect)
+    statement = sqlglot.parse_one(query, dialect=_dialects.RULES[dialect].sqlglot)
+    nodes = sqlglot.expressions
+    stages = [stage.this for stage in statement.find_all(nodes.CTE)]
+    uses: Counter[str] = Counter()
+    for select in [*stages, statement]:
+        # Columns that are only handed on have no other name.
+        for column in select.find_all(nodes.Column):
+            uses[column.name] += not (column.parent is select and column.arg_key == "expressions")
+    for stage in stages:
+        for added in stage.expressions:
+            choice = added.find(nodes.Case, nodes.Subquery, nodes.Join)
+            if isinstance(added, nodes.Alias) and choice is None and not stage.args.get("joins"):
+                assert uses[added.alias] > 1
 
 
 @pytest.mark.parametrize("dialect", DATABASES)

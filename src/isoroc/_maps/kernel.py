@@ -63,15 +63,9 @@ class KernelMap(TemperedMap):
         logs = w.keep(self.write_log_forecasts(w, LEAST, columns))
         x = w.keep(self._write_positions(w, z, logs))
         centres = self.centres_.reshape(len(self.centres_), -1)
-        half = w.number(0.5)
-        [square] = w.keep([w.sum([w.multiply(half, w.multiply(at, at)) for at in x])])
-        one = w.number(1.0)
-        with_square = np.hstack([-centres, np.ones((len(centres), 1))])
-        away = zip(w.linear(with_square, [*x, square]), (centres**2).sum(axis=1), strict=True)
-        below = [w.maximum(w.add(a, w.number(1 + c / 2)), one) for a, c in away]
-        heights = w.keep(w.divide(one, column) for column in below)
-        corrections = w.linear(np.hstack([self.weights_, self.coef_]), [*heights, *z])
-        terms = zip(z, corrections, self.intercept_, strict=True)
+        bumps = w.bumps(centres, self.weights_, x)
+        linear = w.linear(np.eye(len(z)) + self.coef_, z)
+        terms = zip(linear, bumps, self.intercept_, strict=True)
         logits = [w.run([own, change, w.number(b)]) for own, change, b in terms]
         return written.softmax(w, logits)
 

@@ -57,8 +57,7 @@ class SplineMap(ProbabilityMap):
         for own, linear, b, slopes in zip(
             odds, w.linear(self.coef_, logs), intercept, self.slopes_, strict=True
         ):
-            raised = [w.maximum(own, w.number(knot)) for knot in self.knots_]
-            bends = w.linear(slopes[None], raised) if raised else []
+            bends = [w.bend(own, self.knots_, slopes)] if len(self.knots_) else []
             logits.append(w.run([linear, w.number(b), *bends]))
         q = w.keep(written.softmax(w, logits))
         return written.mixed(w, q, self.smoothing_)

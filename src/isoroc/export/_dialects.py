@@ -55,7 +55,8 @@ class Rules:
     arrays : bool, default=False
         Whether entries of a constant array are found by their place, at no cost per entry.
     lists : bool, default=False
-        Whether there are inner products of lists, and joins to the last of the smaller keys.
+        Whether there are inner products of lists, expressions of their entries, and joins to the
+        last of the smaller keys.
     most_columns : int, default=None
         Columns that a query may have.
     depth : int, default=12

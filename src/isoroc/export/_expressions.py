@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from isoroc._simplex import Floats
+
 try:
     from sqlglot import expressions as nodes
 except ImportError as error:
@@ -24,9 +26,12 @@ __all__ = [
     "column",
     "decimal",
     "double",
+    "for_each",
     "fraction",
     "integer",
+    "integers_in_text",
     "literal",
+    "matrix_in_text",
     "nodes",
     "numbers_in_text",
     "table_node",
@@ -111,6 +116,45 @@ def numbers_in_text(values: Sequence[float], brackets: str) -> Node:
     """
     text = nodes.Literal.string(f"{brackets[0]}{', '.join(map(repr, values))}{brackets[1]}")
     return nodes.Cast(this=text, to=nodes.DataType.build("array<double>"))
+
+
+def integers_in_text(values: Sequence[int]) -> Node:
+    """An array of integers as a text that is cast.
+
+    Examples
+    --------
+    >>> integers_in_text([1, -2]).sql("duckdb")
+    "CAST('[1, -2]' AS INT[])"
+    """
+    text = nodes.Literal.string(str(list(values)))
+    return nodes.Cast(this=text, to=nodes.DataType.build("array<int>"))
+
+
+def matrix_in_text(matrix: Floats) -> Node:
+    """An array of arrays of doubles as a text that is cast.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> matrix_in_text(np.eye(2)).sql("duckdb")
+    "CAST('[[1.0, 0.0], [0.0, 1.0]]' AS DOUBLE[][])"
+    """
+    text = nodes.Literal.string(str(matrix.tolist()))
+    return nodes.Cast(this=text, to=nodes.DataType.build("array<array<double>>"))
+
+
+def for_each(expression: Node, name: str, entries: Node) -> Node:
+    """Array of an expression of each entry of an array, which has a name in the expression.
+
+    Examples
+    --------
+    >>> print(for_each(column("x"), "x", numbers_in_text([1.0], "[]")).sql("duckdb"))
+    ["x" FOR "x" IN CAST('[1.0]' AS DOUBLE[])]
+    """
+    entry = nodes.to_identifier(name, quoted=True)
+    return nodes.Array(
+        expressions=[nodes.Comprehension(this=expression, expression=entry, iterator=entries)]
+    )
 
 
 def fraction(value: float) -> Node:

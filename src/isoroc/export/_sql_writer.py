@@ -23,12 +23,15 @@ from isoroc.export._expressions import (
     column,
     decimal,
     double,
+    for_each,
     fraction,
     integer,
     literal,
+    matrix_in_text,
     nodes,
     numbers_in_text,
 )
+from isoroc.export._routes import FEW_PLACES, Route
 from isoroc.export._stages import Stages
 
 _NUMBERS = {"literal": literal, "cast": decimal, "fraction": fraction}
@@ -38,8 +41,8 @@ _TINY_EXPONENT = -690.0
 _TINY_FACTOR = 1e-150
 #: Arguments of a function, and conditions of a conjunction, at most.
 _MANY = 64
-#: Places beyond which they are found by joins and arrays, where these are as fast as CASE.
-_FEW_PLACES = 16
+#: Squared length of centres up to which rounding errors of distances to them are far below 1.
+_FAR = 1e9
 #: Sizes from which on a matrix is multiplied by inner products of lists.
 _WIDE, _LARGE = 6, 36
 
@@ -156,6 +159,27 @@ class SqlWriter(Writer[Node]):
             for row in matrix.tolist()
         ]
 
+    def bend(self, a: Node, knots: Floats, slopes: Floats) -> Node:
+        # The larger of two is half of their sum and distance, which take less time than CASE.
+        [a] = self.keep([a])
+        distances = [self.absolute(self.subtract(a, self.number(knot))) for knot in knots.tolist()]
+        [bent] = self.linear(np.append(slopes, slopes.sum())[None] / 2, [*distances, a])
+        return self.add(bent, self.number(float(slopes @ knots) / 2))
+
+    def bumps(self, centres: Floats, weights: Floats, columns: Sequence[Node]) -> list[Node]:
+        far = (centres**2).sum(axis=1).max(initial=0.0) > _FAR
+        if not self._rules.lists or far or not len(centres):
+            return super().bumps(centres, weights, columns)
+        # All bumps by one expression of a list, however many there are.
+        rows, offsets, point = self._to_centres(centres, columns)
+        [vector] = self.keep([call("LIST_VALUE", *point, self.number(1.0))])
+        away = call("LIST_INNER_PRODUCT", vector, column("isoroc_row"))
+        height = self.divide(self.number(1.0), away)
+        with_offsets = matrix_in_text(np.column_stack([rows, offsets]))
+        [heights] = self.keep([for_each(height, "isoroc_row", with_offsets)])
+        texts = [numbers_in_text(row, "[]") for row in weights.tolist()]
+        return [call("LIST_INNER_PRODUCT", heights, text) for text in texts]
+
     def maximum(self, a: Node, b: Node) -> Node:
         if self._rules.lists:  # CASE is faster than GREATEST
             [a] = self.keep([a])
@@ -220,7 +244,7 @@ class SqlWriter(Writer[Node]):
 
     def locate(self, cuts: Floats, score: Node) -> Node:
         [score] = self.keep([score])
-        if self._rules.lists and len(cuts) > _FEW_PLACES and isinstance(score, nodes.Column):
+        if self._rules.lists and len(cuts) > FEW_PLACES and isinstance(score, nodes.Column):
             return self.stages.join_last(score, numbers_in_text(cuts.tolist(), "[]"), len(cuts))
         return choose(
             [integer(place) for place in range(len(cuts) + 1)],
@@ -229,7 +253,7 @@ class SqlWriter(Writer[Node]):
 
     def look_up(self, table: Floats, place: Node) -> list[Node]:
         [at] = self.keep([place])
-        if self._rules.arrays and len(table) > _FEW_PLACES:
+        if self._rules.arrays and len(table) > FEW_PLACES:
             return [self._entry(values.tolist(), at) for values in table.T]
         return [
             choose(
@@ -253,46 +277,8 @@ class SqlWriter(Writer[Node]):
         return call("ELEMENT_AT", nodes.Array(expressions=entries), first)
 
     def route(self, tree: BinTree, columns: Sequence[Node]) -> Node:
-        columns = self.keep(columns)
-        # Bins are written as their places, nodes at which the walk has to go on as -node.
-        place_of = {int(node): place for place, node in enumerate(tree.bins)}
-        unfinished: list[int] = []
-
-        def walk(node: int, depth: int = 0) -> Node:
-            if node in place_of:
-                return integer(place_of[node])
-            if depth == self._rules.depth:
-                unfinished.append(node)
-                return integer(-node)
-            split = tree.split_of_node[node]
-            kept = np.flatnonzero(tree.children[split] >= 0)
-            margins = [
-                self.subtract(columns[k], self.number(tree.thresholds[split, k])) for k in kept
-            ]
-            *below, last = [walk(int(child), depth + 1) for child in tree.children[split, kept]]
-            # The first region whose margin no later one exceeds: no earlier one does either, as
-            # each of them was exceeded by a later one.
-            return case([(_none_exceeds(margins[i:]), way) for i, way in enumerate(below)], last)
-
-        place = walk(0)
-        while unfinished:
-            waiting = unfinished.copy()
-            unfinished.clear()
-            [at] = self.keep([place])
-            ways = [(self.is_at(at, -node), walk(node)) for node in waiting]
-            place = case(ways, adopt(at), flat=False)
-        return place
+        return Route(self, self._rules, tree, columns).place()
 
 
 def _parts(nodes_: Sequence[Node]) -> list[Sequence[Node]]:
     return [nodes_[i : i + _MANY] for i in range(0, len(nodes_), _MANY)]
-
-
-def _none_exceeds(margins: list[Node]) -> Node:
-    """Whether the first margin is at least as large as the others."""
-    first, *others = margins
-    result: Node = nodes.GTE(this=adopt(first), expression=adopt(others[0]))
-    for other in others[1:]:
-        more = nodes.GTE(this=adopt(first), expression=adopt(other))
-        result = nodes.And(this=result, expression=more)
-    return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,8 @@ from isoroc.export._expressions import Node, adopt, call, case, column, integer,
 _EXCEPT = "except_" if "except_" in nodes.Star.arg_types else "except"
 #: Columns up to which stages hand on all of them: a star is short, but planners bind each column.
 _FEW_COLUMNS = 64
+#: Levels of an expression up to which columns become part of it.
+_HIGH = 40
 #: Expressions that are conditions.
 _CONDITIONS = (nodes.LTE, nodes.GTE, nodes.EQ, nodes.And, nodes.Not)
 
@@ -28,14 +31,15 @@ class _Stage:
 class Stages:
     """Columns by name, each in the first stage that has all that it is computed from.
 
-    Equal expressions are one column.
+    Equal expressions are one column. A column that turns out to be used only once becomes part of
+    the expression that uses it.
     """
 
     def __init__(self, dialect: str, rules: Rules, taken: Sequence[str]) -> None:
         self._dialect = dialect
         self._rules = rules
-        self._stages: list[_Stage] = []
-        self._stage_of: dict[str, int] = {}
+        self._columns: dict[str, Node] = {}
+        self._joins: dict[str, Node] = {}
         self._name_of: dict[Node, str] = {}
         self._prefix = "isoroc_"
         while any(name.lower().startswith(self._prefix) for name in taken):
@@ -49,45 +53,37 @@ class Stages:
         is_condition = isinstance(expression, _CONDITIONS)
         as_number = is_condition and not self._rules.conditions
         if name is None:
-            used = _used([expression])
-            if not used:
+            if expression.find(nodes.Column) is None:
                 return expression
-            stage = 1 + max(self._stage_of.get(name, -1) for name in used)
             stored = adopt(expression)
             if as_number:
                 stored = case([(stored, integer(1))], integer(0))
-            name = self._add(stage, stored)
+            name = self._add(stored)
             self._name_of[expression] = name
         kept = column(name)
         return nodes.EQ(this=kept, expression=integer(1)) if as_number else kept
 
     def join_last(self, key: Node, keys: Node, n_keys: int) -> Node:
         """How many of the ascending entries of a list lie below a kept column."""
-        stage = 1 + self._stage_of.get(key.name, -1)
-        table, entry = f"{self._prefix}keys_{len(self._stage_of)}", f"{self._prefix}key"
+        table, entry = f"{self._prefix}keys_{len(self._columns)}", f"{self._prefix}key"
         place = f"{self._prefix}place"
-        name = self._add(stage, call("COALESCE", column(place, table), integer(0)))
+        name = self._add(call("COALESCE", column(place, table), integer(0)))
         numbers = call("RANGE", integer(1), integer(n_keys + 1))
         listed = {entry: call("UNNEST", keys), place: call("UNNEST", numbers)}
         above = nodes.GT(this=adopt(key), expression=column(entry, table))
-        self._stages[stage].joins.append(
-            nodes.Join(
-                this=nodes.Select(expressions=named(listed)).subquery(
-                    nodes.to_identifier(table, quoted=True), copy=False
-                ),
-                method="ASOF",
-                side="LEFT",
-                on=above,
-            )
+        self._joins[name] = nodes.Join(
+            this=nodes.Select(expressions=named(listed)).subquery(
+                nodes.to_identifier(table, quoted=True), copy=False
+            ),
+            method="ASOF",
+            side="LEFT",
+            on=above,
         )
         return column(name)
 
-    def _add(self, stage: int, expression: Node) -> str:
-        name = f"{self._prefix}{len(self._stage_of)}"
-        self._stage_of[name] = stage
-        if stage == len(self._stages):
-            self._stages.append(_Stage())
-        self._stages[stage].columns[name] = expression
+    def _add(self, expression: Node) -> str:
+        name = f"{self._prefix}{len(self._columns)}"
+        self._columns[name] = expression
         return name
 
     def select(
@@ -110,11 +106,13 @@ class Stages:
         replaced : sequence of str, default=()
             Columns of the table whose names are among those.
         """
+        outputs = self._merge(outputs)
+        of_stages = self._stages()
         source: Any = table_node(table)
         source, first, last = self._hand_on(source, keep, replaced)
-        live = None if keep is None else self._check_columns(len(keep), outputs)
+        live = None if keep is None else self._check_columns(of_stages, len(keep), outputs)
         before, stages = first, []
-        for number, stage in enumerate(self._stages):
+        for number, stage in enumerate(of_stages):
             columns = stage.columns
             if number and stage.joins:
                 before = [nodes.Column(this=nodes.Star(), table=source.this.copy())]
@@ -137,6 +135,50 @@ class Stages:
             query = query.with_(name, as_=stage_query, copy=False)
         return query
 
+    def _merge(self, outputs: dict[str, Node]) -> dict[str, Node]:
+        """Outputs after each column that is used only once was put where it is used.
+
+        Planners take longer for columns of stages than for parts of expressions.
+        """
+        outputs, expressions = dict(outputs), self._columns | outputs
+        surveyed = {name: _survey(node) for name, node in expressions.items()}
+        uses = Counter(found.name for used, _ in surveyed.values() for found in used)
+        for join in self._joins.values():
+            uses.update(2 * [found.name for found in join.find_all(nodes.Column)])
+        height: dict[str, int] = {}
+        for name, (used, own) in surveyed.items():
+            node, levels = expressions[name], own
+            for found in used:
+                below = height.get(found.name, _HIGH)
+                if uses[found.name] > 1 or own + below > _HIGH:
+                    continue
+                levels = max(levels, own + below)
+                part = self._columns.pop(found.name)
+                if found is node:  # an output that is a column
+                    outputs[name] = part
+                elif isinstance(part, nodes.Binary):
+                    found.replace(nodes.Paren(this=part))
+                else:
+                    found.replace(part)
+            # A choice stays by itself: engines limit how deep choices may be nested.
+            if name not in self._joins and node.find(nodes.Case, nodes.Subquery) is None:
+                height[name] = levels
+        return outputs
+
+    def _stages(self) -> list[_Stage]:
+        """Stages of the columns, each with the columns that need no later one."""
+        stages: list[_Stage] = []
+        stage_of: dict[str, int] = {}
+        for name, node in self._columns.items():
+            used = _used([node, *([self._joins[name]] if name in self._joins else [])])
+            at = stage_of[name] = 1 + max(stage_of.get(other, -1) for other in used)
+            if at == len(stages):
+                stages.append(_Stage())
+            stages[at].columns[name] = node
+            if name in self._joins:
+                stages[at].joins.append(self._joins[name])
+        return stages
+
     def _hand_on(
         self, source: Any, keep: Sequence[str] | None, replaced: Sequence[str]
     ) -> tuple[Any, list[Node], list[Node]]:
@@ -144,7 +186,7 @@ class Stages:
         if keep is not None:
             return source, [column(name) for name in keep], [column(name) for name in keep]
         if self._rules.star == "except":
-            left_out = [*self._stage_of, *replaced]
+            left_out = [*self._columns, *replaced]
             added = [nodes.to_identifier(name, quoted=True) for name in left_out]
             return source, [nodes.Star()], [nodes.Star(**{_EXCEPT: added})]
         if self._rules.star is None or replaced:
@@ -162,12 +204,14 @@ class Stages:
         whole = nodes.Column(this=nodes.Star(), table=nodes.to_identifier(row, quoted=True))
         return source, named({row: call("STRUCT", nodes.Star())}), [whole]
 
-    def _check_columns(self, n_kept: int, outputs: dict[str, Node]) -> list[list[str]] | None:
+    def _check_columns(
+        self, stages: Sequence[_Stage], n_kept: int, outputs: dict[str, Node]
+    ) -> list[list[str]] | None:
         """Columns that each stage hands on; None for all, if they are few."""
         most = self._rules.most_columns
-        if len(self._stage_of) <= _FEW_COLUMNS:
+        if len(self._columns) <= _FEW_COLUMNS:
             return None
-        live = self._live(outputs)
+        live = _live(stages, outputs)
         n_columns = n_kept + max(len(outputs), *map(len, live))
         if most is not None and n_columns > most:
             raise ValueError(
@@ -176,15 +220,32 @@ class Stages:
             )
         return live
 
-    def _live(self, outputs: dict[str, Node]) -> list[list[str]]:
-        """Columns of each stage, and of those before, that later ones use."""
-        needed = _used(outputs.values())
-        live = []
-        for number, stage in reversed(list(enumerate(self._stages))):
-            known = [name for name, first in self._stage_of.items() if first <= number]
-            live.append([name for name in known if name in needed])
-            needed |= _used(stage.columns.values())
-        return live[::-1]
+
+def _live(stages: Sequence[_Stage], outputs: dict[str, Node]) -> list[list[str]]:
+    """Columns of each stage, and of those before, that later ones use."""
+    known = [name for stage in stages for name in stage.columns]
+    needed = _used(outputs.values())
+    live = []
+    for stage in reversed(stages):
+        live.append([name for name in known if name in needed])
+        needed |= _used(stage.columns.values())
+        needed |= _used(stage.joins)
+        known = known[: len(known) - len(stage.columns)]
+    return live[::-1]
+
+
+def _survey(node: Node) -> tuple[list[Node], int]:
+    """Columns that an expression uses, those that it uses often twice, and its levels."""
+    if isinstance(node, nodes.Column):
+        return [node], 1
+    used: list[Node] = []
+    levels = 0
+    for part in node.iter_expressions():
+        of_part, below = _survey(part)
+        used += of_part
+        levels = max(levels, below)
+    # An expression of entries is computed for each of them.
+    return used * (2 if isinstance(node, nodes.Comprehension) else 1), levels + 1
 
 
 def _used(expressions: Iterable[Node]) -> set[str]:
