@@ -6,7 +6,7 @@ import sys
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-SUBJECTS = ("growth", "order", "pav", "rows", "sorting", "surface")
+SUBJECTS = ("growth", "order", "pav", "rows", "smooth", "sorting", "surface")
 
 # ISOROC_CHECKED=1 builds the kernels with bounds checks and the compiler's sanitizers, in a
 # build folder of their own: `make sanitize` tests them once in that form.

@@ -17,6 +17,7 @@ from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.identity import IdentityCalibrator
 from isoroc._calibrators.isotonic import IsotonicCalibrator
 from isoroc._calibrators.kernel import KernelCalibrator
+from isoroc._calibrators.logs import LogForecasts
 from isoroc._calibrators.matrix import MatrixCalibrator
 from isoroc._calibrators.member_scores import (
     bounded_losses,
@@ -303,8 +304,9 @@ class AutoCalibrator(Calibrator):
         return [w.run(of_members) for of_members in zip(*parts, strict=True)]
 
     def _calibrate(self, forecasts: Floats) -> Floats:
+        shared = LogForecasts(forecasts)
         parts = zip(self.weights_, self.members_, strict=True)
-        return np.asarray(sum(weight * m.calibrate(forecasts) for weight, m in parts))
+        return np.asarray(sum(weight * m.calibrate_logs(shared) for weight, m in parts))
 
 
 def default_members(n_classes: int) -> list[Calibrator]:

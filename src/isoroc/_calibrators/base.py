@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from isoroc._calibrators import written
 from isoroc._calibrators.at_scale import AtScale
 from isoroc._calibrators.document import to_document
+from isoroc._calibrators.logs import LogForecasts
 from isoroc._calibrators.thresholds import CarriedThresholds, FittedMap, carry_over
 from isoroc._input import (
     Sample,
@@ -89,6 +90,13 @@ class Calibrator(AtScale, ClassifierMixin, BaseEstimator):
             return self._calibrate(forecasts)
         with one_blas_thread():
             return self._calibrate(forecasts)
+
+    def calibrate_logs(self, forecasts: LogForecasts) -> Floats:
+        """Calibrated forecasts, shape (n, K), of forecasts whose logarithms others use too.
+
+        A subclass overrides this where it uses them.
+        """
+        return self.calibrate(forecasts.forecasts)
 
     def write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
         """Columns of calibrated forecasts, one for each class, from columns of a forecast array."""

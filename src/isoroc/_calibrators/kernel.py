@@ -18,8 +18,9 @@ from isoroc._calibrators.kernel_problem import (
     choose_centres,
     whitening,
 )
-from isoroc._calibrators.scores import by_row, softmax
+from isoroc._calibrators.logs import LogForecasts
 from isoroc._calibrators.tempered import FLOORS, TemperedCalibrator
+from isoroc._core import smooth
 from isoroc._input import Sample, check_number
 from isoroc._persistence import Fault, states
 from isoroc._simplex import Floats, Ints
@@ -173,7 +174,7 @@ class KernelCalibrator(TemperedCalibrator):
         total = sample.row_weights().sum()
         sample = sample.draw(self._most_rows())
         weights = sample.row_weights()
-        z = self.tempered(sample.forecasts)
+        z = self.tempered(LogForecasts(sample.forecasts))
         logs = self.log_forecasts(sample.forecasts, FLOORS[0])
         self._measure(z, logs, weights / weights.sum())
         x = self._positions(z, logs)
@@ -271,10 +272,16 @@ class KernelCalibrator(TemperedCalibrator):
         K = len(z)
         return [w.multiply(stretch[i // K], column) for i, column in enumerate(away)]
 
-    def _calibrate(self, forecasts: Floats) -> Floats:
-        z = self.tempered(forecasts)
-        logs = self.log_forecasts(forecasts, FLOORS[0])
-        x = self._positions(z, logs)
-        heights = bumps(self.centres_.reshape(len(self.centres_), -1), x)
-        z += self.coef_ @ z + self.weights_ @ heights + self.intercept_[:, None]
-        return by_row(softmax(z))
+    def calibrate_logs(self, forecasts: LogForecasts) -> Floats:
+        """Calibrated forecasts, shape (n, K)."""
+        return smooth.kernel(
+            self.tempered(forecasts),
+            forecasts.logs(self.scores_),
+            self.knots_,
+            self.origin_,
+            self.stretch_,
+            self.centres_.reshape(len(self.centres_), -1),
+            self.weights_,
+            self.coef_,
+            self.intercept_,
+        )

@@ -11,6 +11,7 @@ import numpy as np
 from isoroc._calibrators import written
 from isoroc._calibrators.descent import warn_unconverged
 from isoroc._calibrators.regression import Regression, Terms, transform
+from isoroc._calibrators.logs import LogForecasts
 from isoroc._calibrators.scores import by_row, softmax
 from isoroc._calibrators.tempered import TemperedCalibrator, draw_part
 from isoroc._input import Sample, check_number, check_option
@@ -134,7 +135,7 @@ class MatrixCalibrator(TemperedCalibrator):
         theta = np.zeros(len(terms))
         some = draw_part(sample)
         for rows in (sample,) if some is sample else (some, sample):
-            regression = Regression(terms, self.tempered(rows.forecasts), rows)
+            regression = Regression(terms, self.tempered(LogForecasts(rows.forecasts)), rows)
             if len(terms) > NEWTON_TERMS:
                 theta = regression.descend(theta, penalty)
             else:
@@ -149,7 +150,7 @@ class MatrixCalibrator(TemperedCalibrator):
         self.fit_part_temperature(sample, whole)
         terms, unit = self._terms(sample.n_classes)
         theta = terms.pack(whole.coef_ - terms.identity(), whole.quadratic_, whole.intercept_)
-        regression = Regression(terms, self.tempered(sample.forecasts), sample)
+        regression = Regression(terms, self.tempered(LogForecasts(sample.forecasts)), sample)
         penalty = unit * whole.penalty_
         if len(terms) > NEWTON_TERMS:
             theta = regression.descend(theta, penalty)
@@ -189,7 +190,8 @@ class MatrixCalibrator(TemperedCalibrator):
             logits.append(w.run([term, square, w.number(b)]))
         return written.softmax(w, logits)
 
-    def _calibrate(self, forecasts: Floats) -> Floats:
+    def calibrate_logs(self, forecasts: LogForecasts) -> Floats:
+        """Calibrated forecasts, shape (n, K)."""
         z = self.tempered(forecasts)
         z = transform(z, self.coef_, self.quadratic_, self.intercept_)
         return by_row(softmax(z))

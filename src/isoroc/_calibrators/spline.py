@@ -11,8 +11,10 @@ import numpy as np
 
 from isoroc._calibrators import written
 from isoroc._calibrators.descent import warn_unconverged
-from isoroc._calibrators.scores import ProbabilityCalibrator, by_row, mix_uniform, softmax
+from isoroc._calibrators.logs import LogForecasts
+from isoroc._calibrators.scores import ProbabilityCalibrator
 from isoroc._calibrators.spline_problem import Problem, Solution
+from isoroc._core import smooth
 from isoroc._input import Sample, check_number
 from isoroc._persistence import states
 from isoroc._simplex import Floats, Ints
@@ -177,22 +179,19 @@ class SplineCalibrator(ProbabilityCalibrator):
         total = problem.weights.sum()
         self.smoothing_ = float(self.pseudocount / (total + self.pseudocount))
 
-    def _calibrate(self, forecasts: Floats) -> Floats:
-        if self.scores_ == "probability":
-            P = self.floored_forecasts(forecasts, self.floor_)
-            logs = np.log(P)
-        else:
-            logs = self.log_forecasts(forecasts, self.floor_)
-            P = np.exp(logs)
-        odds = log_odds(logs, P)
-        # max(odds - knot, 0) = max(odds, knot) - knot
-        z = self.coef_ @ logs + (self.intercept_ - self.slopes_ @ self.knots_)[:, None]
-        raised = np.empty_like(odds)
-        for knot, slopes in zip(self.knots_, self.slopes_.T, strict=True):
-            np.maximum(odds, knot, out=raised)
-            raised *= slopes[:, None]
-            z += raised
-        return by_row(mix_uniform(softmax(z), self.smoothing_))
+    def calibrate_logs(self, forecasts: LogForecasts) -> Floats:
+        """Calibrated forecasts, shape (n, K)."""
+        return smooth.spline(
+            np.ascontiguousarray(forecasts.probabilities(self.scores_)),
+            forecasts.logs(self.scores_),
+            self.floor_,
+            self.coef_,
+            self.knots_,
+            self.slopes_,
+            # max(odds - knot, 0) = max(odds, knot) - knot
+            self.intercept_ - self.slopes_ @ self.knots_,
+            self.smoothing_,
+        )
 
     def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
         logs = w.keep(self.write_log_forecasts(w, self.floor_, columns))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Literal, Self
 
+from isoroc._calibrators.logs import LogForecasts
 from isoroc._calibrators.scores import by_row
 from isoroc._calibrators.tempered import TemperedCalibrator
 from isoroc._input import Sample
@@ -92,7 +93,8 @@ class TemperatureCalibrator(TemperedCalibrator):
         """Learn the temperature from some of the rows to which `whole` was fitted."""
         self.fit_part_temperature(sample, whole)
 
-    def _calibrate(self, forecasts: Floats) -> Floats:
+    def calibrate_logs(self, forecasts: LogForecasts) -> Floats:
+        """Calibrated forecasts, shape (n, K)."""
         return by_row(self.tempered_forecasts(forecasts))
 
     def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:

@@ -9,13 +9,14 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from isoroc._calibrators import written
+from isoroc._calibrators.logs import LogForecasts
 from isoroc._calibrators.scores import (
     ProbabilityCalibrator,
     log_softmax,
-    mix_uniform,
     of_own_class,
     softmax,
 )
+from isoroc._core import smooth
 from isoroc._input import InputError, Sample, check_number
 from isoroc._persistence import Fault, states
 from isoroc._simplex import Floats
@@ -112,17 +113,16 @@ class TemperedCalibrator(ProbabilityCalibrator):
             q = 1 / np.exp(z - own).sum(axis=0)
         return np.asarray((1 - self.smoothing_) * q + self.smoothing_ / len(z))
 
-    def tempered_forecasts(self, forecasts: Floats) -> Floats:
+    def tempered_forecasts(self, forecasts: LogForecasts) -> Floats:
         """Forecasts after temperature scaling and smoothing, shape (K, n)."""
-        z = self.log_forecasts(forecasts, self.floor_)
-        z /= self.temperature_
-        return mix_uniform(softmax(z), self.smoothing_)
+        return forecasts.tempered(self.scores_, self.floor_, self.temperature_, self.smoothing_)
 
-    def tempered(self, forecasts: Floats) -> Floats:
+    def tempered(self, forecasts: LogForecasts) -> Floats:
         """Logarithms of the forecasts after temperature scaling and smoothing, shape (K, n)."""
         if self.smoothing_:
-            return np.log(self.tempered_forecasts(forecasts))
-        return log_softmax(self.log_forecasts(forecasts, self.floor_) / self.temperature_)
+            return smooth.logs_of(self.tempered_forecasts(forecasts))
+        z = self.log_forecasts(forecasts.forecasts, self.floor_)
+        return log_softmax(z / self.temperature_)
 
     def write_tempered(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
         """What `tempered` returns, as columns."""
