@@ -29,6 +29,7 @@ from isoroc._calibrators.nested import by_place, check_nested
 from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._calibrators.weights import mixture_weights
+from isoroc._core import smooth
 from isoroc._counts import in_cells
 from isoroc._cyclic import CyclicCheck
 from isoroc._folds import counted_folds, deal_folds
@@ -305,8 +306,11 @@ class AutoCalibrator(Calibrator):
 
     def _calibrate(self, forecasts: Floats) -> Floats:
         shared = LogForecasts(forecasts)
-        parts = zip(self.weights_, self.members_, strict=True)
-        return np.asarray(sum(weight * m.calibrate_logs(shared) for weight, m in parts))
+        total = np.zeros((len(forecasts), len(self.classes_)))
+        for weight, member in zip(self.weights_, self.members_, strict=True):
+            part = np.ascontiguousarray(member.calibrate_logs(shared))
+            smooth.add_weighted(total, weight, part)
+        return total
 
 
 def default_members(n_classes: int) -> list[Calibrator]:

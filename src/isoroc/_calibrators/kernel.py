@@ -280,7 +280,7 @@ class KernelCalibrator(TemperedCalibrator):
             self.knots_,
             self.origin_,
             self.stretch_,
-            self.centres_.reshape(len(self.centres_), -1),
+            self.centres_,
             self.weights_,
             self.coef_,
             self.intercept_,

@@ -188,8 +188,7 @@ class SplineCalibrator(ProbabilityCalibrator):
             self.coef_,
             self.knots_,
             self.slopes_,
-            # max(odds - knot, 0) = max(odds, knot) - knot
-            self.intercept_ - self.slopes_ @ self.knots_,
+            self.intercept_,
             self.smoothing_,
         )
 

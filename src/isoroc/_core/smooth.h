@@ -33,8 +33,8 @@ stands: forecasts do not depend on the batch. */
 #define SMALLER(a, b) ((a) < (b) ? (a) : (b))
 #endif
 
-/* Segments of the piecewise linear ranks. */
-#define SEGMENTS 8
+/* Knots of the piecewise linear ranks. */
+#define KNOTS 9
 
 /* Positions farther out count as this: the bumps are 0 there in any case, and products of four
    squares must not overflow. */
@@ -152,6 +152,11 @@ TILE(raise)(double *__restrict z, double lowest, ptrdiff_t K) {
     for (ptrdiff_t i = 0; i < K * ROWS; i++) z[i] = LARGER(z[i], lowest);
 }
 
+static inline void add_run(double *__restrict total, double weight, const double *__restrict part,
+                           ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i++) total[i] += weight * part[i];
+}
+
 TILE(scale)(double *__restrict z, double factor, ptrdiff_t K) {
     for (ptrdiff_t i = 0; i < K * ROWS; i++) z[i] *= factor;
 }
@@ -225,16 +230,16 @@ TILE(bend)(const double *__restrict odds, const double *__restrict knots,
     }
 }
 
-/* Piecewise linear function of each row between ascending knots, of which there are SEGMENTS + 1,
-   constant outside. `levels` are its values at the knots. */
+/* Piecewise linear function of each row between ascending knots, constant outside. `levels` are its
+   values at the knots, `slopes` those to their right. */
 static inline void rank_rows(const double *__restrict at, const double *__restrict knots,
                              const double *__restrict levels, const double *__restrict slopes,
                              double *__restrict x) {
     int64_t segment[ROWS];
     EACH_ROW segment[r] = 0;
     EACH_ROW x[r] = LARGER(at[r], knots[0]);
-    EACH_ROW x[r] = SMALLER(x[r], knots[SEGMENTS]);
-    for (int j = 1; j < SEGMENTS; j++) EACH_ROW segment[r] += x[r] >= knots[j];
+    EACH_ROW x[r] = SMALLER(x[r], knots[KNOTS - 1]);
+    for (int j = 1; j < KNOTS - 1; j++) EACH_ROW segment[r] += x[r] >= knots[j];
     EACH_ROW {
         int64_t j = segment[r];
         x[r] = levels[j] + slopes[j] * (x[r] - knots[j]);
@@ -242,9 +247,10 @@ static inline void rank_rows(const double *__restrict at, const double *__restri
 }
 
 /* Positions of a tile, shape (2 K, ROWS), from tempered and plain log forecasts, and half of their
-   squared lengths. Those of z are its difference from the row's mean and from the origin, stretched,
-   those of the plain logarithms are ranks: `knots` and `levels` have shape (K, SEGMENTS + 1),
-   `slopes` has shape (K, SEGMENTS). */
+   squared lengths. Those of z are its difference from the row's mean and from the origin, stretched;
+   their sum is the same for all rows, so that of the last class stands last, where distances can
+   leave it out. Between them are those of the plain logarithms, which are ranks: `knots`, `levels`
+   and `slopes` have shape (K, KNOTS). */
 TILE(position)(const double *__restrict z, const double *__restrict logs,
                const double *__restrict origin, double stretch, const double *__restrict knots,
                const double *__restrict levels, const double *__restrict slopes,
@@ -254,12 +260,12 @@ TILE(position)(const double *__restrict z, const double *__restrict logs,
     for (ptrdiff_t k = 0; k < K; k++) EACH_ROW mean[r] += z[k * ROWS + r];
     EACH_ROW mean[r] /= (double)K;
     for (ptrdiff_t k = 0; k < K; k++) {
-        double *to = x + k * ROWS;
+        double *to = x + (k < K - 1 ? k : 2 * K - 1) * ROWS;
         EACH_ROW to[r] = (z[k * ROWS + r] - mean[r] - origin[k]) * stretch;
         EACH_ROW to[r] = LARGER(to[r], -FARTHEST);
         EACH_ROW to[r] = SMALLER(to[r], FARTHEST);
-        rank_rows(logs + k * ROWS, knots + k * (SEGMENTS + 1), levels + k * (SEGMENTS + 1),
-                  slopes + k * SEGMENTS, x + (K + k) * ROWS);
+        rank_rows(logs + k * ROWS, knots + k * KNOTS, levels + k * KNOTS, slopes + k * KNOTS,
+                  x + (K - 1 + k) * ROWS);
     }
     for (ptrdiff_t d = 0; d < 2 * K; d++)
         EACH_ROW square[r] += 0.5 * x[d * ROWS + r] * x[d * ROWS + r];

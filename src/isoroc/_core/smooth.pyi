@@ -8,6 +8,9 @@ def tempered(
     logs: NDArray[np.float64], lowest: float, temperature: float, share: float
 ) -> NDArray[np.float64]: ...
 def by_row(q: NDArray[np.float64]) -> NDArray[np.float64]: ...
+def add_weighted(
+    total: NDArray[np.float64], weight: float, part: NDArray[np.float64]
+) -> None: ...
 def spline(
     P: NDArray[np.float64],
     logs: NDArray[np.float64],

@@ -10,12 +10,14 @@ import numpy as np
 cdef extern from "smooth.h" nogil:
     enum:
         ROWS
+        KNOTS
     void load(double* tile, const double* source, Py_ssize_t K, Py_ssize_t n, int width)
     void store(const double* tile, double* to, Py_ssize_t K, Py_ssize_t n, int width)
     void load_rows(double* tile, const double* source, Py_ssize_t K, int width)
     void store_rows(const double* tile, double* to, Py_ssize_t K, int width)
     void raise_tile(double* z, double lowest, Py_ssize_t K)
     void scale_tile(double* z, double factor, Py_ssize_t K)
+    void add_run(double* total, double weight, const double* part, Py_ssize_t n)
     void log_tile(double* z, Py_ssize_t K)
     void softmax_tile(double* z, Py_ssize_t K, double share)
     void odds_tile(const double* p, const double* logs, double* odds, Py_ssize_t K)
@@ -115,21 +117,39 @@ def by_row(const double[:, ::1] q):
     return rows
 
 
-def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor, coef,
-           const double[::1] knots, const double[:, ::1] slopes, intercept, double share):
+def add_weighted(double[:, ::1] total, double weight, const double[:, ::1] part):
+    """Add weight * part to total, in its place."""
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(total.shape[0]):
+            add_run(&total[i, 0], weight, &part[i, 0], total.shape[1])
+
+
+def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,
+           const double[:, :] coef, const double[:] knots, const double[:, :] slopes,
+           const double[:] intercept, double share):
     """Forecasts of a `SplineCalibrator`, shape (n, K).
 
-    Forecasts P have shape (n, K), their logarithms (K, n); what is below the floor is raised to it.
-    The intercept is that of sums of slopes * max(odds, knots).
+    Forecasts P have shape (n, K), their logarithms (K, n); other arguments are fitted attributes.
     """
-    cdef Py_ssize_t t, i, n = P.shape[0], K = P.shape[1], m = knots.shape[0]
+    cdef Py_ssize_t t, i, j, k, n = P.shape[0], K = P.shape[1], m = knots.shape[0]
+    cdef Py_ssize_t K4 = in_fours(K)
     cdef int width
     cdef double log_floor = log(floor)
+    cdef double[::1] bends = np.empty(m + K * m + 1), weights = np.zeros(K4 * (K + 1))
+    cdef double* at = &bends[0]
+    cdef double* rise = at + m
+    # The linear part is a product with the log forecasts and one for the intercept.
+    put_fours(&weights[0], K + 1, 0, coef)
+    for k in range(K):
+        weights[of_four(k, K, K + 1)] = intercept[k]
+        for j in range(m):
+            at[j] = knots[j]
+            rise[k * m + j] = slopes[k, j]
+            # max(odds - knot, 0) = max(odds, knot) - knot
+            weights[of_four(k, K, K + 1)] -= slopes[k, j] * knots[j]
     rows = np.empty((n, K))
     cdef double[:, ::1] out = rows
-    cdef const double[:, :, ::1] weights = in_fours(np.column_stack([coef, intercept]).T)
-    cdef Py_ssize_t K4 = 4 * weights.shape[0]
-    # Log forecasts, and one for the intercept, are the inputs of the linear part.
     cdef double[:, ::1] tiles = np.ones((4, (K4 + 1) * ROWS))
     cdef double* inputs = &tiles[0, 0]
     cdef double* p = &tiles[1, 0]
@@ -144,39 +164,58 @@ def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor, coef
             load(inputs, &logs[0, i], K, n, width)
             raise_tile(inputs, log_floor, K)
             odds_tile(p, inputs, odds, K)
-            product_tile(&weights[0, 0, 0], inputs, z, K + 1, K4)
-            if m > 0:
-                bend_tile(odds, &knots[0], &slopes[0, 0], z, K, m)
+            product_tile(&weights[0], inputs, z, K + 1, K4)
+            bend_tile(odds, at, rise, z, K, m)
             softmax_tile(z, K, share)
             store_rows(z, &out[i, 0], K, width)
     return rows
 
 
-def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, ::1] knots,
-           const double[:, ::1] origin, const double[::1] stretch, centres, weights, coef,
-           intercept):
+def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :] knots,
+           const double[:, :] origin, const double[:] stretch, const double[:, :, :] centres,
+           const double[:, :] weights, const double[:, :] coef, const double[:] intercept):
     """Forecasts of a `KernelCalibrator`, shape (n, K), from tempered and plain log forecasts.
 
-    Centres have shape (m, 2 K); other arguments are fitted attributes.
+    Other arguments are fitted attributes.
     """
-    cdef Py_ssize_t t, i, n = z.shape[1], K = z.shape[0], D = 2 * K
+    cdef Py_ssize_t t, i, j, k, n = z.shape[1], K = z.shape[0], D = 2 * K - 1
+    cdef Py_ssize_t K4 = in_fours(K), m = in_fours(centres.shape[0]), M = m + K + 1
     cdef int width
-    rows = np.empty((n, K))
-    cdef double[:, ::1] out = rows
-    ranks = (np.linspace(0, 1, knots.shape[1]) - np.asarray(origin)[1][:, None]) * stretch[1]
-    cdef const double[:, ::1] levels = ranks
-    cdef const double[:, ::1] slopes = np.diff(ranks) / np.diff(knots)
-    cdef const double[:, :, ::1] groups = in_fours(centres.T)
-    cdef Py_ssize_t m = 4 * groups.shape[0]
-    spare = np.zeros(m - len(centres))
-    cdef const double[::1] offsets = 1 + np.append((centres**2).sum(axis=1) / 2, spare)
+    cdef double[:, ::1] bends = np.empty((3, K * KNOTS))
+    cdef double* at = &bends[0, 0]
+    cdef double* levels = &bends[1, 0]
+    cdef double* slopes = &bends[2, 0]
+    for k in range(K):
+        for j in range(KNOTS):
+            at[k * KNOTS + j] = knots[k, j]
+            levels[k * KNOTS + j] = (j / <double>(KNOTS - 1) - origin[1, k]) * stretch[1]
+            slopes[k * KNOTS + j] = 0.0
+            if j + 1 < KNOTS:
+                slopes[k * KNOTS + j] = stretch[1] / (KNOTS - 1) / (knots[k, j + 1] - knots[k, j])
+    cdef double[::1] groups = np.zeros(m * D), offsets = np.ones(m), start = np.empty(K)
+    cdef double total = 0.0
+    for k in range(K):
+        start[k] = origin[0, k]
+        total -= origin[0, k] * stretch[0]
+    # Positions of z sum to the total: that of the last class follows from the others.
+    for j in range(centres.shape[0]):
+        offsets[j] -= centres[j, 0, K - 1] * total
+        for k in range(K):
+            offsets[j] += 0.5 * (centres[j, 0, k] ** 2 + centres[j, 1, k] ** 2)
+            groups[of_four(j, K - 1 + k, D)] = centres[j, 1, k]
+            if k < K - 1:
+                groups[of_four(j, k, D)] = centres[j, 0, k] - centres[j, 0, K - 1]
     # What the map adds up: bumps, log forecasts, one.
-    cdef double[::1] inputs = np.ones((m + K + 1) * ROWS)
+    cdef double[::1] inputs = np.ones(M * ROWS), joint = np.zeros(K4 * M)
     cdef double* h = &inputs[0]
     cdef double* own = h + m * ROWS
-    joint = np.hstack([weights, np.zeros((K, len(spare))), coef + np.eye(K), intercept[:, None]])
-    cdef const double[:, :, ::1] fours = in_fours(joint.T)
-    cdef Py_ssize_t K4 = 4 * fours.shape[0]
+    put_fours(&joint[0], M, 0, weights)
+    put_fours(&joint[0], M, m, coef)
+    for k in range(K):
+        joint[of_four(k, m + k, M)] += 1.0
+        joint[of_four(k, m + K, M)] = intercept[k]
+    rows = np.empty((n, K))
+    cdef double[:, ::1] out = rows
     cdef double[:, ::1] tiles = np.empty((4, K4 * 2 * ROWS))
     cdef double* plain = &tiles[0, 0]
     cdef double* x = &tiles[1, 0]
@@ -188,19 +227,28 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, ::
             width = <int>min(<Py_ssize_t>ROWS, n - i)
             load(own, &z[0, i], K, n, width)
             load(plain, &logs[0, i], K, n, width)
-            position_tile(own, plain, &origin[0, 0], stretch[0], &knots[0, 0], &levels[0, 0],
-                          &slopes[0, 0], x, square, K)
-            distance_tile(&groups[0, 0, 0], &offsets[0], x, square, h, m, D)
+            position_tile(own, plain, &start[0], stretch[0], at, levels, slopes, x, square, K)
+            distance_tile(&groups[0], &offsets[0], x, square, h, m, D)
             invert_tile(h, m)
-            product_tile(&fours[0, 0, 0], h, q, m + K + 1, K4)
+            product_tile(&joint[0], h, q, M, K4)
             softmax_tile(q, K, 0.0)
             store_rows(q, &out[i, 0], K, width)
     return rows
 
 
-def in_fours(A):
-    """Columns of a matrix of shape (R, M) in groups of four, shape (M / 4, R, 4); zeros fill up."""
-    R, M = A.shape
-    padded = np.zeros((R, (M + 3) // 4 * 4))
-    padded[:, :M] = A
-    return np.ascontiguousarray(padded.reshape(R, padded.shape[1] // 4, 4).transpose(1, 0, 2))
+cdef inline Py_ssize_t in_fours(Py_ssize_t n) noexcept nogil:
+    """The next multiple of four."""
+    return (n + 3) // 4 * 4
+
+
+cdef inline Py_ssize_t of_four(Py_ssize_t row, Py_ssize_t column, Py_ssize_t width) noexcept nogil:
+    """Place of an entry in a matrix of so many columns whose rows stand in groups of four."""
+    return (row // 4 * width + column) * 4 + row % 4
+
+
+cdef void put_fours(double* to, Py_ssize_t width, Py_ssize_t first, const double[:, :] A):
+    """Copy A into columns of a matrix whose rows stand in groups of four, from the first on."""
+    cdef Py_ssize_t j, k
+    for k in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            to[of_four(k, first + j, width)] = A[k, j]

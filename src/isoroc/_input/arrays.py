@@ -23,6 +23,8 @@ def slices(n_rows: int) -> Iterator[slice]:
 
 def to_array(values: Any, *, name: str) -> NDArray[Any]:
     """NumPy array of anything array-like, or of any dataframe or series that narwhals reads."""
+    if type(values) is np.ndarray:  # to ask narwhals and scipy would take longer than some maps
+        return values
     if issparse(values):
         raise TypeError(
             f"{name}: sparse input is not supported; forecasts are dense, pass {name}.toarray()."
