@@ -304,6 +304,10 @@ class AutoCalibrator(Calibrator):
         ]
         return [w.run(of_members) for of_members in zip(*parts, strict=True)]
 
+    def calibrate(self, forecasts: Floats) -> Floats:
+        """Calibrated forecasts, shape (n, K), of a forecast array."""
+        return self._calibrate(forecasts)  # members limit the threads of BLAS where they use it
+
     def _calibrate(self, forecasts: Floats) -> Floats:
         shared = LogForecasts(forecasts)
         total = np.zeros((len(forecasts), len(self.classes_)))

@@ -190,8 +190,7 @@ class MatrixCalibrator(TemperedCalibrator):
             logits.append(w.run([term, square, w.number(b)]))
         return written.softmax(w, logits)
 
-    def calibrate_logs(self, forecasts: LogForecasts) -> Floats:
-        """Calibrated forecasts, shape (n, K)."""
-        z = self.tempered(forecasts)
+    def _calibrate(self, forecasts: Floats) -> Floats:
+        z = self.tempered(LogForecasts(forecasts))
         z = transform(z, self.coef_, self.quadratic_, self.intercept_)
         return by_row(softmax(z))
