@@ -36,7 +36,7 @@ class LogForecasts:
         return probabilities(self.forecasts, scores)
 
     def logs(self, scores: str) -> Floats:
-        """Logarithms of the probabilities, shape (K, n); those of probabilities have LEAST as floor.
+        """Logarithms of the probabilities, shape (K, n); probabilities below LEAST count as that.
 
         The array belongs to all who ask for it.
         """

@@ -10,8 +10,8 @@ import numpy as np
 
 from isoroc._calibrators import written
 from isoroc._calibrators.descent import warn_unconverged
-from isoroc._calibrators.regression import Regression, Terms, transform
 from isoroc._calibrators.logs import LogForecasts
+from isoroc._calibrators.regression import Regression, Terms, transform
 from isoroc._calibrators.scores import by_row, softmax
 from isoroc._calibrators.tempered import TemperedCalibrator, draw_part
 from isoroc._input import Sample, check_number, check_option
