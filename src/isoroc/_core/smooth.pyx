@@ -140,8 +140,9 @@ def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,
     cdef double* at = &bends[0]
     cdef double* rise = at + m
     # The linear part is a product with the log forecasts and one for the intercept.
-    put_fours(&weights[0], K + 1, 0, coef)
     for k in range(K):
+        for j in range(K):
+            weights[of_four(k, j, K + 1)] = coef[k, j]
         weights[of_four(k, K, K + 1)] = intercept[k]
         for j in range(m):
             at[j] = knots[j]
@@ -178,9 +179,9 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
 
     Other arguments are fitted attributes.
     """
-    cdef Py_ssize_t t, i, j, k, n = z.shape[1], K = z.shape[0], D = 2 * K - 1
-    cdef Py_ssize_t K4 = in_fours(K), m = in_fours(centres.shape[0]), M = m + K + 1
-    cdef int width
+    cdef Py_ssize_t t, i, j, k, n = z.shape[1], K = z.shape[0], D = 2 * K - 1, last = K - 1
+    cdef Py_ssize_t K4 = in_fours(last), m = in_fours(centres.shape[0]), M = m + K + 1
+    cdef int r, width
     cdef double[:, ::1] bends = np.empty((3, K * KNOTS))
     cdef double* at = &bends[0, 0]
     cdef double* levels = &bends[1, 0]
@@ -199,24 +200,26 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
         total -= origin[0, k] * stretch[0]
     # Positions of z sum to the total: that of the last class follows from the others.
     for j in range(centres.shape[0]):
-        offsets[j] -= centres[j, 0, K - 1] * total
+        offsets[j] -= centres[j, 0, last] * total
         for k in range(K):
             offsets[j] += 0.5 * (centres[j, 0, k] ** 2 + centres[j, 1, k] ** 2)
-            groups[of_four(j, K - 1 + k, D)] = centres[j, 1, k]
-            if k < K - 1:
-                groups[of_four(j, k, D)] = centres[j, 0, k] - centres[j, 0, K - 1]
+            groups[of_four(j, last + k, D)] = centres[j, 1, k]
+            if k < last:
+                groups[of_four(j, k, D)] = centres[j, 0, k] - centres[j, 0, last]
     # What the map adds up: bumps, log forecasts, one.
     cdef double[::1] inputs = np.ones(M * ROWS), joint = np.zeros(K4 * M)
     cdef double* h = &inputs[0]
     cdef double* own = h + m * ROWS
-    put_fours(&joint[0], M, 0, weights)
-    put_fours(&joint[0], M, m, coef)
-    for k in range(K):
-        joint[of_four(k, m + k, M)] += 1.0
-        joint[of_four(k, m + K, M)] = intercept[k]
+    # Sums are those of differences from the last class, whose own is 0: the softmax is the same.
+    for k in range(last):
+        for j in range(centres.shape[0]):
+            joint[of_four(k, j, M)] = weights[k, j] - weights[last, j]
+        for j in range(K):
+            joint[of_four(k, m + j, M)] = coef[k, j] - coef[last, j] + (j == k) - (j == last)
+        joint[of_four(k, m + K, M)] = intercept[k] - intercept[last]
     rows = np.empty((n, K))
     cdef double[:, ::1] out = rows
-    cdef double[:, ::1] tiles = np.empty((4, K4 * 2 * ROWS))
+    cdef double[:, ::1] tiles = np.empty((4, in_fours(2 * K) * ROWS))
     cdef double* plain = &tiles[0, 0]
     cdef double* x = &tiles[1, 0]
     cdef double* square = &tiles[2, 0]
@@ -231,6 +234,8 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
             distance_tile(&groups[0], &offsets[0], x, square, h, m, D)
             invert_tile(h, m)
             product_tile(&joint[0], h, q, M, K4)
+            for r in range(ROWS):
+                q[last * ROWS + r] = 0.0
             softmax_tile(q, K, 0.0)
             store_rows(q, &out[i, 0], K, width)
     return rows
@@ -244,11 +249,3 @@ cdef inline Py_ssize_t in_fours(Py_ssize_t n) noexcept nogil:
 cdef inline Py_ssize_t of_four(Py_ssize_t row, Py_ssize_t column, Py_ssize_t width) noexcept nogil:
     """Place of an entry in a matrix of so many columns whose rows stand in groups of four."""
     return (row // 4 * width + column) * 4 + row % 4
-
-
-cdef void put_fours(double* to, Py_ssize_t width, Py_ssize_t first, const double[:, :] A):
-    """Copy A into columns of a matrix whose rows stand in groups of four, from the first on."""
-    cdef Py_ssize_t j, k
-    for k in range(A.shape[0]):
-        for j in range(A.shape[1]):
-            to[of_four(k, first + j, width)] = A[k, j]
