@@ -6,7 +6,10 @@ import sys
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-SUBJECTS = ("growth", "order", "pav", "rows", "sorting", "surface")
+SUBJECTS = ("growth", "order", "pav", "rows", "smooth", "sorting", "surface")
+
+# Comparisons that need not trap become vector instructions.
+OPTIONS = {} if sys.platform == "win32" else {"smooth": ["-fno-trapping-math"]}
 
 # ISOROC_CHECKED=1 builds the kernels with bounds checks and the compiler's sanitizers, in a
 # build folder of their own: `make sanitize` tests them once in that form.
@@ -28,7 +31,7 @@ setup(
             Extension(
                 f"isoroc._core.{name}",
                 [f"src/isoroc/_core/{name}.pyx"],
-                extra_compile_args=compile_args,
+                extra_compile_args=compile_args + OPTIONS.get(name, []),
                 extra_link_args=link_args,
                 define_macros=[("ISOROC_CHECKED", "1" if CHECKED else "0")],
             )

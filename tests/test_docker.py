@@ -58,8 +58,9 @@ def is_sent(path):
 
 def test_the_context_is_what_a_wheel_is_built_from():
     needed = ["pyproject.toml", "setup.py", PROJECT["readme"], *PROJECT["license-files"]]
-    sources = [path.relative_to(ROOT) for path in (ROOT / "src" / "isoroc").rglob("*.py*")]
-    needed += [str(path) for path in sources if path.suffix in {".py", ".pyi", ".pyx", ".pxd"}]
+    sources = [path.relative_to(ROOT) for path in (ROOT / "src" / "isoroc").rglob("*.*")]
+    suffixes = {".py", ".pyi", ".pyx", ".pxd", ".h"}
+    needed += [str(path) for path in sources if path.suffix in suffixes]
     assert all(is_sent(path) for path in needed)
     others = [".git/config", ".venv/bin/python", "tests/test_docker.py", "isoroc.toml"]
     others += ["src/isoroc/_core/rows.cpython-313.so", "src/isoroc/__pycache__/x.pyc"]

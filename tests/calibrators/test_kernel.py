@@ -6,9 +6,8 @@ from sklearn.metrics import log_loss
 
 from isoroc import KernelCalibrator, MatrixCalibrator, SplineCalibrator, TemperatureCalibrator
 from isoroc._calibrators import kernel, kernel_problem
-from isoroc._calibrators.kernel_problem import Problem, choose_centres, whitening
+from isoroc._calibrators.kernel_problem import Problem, bumps, choose_centres, whitening
 from isoroc._input import Sample
-from isoroc._maps.kernel import bumps
 
 
 def confused(n, seed=0):

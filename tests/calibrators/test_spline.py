@@ -7,9 +7,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from isoroc import SplineCalibrator, TemperatureCalibrator
 from isoroc._calibrators import spline, spline_problem
+from isoroc._calibrators.spline import log_odds
 from isoroc._calibrators.spline_problem import Problem
 from isoroc._input import Sample
-from isoroc._maps.spline import log_odds
 from strategies import arbitrary, labelled_forecasts
 from truths import ill_conditioned
 

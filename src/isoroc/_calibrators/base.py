@@ -221,6 +221,8 @@ class Calibrator(CalibrationMap, AtScale, ClassifierMixin, BaseEstimator):
 
     def _remember_columns(self, P: Any, forecasts: Floats, *, reset: bool) -> None:
         """Set or compare n_features_in_ and feature_names_in_."""
+        if type(P) is np.ndarray and not reset and not hasattr(self, "feature_names_in_"):
+            return  # there are no names, and `check_forecasts` has compared the number
         columns = forecasts.reshape(len(forecasts), -1)
         named = with_readable_names(P) if is_into_dataframe(P) else columns
         validate_data(self, X=named, reset=reset, skip_check_array=True)

@@ -12,12 +12,14 @@ from isoroc._calibrators.descent import warn_unconverged
 from isoroc._calibrators.kernel_problem import (
     Problem,
     Solution,
+    bumps,
     choose_centres,
     whitening,
 )
 from isoroc._calibrators.tempered import TemperedCalibrator
 from isoroc._input import Sample, check_number
-from isoroc._maps.kernel import N_KNOTS, KernelMap, bumps
+from isoroc._maps.kernel import N_KNOTS, KernelMap
+from isoroc._maps.logs import LogForecasts
 from isoroc._simplex import LEAST, Floats, Ints
 
 #: Least distance of the places at which ranks bend, so that slopes are small and rounding errors do
@@ -157,7 +159,7 @@ class KernelCalibrator(KernelMap, TemperedCalibrator):
         total = sample.row_weights().sum()
         sample = sample.draw(self._most_rows())
         weights = sample.row_weights()
-        z = self.tempered(sample.forecasts)
+        z = self.tempered(LogForecasts(sample.forecasts))
         logs = self.log_forecasts(sample.forecasts, LEAST)
         self._measure(z, logs, weights / weights.sum())
         x = self._positions(z, logs)
@@ -194,6 +196,18 @@ class KernelCalibrator(KernelMap, TemperedCalibrator):
         self.origin_ = origin.reshape(2, -1)
         spread = np.sqrt(squares.reshape(2, -1).sum(axis=1))
         self.stretch_ = 1 / (2**0.5 * self.width * np.maximum(spread, LEAST_SPREAD))
+
+    def _positions(self, z: Floats, logs: Floats) -> Floats:
+        """Position of each row, shape (2 K, n), from its tempered and its plain log forecasts."""
+        K, n = z.shape
+        x = np.empty((2, K, n))
+        np.subtract(z, z.mean(axis=0), out=x[0])
+        levels = np.linspace(0, 1, N_KNOTS)
+        for k in range(K):
+            x[1, k] = np.interp(logs[k], self.knots_[k], levels)
+        x -= self.origin_[:, :, None]
+        x *= self.stretch_[:, None, None]
+        return x.reshape(2 * K, n)
 
     def _inputs(self, x: Floats) -> Floats:
         """What the map adds up: bumps, log forecasts, one."""

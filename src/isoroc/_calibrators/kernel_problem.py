@@ -8,7 +8,6 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from isoroc._calibrators.descent import TOLERANCE, Factor, descend
-from isoroc._maps.kernel import bumps
 from isoroc._maps.scores import of_own_class, softmax
 from isoroc._simplex import Codes, Floats, Ints
 
@@ -128,6 +127,19 @@ class Problem:
             loss, theta.ravel(), factor, total=total, n_steps=n_steps, least_change=1e-6
         )
         return found.reshape(theta.shape)
+
+
+def bumps(centres: Floats, x: Floats) -> Floats:
+    """Bumps around centres c, shape (m, D), at positions x, shape (D, n): 1 / (1 + |x - c|^2 / 2).
+
+    As a kernel this is the rational quadratic one. Forecasts are as good as with Gaussian bumps,
+    and a quotient is faster than an exponential.
+    """
+    ends = [np.ones(x.shape[1]), (x**2).sum(axis=0) / 2]
+    offsets = 1 + (centres**2).sum(axis=1, keepdims=True) / 2
+    below = np.hstack([-centres, offsets, np.ones_like(offsets)]) @ np.vstack([x, *ends])
+    np.maximum(below, 1.0, out=below)  # rounding errors
+    return np.asarray(np.reciprocal(below, out=below))
 
 
 def choose_centres(x: Floats, n_centres: int) -> Ints:

@@ -11,6 +11,7 @@ from isoroc._calibrators.descent import warn_unconverged
 from isoroc._calibrators.regression import Regression, Terms
 from isoroc._calibrators.tempered import TemperedCalibrator, draw_part
 from isoroc._input import Sample, check_number, check_option
+from isoroc._maps.logs import LogForecasts
 from isoroc._maps.matrix import MatrixMap
 from isoroc._simplex import Floats
 
@@ -123,7 +124,7 @@ class MatrixCalibrator(MatrixMap, TemperedCalibrator):
         theta = np.zeros(len(terms))
         some = draw_part(sample)
         for rows in (sample,) if some is sample else (some, sample):
-            regression = Regression(terms, self.tempered(rows.forecasts), rows)
+            regression = Regression(terms, self.tempered(LogForecasts(rows.forecasts)), rows)
             if len(terms) > NEWTON_TERMS:
                 theta = regression.descend(theta, penalty)
             else:
@@ -138,7 +139,7 @@ class MatrixCalibrator(MatrixMap, TemperedCalibrator):
         self.fit_part_temperature(sample, whole)
         terms, unit = self._terms(sample.n_classes)
         theta = terms.pack(whole.coef_ - terms.identity(), whole.quadratic_, whole.intercept_)
-        regression = Regression(terms, self.tempered(sample.forecasts), sample)
+        regression = Regression(terms, self.tempered(LogForecasts(sample.forecasts)), sample)
         penalty = unit * whole.penalty_
         if len(terms) > NEWTON_TERMS:
             theta = regression.descend(theta, penalty)

@@ -11,7 +11,7 @@ from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.descent import warn_unconverged
 from isoroc._calibrators.spline_problem import Problem, Solution
 from isoroc._input import Sample, check_number
-from isoroc._maps.spline import SplineMap, log_odds
+from isoroc._maps.spline import SplineMap
 from isoroc._simplex import Floats, Ints
 
 #: Forecasts below the smallest positive one of the calibration set are raised to it, within these.
@@ -156,3 +156,19 @@ class SplineCalibrator(SplineMap, Calibrator):
         self.coef_, self.slopes_, self.intercept_ = problem.map_of(solution.theta)
         total = problem.weights.sum()
         self.smoothing_ = float(self.pseudocount / (total + self.pseudocount))
+
+
+def log_odds(logs: Floats, P: Floats) -> Floats:
+    """Log odds of each class against the others, from forecasts P, shape (K, n), and their logs.
+
+    The odds are taken against the sum of the other classes, those before and those after it: one
+    minus the probability would lose everything when that is close to one.
+    """
+    others = np.zeros_like(P)
+    np.cumsum(P[:-1], axis=0, out=others[1:])
+    after = np.zeros(P.shape[1])
+    for k in range(len(P) - 1, 0, -1):
+        after += P[k]
+        others[k - 1] += after
+    np.log(others, out=others)
+    return np.subtract(logs, others, out=others)

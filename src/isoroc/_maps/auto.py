@@ -7,7 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from isoroc._core import smooth
 from isoroc._maps.base import CalibrationMap
+from isoroc._maps.logs import LogForecasts
 from isoroc._maps.monotone_mixture import (
     MixtureCertificate,
     certify_mixture,
@@ -56,9 +58,17 @@ class AutoMap(CalibrationMap):
         ]
         return [w.run(of_members) for of_members in zip(*parts, strict=True)]
 
+    def calibrate(self, forecasts: Floats) -> Floats:
+        """Calibrated forecasts, shape (n, K), of a forecast array."""
+        return self._calibrate(forecasts)  # members limit the threads of BLAS where they use it
+
     def _calibrate(self, forecasts: Floats) -> Floats:
-        parts = zip(self.weights_, self.members_, strict=True)
-        return np.asarray(sum(weight * m.calibrate(forecasts) for weight, m in parts))
+        shared = LogForecasts(forecasts)
+        total = np.zeros((len(forecasts), len(self.classes_)))
+        for weight, member in zip(self.weights_, self.members_, strict=True):
+            part = np.ascontiguousarray(member.calibrate_logs(shared))
+            smooth.add_weighted(total, weight, part)
+        return total
 
     @property
     def certificate_(self) -> MixtureCertificate | None:

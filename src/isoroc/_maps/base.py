@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from isoroc._input import check_forecasts
 from isoroc._maps import written
+from isoroc._maps.logs import LogForecasts
 from isoroc._persistence import Fault
 from isoroc._persistence.states import Check
 from isoroc._simplex import Floats
@@ -74,6 +75,13 @@ class CalibrationMap:
             return self._calibrate(forecasts)
         with one_blas_thread():
             return self._calibrate(forecasts)
+
+    def calibrate_logs(self, forecasts: LogForecasts) -> Floats:
+        """Calibrated forecasts, shape (n, K), of forecasts whose logarithms others use too.
+
+        A subclass overrides this where it uses them.
+        """
+        return self.calibrate(forecasts.forecasts)
 
     def write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
         """Columns of calibrated forecasts, one for each class, from columns of a forecast array."""

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from isoroc._core import smooth
 from isoroc._maps import written
-from isoroc._maps.scores import by_row, softmax
+from isoroc._maps.logs import LogForecasts
 from isoroc._maps.tempered import TemperedMap
 from isoroc._persistence import Fault, states
 from isoroc._simplex import LEAST, Floats
@@ -40,18 +41,6 @@ class KernelMap(TemperedMap):
         "penalty_": states.number(most=1e100),
     }
 
-    def _positions(self, z: Floats, logs: Floats) -> Floats:
-        """Position of each row, shape (2 K, n), from its tempered and its plain log forecasts."""
-        K, n = z.shape
-        x = np.empty((2, K, n))
-        np.subtract(z, z.mean(axis=0), out=x[0])
-        levels = np.linspace(0, 1, N_KNOTS)
-        for k in range(K):
-            x[1, k] = np.interp(logs[k], self.knots_[k], levels)
-        x -= self.origin_[:, :, None]
-        x *= self.stretch_[:, None, None]
-        return x.reshape(2 * K, n)
-
     def _check_fitted(self, n_classes: int) -> None:
         """Check the fitted attributes; knots ascend."""
         super()._check_fitted(n_classes)
@@ -70,7 +59,7 @@ class KernelMap(TemperedMap):
         return written.softmax(w, logits)
 
     def _write_positions(self, w: Writer[C], z: Sequence[C], logs: Sequence[C]) -> list[C]:
-        """What `_positions` returns, as columns."""
+        """Position of each row, as columns."""
         share = w.number(1 / len(z))
         [mean] = w.keep([w.multiply(share, w.sum(z))])
         stretch = [w.number(s) for s in self.stretch_]
@@ -81,23 +70,16 @@ class KernelMap(TemperedMap):
         K = len(z)
         return [w.multiply(stretch[i // K], column) for i, column in enumerate(away)]
 
-    def _calibrate(self, forecasts: Floats) -> Floats:
-        z = self.tempered(forecasts)
-        logs = self.log_forecasts(forecasts, LEAST)
-        x = self._positions(z, logs)
-        heights = bumps(self.centres_.reshape(len(self.centres_), -1), x)
-        z += self.coef_ @ z + self.weights_ @ heights + self.intercept_[:, None]
-        return by_row(softmax(z))
-
-
-def bumps(centres: Floats, x: Floats) -> Floats:
-    """Bumps around centres c, shape (m, D), at positions x, shape (D, n): 1 / (1 + |x - c|^2 / 2).
-
-    As a kernel this is the rational quadratic one. Forecasts are as good as with Gaussian bumps,
-    and a quotient is faster than an exponential.
-    """
-    ends = [np.ones(x.shape[1]), (x**2).sum(axis=0) / 2]
-    offsets = 1 + (centres**2).sum(axis=1, keepdims=True) / 2
-    below = np.hstack([-centres, offsets, np.ones_like(offsets)]) @ np.vstack([x, *ends])
-    np.maximum(below, 1.0, out=below)  # rounding errors
-    return np.asarray(np.reciprocal(below, out=below))
+    def calibrate_logs(self, forecasts: LogForecasts) -> Floats:
+        """Calibrated forecasts, shape (n, K)."""
+        return smooth.kernel(
+            self.tempered(forecasts),
+            forecasts.logs(self.scores_),
+            self.knots_,
+            self.origin_,
+            self.stretch_,
+            self.centres_,
+            self.weights_,
+            self.coef_,
+            self.intercept_,
+        )

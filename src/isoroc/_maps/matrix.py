@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from isoroc._maps import written
+from isoroc._maps.logs import LogForecasts
 from isoroc._maps.scores import by_row, softmax
 from isoroc._maps.tempered import TemperedMap
 from isoroc._persistence import states
@@ -48,7 +49,7 @@ class MatrixMap(TemperedMap):
         return written.softmax(w, logits)
 
     def _calibrate(self, forecasts: Floats) -> Floats:
-        z = self.tempered(forecasts)
+        z = self.tempered(LogForecasts(forecasts))
         z = transform(z, self.coef_, self.quadratic_, self.intercept_)
         return by_row(softmax(z))
 

@@ -12,13 +12,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from isoroc._core import smooth
+from isoroc._maps import logs
 from isoroc._maps.base import CalibrationMap
+from isoroc._maps.logs import LogForecasts
 from isoroc._simplex import LEAST, Codes, Floats
-from isoroc._special import expit, log_expit
 from isoroc._writer import C, Writer
-
-#: Logarithms of forecasts below this count as this: their squares must not overflow.
-LOWEST_LOG = -1e100
 
 
 class ProbabilityMap(CalibrationMap):
@@ -30,27 +29,16 @@ class ProbabilityMap(CalibrationMap):
         """Whether scores of two classes outside [0, 1] are refused."""
         return self.scores_ == "probability"
 
+    def _calibrate(self, forecasts: Floats) -> Floats:
+        return self.calibrate_logs(LogForecasts(forecasts))
+
     def probabilities(self, forecasts: Floats) -> Floats:
         """Forecasts as probabilities, shape (n, K)."""
-        if forecasts.ndim == 2:
-            return np.exp(forecasts) if self.scores_ == "logit" else forecasts
-        if self.scores_ == "logit":
-            return np.column_stack([expit(-forecasts), expit(forecasts)])
-        return np.column_stack([1 - forecasts, forecasts])
-
-    def floored_forecasts(self, forecasts: Floats, floor: float) -> Floats:
-        """Probabilities, those below a floor raised to it, shape (K, n)."""
-        return np.maximum(np.ascontiguousarray(self.probabilities(forecasts).T), floor)
+        return logs.probabilities(forecasts, self.scores_)
 
     def log_forecasts(self, forecasts: Floats, floor: float) -> Floats:
         """Logarithms of the probabilities, those below a floor raised to it, shape (K, n)."""
-        if self.scores_ == "probability":
-            return np.log(self.floored_forecasts(forecasts, floor))
-        if forecasts.ndim == 2:
-            z = np.ascontiguousarray(forecasts.T)
-        else:
-            z = np.stack([log_expit(-forecasts), log_expit(forecasts)])
-        return np.asarray(np.maximum(z, np.log(floor) if floor else LOWEST_LOG))
+        return logs.log_forecasts(forecasts, self.scores_, floor)
 
     def write_log_forecasts(self, w: Writer[C], floor: float, columns: Sequence[C]) -> list[C]:
         """What `log_forecasts` returns, as columns."""
@@ -78,9 +66,7 @@ class ProbabilityMap(CalibrationMap):
 
 def softmax(z: Floats) -> Floats:
     """Softmax of each column of z, shape (K, n), in its place."""
-    z -= z.max(axis=0)
-    np.exp(z, out=z)
-    z /= z.sum(axis=0)
+    smooth.softmax(z)
     return z
 
 
@@ -90,16 +76,9 @@ def log_softmax(z: Floats) -> Floats:
     return np.asarray(z - np.log(np.exp(z).sum(axis=0)))
 
 
-def mix_uniform(q: Floats, share: float) -> Floats:
-    """Forecasts, shape (K, n), with a share of the uniform one mixed in, in their place."""
-    q *= 1 - share
-    q += share / len(q)
-    return q
-
-
 def by_row(q: Floats) -> Floats:
     """Forecasts, shape (n, K), from those of shape (K, n)."""
-    return np.ascontiguousarray(q.T)
+    return smooth.by_row(q)
 
 
 def of_own_class(z: Floats, codes: Codes) -> Floats:

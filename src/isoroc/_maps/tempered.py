@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
-
+from isoroc._core import smooth
 from isoroc._maps import written
-from isoroc._maps.scores import ProbabilityMap, by_row, log_softmax, mix_uniform, softmax
+from isoroc._maps.logs import LogForecasts
+from isoroc._maps.scores import ProbabilityMap, by_row, log_softmax
 from isoroc._persistence import Fault, states
 from isoroc._simplex import Floats
 from isoroc._writer import C, Writer
@@ -32,17 +32,16 @@ class TemperedMap(ProbabilityMap):
         if self.scores_ == "probability" and not self.floor_:
             raise Fault("floor_", "expected a number > 0")
 
-    def tempered_forecasts(self, forecasts: Floats) -> Floats:
+    def tempered_forecasts(self, forecasts: LogForecasts) -> Floats:
         """Forecasts after temperature scaling and smoothing, shape (K, n)."""
-        z = self.log_forecasts(forecasts, self.floor_)
-        z /= self.temperature_
-        return mix_uniform(softmax(z), self.smoothing_)
+        return forecasts.tempered(self.scores_, self.floor_, self.temperature_, self.smoothing_)
 
-    def tempered(self, forecasts: Floats) -> Floats:
+    def tempered(self, forecasts: LogForecasts) -> Floats:
         """Logarithms of the forecasts after temperature scaling and smoothing, shape (K, n)."""
         if self.smoothing_:
-            return np.log(self.tempered_forecasts(forecasts))
-        return log_softmax(self.log_forecasts(forecasts, self.floor_) / self.temperature_)
+            return smooth.logs_of(self.tempered_forecasts(forecasts))
+        z = self.log_forecasts(forecasts.forecasts, self.floor_)
+        return log_softmax(z / self.temperature_)
 
     def write_tempered(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
         """What `tempered` returns, as columns."""
@@ -67,7 +66,8 @@ class TemperatureMap(TemperedMap):
         """Whether the map of two classes is strictly increasing: a floor above 1/2 flattens it."""
         return self.floor_ <= 0.5
 
-    def _calibrate(self, forecasts: Floats) -> Floats:
+    def calibrate_logs(self, forecasts: LogForecasts) -> Floats:
+        """Calibrated forecasts, shape (n, K)."""
         return by_row(self.tempered_forecasts(forecasts))
 
     def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:

@@ -1,0 +1,354 @@
+/* Arithmetic of the smooth maps, on tiles of ROWS rows that stay in the first-level cache.
+
+A tile holds one run of ROWS numbers per class. Loops over the rows of a tile have a fixed length and
+no branches, so compilers turn them into vector instructions, and a row is treated alike wherever it
+stands: forecasts do not depend on the batch. */
+
+#ifndef ISOROC_SMOOTH_H
+#define ISOROC_SMOOTH_H
+
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define ROWS 8
+#define EACH_ROW for (int r = 0; r < ROWS; r++)
+
+/* Functions of a tile are not inlined: compilers keep more of each in registers then. */
+#if defined(__GNUC__)
+#define TILE(name) static __attribute__((noinline)) void name##_tile
+#elif defined(_MSC_VER)
+#define TILE(name) static __declspec(noinline) void name##_tile
+#else
+#define TILE(name) static void name##_tile
+#endif
+
+/* fmax and fmin are one instruction on ARM, and calls elsewhere. */
+#if defined(__aarch64__)
+#define LARGER(a, b) fmax(a, b)
+#define SMALLER(a, b) fmin(a, b)
+#else
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
+#define SMALLER(a, b) ((a) < (b) ? (a) : (b))
+#endif
+
+/* Knots of the piecewise linear ranks. */
+#define KNOTS 9
+
+/* Positions farther out count as this: the bumps are 0 there in any case, and products of four
+   squares must not overflow. */
+#define FARTHEST 1e18
+
+/* log(2) in two parts; multiples of the first by an exponent are exact. */
+#define LOG2_HIGH 6.93147180369123816490e-01
+#define LOG2_LOW 1.90821492927058770002e-10
+
+static inline uint64_t bits_of(double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline double from_bits(uint64_t bits) {
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* exp(x) of each row for x <= 0; what is below -708 counts as that. With x = n log(2) + y, the
+   polynomial gives exp(y), |y| <= log(2) / 2, and n is added to its exponent. Adding 1.5 * 2**52
+   rounds to integers and leaves n in the last bits.
+
+   Here and below, each step is a loop of its own: steps of one row wait for each other. */
+static inline void exp_rows(double *__restrict x) {
+    const double shift = 6755399441055744.0;
+    double y[ROWS], n[ROWS], y2[ROWS], a[ROWS], b[ROWS];
+    uint64_t power[ROWS];
+    EACH_ROW y[r] = LARGER(x[r], -708.0);
+    EACH_ROW n[r] = y[r] * 1.44269504088896340736 + shift;
+    EACH_ROW power[r] = bits_of(n[r]) << 52;
+    EACH_ROW n[r] -= shift;
+    EACH_ROW y[r] -= n[r] * LOG2_HIGH;
+    EACH_ROW y[r] -= n[r] * LOG2_LOW;
+    EACH_ROW y2[r] = y[r] * y[r];
+    EACH_ROW a[r] = 2.7620201591031547e-07 + y[r] * 2.5100472505694996e-08;
+    EACH_ROW b[r] = 2.4801521057868204e-05 + y[r] * 2.7557268276905696e-06;
+    EACH_ROW b[r] += y2[r] * a[r];
+    EACH_ROW a[r] = 0.0013888888917367081 + y[r] * 0.00019841269863171557;
+    EACH_ROW a[r] += y2[r] * b[r];
+    EACH_ROW b[r] = 0.041666666666623824 + y[r] * 0.008333333333330039;
+    EACH_ROW b[r] += y2[r] * a[r];
+    EACH_ROW a[r] = 0.5000000000000001 + y[r] * 0.16666666666666669;
+    EACH_ROW a[r] += y2[r] * b[r];
+    EACH_ROW y[r] += y2[r] * a[r];
+    EACH_ROW y[r] += 1.0;
+    EACH_ROW x[r] = from_bits(bits_of(y[r]) + power[r]);
+}
+
+/* log(x) of each row for positive, finite x; what is below 2.3e-308 counts as that. With
+   x = 2**n (1 + f), 1 + f between sqrt(1/2) and sqrt(2), and s = f / (2 + f), log(1 + f) =
+   2 atanh(s) is a series in s**2 (the coefficients are those of fdlibm). */
+static inline void log_rows(double *__restrict x) {
+    const uint64_t one = 0x3ff0000000000000u, root = 0x3fe6a09e667f3bcdu;
+    const uint64_t mantissa = 0x000fffffffffffffu, shift = 0x4330000000000000u; /* 2**52 */
+    double n[ROWS], f[ROWS], s[ROWS], w[ROWS], w2[ROWS], a[ROWS], b[ROWS];
+    uint64_t bits[ROWS];
+    EACH_ROW x[r] = LARGER(x[r], DBL_MIN);
+    EACH_ROW bits[r] = bits_of(x[r]) + (one - root);
+    EACH_ROW f[r] = from_bits((bits[r] & mantissa) + root) - 1.0;
+    EACH_ROW s[r] = f[r] / (2.0 + f[r]);
+    EACH_ROW n[r] = from_bits((bits[r] >> 52) | shift) - 4503599627371519.0; /* 2**52 + 1023 */
+    EACH_ROW w[r] = s[r] * s[r];
+    EACH_ROW w2[r] = w[r] * w[r];
+    EACH_ROW a[r] = 1.818357216161805012e-01 + w[r] * 1.531383769920937332e-01;
+    EACH_ROW a[r] += w2[r] * 1.479819860511658591e-01;
+    EACH_ROW b[r] = 2.857142874366239149e-01 + w[r] * 2.222219843214978396e-01;
+    EACH_ROW b[r] += w2[r] * a[r];
+    EACH_ROW a[r] = 6.666666666666735130e-01 + w[r] * 3.999999999940941908e-01;
+    EACH_ROW a[r] += w2[r] * b[r];
+    EACH_ROW a[r] = f[r] - w[r] * a[r];
+    EACH_ROW a[r] = s[r] * a[r] - n[r] * LOG2_LOW;
+    EACH_ROW f[r] -= a[r];
+    EACH_ROW x[r] = f[r] + n[r] * LOG2_HIGH;
+}
+
+/* Read columns of an array of shape (K, n) into a tile; the first fills up what is missing. */
+static inline void load(double *__restrict tile, const double *__restrict from, ptrdiff_t K,
+                        ptrdiff_t n, int width) {
+    for (ptrdiff_t k = 0; k < K; k++)
+        if (width == ROWS)
+            EACH_ROW tile[k * ROWS + r] = from[k * n + r];
+        else
+            EACH_ROW tile[k * ROWS + r] = from[k * n + (r < width ? r : 0)];
+}
+
+/* Write a tile into columns of an array of shape (K, n). */
+static inline void store(const double *__restrict tile, double *__restrict to, ptrdiff_t K,
+                         ptrdiff_t n, int width) {
+    for (ptrdiff_t k = 0; k < K; k++)
+        if (width == ROWS)
+            EACH_ROW to[k * n + r] = tile[k * ROWS + r];
+        else
+            for (int r = 0; r < width; r++) to[k * n + r] = tile[k * ROWS + r];
+}
+
+/* Read rows of an array of shape (n, K) into a tile; the first fills up what is missing. */
+static inline void load_rows(double *__restrict tile, const double *__restrict from, ptrdiff_t K,
+                             int width) {
+    for (int r = 0; r < ROWS; r++)
+        for (ptrdiff_t k = 0; k < K; k++)
+            tile[k * ROWS + r] = from[(r < width ? r : 0) * K + k];
+}
+
+/* Write a tile into rows of an array of shape (n, K). */
+static inline void store_rows(const double *__restrict tile, double *__restrict to, ptrdiff_t K,
+                              int width) {
+    for (int r = 0; r < width; r++)
+        for (ptrdiff_t k = 0; k < K; k++) to[r * K + k] = tile[k * ROWS + r];
+}
+
+TILE(raise)(double *__restrict z, double lowest, ptrdiff_t K) {
+    for (ptrdiff_t i = 0; i < K * ROWS; i++) z[i] = LARGER(z[i], lowest);
+}
+
+static inline void add_run(double *__restrict total, double weight, const double *__restrict part,
+                           ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i++) total[i] += weight * part[i];
+}
+
+TILE(scale)(double *__restrict z, double factor, ptrdiff_t K) {
+    for (ptrdiff_t i = 0; i < K * ROWS; i++) z[i] *= factor;
+}
+
+TILE(log)(double *__restrict z, ptrdiff_t K) {
+    for (ptrdiff_t k = 0; k < K; k++) log_rows(z + k * ROWS);
+}
+
+TILE(exp)(double *__restrict z, ptrdiff_t K) {
+    for (ptrdiff_t k = 0; k < K; k++) exp_rows(z + k * ROWS);
+}
+
+/* Subtract the largest number of each row. */
+TILE(lower)(double *__restrict z, ptrdiff_t K) {
+    double most[ROWS];
+    EACH_ROW most[r] = z[r];
+    for (ptrdiff_t k = 1; k < K; k++) EACH_ROW most[r] = LARGER(most[r], z[k * ROWS + r]);
+    for (ptrdiff_t k = 0; k < K; k++) EACH_ROW z[k * ROWS + r] -= most[r];
+}
+
+/* Make each row sum to 1, with a share of the uniform forecast mixed in. */
+TILE(normalise)(double *__restrict z, ptrdiff_t K, double share) {
+    double total[ROWS];
+    EACH_ROW total[r] = z[r];
+    for (ptrdiff_t k = 1; k < K; k++) EACH_ROW total[r] += z[k * ROWS + r];
+    EACH_ROW total[r] = (1.0 - share) / total[r];
+    share /= (double)K;
+    for (ptrdiff_t k = 0; k < K; k++)
+        EACH_ROW z[k * ROWS + r] = z[k * ROWS + r] * total[r] + share;
+}
+
+/* Softmax of each row of a tile, with a share of the uniform forecast mixed in. */
+static inline void softmax_tile(double *z, ptrdiff_t K, double share) {
+    lower_tile(z, K);
+    exp_tile(z, K);
+    normalise_tile(z, K, share);
+}
+
+/* Log odds of each class against the sum of the others, from forecasts and their logarithms.
+   One minus the probability would lose everything where that is close to one. */
+TILE(odds)(const double *__restrict p, const double *__restrict logs,
+                             double *__restrict odds, ptrdiff_t K) {
+    double others[ROWS];
+    EACH_ROW odds[r] = others[r] = 0.0;
+    for (ptrdiff_t k = 1; k < K; k++)
+        EACH_ROW odds[k * ROWS + r] = odds[(k - 1) * ROWS + r] + p[(k - 1) * ROWS + r];
+    for (ptrdiff_t k = K - 1; k > 0; k--)
+        EACH_ROW {
+            others[r] += p[k * ROWS + r];
+            odds[(k - 1) * ROWS + r] += others[r];
+        }
+    for (ptrdiff_t k = 0; k < K; k++) {
+        log_rows(odds + k * ROWS);
+        EACH_ROW odds[k * ROWS + r] = logs[k * ROWS + r] - odds[k * ROWS + r];
+    }
+}
+
+/* Add slopes[k, m] * max(odds, knots[m]) to z. */
+TILE(bend)(const double *__restrict odds, const double *__restrict knots,
+                             const double *__restrict slopes, double *__restrict z, ptrdiff_t K,
+                             ptrdiff_t n_knots) {
+    for (ptrdiff_t k = 0; k < K; k++) {
+        double total[ROWS], own[ROWS];
+        EACH_ROW total[r] = z[k * ROWS + r];
+        EACH_ROW own[r] = odds[k * ROWS + r];
+        for (ptrdiff_t m = 0; m < n_knots; m++) {
+            double knot = knots[m], slope = slopes[k * n_knots + m];
+            EACH_ROW total[r] += slope * LARGER(own[r], knot);
+        }
+        EACH_ROW z[k * ROWS + r] = total[r];
+    }
+}
+
+/* Piecewise linear function of each row between ascending knots, constant outside. `levels` are its
+   values at the knots, `slopes` those to their right. */
+static inline void rank_rows(const double *__restrict at, const double *__restrict knots,
+                             const double *__restrict levels, const double *__restrict slopes,
+                             double *__restrict x) {
+    int64_t segment[ROWS];
+    EACH_ROW segment[r] = 0;
+    EACH_ROW x[r] = LARGER(at[r], knots[0]);
+    EACH_ROW x[r] = SMALLER(x[r], knots[KNOTS - 1]);
+    for (int j = 1; j < KNOTS - 1; j++) EACH_ROW segment[r] += x[r] >= knots[j];
+    EACH_ROW {
+        int64_t j = segment[r];
+        x[r] = levels[j] + slopes[j] * (x[r] - knots[j]);
+    }
+}
+
+/* Positions of a tile, shape (2 K, ROWS), from tempered and plain log forecasts, and half of their
+   squared lengths. Those of z are its difference from the row's mean and from the origin, stretched;
+   their sum is the same for all rows, so that of the last class stands last, where distances can
+   leave it out. Between them are those of the plain logarithms, which are ranks: `knots`, `levels`
+   and `slopes` have shape (K, KNOTS). */
+TILE(position)(const double *__restrict z, const double *__restrict logs,
+               const double *__restrict origin, double stretch, const double *__restrict knots,
+               const double *__restrict levels, const double *__restrict slopes,
+               double *__restrict x, double *__restrict square, ptrdiff_t K) {
+    double mean[ROWS];
+    EACH_ROW mean[r] = square[r] = 0.0;
+    for (ptrdiff_t k = 0; k < K; k++) EACH_ROW mean[r] += z[k * ROWS + r];
+    EACH_ROW mean[r] /= (double)K;
+    for (ptrdiff_t k = 0; k < K; k++) {
+        double *to = x + (k < K - 1 ? k : 2 * K - 1) * ROWS;
+        EACH_ROW to[r] = (z[k * ROWS + r] - mean[r] - origin[k]) * stretch;
+        EACH_ROW to[r] = LARGER(to[r], -FARTHEST);
+        EACH_ROW to[r] = SMALLER(to[r], FARTHEST);
+        rank_rows(logs + k * ROWS, knots + k * KNOTS, levels + k * KNOTS, slopes + k * KNOTS,
+                  x + (K - 1 + k) * ROWS);
+    }
+    for (ptrdiff_t d = 0; d < 2 * K; d++)
+        EACH_ROW square[r] += 0.5 * x[d * ROWS + r] * x[d * ROWS + r];
+}
+
+/* 1 + |x - c|**2 / 2 of rows x, shape (D, ROWS), and m centres c, into h. Centres come in groups of
+   four, shape (m / 4, D, 4); `offsets` are 1 + |c|**2 / 2. */
+TILE(distance)(const double *__restrict centres, const double *__restrict offsets,
+               const double *__restrict x, const double *__restrict square, double *__restrict h,
+               ptrdiff_t m, ptrdiff_t D) {
+    for (ptrdiff_t j = 0; j < m; j += 4) {
+        double b0[ROWS], b1[ROWS], b2[ROWS], b3[ROWS];
+        const double *c = centres + j * D, *at = offsets + j;
+        double *to = h + j * ROWS;
+        EACH_ROW {
+            b0[r] = at[0] + square[r];
+            b1[r] = at[1] + square[r];
+            b2[r] = at[2] + square[r];
+            b3[r] = at[3] + square[r];
+        }
+        for (ptrdiff_t d = 0; d < D; d++) {
+            double c0 = c[4 * d], c1 = c[4 * d + 1], c2 = c[4 * d + 2], c3 = c[4 * d + 3];
+            EACH_ROW {
+                double v = x[d * ROWS + r];
+                b0[r] -= c0 * v;
+                b1[r] -= c1 * v;
+                b2[r] -= c2 * v;
+                b3[r] -= c3 * v;
+            }
+        }
+        EACH_ROW {
+            to[r] = b0[r];
+            to[ROWS + r] = b1[r];
+            to[2 * ROWS + r] = b2[r];
+            to[3 * ROWS + r] = b3[r];
+        }
+    }
+}
+
+/* 1 / h in place of h, which is at least 1 but for rounding errors. Four share one division, which
+   takes as long as ten products. */
+TILE(invert)(double *__restrict h, ptrdiff_t m) {
+    ptrdiff_t quarter = m / 4 * ROWS;
+    double *__restrict h0 = h, *__restrict h1 = h + quarter;
+    double *__restrict h2 = h + 2 * quarter, *__restrict h3 = h + 3 * quarter;
+    for (ptrdiff_t i = 0; i < quarter; i++) {
+        double a = LARGER(h0[i], 1.0), b = LARGER(h1[i], 1.0);
+        double c = LARGER(h2[i], 1.0), d = LARGER(h3[i], 1.0);
+        double ab = a * b, cd = c * d, all = 1.0 / (ab * cd);
+        double of_ab = all * cd, of_cd = all * ab;
+        h0[i] = of_ab * b;
+        h1[i] = of_ab * a;
+        h2[i] = of_cd * d;
+        h3[i] = of_cd * c;
+    }
+}
+
+/* weights @ h into z, for h of shape (m, ROWS) and weights in groups of four classes, shape
+   (K / 4, m, 4): K is a multiple of four here. */
+TILE(product)(const double *__restrict weights, const double *__restrict h, double *__restrict z,
+              ptrdiff_t m, ptrdiff_t K) {
+    for (ptrdiff_t k = 0; k < K; k += 4) {
+        double s0[ROWS], s1[ROWS], s2[ROWS], s3[ROWS];
+        const double *w = weights + k * m;
+        double *to = z + k * ROWS;
+        EACH_ROW s0[r] = s1[r] = s2[r] = s3[r] = 0.0;
+        for (ptrdiff_t j = 0; j < m; j++) {
+            double w0 = w[4 * j], w1 = w[4 * j + 1], w2 = w[4 * j + 2], w3 = w[4 * j + 3];
+            EACH_ROW {
+                double v = h[j * ROWS + r];
+                s0[r] += w0 * v;
+                s1[r] += w1 * v;
+                s2[r] += w2 * v;
+                s3[r] += w3 * v;
+            }
+        }
+        EACH_ROW {
+            to[r] = s0[r];
+            to[ROWS + r] = s1[r];
+            to[2 * ROWS + r] = s2[r];
+            to[3 * ROWS + r] = s3[r];
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,251 @@
+"""Smooth maps of forecasts: logarithms, softmax, spline scaling and kernel scaling.
+
+Array arguments are C-contiguous. Rows are taken in tiles; see smooth.h.
+"""
+
+from libc.math cimport log
+
+import numpy as np
+
+cdef extern from "smooth.h" nogil:
+    enum:
+        ROWS
+        KNOTS
+    void load(double* tile, const double* source, Py_ssize_t K, Py_ssize_t n, int width)
+    void store(const double* tile, double* to, Py_ssize_t K, Py_ssize_t n, int width)
+    void load_rows(double* tile, const double* source, Py_ssize_t K, int width)
+    void store_rows(const double* tile, double* to, Py_ssize_t K, int width)
+    void raise_tile(double* z, double lowest, Py_ssize_t K)
+    void scale_tile(double* z, double factor, Py_ssize_t K)
+    void add_run(double* total, double weight, const double* part, Py_ssize_t n)
+    void log_tile(double* z, Py_ssize_t K)
+    void softmax_tile(double* z, Py_ssize_t K, double share)
+    void odds_tile(const double* p, const double* logs, double* odds, Py_ssize_t K)
+    void bend_tile(const double* odds, const double* knots, const double* slopes, double* z,
+                   Py_ssize_t K, Py_ssize_t n_knots)
+    void position_tile(const double* z, const double* logs, const double* origin, double stretch,
+                       const double* knots, const double* levels, const double* slopes, double* x,
+                       double* square, Py_ssize_t K)
+    void distance_tile(const double* centres, const double* offsets, const double* x,
+                       const double* square, double* h, Py_ssize_t m, Py_ssize_t D)
+    void invert_tile(double* h, Py_ssize_t m)
+    void product_tile(const double* weights, const double* h, double* z, Py_ssize_t m,
+                      Py_ssize_t K)
+
+
+def log_forecasts(const double[:, ::1] P, double floor):
+    """Logarithms of forecasts, shape (n, K), those below a floor raised to it, as (K, n)."""
+    cdef Py_ssize_t t, i, n = P.shape[0], K = P.shape[1]
+    cdef int width
+    logs = np.empty((K, n))
+    cdef double[:, ::1] out = logs
+    cdef double[::1] tile = np.empty(K * ROWS)
+    with nogil:
+        for t in range((n + ROWS - 1) // ROWS):
+            i = t * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load_rows(&tile[0], &P[i, 0], K, width)
+            raise_tile(&tile[0], floor, K)
+            log_tile(&tile[0], K)
+            store(&tile[0], &out[0, i], K, n, width)
+    return logs
+
+
+def logs_of(const double[:, ::1] q):
+    """Logarithms of positive numbers, shape (K, n)."""
+    cdef Py_ssize_t t, i, n = q.shape[1], K = q.shape[0]
+    cdef int width
+    logs = np.empty((K, n))
+    cdef double[:, ::1] out = logs
+    cdef double[::1] tile = np.empty(K * ROWS)
+    with nogil:
+        for t in range((n + ROWS - 1) // ROWS):
+            i = t * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load(&tile[0], &q[0, i], K, n, width)
+            log_tile(&tile[0], K)
+            store(&tile[0], &out[0, i], K, n, width)
+    return logs
+
+
+def softmax(double[:, ::1] z):
+    """Put the softmax of each column of z, shape (K, n), in its place."""
+    cdef Py_ssize_t t, i, n = z.shape[1], K = z.shape[0]
+    cdef int width
+    cdef double[::1] tile = np.empty(K * ROWS)
+    with nogil:
+        for t in range((n + ROWS - 1) // ROWS):
+            i = t * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load(&tile[0], &z[0, i], K, n, width)
+            softmax_tile(&tile[0], K, 0.0)
+            store(&tile[0], &z[0, i], K, n, width)
+
+
+def tempered(const double[:, ::1] logs, double lowest, double temperature, double share):
+    """Softmax of max(logs, lowest) / temperature, with a share of the uniform forecast, (K, n)."""
+    cdef Py_ssize_t t, i, n = logs.shape[1], K = logs.shape[0]
+    cdef int width
+    q = np.empty((K, n))
+    cdef double[:, ::1] out = q
+    cdef double[::1] tile = np.empty(K * ROWS)
+    with nogil:
+        for t in range((n + ROWS - 1) // ROWS):
+            i = t * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load(&tile[0], &logs[0, i], K, n, width)
+            raise_tile(&tile[0], lowest, K)
+            scale_tile(&tile[0], 1 / temperature, K)
+            softmax_tile(&tile[0], K, share)
+            store(&tile[0], &out[0, i], K, n, width)
+    return q
+
+
+def by_row(const double[:, ::1] q):
+    """The transpose of an array of shape (K, n)."""
+    cdef Py_ssize_t t, i, n = q.shape[1], K = q.shape[0]
+    cdef int width
+    rows = np.empty((n, K))
+    cdef double[:, ::1] out = rows
+    cdef double[::1] tile = np.empty(K * ROWS)
+    with nogil:
+        for t in range((n + ROWS - 1) // ROWS):
+            i = t * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load(&tile[0], &q[0, i], K, n, width)
+            store_rows(&tile[0], &out[i, 0], K, width)
+    return rows
+
+
+def add_weighted(double[:, ::1] total, double weight, const double[:, ::1] part):
+    """Add weight * part to total, in its place."""
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(total.shape[0]):
+            add_run(&total[i, 0], weight, &part[i, 0], total.shape[1])
+
+
+def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,
+           const double[:, :] coef, const double[:] knots, const double[:, :] slopes,
+           const double[:] intercept, double share):
+    """Forecasts of a `SplineCalibrator`, shape (n, K).
+
+    Forecasts P have shape (n, K), their logarithms (K, n); other arguments are fitted attributes.
+    """
+    cdef Py_ssize_t t, i, j, k, n = P.shape[0], K = P.shape[1], m = knots.shape[0]
+    cdef Py_ssize_t K4 = in_fours(K)
+    cdef int width
+    cdef double log_floor = log(floor)
+    cdef double[::1] bends = np.empty(m + K * m + 1), weights = np.zeros(K4 * (K + 1))
+    cdef double* at = &bends[0]
+    cdef double* rise = at + m
+    # The linear part is a product with the log forecasts and one for the intercept.
+    for k in range(K):
+        for j in range(K):
+            weights[of_four(k, j, K + 1)] = coef[k, j]
+        weights[of_four(k, K, K + 1)] = intercept[k]
+        for j in range(m):
+            at[j] = knots[j]
+            rise[k * m + j] = slopes[k, j]
+            # max(odds - knot, 0) = max(odds, knot) - knot
+            weights[of_four(k, K, K + 1)] -= slopes[k, j] * knots[j]
+    rows = np.empty((n, K))
+    cdef double[:, ::1] out = rows
+    cdef double[:, ::1] tiles = np.ones((4, (K4 + 1) * ROWS))
+    cdef double* inputs = &tiles[0, 0]
+    cdef double* p = &tiles[1, 0]
+    cdef double* odds = &tiles[2, 0]
+    cdef double* z = &tiles[3, 0]
+    with nogil:
+        for t in range((n + ROWS - 1) // ROWS):
+            i = t * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load_rows(p, &P[i, 0], K, width)
+            raise_tile(p, floor, K)
+            load(inputs, &logs[0, i], K, n, width)
+            raise_tile(inputs, log_floor, K)
+            odds_tile(p, inputs, odds, K)
+            product_tile(&weights[0], inputs, z, K + 1, K4)
+            bend_tile(odds, at, rise, z, K, m)
+            softmax_tile(z, K, share)
+            store_rows(z, &out[i, 0], K, width)
+    return rows
+
+
+def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :] knots,
+           const double[:, :] origin, const double[:] stretch, const double[:, :, :] centres,
+           const double[:, :] weights, const double[:, :] coef, const double[:] intercept):
+    """Forecasts of a `KernelCalibrator`, shape (n, K), from tempered and plain log forecasts.
+
+    Other arguments are fitted attributes.
+    """
+    cdef Py_ssize_t t, i, j, k, n = z.shape[1], K = z.shape[0], D = 2 * K - 1, last = K - 1
+    cdef Py_ssize_t K4 = in_fours(last), m = in_fours(centres.shape[0]), M = m + K + 1
+    cdef int r, width
+    cdef double[:, ::1] bends = np.empty((3, K * KNOTS))
+    cdef double* at = &bends[0, 0]
+    cdef double* levels = &bends[1, 0]
+    cdef double* slopes = &bends[2, 0]
+    for k in range(K):
+        for j in range(KNOTS):
+            at[k * KNOTS + j] = knots[k, j]
+            levels[k * KNOTS + j] = (j / <double>(KNOTS - 1) - origin[1, k]) * stretch[1]
+            slopes[k * KNOTS + j] = 0.0
+            if j + 1 < KNOTS:
+                slopes[k * KNOTS + j] = stretch[1] / (KNOTS - 1) / (knots[k, j + 1] - knots[k, j])
+    cdef double[::1] groups = np.zeros(m * D), offsets = np.ones(m), start = np.empty(K)
+    cdef double total = 0.0
+    for k in range(K):
+        start[k] = origin[0, k]
+        total -= origin[0, k] * stretch[0]
+    # Positions of z sum to the total: that of the last class follows from the others.
+    for j in range(centres.shape[0]):
+        offsets[j] -= centres[j, 0, last] * total
+        for k in range(K):
+            offsets[j] += 0.5 * (centres[j, 0, k] ** 2 + centres[j, 1, k] ** 2)
+            groups[of_four(j, last + k, D)] = centres[j, 1, k]
+            if k < last:
+                groups[of_four(j, k, D)] = centres[j, 0, k] - centres[j, 0, last]
+    # What the map adds up: bumps, log forecasts, one.
+    cdef double[::1] inputs = np.ones(M * ROWS), joint = np.zeros(K4 * M)
+    cdef double* h = &inputs[0]
+    cdef double* own = h + m * ROWS
+    # Sums are those of differences from the last class, whose own is 0: the softmax is the same.
+    for k in range(last):
+        for j in range(centres.shape[0]):
+            joint[of_four(k, j, M)] = weights[k, j] - weights[last, j]
+        for j in range(K):
+            joint[of_four(k, m + j, M)] = coef[k, j] - coef[last, j] + (j == k) - (j == last)
+        joint[of_four(k, m + K, M)] = intercept[k] - intercept[last]
+    rows = np.empty((n, K))
+    cdef double[:, ::1] out = rows
+    cdef double[:, ::1] tiles = np.empty((4, in_fours(2 * K) * ROWS))
+    cdef double* plain = &tiles[0, 0]
+    cdef double* x = &tiles[1, 0]
+    cdef double* square = &tiles[2, 0]
+    cdef double* q = &tiles[3, 0]
+    with nogil:
+        for t in range((n + ROWS - 1) // ROWS):
+            i = t * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load(own, &z[0, i], K, n, width)
+            load(plain, &logs[0, i], K, n, width)
+            position_tile(own, plain, &start[0], stretch[0], at, levels, slopes, x, square, K)
+            distance_tile(&groups[0], &offsets[0], x, square, h, m, D)
+            invert_tile(h, m)
+            product_tile(&joint[0], h, q, M, K4)
+            for r in range(ROWS):
+                q[last * ROWS + r] = 0.0
+            softmax_tile(q, K, 0.0)
+            store_rows(q, &out[i, 0], K, width)
+    return rows
+
+
+cdef inline Py_ssize_t in_fours(Py_ssize_t n) noexcept nogil:
+    """The next multiple of four."""
+    return (n + 3) // 4 * 4
+
+
+cdef inline Py_ssize_t of_four(Py_ssize_t row, Py_ssize_t column, Py_ssize_t width) noexcept nogil:
+    """Place of an entry in a matrix of so many columns whose rows stand in groups of four."""
+    return (row // 4 * width + column) * 4 + row % 4

@@ -1,0 +1,146 @@
+"""The compiled smooth maps against exact logarithms and against the formulas in plain NumPy."""
+
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isoroc._core import smooth
+
+LEAST_NORMAL = 2.0**-1022
+EDGES = [LEAST_NORMAL, 1e-300, 0.5, 1.0, np.nextafter(1, 0), np.nextafter(1, 2), 2.0, 1.7e308]
+EDGES += [2**0.5, np.nextafter(2**0.5, 0), 0.5**0.5, np.nextafter(0.5**0.5, 0), np.pi]
+
+
+def ulps(found, exact):
+    """Distance from an exact number in units of its last place."""
+    return abs(float((Decimal(found) - exact) / Decimal(float(np.spacing(abs(float(exact)))))))
+
+
+def some_forecasts(K, n=37, seed=0):
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.full(K, 0.3), n)
+    P[::5] = np.eye(K)[rng.integers(K, size=len(P[::5]))]  # zeros and ones
+    return P
+
+
+@settings(max_examples=200)
+@given(st.floats(LEAST_NORMAL, 1e308) | st.floats(0.5, 2) | st.sampled_from(EDGES))
+def test_logarithms_are_right_to_an_ulp(x):
+    [[found]] = smooth.logs_of(np.array([[x]]))
+    with localcontext(prec=40):
+        exact = Decimal(x).ln()
+        assert found == 0 if exact == 0 else ulps(found, exact) <= 1
+
+
+def test_what_has_no_finite_logarithm_counts_as_the_least_normal_number():
+    found = smooth.logs_of(np.array([[0.0, 5e-324, 1e-308, LEAST_NORMAL]]))
+    np.testing.assert_array_equal(found, np.log(LEAST_NORMAL))
+
+
+@settings(max_examples=200)
+@given(st.floats(-707.9, 0) | st.floats(-1, 0))
+def test_the_softmax_is_right_to_a_few_ulps(x):
+    z = np.array([[0.0], [x]])
+    smooth.softmax(z)
+    with localcontext(prec=40):
+        odds = Decimal(x).exp()
+        assert ulps(z[0, 0], 1 / (1 + odds)) <= 2
+        assert ulps(z[1, 0], odds / (1 + odds)) <= 4
+
+
+def test_the_softmax_far_out():
+    z = np.array([[-1e100, 0.0, 1e300, -800.0], [0.0, 0.0, -1e300, 0.0]])
+    smooth.softmax(z)
+    np.testing.assert_array_equal(z[:, 1], 0.5)
+    np.testing.assert_array_equal(z[[1, 0, 1], [0, 2, 3]], 1.0)
+    np.testing.assert_array_less(z[[0, 1, 0], [0, 2, 3]], 1e-307)
+
+
+@pytest.mark.parametrize("K", [2, 3, 8, 11])
+def test_tempered_forecasts(K):
+    P = some_forecasts(K)
+    logs = smooth.log_forecasts(P, 1e-300)
+    np.testing.assert_allclose(logs, np.log(np.maximum(P, 1e-300)).T, rtol=3e-16)
+    raised = np.maximum(P, 1e-3).T ** (1 / 1.7)
+    expected = 0.99 * raised / raised.sum(axis=0) + 0.01 / K
+    found = smooth.tempered(logs, np.log(1e-3), 1.7, 0.01)
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    np.testing.assert_array_equal(smooth.by_row(found), found.T)
+
+
+def test_weighted_sums():
+    total, part = np.random.default_rng(0).random((2, 21, 3))
+    expected = total + 0.3 * part
+    smooth.add_weighted(total, 0.3, part)
+    np.testing.assert_allclose(total, expected, rtol=1e-15)
+
+
+def softmax(z):
+    e = np.exp(z - z.max(axis=0))
+    return (e / e.sum(axis=0)).T
+
+
+@pytest.mark.parametrize("n_knots", [0, 1, 8])
+@pytest.mark.parametrize("K", [2, 3, 4, 9])
+def test_spline_scaling_is_its_formula(K, n_knots):
+    rng = np.random.default_rng(K)
+    P, floor = some_forecasts(K), 1e-4
+    coef, intercept = np.eye(K) + rng.normal(scale=0.1, size=(K, K)), rng.normal(size=K)
+    knots, slopes = np.sort(rng.normal(size=n_knots)), rng.normal(size=(n_knots, K)).T
+    p = np.maximum(P, floor).T
+    odds = np.log(p) - np.log(p.sum(axis=0) - p)
+    hinges = np.maximum(odds[:, None] - knots[:, None], 0)
+    z = coef @ np.log(p) + np.einsum("km,kmn->kn", slopes, hinges) + intercept[:, None]
+    logs = smooth.log_forecasts(P, 1e-300)
+    found = smooth.spline(P, logs, floor, coef, knots, slopes, intercept, 0.02)
+    np.testing.assert_allclose(found, 0.98 * softmax(z) + 0.02 / K, rtol=1e-11)
+
+
+@pytest.mark.parametrize("n_centres", [1, 4, 7, 100])
+@pytest.mark.parametrize("K", [2, 3, 4, 9])
+def test_kernel_scaling_is_its_formula(K, n_centres):
+    rng = np.random.default_rng(K)
+    P = some_forecasts(K)
+    z, logs = smooth.log_forecasts(P, 1e-3), smooth.log_forecasts(P, 1e-300)
+    knots = np.sort(rng.uniform(-9, 0, size=(K, 9)), axis=1)
+    origin, stretch = rng.normal(scale=0.3, size=(2, K)), np.array([0.7, 1.3])
+    centres = rng.normal(size=(n_centres, 2, K))
+    weights = rng.normal(size=(n_centres, K)).T
+    coef, intercept = rng.normal(scale=0.1, size=(K, K)), rng.normal(size=K)
+    ranks = [np.interp(logs[k], knots[k], np.linspace(0, 1, 9)) for k in range(K)]
+    x = (np.stack([z - z.mean(axis=0), ranks]) - origin[:, :, None]) * stretch[:, None, None]
+    squares = ((x - centres[..., None]) ** 2).sum(axis=(1, 2))
+    logits = z + coef @ z + weights @ (1 / (1 + squares / 2)) + intercept[:, None]
+    found = smooth.kernel(z, logs, knots, origin, stretch, centres, weights, coef, intercept)
+    np.testing.assert_allclose(found, softmax(logits), rtol=1e-12)
+
+
+def test_kernel_scaling_far_from_all_centres():
+    z = np.array([[0.0, -1e100], [-1e100, 0.0]])
+    knots, zeros = np.tile(np.arange(-8.0, 1.0), (2, 1)), np.zeros((2, 2))
+    centres, weights = np.zeros((3, 2, 2)), np.array([[1e3] * 3, [0.0] * 3])
+    found = smooth.kernel(z, z, knots, zeros, np.ones(2), centres, weights, zeros, np.zeros(2))
+    np.testing.assert_allclose(found, np.eye(2), atol=1e-300)
+
+
+@pytest.mark.parametrize("K", [2, 7])
+def test_a_row_does_not_depend_on_the_others(K):
+    rng = np.random.default_rng(0)
+    P = some_forecasts(K, 29)
+    knots = np.tile(np.arange(-8.0, 1.0), (K, 1))
+    coef, intercept = rng.normal(size=(K, K)), rng.normal(size=K)
+    centres, weights = rng.normal(size=(10, 2, K)), rng.normal(size=(K, 10))
+
+    def maps(P):
+        logs = smooth.log_forecasts(P, 1e-30)
+        z = smooth.logs_of(smooth.tempered(logs, -20.0, 1.3, 0.01))
+        bent = smooth.spline(P, logs, 1e-3, coef, knots[0], knots, intercept, 0.1)
+        zero, one = np.zeros((2, K)), np.ones(2)
+        return bent, smooth.kernel(z, logs, knots, zero, one, centres, weights, coef, intercept)
+
+    for whole, *parts in zip(maps(P), maps(P[:1]), maps(P[:7]), maps(P[:8]), strict=True):
+        for part in parts:
+            np.testing.assert_array_equal(part, whole[: len(part)])
