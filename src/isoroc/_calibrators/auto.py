@@ -310,7 +310,7 @@ class AutoCalibrator(Calibrator):
 
     def _calibrate(self, forecasts: Floats) -> Floats:
         shared = LogForecasts(forecasts)
-        total = np.zeros((len(forecasts), len(self.classes_)))
+        total = np.zeros((len(forecasts), forecasts.shape[1] if forecasts.ndim == 2 else 2))
         for weight, member in zip(self.weights_, self.members_, strict=True):
             part = np.ascontiguousarray(member.calibrate_logs(shared))
             smooth.add_weighted(total, weight, part)
