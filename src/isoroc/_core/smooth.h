@@ -4,9 +4,6 @@ A tile holds one run of ROWS numbers per class. Loops over the rows of a tile ha
 no branches, so compilers turn them into vector instructions, and a row is treated alike wherever it
 stands: forecasts do not depend on the batch. */
 
-#ifndef ISOROC_SMOOTH_H
-#define ISOROC_SMOOTH_H
-
 #include <float.h>
 #include <math.h>
 #include <stdint.h>
@@ -16,12 +13,10 @@ stands: forecasts do not depend on the batch. */
 #define EACH_ROW for (int r = 0; r < ROWS; r++)
 
 /* Functions of a tile are not inlined: compilers keep more of each in registers then. */
-#if defined(__GNUC__)
-#define TILE(name) static __attribute__((noinline)) void name##_tile
-#elif defined(_MSC_VER)
+#if defined(_MSC_VER)
 #define TILE(name) static __declspec(noinline) void name##_tile
 #else
-#define TILE(name) static void name##_tile
+#define TILE(name) static __attribute__((noinline)) void name##_tile
 #endif
 
 /* fmax and fmin are one instruction on ARM, and calls elsewhere. */
@@ -350,5 +345,3 @@ TILE(product)(const double *__restrict weights, const double *__restrict h, doub
         }
     }
 }
-
-#endif
