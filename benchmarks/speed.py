@@ -3,7 +3,7 @@
 Every row is one job that isoroc and its peers do on the same data. Times are medians in seconds,
 and "peer / isoroc" is the time of the peer divided by that of isoroc.
 
-    python benchmarks/speed.py [--quick] [--only WORD] [--arena FOLDER] [--out FILE]
+    python benchmarks/speed.py [--quick] [--only WORD] [--arena FOLDER [--part 3]] [--out FILE]
 
 With --arena, the three-class sets among the files dataset-model.npz of a folder are fitted too, and
 each calibrator is compared with structured matrix scaling (SMS) on all of them.
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,6 +37,7 @@ from sklearn.metrics import roc_auc_score
 from isoroc import (
     AutoCalibrator,
     IRPCalibrator,
+    KernelCalibrator,
     MatrixCalibrator,
     MonotoneCalibrator,
     SplineCalibrator,
@@ -155,34 +157,45 @@ def real_fits(arena: Path) -> Iterator[Row]:
             yield fit_row(f"fit, {path.stem}", P, y)
 
 
-def member_fits(arena: Path) -> Iterator[Row]:
-    """Fit of each calibrator on every set of the arena as a multiple of the time of SMS.
+def member_times(arena: Path, part: int) -> Iterator[Row]:
+    """Fits and forecasts of calibrators on sets of the arena, as multiples of the times of SMS.
 
-    Run it without OMP_NUM_THREADS, as users do. Jobs alternate; the least of three times counts.
+    Run it without OMP_NUM_THREADS, as users do. Calibrators take turns; the least of three times of
+    a fit and of twenty times of the forecasts counts.
     """
     from probmetrics.calibrators import SMSCalibrator  # noqa: PLC0415
 
     makes = [SMSCalibrator, TemperatureCalibrator, MatrixCalibrator, SplineCalibrator]
-    makes += [MonotoneCalibrator, IRPCalibrator]
-    ratios: dict[str, list[np.ndarray]] = {"K = 2": [], "K >= 3": []}
-    for path in sorted(arena.glob("*.npz")):
+    makes += [KernelCalibrator, MonotoneCalibrator, IRPCalibrator, AutoCalibrator]
+    ratios: dict[tuple[str, str], list[np.ndarray]] = {}
+    for path in sorted(arena.glob("*.npz"))[::part]:
         with np.load(path) as arrays:
-            P, y = arrays["probas_cal"].astype(np.float64), arrays["labels_cal"].reshape(-1)
-        P /= P.sum(axis=1, keepdims=True)
-        times = np.empty((3, len(makes)))
-        for repeat in times:
-            for m, make in enumerate(makes):
-                start = perf_counter()
-                make().fit(P, y.astype(np.int64))
-                repeat[m] = perf_counter() - start
-        least = times.min(axis=0)
-        ratios["K = 2" if P.shape[1] == 2 else "K >= 3"].append(least[1:] / least[0])
-    for group, found in ratios.items():
-        for m, make in enumerate(makes[1:]):
-            column = np.array(found)[:, m]
-            job = f"{make.__name__} / SMS, {group}"
+            P, P_new = (arrays[name].astype(np.float64) for name in ("probas_cal", "probas_test"))
+            y = arrays["labels_cal"].reshape(-1).astype(np.int64)
+        P, P_new = (rows / rows.sum(axis=1, keepdims=True) for rows in (P, P_new))
+        fitted = [make() for make in makes]
+        times = {
+            "fit": least_times([partial(found.fit, P, y) for found in fitted], 3),
+            "predict": least_times([partial(found.predict_proba, P_new) for found in fitted], 20),
+        }
+        group = "K = 2" if P.shape[1] == 2 else "K >= 3"
+        for job, least in times.items():
+            ratios.setdefault((job, group), []).append(least[1:] / least[0])
+    for (job, group), found in sorted(ratios.items()):
+        for make, column in zip(makes[1:], np.array(found).T, strict=True):
             figures = {"median": float(np.median(column)), "largest": float(column.max())}
-            yield {"job": job, "n": len(column), **figures}
+            yield {"job": f"{job}, {make.__name__} / SMS, {group}", "n": len(column), **figures}
+
+
+def least_times(jobs: list[Job], repeats: int) -> np.ndarray:
+    """Least time of each job; jobs take turns."""
+    times = np.empty((repeats, len(jobs)))
+    for repeat in times:
+        for j, job in enumerate(jobs):
+            start = perf_counter()
+            job()
+            repeat[j] = perf_counter() - start
+    return times.min(axis=0)
 
 
 def fit_row(job: str, P: np.ndarray, y: np.ndarray) -> Row:
@@ -404,6 +417,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="leave out the largest sizes")
     parser.add_argument("--only", default="", help="sections whose name contains this")
     parser.add_argument("--arena", type=Path, help="folder of real forecasts")
+    parser.add_argument("--part", type=int, default=3, help="with members: use every Nth set")
     parser.add_argument("--out", type=Path, default=Path("build/bench/speed.json"))
     parser.add_argument("--fit-once", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -448,7 +462,7 @@ def main() -> None:
     if options.arena:
         sections["arena"] = lambda: real_fits(options.arena)
         if find_spec("probmetrics"):
-            sections["members"] = lambda: member_fits(options.arena)
+            sections["members"] = lambda: member_times(options.arena, options.part)
     if not find_spec("probmetrics"):
         print("probmetrics is not installed: pip install -r benchmarks/requirements.txt")
     rows: list[Row] = []
