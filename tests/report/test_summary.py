@@ -1,6 +1,7 @@
 """The summary of a report: its layout, and its figures against those of isoroc.metrics."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -227,3 +228,11 @@ def test_bad_input(options, argument):
     with pytest.raises(InputError) as raised:
         Report([0, 1], [0.2, 0.7], **options)
     assert raised.value.argument == argument
+
+
+def test_a_report_needs_no_sqlglot(monkeypatch):
+    assert make(2)[0].summary["model"]["sql"].startswith("/*")
+    monkeypatch.setitem(sys.modules, "sqlglot", None)
+    for name in [name for name in sys.modules if name.startswith("isoroc.export._")]:
+        monkeypatch.delitem(sys.modules, name)
+    assert make(2)[0].summary["model"]["sql"] is None

@@ -153,9 +153,9 @@ def _sql(calibrator: Any, columns: list[str]) -> str | None:
     n_values = len(columns) * getattr(calibrator, "n_bins_", 1)
     if len(columns) > MANY_CLASSES or n_values > _MOST_TEXT // 130:  # long, and slow to write
         return None
-    from isoroc.export import to_sql  # noqa: PLC0415 -- needed here only
-
     try:
+        from isoroc.export import to_sql  # noqa: PLC0415 -- sqlglot may be missing
+
         group = calibrator.summary_.get("group_column")
         query = to_sql(calibrator, columns, dialect="duckdb", table="forecasts", group=group)
     except (ImportError, ValueError, TypeError):
