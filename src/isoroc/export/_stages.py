@@ -235,7 +235,7 @@ def _live(stages: Sequence[_Stage], outputs: dict[str, Node]) -> list[list[str]]
 
 
 def _survey(node: Node) -> tuple[list[Node], int]:
-    """Columns that an expression uses, those that it uses often twice, and its levels."""
+    """Columns that an expression uses, twice if for each entry of a list, and its levels."""
     if isinstance(node, nodes.Column):
         return [node], 1
     used: list[Node] = []
