@@ -6,6 +6,7 @@ stands: forecasts do not depend on the batch. */
 
 #include <float.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
