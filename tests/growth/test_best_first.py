@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from isoroc import _monotonicity as monotonicity
 from isoroc._counts import Points
+from isoroc._growth import GrowthOptions, grow_pulled, mean_forecasts
 from isoroc._growth.best_first import grow, regrow
 from isoroc._growth.grid import Grid
-from isoroc._growth.grow import points_of_leaves
+from isoroc._growth.grow import Leaves
 from isoroc._growth.growth import Growth, Split
 from isoroc._growth.sweep import Sweep, _Bin, _families, _Starts
 from isoroc._input import Sample
@@ -266,10 +267,22 @@ def test_regrowing_on_leaves_is_regrowing_on_all_rows(sample, others, least):
     limits = {"smoothing": np.ones(3), "monotonicity": "tree", "min_bin_weight": least}
     rows = Sample(*others)
     on_rows = regrow(tree, Growth(Points.of_rows(rows), **limits))
-    on_leaves = regrow(tree, Growth(points_of_leaves(tree, rows), **limits))
+    on_leaves = regrow(tree, Growth(Leaves.of(tree, rows).points, **limits))
     assert on_leaves.thresholds.tolist() == on_rows.thresholds.tolist()
     assert on_leaves.children.tolist() == on_rows.children.tolist()
     np.testing.assert_allclose(on_leaves.class_weights, on_rows.class_weights)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_mean_forecasts_of_leaves_are_those_of_their_rows(weighted):
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 3000)
+    codes = np.array([rng.choice(3, p=p) for p in P]).astype(np.uint8)
+    rows = Sample(P, codes, rng.random(3000) if weighted else None)
+    options = GrowthOptions(smoothing=np.full(3, 1 / 3), max_cells=100)
+    pulled = grow_pulled(rows, options, 1.0)
+    assert pulled.tree.n_splits > 3
+    np.testing.assert_allclose(pulled.means, mean_forecasts(pulled.tree, rows))
 
 
 def test_threads_do_not_change_the_tree():

@@ -15,12 +15,12 @@ import numpy as np
 from scipy.special import gammaln
 
 from isoroc._counts import BinaryCounts
-from isoroc._growth.grow import GrowthOptions, grow_tree, limits_of
+from isoroc._growth.grow import GrowthOptions, grow_with_leaves, limits_of
 from isoroc._growth.growth import LEAST_SLACK
 from isoroc._growth.pav import Blocks, grow_on_blocks
 from isoroc._input import Sample, slices
 from isoroc._monotonicity import bounds_below, bounds_of, largest_slack, regions_held
-from isoroc._simplex import Floats, second_probabilities
+from isoroc._simplex import Floats, Ints, second_probabilities
 from isoroc._tree import BinTree
 
 #: Weights to choose from. Where the model is calibrated the likelihood grows without end, but ever
@@ -73,8 +73,11 @@ def grow_pulled(sample: Sample, options: GrowthOptions, weight: float | None) ->
         blocks = Blocks(low, high, weights, sums)
         tree, means = grow_on_blocks(blocks, forecast_weight=weight, **limits_of(sample, options))
         return Pulled(tree, means, weight)
-    tree = grow_tree(sample, options)
-    means = mean_forecasts(tree, sample)
+    tree, leaves = grow_with_leaves(sample, options)
+    if leaves is None:
+        means = mean_forecasts(tree, sample)
+    else:
+        means = _means(tree, tree.bin_of(leaves.points.forecasts), leaves.sums)
     if weight is None:
         weight = likeliest_weight(tree.class_weights[tree.bins], means[tree.bins], smoothing)
     slack = _slack_of(tree, sample, options)
@@ -118,7 +121,8 @@ def likeliest_weight(class_weights: Floats, means: Floats, smoothing: Floats) ->
 
 def mean_forecasts(tree: BinTree, sample: Sample) -> Floats:
     """Mean forecast of the rows of a sample in each node of its tree, shape (N, K)."""
-    sums = np.zeros_like(tree.class_weights)
+    B = len(tree.bins)
+    sums = np.zeros((B, sample.n_classes))
     for rows in slices(len(sample)):
         P = sample.forecasts[rows]
         bin_of = tree.bin_of(P)
@@ -127,10 +131,17 @@ def mean_forecasts(tree: BinTree, sample: Sample) -> Floats:
             P = np.column_stack([1 - p, p])
         weights = 1.0 if sample.weights is None else sample.weights[rows]
         for k, column in enumerate(P.T):
-            sums[tree.bins, k] += np.bincount(bin_of, column * weights, len(tree.bins))
+            sums[:, k] += np.bincount(bin_of, column * weights, B)
+    return _means(tree, np.arange(B), sums)
+
+
+def _means(tree: BinTree, bin_of: Ints, sums: Floats) -> Floats:
+    """Mean forecast of each node, shape (N, K), from sums of forecasts in parts of the bins."""
+    total = np.zeros_like(tree.class_weights)
+    np.add.at(total, tree.bins[bin_of], sums)
     for node, children in zip(tree.split_nodes[::-1], tree.children[::-1], strict=True):
-        sums[node] = sums[children[children >= 0]].sum(axis=0)
-    return np.asarray(sums / sums.sum(axis=1, keepdims=True))
+        total[node] = total[children[children >= 0]].sum(axis=0)
+    return np.asarray(total / total.sum(axis=1, keepdims=True))
 
 
 def pulled_values(tree: BinTree, means: Floats, smoothing: Floats, weight: float) -> Floats:

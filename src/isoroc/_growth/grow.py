@@ -66,10 +66,16 @@ def grow_tree(sample: Sample, options: GrowthOptions) -> BinTree:
     >>> tree.thresholds[:, 1], tree.class_weights[tree.bins]
     (array([0.25]), array([[2., 0.], [0., 2.]]))
     """
+    tree, _ = grow_with_leaves(sample, options)
+    return tree
+
+
+def grow_with_leaves(sample: Sample, options: GrowthOptions) -> tuple[BinTree, Leaves | None]:
+    """Tree of `grow_tree`, and the leaves in which all rows were counted, if they were."""
     K = sample.n_classes
     limits = limits_of(sample, options)
     if K == 2 and options.monotonicity is not None:
-        return grow_isotonic(BinaryCounts.from_sample(sample), **limits)
+        return grow_isotonic(BinaryCounts.from_sample(sample), **limits), None
 
     def start(counts: Points) -> Growth:
         return Growth(counts, monotonicity=options.monotonicity, **limits)
@@ -84,34 +90,53 @@ def grow_tree(sample: Sample, options: GrowthOptions) -> BinTree:
     )
     tree = grow(start(counts), search, report=options.report)
     if counts.exact:
-        return tree
-    whole = options.monotonicity == "global"  # a split then answers for rows that it does not see
-    return regrow(tree, start(Points.of_rows(sample) if whole else points_of_leaves(tree, sample)))
+        return tree, None
+    if options.monotonicity == "global":  # a split answers for rows that it does not see
+        return regrow(tree, start(Points.of_rows(sample))), None
+    leaves = Leaves.of(tree, sample)
+    return regrow(tree, start(leaves.points)), leaves
 
 
-def points_of_leaves(tree: BinTree, sample: Sample) -> Points:
-    """One point for each leaf of a tree that holds rows: one of its rows, with the weights of all.
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """Leaves of a tree that hold rows.
 
-    Every split above a leaf sends all rows of the leaf to the same region, so the splits of the
-    tree divide these points as they divide the rows. A region that has no child in the tree counts
-    as a leaf too.
+    Attributes
+    ----------
+    points : Points
+        One of the rows of each leaf, with the weights of all. Every split above a leaf sends all
+        its rows to the same region, so splits of the tree divide these points as they divide the
+        rows. A region that has no child in the tree counts as a leaf too.
+    sums : ndarray of shape (m, K)
+        Sum of the weighted forecasts in each leaf.
     """
-    K = sample.n_classes
-    children = tree.children.copy()
-    missing = children < 0
-    m = len(tree.class_weights) + np.count_nonzero(missing)
-    children[missing] = np.arange(len(tree.class_weights), m)
-    split_of_node = np.full(m, -1, dtype=np.intp)
-    split_of_node[tree.split_nodes] = np.arange(tree.n_splits)
-    forecasts, codes, weights = sample.arrays
-    points, class_weights = np.zeros((m, K)), np.zeros((m, K))
-    for rows in slices(len(sample)):
-        leaf = route(forecasts[rows], tree.thresholds, children, split_of_node)
-        points[leaf] = forecasts[rows]
-        some = None if weights is None else weights[rows]
-        class_weights += np.bincount(leaf * K + codes[rows], some, m * K).reshape(m, K)
-    held = class_weights.any(axis=1)
-    return Points(points[held], class_weights[held])
+
+    points: Points
+    sums: Floats
+
+    @classmethod
+    def of(cls, tree: BinTree, sample: Sample) -> Leaves:
+        """Leaves of a tree into which the rows of a sample fall."""
+        K = sample.n_classes
+        children = tree.children.copy()
+        missing = children < 0
+        m = len(tree.class_weights) + np.count_nonzero(missing)
+        children[missing] = np.arange(len(tree.class_weights), m)
+        split_of_node = np.full(m, -1, dtype=np.intp)
+        split_of_node[tree.split_nodes] = np.arange(tree.n_splits)
+        forecasts, codes, weights = sample.arrays
+        points, class_weights, sums = np.zeros((3, m, K))
+        held = np.zeros(m, dtype=np.bool_)
+        for rows in slices(len(sample)):
+            P, some = forecasts[rows], None if weights is None else weights[rows]
+            leaf = route(P, tree.thresholds, children, split_of_node)
+            new = ~held[leaf]
+            points[leaf[new]] = P[new]
+            held[leaf] = True
+            class_weights += np.bincount(leaf * K + codes[rows], some, m * K).reshape(m, K)
+            for k, column in enumerate(P.T):
+                sums[:, k] += np.bincount(leaf, column if some is None else column * some, m)
+        return cls(Points(points[held], class_weights[held]), sums[held])
 
 
 def limits_of(sample: Sample, options: GrowthOptions) -> dict[str, Any]:
