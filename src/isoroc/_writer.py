@@ -168,6 +168,19 @@ class Writer(Arithmetic[C]):
             self.run([self.multiply(*t) for t in zip(row, columns, strict=True)]) for row in rows
         ]
 
+    def softmax(self, columns: Sequence[C]) -> list[C]:
+        """Exponentials of columns, divided by their sum."""
+        e = self.keep(self.exp(column) for column in self.below_zero(columns))
+        [total] = self.keep([self.sum(e)])
+        return [self.divide(column, total) for column in e]
+
+    def below_zero(self, columns: Sequence[C]) -> list[C]:
+        """Columns less the largest of them, so that no exponential overflows."""
+        columns = self.keep(columns)
+        largest, _ = self.largest(columns)
+        [largest] = self.keep([largest])
+        return self.keep(self.subtract(column, largest) for column in columns)
+
     def bend(self, a: C, knots: Floats, slopes: Floats) -> C:
         """Sum of the larger of a number and each knot, times the slope of the knot."""
         raised = [self.maximum(a, self.number(knot)) for knot in knots.tolist()]

@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from isoroc._core import smooth
-from isoroc._maps import written
 from isoroc._maps.logs import LogForecasts
 from isoroc._maps.tempered import TemperedMap
 from isoroc._persistence import Fault, states
@@ -56,7 +55,7 @@ class KernelMap(TemperedMap):
         linear = w.linear(np.eye(len(z)) + self.coef_, z)
         terms = zip(linear, bumps, self.intercept_, strict=True)
         logits = [w.run([own, change, w.number(b)]) for own, change, b in terms]
-        return written.softmax(w, logits)
+        return w.softmax(logits)
 
     def _write_positions(self, w: Writer[C], z: Sequence[C], logs: Sequence[C]) -> list[C]:
         """Position of each row, as columns."""

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from isoroc._maps import written
 from isoroc._maps.logs import LogForecasts
 from isoroc._maps.scores import by_row, softmax
 from isoroc._maps.tempered import TemperedMap
@@ -46,7 +45,7 @@ class MatrixMap(TemperedMap):
         for own, term, a, b in zip(z, linear, self.quadratic_, self.intercept_, strict=True):
             square = w.multiply(w.number(a), w.multiply(own, own))
             logits.append(w.run([term, square, w.number(b)]))
-        return written.softmax(w, logits)
+        return w.softmax(logits)
 
     def _calibrate(self, forecasts: Floats) -> Floats:
         z = self.tempered(LogForecasts(forecasts))

@@ -57,5 +57,5 @@ class SplineMap(ProbabilityMap):
         ):
             bends = [w.bend(own, self.knots_, slopes)] if len(self.knots_) else []
             logits.append(w.run([linear, w.number(b), *bends]))
-        q = w.keep(written.softmax(w, logits))
+        q = w.keep(w.softmax(logits))
         return written.mixed(w, q, self.smoothing_)

@@ -51,7 +51,7 @@ class TemperedMap(ProbabilityMap):
 
     def write_tempered_forecasts(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
         """What `tempered_forecasts` returns, as columns."""
-        q = w.keep(written.softmax(w, self._write_scaled(w, columns)))
+        q = w.keep(w.softmax(self._write_scaled(w, columns)))
         return written.mixed(w, q, self.smoothing_) if self.smoothing_ else q
 
     def _write_scaled(self, w: Writer[C], columns: Sequence[C]) -> list[C]:

@@ -42,21 +42,6 @@ def log_odds(w: Writer[C], logs: Sequence[C]) -> list[C]:
 
 def log_softmax(w: Writer[C], z: Sequence[C]) -> list[C]:
     """Logarithms of exp(z) normalised to sum to one."""
-    z = _below_zero(w, z)
+    z = w.below_zero(z)
     [total] = w.keep([w.log(w.sum([w.exp(column) for column in z]))])
     return [w.subtract(column, total) for column in z]
-
-
-def softmax(w: Writer[C], z: Sequence[C]) -> list[C]:
-    """exp(z) normalised to sum to one."""
-    e = w.keep(w.exp(column) for column in _below_zero(w, z))
-    [total] = w.keep([w.sum(e)])
-    return [w.divide(column, total) for column in e]
-
-
-def _below_zero(w: Writer[C], z: Sequence[C]) -> list[C]:
-    """Columns less the largest of them, so that no exponential overflows."""
-    z = w.keep(z)
-    largest, _ = w.largest(z)
-    [largest] = w.keep([largest])
-    return w.keep(w.subtract(column, largest) for column in z)

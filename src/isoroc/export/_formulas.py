@@ -178,6 +178,10 @@ class Formulas(Writer[Column]):
         bundle = self.bundle(columns)
         return [self.column("weighted sum", bundle, data=row, key=row.tobytes()) for row in matrix]
 
+    def softmax(self, columns: Sequence[Column]) -> list[Column]:
+        bundle = self.bundle(columns)
+        return [self.column("softmax", bundle, data=k, key=k) for k in range(len(columns))]
+
     def locate(self, cuts: Floats, score: Column) -> Column:
         return self.column("locate", score, data=cuts, key=cuts.tobytes())
 

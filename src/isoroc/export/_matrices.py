@@ -37,6 +37,7 @@ class Matrices(Nodes):
             "largest": lambda columns: self.reduce("ReduceMax", *self._bundles(columns)),
             "first of largest": lambda columns: self.first_of_largest(*self._bundles(columns)),
             "weighted sum": self._weighted_sums,
+            "softmax": self._softmax,
             "locate": self._locate,
             "entry": self._entries,
             "route": self._route,
@@ -181,6 +182,16 @@ class Matrices(Nodes):
         products = self.node("Mul", joined, self.constant(weights.reshape(1, -1)))
         shape = self.integers(0, *weights.shape)
         return self.reduce("ReduceSum", self.node("Reshape", products, shape), 2)
+
+    def _softmax(self, columns: list[Column]) -> str:
+        parts = []
+        for bundle, own in groupby(columns, key=lambda column: column.inputs[0]):
+            whole = self.node("Softmax", self.matrix(bundle.inputs), axis=1)
+            places = [column.data for column in own]
+            if places != list(range(len(bundle.inputs))):
+                whole = self.node("Gather", whole, self.integers(*places), axis=1)
+            parts.append(whole)
+        return parts[0] if len(parts) == 1 else self.node("Concat", *parts, axis=1)
 
     def _locate(self, columns: list[Column]) -> str:
         # Binary search in the cuts of all columns, one after the other, each with an end that no
