@@ -3,7 +3,7 @@
 Array arguments are C-contiguous. Rows are taken in tiles; see smooth.h.
 """
 
-from libc.math cimport log
+from libc.math cimport INFINITY, log
 
 import numpy as np
 
@@ -33,88 +33,81 @@ cdef extern from "smooth.h" nogil:
                       Py_ssize_t K)
 
 
+cdef enum Step:
+    COPY
+    LOG
+    SOFTMAX
+
+
 def log_forecasts(const double[:, ::1] P, double floor):
     """Logarithms of forecasts, shape (n, K), those below a floor raised to it, as (K, n)."""
-    cdef Py_ssize_t t, i, n = P.shape[0], K = P.shape[1]
-    cdef int width
-    logs = np.empty((K, n))
+    logs = np.empty((P.shape[1], P.shape[0]))
     cdef double[:, ::1] out = logs
-    cdef double[::1] tile = np.empty(K * ROWS)
-    with nogil:
-        for t in range((n + ROWS - 1) // ROWS):
-            i = t * ROWS
-            width = <int>min(<Py_ssize_t>ROWS, n - i)
-            load_rows(&tile[0], &P[i, 0], K, width)
-            raise_tile(&tile[0], floor, K)
-            log_tile(&tile[0], K)
-            store(&tile[0], &out[0, i], K, n, width)
+    transform(P, True, out, False, LOG, floor, 1.0, 0.0)
     return logs
 
 
 def logs_of(const double[:, ::1] q):
     """Logarithms of positive numbers, shape (K, n)."""
-    cdef Py_ssize_t t, i, n = q.shape[1], K = q.shape[0]
-    cdef int width
-    logs = np.empty((K, n))
+    logs = np.empty((q.shape[0], q.shape[1]))
     cdef double[:, ::1] out = logs
-    cdef double[::1] tile = np.empty(K * ROWS)
-    with nogil:
-        for t in range((n + ROWS - 1) // ROWS):
-            i = t * ROWS
-            width = <int>min(<Py_ssize_t>ROWS, n - i)
-            load(&tile[0], &q[0, i], K, n, width)
-            log_tile(&tile[0], K)
-            store(&tile[0], &out[0, i], K, n, width)
+    transform(q, False, out, False, LOG, -INFINITY, 1.0, 0.0)
     return logs
 
 
 def softmax(double[:, ::1] z):
     """Put the softmax of each column of z, shape (K, n), in its place."""
-    cdef Py_ssize_t t, i, n = z.shape[1], K = z.shape[0]
-    cdef int width
-    cdef double[::1] tile = np.empty(K * ROWS)
-    with nogil:
-        for t in range((n + ROWS - 1) // ROWS):
-            i = t * ROWS
-            width = <int>min(<Py_ssize_t>ROWS, n - i)
-            load(&tile[0], &z[0, i], K, n, width)
-            softmax_tile(&tile[0], K, 0.0)
-            store(&tile[0], &z[0, i], K, n, width)
+    transform(z, False, z, False, SOFTMAX, -INFINITY, 1.0, 0.0)
 
 
 def tempered(const double[:, ::1] logs, double lowest, double temperature, double share):
     """Softmax of max(logs, lowest) / temperature, with a share of the uniform forecast, (K, n)."""
-    cdef Py_ssize_t t, i, n = logs.shape[1], K = logs.shape[0]
-    cdef int width
-    q = np.empty((K, n))
+    q = np.empty((logs.shape[0], logs.shape[1]))
     cdef double[:, ::1] out = q
-    cdef double[::1] tile = np.empty(K * ROWS)
-    with nogil:
-        for t in range((n + ROWS - 1) // ROWS):
-            i = t * ROWS
-            width = <int>min(<Py_ssize_t>ROWS, n - i)
-            load(&tile[0], &logs[0, i], K, n, width)
-            raise_tile(&tile[0], lowest, K)
-            scale_tile(&tile[0], 1 / temperature, K)
-            softmax_tile(&tile[0], K, share)
-            store(&tile[0], &out[0, i], K, n, width)
+    transform(logs, False, out, False, SOFTMAX, lowest, 1 / temperature, share)
     return q
 
 
 def by_row(const double[:, ::1] q):
     """The transpose of an array of shape (K, n)."""
-    cdef Py_ssize_t t, i, n = q.shape[1], K = q.shape[0]
-    cdef int width
-    rows = np.empty((n, K))
+    rows = np.empty((q.shape[1], q.shape[0]))
     cdef double[:, ::1] out = rows
-    cdef double[::1] tile = np.empty(K * ROWS)
+    transform(q, False, out, True, COPY, -INFINITY, 1.0, 0.0)
+    return rows
+
+
+cdef void transform(const double[:, ::1] source, bint from_rows, double[:, ::1] to, bint to_rows,
+                    Step step, double lowest, double factor, double share):
+    """Put a step of max(source, lowest) * factor into an array, which may be the source.
+
+    Arrays have shape (n, K) if they hold rows, otherwise (K, n). The softmax gets a share of the
+    uniform forecast.
+    """
+    cdef Py_ssize_t K = source.shape[1 if from_rows else 0], n = source.shape[0 if from_rows else 1]
+    cdef Py_ssize_t t, i
+    cdef int width
+    cdef double[::1] memory = np.empty(K * ROWS)
+    cdef double* tile = &memory[0]
     with nogil:
         for t in range((n + ROWS - 1) // ROWS):
             i = t * ROWS
             width = <int>min(<Py_ssize_t>ROWS, n - i)
-            load(&tile[0], &q[0, i], K, n, width)
-            store_rows(&tile[0], &out[i, 0], K, width)
-    return rows
+            if from_rows:
+                load_rows(tile, &source[i, 0], K, width)
+            else:
+                load(tile, &source[0, i], K, n, width)
+            if lowest > -INFINITY:
+                raise_tile(tile, lowest, K)
+            if factor != 1.0:
+                scale_tile(tile, factor, K)
+            if step == LOG:
+                log_tile(tile, K)
+            elif step == SOFTMAX:
+                softmax_tile(tile, K, share)
+            if to_rows:
+                store_rows(tile, &to[i, 0], K, width)
+            else:
+                store(tile, &to[0, i], K, n, width)
 
 
 def add_weighted(double[:, ::1] total, double weight, const double[:, ::1] part):
