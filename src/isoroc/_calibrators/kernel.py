@@ -17,8 +17,9 @@ from isoroc._calibrators.kernel_problem import (
     whitening,
 )
 from isoroc._calibrators.tempered import TemperedCalibrator
+from isoroc._core.smooth import N_KNOTS
 from isoroc._input import Sample, check_number
-from isoroc._maps.kernel import N_KNOTS, KernelMap
+from isoroc._maps.kernel import KernelMap
 from isoroc._maps.logs import LogForecasts
 from isoroc._simplex import LEAST, Floats, Ints
 

@@ -33,6 +33,10 @@ cdef extern from "smooth.h" nogil:
                       Py_ssize_t K)
 
 
+#: Places at which the ranks of log forecasts bend.
+N_KNOTS = KNOTS
+
+
 cdef enum Step:
     COPY
     LOG

@@ -23,9 +23,9 @@ def slices(n_rows: int) -> Iterator[slice]:
 
 def to_array(values: Any, *, name: str) -> NDArray[Any]:
     """NumPy array of anything array-like, or of any dataframe or series that narwhals reads."""
-    if type(values) is np.ndarray:  # to ask narwhals and SciPy would take longer than some maps
+    if type(values) is np.ndarray:  # asking narwhals and SciPy takes longer than some maps
         return values
-    sparse = sys.modules.get("scipy.sparse")  # who passes a sparse matrix has imported it
+    sparse = sys.modules.get("scipy.sparse")  # whoever passes a sparse matrix has imported it
     if sparse is not None and sparse.issparse(values):
         raise TypeError(
             f"{name}: sparse input is not supported; forecasts are dense, pass {name}.toarray()."

@@ -14,9 +14,6 @@ from isoroc._persistence import Fault, states
 from isoroc._simplex import LEAST, Floats
 from isoroc._writer import C, Writer
 
-#: Places at which the ranks of log forecasts bend.
-N_KNOTS = 9
-
 
 class KernelMap(TemperedMap):
     """What `KernelCalibrator` learns."""
@@ -30,7 +27,7 @@ class KernelMap(TemperedMap):
     intercept_: Floats
 
     fitted_state: ClassVar[dict[str, states.Check]] = TemperedMap.fitted_state | {
-        "knots_": states.coefficients("K", N_KNOTS),
+        "knots_": states.coefficients("K", smooth.N_KNOTS),
         "origin_": states.coefficients(2, "K"),
         "stretch_": states.coefficients(2),
         "centres_": states.coefficients("m", 2, "K"),

@@ -20,6 +20,7 @@ class TemperedMap(ProbabilityMap):
     floor_: float
     temperature_: float
     smoothing_: float
+
     fitted_state: ClassVar[dict[str, states.Check]] = {
         "floor_": states.number(most=1.0),
         "temperature_": states.number(above=1e-100, most=1e100),
