@@ -127,15 +127,17 @@ class Arithmetic(ABC, Generic[C]):
         if n > _BLOCK:
             half = n // 2 - n // 2 % _LANES
             return self.add(self.total(columns[:half]), self.total(columns[half:]))
-        rest = columns
-        sum_so_far = None
-        if n >= _LANES:
-            full = n - n % _LANES
-            lanes = [self.run(columns[i:full:_LANES]) for i in range(_LANES)]
-            while len(lanes) > 1:
-                lanes = [self.add(a, b) for a, b in zip(lanes[::2], lanes[1::2], strict=True)]
-            sum_so_far, rest = lanes[0], columns[full:]
-        return self.run(rest if sum_so_far is None else [sum_so_far, *rest])
+        if n < _LANES:
+            return self.run(columns)
+        full = n - n % _LANES
+        lanes = self.lanes(columns[:full], _LANES)
+        while len(lanes) > 1:
+            lanes = [self.add(a, b) for a, b in zip(lanes[::2], lanes[1::2], strict=True)]
+        return self.run([*lanes, *columns[full:]])
+
+    def lanes(self, columns: Sequence[C], n_lanes: int) -> list[C]:
+        """Sums of every n-th column from the first, the second, ... to the n-th on."""
+        return [self.run(columns[i::n_lanes]) for i in range(n_lanes)]
 
     def sum(self, columns: Sequence[C]) -> C:
         """Sum of columns in any order."""

@@ -55,8 +55,10 @@ class Rules:
     arrays : bool, default=False
         Whether entries of a constant array are found by their place, at no cost per entry.
     lists : bool, default=False
-        Whether there are inner products of lists, expressions of their entries, and joins to the
-        last of the smaller keys.
+        Whether parts of maps of few classes are written by inner products of lists, expressions of
+        their entries, and joins to the last of the smaller keys.
+    most_classes : int, default=None
+        Classes beyond which all of a map is written by lists, if the dialect has functions of them.
     most_columns : int, default=None
         Columns that a query may have.
     depth : int, default=12
@@ -75,6 +77,7 @@ class Rules:
     lazy: bool = False
     arrays: bool = False
     lists: bool = False
+    most_classes: int | None = None
     most_columns: int | None = None
     depth: int = 12
 
@@ -82,9 +85,9 @@ class Rules:
 #: The rules of each dialect. MariaDB is run as MySQL.
 RULES: dict[str, Rules] = {
     "bigquery": Rules("bigquery", star="except", careful_exp=True, most_columns=10_000),
-    "clickhouse": Rules("clickhouse", star="except", lazy=True, arrays=True),
+    "clickhouse": Rules("clickhouse", star="except", lazy=True, arrays=True, most_classes=16),
     "datafusion": Rules("duckdb", star="except"),
-    "duckdb": Rules("duckdb", star="except", arrays=True, lists=True),
+    "duckdb": Rules("duckdb", star="except", arrays=True, lists=True, most_classes=100),
     "mysql": Rules("mysql", limit=2**64 - 1, most_columns=4096),
     "polars": Rules("duckdb", star="except"),
     "postgres": Rules(
@@ -98,7 +101,7 @@ RULES: dict[str, Rules] = {
     ),
     "redshift": Rules("redshift", numbers="cast", star="except", underflow=True, most_columns=1600),
     "snowflake": Rules("snowflake", numbers="cast", star="except", careful_exp=True),
-    "spark": Rules("spark", star="row", arrays=True),
+    "spark": Rules("spark", star="row", arrays=True, most_classes=30),
     "sqlite": Rules("sqlite", numbers="fraction", limit=-1, offset=True, most_columns=2000),
     "trino": Rules("trino", arrays=True),
     # CASE may be nested to level 10.
@@ -108,6 +111,8 @@ RULES: dict[str, Rules] = {
 }
 
 DIALECTS = tuple(RULES)
+#: Those in which a map can be written by lists.
+WITH_LISTS = tuple(name for name, rules in RULES.items() if rules.most_classes is not None)
 
 
 def rules_of(dialect: str) -> Rules:

@@ -26,7 +26,6 @@ __all__ = [
     "column",
     "decimal",
     "double",
-    "for_each",
     "fraction",
     "integer",
     "integers_in_text",
@@ -87,7 +86,7 @@ def decimal(value: float) -> Node:
     >>> decimal(0.1).sql("duckdb")
     "CAST('0.1' AS DOUBLE)"
     """
-    text = str(float(value)) if math.isfinite(value) else f"{'-' * (value < 0)}Infinity"
+    text = f"{'-' * (value < 0)}Infinity" if math.isinf(value) else str(float(value))
     return double(nodes.Literal.string(text))
 
 
@@ -141,20 +140,6 @@ def matrix_in_text(matrix: Floats) -> Node:
     """
     text = nodes.Literal.string(str(matrix.tolist()))
     return nodes.Cast(this=text, to=nodes.DataType.build("array<array<double>>"))
-
-
-def for_each(expression: Node, name: str, entries: Node) -> Node:
-    """Array of an expression of each entry of an array, which has a name in the expression.
-
-    Examples
-    --------
-    >>> print(for_each(column("x"), "x", numbers_in_text([1.0], "[]")).sql("duckdb"))
-    ["x" FOR "x" IN CAST('[1.0]' AS DOUBLE[])]
-    """
-    entry = nodes.to_identifier(name, quoted=True)
-    return nodes.Array(
-        expressions=[nodes.Comprehension(this=expression, expression=entry, iterator=entries)]
-    )
 
 
 def fraction(value: float) -> Node:

@@ -222,3 +222,14 @@ def used(outputs: Iterable[Column]) -> list[list[Column]]:
             waiting.extend(column.inputs)
     ordered = sorted(found, key=lambda column: (column.kind, column.at))
     return [list(of_kind) for _, of_kind in groupby(ordered, key=lambda column: column.kind)]
+
+
+def runs(places: Sequence[tuple[str, int]]) -> list[tuple[str, int, int]]:
+    """Columns that follow each other in a matrix: its name, the first and how many."""
+    runs: list[tuple[str, int, int]] = []
+    for matrix, k in places:
+        if runs and runs[-1][0] == matrix and sum(runs[-1][1:]) == k:
+            runs[-1] = (matrix, runs[-1][1], runs[-1][2] + 1)
+        else:
+            runs.append((matrix, k, 1))
+    return runs

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from isoroc.export._formulas import CONSTANTS, Column, used
+from isoroc.export._formulas import CONSTANTS, Column, runs, used
 from isoroc.export._nodes import ML, Nodes
 
 #: Matrices are split into at most so many parts, and joined from at most so many.
@@ -79,15 +79,15 @@ class Matrices(Nodes):
             self._widths[name] = len(given)
             at = at | {column: (name, k) for k, column in enumerate(given)}
         moved = self._to_all_rows(columns, at)
-        runs = _runs([(moved.get(at[c][0], at[c][0]), at[c][1]) for c in columns])
-        if len(runs) <= _MOST_PARTS and all(self._divides(*run) for run in runs):
-            parts = [self._part(*run) for run in runs]
+        found = runs([(moved.get(at[c][0], at[c][0]), at[c][1]) for c in columns])
+        if len(found) <= _MOST_PARTS and all(self._divides(*run) for run in found):
+            parts = [self._part(*run) for run in found]
             return parts[0] if len(parts) == 1 else self.node("Concat", *parts, axis=1)
-        sources = list(dict.fromkeys(source for source, _, _ in runs))
+        sources = list(dict.fromkeys(source for source, _, _ in found))
         joined = sources[0] if len(sources) == 1 else self.node("Concat", *sources, axis=1)
         starts = np.cumsum([0, *(self._widths[source] for source in sources)])
         start = dict(zip(sources, starts.tolist(), strict=False))
-        places = [start[source] + first + i for source, first, n in runs for i in range(n)]
+        places = [start[source] + first + i for source, first, n in found for i in range(n)]
         return self.node("Gather", joined, self.integers(*places), axis=1)
 
     def _to_all_rows(
@@ -247,17 +247,6 @@ class Matrices(Nodes):
             one = min(points, key=lambda point: point.fixed)
             parts.append(self.route(column.data, self.matrix(points), self.matrix([one])))
         return parts[0] if len(parts) == 1 else self.node("Concat", *parts, axis=1)
-
-
-def _runs(places: Sequence[tuple[str, int]]) -> list[tuple[str, int, int]]:
-    """Columns that follow each other in a matrix: its name, the first and how many."""
-    runs: list[tuple[str, int, int]] = []
-    for matrix, k in places:
-        if runs and runs[-1][0] == matrix and sum(runs[-1][1:]) == k:
-            runs[-1] = (matrix, runs[-1][1], runs[-1][2] + 1)
-        else:
-            runs.append((matrix, k, 1))
-    return runs
 
 
 def _repeats(inputs: Sequence[Sequence[Column]]) -> int:

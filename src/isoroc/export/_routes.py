@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isoroc._simplex import Ints
+from isoroc._simplex import Floats, Ints
 from isoroc._tree import BinTree
-from isoroc._writer import Writer
 from isoroc.export._dialects import Rules
 from isoroc.export._expressions import (
     Node,
     adopt,
-    call,
     case,
+    column,
     integer,
-    integers_in_text,
     nodes,
-    numbers_in_text,
 )
+
+if TYPE_CHECKING:
+    from isoroc.export._sql_writer import SqlWriter
 
 #: Places, or splits of a level of a tree, beyond which joins and lists are as fast as CASE.
 FEW_PLACES = 16
@@ -32,9 +33,7 @@ class Route:
     of thresholds and children: planning and running a CASE takes time for each split.
     """
 
-    def __init__(
-        self, w: Writer[Node], rules: Rules, tree: BinTree, columns: Sequence[Node]
-    ) -> None:
+    def __init__(self, w: SqlWriter, rules: Rules, tree: BinTree, columns: Sequence[Node]) -> None:
         self._w = w
         self._rules = rules
         self._tree = tree
@@ -49,13 +48,17 @@ class Route:
         while waiting := self._unfinished:
             self._unfinished = []
             [at] = w.keep([place])
-            if self._rules.lists and len(waiting) > FEW_PLACES:
+            if self._by_lists(len(waiting)):
                 place = self._step(at, np.array(waiting))
             else:
                 numbered = enumerate(waiting, start=1)
                 ways = [(w.is_at(at, -i), self._walk(n, self._rules.depth)) for i, n in numbered]
                 place = case(ways, adopt(at), flat=False)
         return place
+
+    def _by_lists(self, n_splits: int) -> bool:
+        """Whether a level of so many splits is a look-up."""
+        return self._rules.lists and n_splits > FEW_PLACES
 
     def _levels_by_case(self) -> int:
         """Levels of the tree, from the first on, that are written as one CASE."""
@@ -94,24 +97,53 @@ class Route:
 
         Rows that are at -i are in the i-th of the waiting nodes; those at 0 or above have arrived.
         """
-        w, tree, K = self._w, self._tree, len(self._columns)
+        w, tree, K = self._w, self._tree, self._tree.n_classes
         splits = tree.split_of_node[waiting]
         children = tree.children[splits]
         # No margin below an infinite threshold is the largest.
         thresholds = np.where(children >= 0, tree.thresholds[splits], np.inf)
-        lists = [numbers_in_text(values, "[]") for values in thresholds.T.tolist()]
-        own = nodes.Neg(this=adopt(at))
-        margins = w.keep(
-            w.subtract(x, call("LIST_EXTRACT", values, own))
-            for x, values in zip(self._columns, lists, strict=True)
-        )
-        region = case(_first_of_largest(margins, map(integer, range(K - 1))), integer(K - 1))
         before = w.multiply(integer(-K), w.add(adopt(at), integer(1)))
         numbers = [self._number(c) if c >= 0 else 0 for c in children.ravel().tolist()]
-        place = w.add(w.add(before, integer(1)), region)
-        entry = call("LIST_EXTRACT", integers_in_text(numbers), place)
+        place = w.add(before, self._region(at, thresholds))
+        entry = w.lists.extract(w.lists.integers(numbers), place)
         arrived = nodes.GTE(this=adopt(at), expression=integer(0))
         return case([(arrived, adopt(at))], entry, flat=False)
+
+    def _region(self, at: Node, thresholds: Floats) -> Node:
+        """Regions in which rows that are at -1, -2, ... lie, the first of which is 1."""
+        w, own = self._w, nodes.Neg(this=adopt(at))
+        lists = [w.lists.numbers(values) for values in thresholds.T.tolist()]
+        margins = w.keep(
+            w.subtract(x, w.lists.extract(values, own))
+            for x, values in zip(self._columns, lists, strict=True)
+        )
+        K = len(margins)
+        return case(_first_of_largest(margins, map(integer, range(1, K))), integer(K))
+
+
+class ListRoute(Route):
+    """Finds the bins of forecasts that are a list, one level after the other."""
+
+    def __init__(self, w: SqlWriter, rules: Rules, tree: BinTree, forecasts: Node) -> None:
+        super().__init__(w, rules, tree, ())
+        self._forecasts = forecasts
+
+    def _by_lists(self, n_splits: int) -> bool:  # noqa: ARG002
+        return True
+
+    def _levels_by_case(self) -> int:
+        return 0
+
+    def _region(self, at: Node, thresholds: Floats) -> Node:
+        w, lists, K = self._w, self._w.lists, thresholds.shape[1]
+        # Rows that have arrived are looked up at the first of the waiting nodes, to no effect.
+        waiting = case([(nodes.GTE(this=adopt(at), expression=integer(0)), integer(-1))], adopt(at))
+        [before] = w.keep([w.multiply(integer(-K), w.add(waiting, integer(1)))])
+        entry = column("isoroc_entry")
+        threshold = lists.extract(lists.numbers(thresholds.ravel().tolist()), w.add(before, entry))
+        margin = w.subtract(lists.extract(self._forecasts, entry), threshold)
+        [margins] = w.keep([lists.each(margin, "isoroc_entry", lists.places(K))])
+        return lists.first_of_largest(margins)
 
 
 def _first_of_largest(margins: list[Node], ways: Iterable[Node]) -> list[tuple[Node, Node]]:

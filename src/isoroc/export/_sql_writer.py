@@ -11,8 +11,8 @@ import numpy as np
 
 from isoroc._simplex import Floats
 from isoroc._tree import BinTree
-from isoroc._writer import Writer
-from isoroc.export._dialects import rules_of
+from isoroc._writer import C, Writer
+from isoroc.export._dialects import WITH_LISTS, rules_of
 from isoroc.export._expressions import (
     Node,
     adopt,
@@ -23,14 +23,13 @@ from isoroc.export._expressions import (
     column,
     decimal,
     double,
-    for_each,
     fraction,
     integer,
     literal,
-    matrix_in_text,
     nodes,
     numbers_in_text,
 )
+from isoroc.export._list_functions import list_functions
 from isoroc.export._routes import FEW_PLACES, Route
 from isoroc.export._stages import Stages
 
@@ -53,6 +52,7 @@ class SqlWriter(Writer[Node]):
     def __init__(self, dialect: str, taken: Sequence[str]) -> None:
         self._dialect = dialect
         self._rules = rules_of(dialect)
+        self.lists = list_functions(dialect)
         self.stages = Stages(dialect, self._rules, taken)
 
     def read(self, columns: Sequence[str]) -> list[Node]:
@@ -144,9 +144,9 @@ class SqlWriter(Writer[Node]):
     def linear(self, matrix: Floats, columns: Sequence[Node]) -> list[Node]:
         columns = self.keep(columns)
         if self._rules.lists and len(columns) >= _WIDE and matrix.size >= _LARGE:
-            [vector] = self.keep([call("LIST_VALUE", *columns)])
-            rows = [numbers_in_text(row, "[]") for row in matrix.tolist()]
-            return [call("LIST_INNER_PRODUCT", vector, row) for row in rows]
+            [vector] = self.keep([self.lists.pack(columns)])
+            rows = [self.lists.numbers(row) for row in matrix.tolist()]
+            return [self.lists.product(vector, row) for row in rows]
         return [
             self.sum(
                 [
@@ -160,11 +160,7 @@ class SqlWriter(Writer[Node]):
         ]
 
     def bend(self, a: Node, knots: Floats, slopes: Floats) -> Node:
-        # The larger of two is half of their sum and distance, which take less time than CASE.
-        [a] = self.keep([a])
-        distances = [self.absolute(self.subtract(a, self.number(knot))) for knot in knots.tolist()]
-        [bent] = self.linear(np.append(slopes, slopes.sum())[None] / 2, [*distances, a])
-        return self.add(bent, self.number(float(slopes @ knots) / 2))
+        return bend_by_distances(self, a, knots, slopes)
 
     def bumps(self, centres: Floats, weights: Floats, columns: Sequence[Node]) -> list[Node]:
         far = (centres**2).sum(axis=1).max(initial=0.0) > _FAR
@@ -172,13 +168,13 @@ class SqlWriter(Writer[Node]):
             return super().bumps(centres, weights, columns)
         # All bumps by one expression of a list, however many there are.
         rows, offsets, point = self._to_centres(centres, columns)
-        [vector] = self.keep([call("LIST_VALUE", *point, self.number(1.0))])
-        away = call("LIST_INNER_PRODUCT", vector, column("isoroc_row"))
+        lists = self.lists
+        [vector] = self.keep([lists.pack([*point, self.number(1.0)])])
+        away = lists.product(vector, column("isoroc_row"))
         height = self.divide(self.number(1.0), away)
-        with_offsets = matrix_in_text(np.column_stack([rows, offsets]))
-        [heights] = self.keep([for_each(height, "isoroc_row", with_offsets)])
-        texts = [numbers_in_text(row, "[]") for row in weights.tolist()]
-        return [call("LIST_INNER_PRODUCT", heights, text) for text in texts]
+        with_offsets = lists.rows(np.column_stack([rows, offsets]))
+        [heights] = self.keep([lists.each(height, "isoroc_row", with_offsets)])
+        return [lists.product(heights, lists.numbers(row)) for row in weights.tolist()]
 
     def maximum(self, a: Node, b: Node) -> Node:
         if self._rules.lists:  # CASE is faster than GREATEST
@@ -245,7 +241,7 @@ class SqlWriter(Writer[Node]):
     def locate(self, cuts: Floats, score: Node) -> Node:
         [score] = self.keep([score])
         if self._rules.lists and len(cuts) > FEW_PLACES and isinstance(score, nodes.Column):
-            return self.stages.join_last(score, numbers_in_text(cuts.tolist(), "[]"), len(cuts))
+            return self.stages.join_last(score, self.lists.numbers(cuts.tolist()), len(cuts))
         return choose(
             [integer(place) for place in range(len(cuts) + 1)],
             lambda place: self.at_most(score, self.number(cuts[place])),
@@ -266,18 +262,27 @@ class SqlWriter(Writer[Node]):
     def _entry(self, values: list[float], place: Node) -> Node:
         """Entry of a constant array."""
         first = nodes.Add(this=adopt(place), expression=integer(1))
-        if self._dialect == "duckdb":
-            return call("LIST_EXTRACT", numbers_in_text(values, "[]"), first)
+        if self._dialect in WITH_LISTS:
+            return self.lists.extract(self.lists.numbers(values), first)
         if self._dialect == "postgres":
             array = nodes.Paren(this=numbers_in_text(values, "{}"))
             return nodes.Bracket(this=array, expressions=[first])
         entries = [self.number(value) for value in values]
-        if self._dialect == "clickhouse":
-            return call("arrayElement", call("array", *entries), first)
         return call("ELEMENT_AT", nodes.Array(expressions=entries), first)
 
     def route(self, tree: BinTree, columns: Sequence[Node]) -> Node:
         return Route(self, self._rules, tree, columns).place()
+
+
+def bend_by_distances(w: Writer[C], a: C, knots: Floats, slopes: Floats) -> C:
+    """What `Writer.bend` returns: the larger of two is half of their sum and distance.
+
+    Databases take less time for it than for a choice.
+    """
+    [a] = w.keep([a])
+    distances = [w.absolute(w.subtract(a, w.number(knot))) for knot in knots.tolist()]
+    [bent] = w.linear(np.append(slopes, slopes.sum())[None] / 2, [*distances, a])
+    return w.add(bent, w.number(float(slopes @ knots) / 2))
 
 
 def _parts(nodes_: Sequence[Node]) -> list[Sequence[Node]]:
