@@ -10,11 +10,16 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
+from isoroc.export._affine import Affine, fold
 from isoroc.export._formulas import CONSTANTS, Column, used
 from isoroc.export._nodes import ML, Nodes
 
 #: Matrices are split into at most so many parts, and joined from at most so many.
 _MOST_PARTS = 32
+#: Matrices up to which products with each are added up; more are joined first.
+_MOST_PRODUCTS = 2
+#: An operator is applied to the same matrix so often at most; else to several copies at once.
+_MOST_ROUNDS = 3
 
 _BOOL, _INT32 = onnx.TensorProto.BOOL, onnx.TensorProto.INT32
 
@@ -33,6 +38,9 @@ class Matrices(Nodes):
             "find": self._find,
             "every": self._every,
             "sum": lambda columns: self.reduce("ReduceSum", *self._bundles(columns)),
+            "sum of squares": lambda columns: self.reduce(
+                "ReduceSumSquare", *self._bundles(columns)
+            ),
             "smallest": lambda columns: self.reduce("ReduceMin", *self._bundles(columns)),
             "largest": lambda columns: self.reduce("ReduceMax", *self._bundles(columns)),
             "first of largest": lambda columns: self.first_of_largest(*self._bundles(columns)),
@@ -47,17 +55,26 @@ class Matrices(Nodes):
         """Declare a matrix that exists already."""
         self._widths[tensor] = width
 
-    def compute(self, outputs: Sequence[Column]) -> None:
-        """Add the nodes for some columns."""
-        for columns in used(outputs):
+    def compute(self, outputs: Sequence[Column], *, exact: bool = True) -> None:
+        """Add the nodes for some columns; unless `exact`, rounding errors may differ."""
+        folded = {} if exact else fold(outputs)
+        starts = {column: formula.terms for column, formula in folded.items()}
+        for columns in used(outputs, starts):
             first = columns[0]
             if first.operator == "input":
                 self._at |= {column: column.data for column in columns}
+            elif first in folded:
+                self._place(columns, self._affine([folded[column] for column in columns]))
+            elif first.operator in self._compute:
+                self._place(columns, self._compute[first.operator](columns))
             elif first.operator not in ("bundle", *CONSTANTS):
-                own = self._compute.get(first.operator, self._elementwise)
-                matrix = own(columns)
-                self._at |= {column: (matrix, k) for k, column in enumerate(columns)}
-                self._widths[matrix] = len(columns)
+                for part in _rounds(columns):
+                    self._place(part, self._elementwise(part))
+
+    def _place(self, columns: Sequence[Column], matrix: str) -> None:
+        """Remember where columns are."""
+        self._at |= {column: (matrix, k) for k, column in enumerate(columns)}
+        self._widths[matrix] = len(columns)
 
     def matrix(self, columns: Sequence[Column], *, broadcast: bool = False) -> str:
         """Name of the matrix of some columns, or with `broadcast` of what is broadcast to it."""
@@ -183,6 +200,31 @@ class Matrices(Nodes):
         shape = self.integers(0, *weights.shape)
         return self.reduce("ReduceSum", self.node("Reshape", products, shape), 2)
 
+    def _affine(self, formulas: Sequence[Affine]) -> str:
+        starts = sorted(
+            {start for formula in formulas for start in formula.terms},
+            key=lambda start: (start.kind, self._at[start]),
+        )
+        weights = [[formula.terms.get(start, 0.0) for formula in formulas] for start in starts]
+        offsets = np.array([[formula.offset for formula in formulas]])
+        result = [self.constant(offsets)] if offsets.any() else []
+        parts = self._parts(starts)
+        if len(parts) > _MOST_PRODUCTS or any(start.fixed for start in starts):
+            parts = [starts]
+        first = 0
+        for part in parts:
+            matrix = np.array(weights[first : first + len(part)])
+            result = [self.node("Gemm", self.matrix(part), self.constant(matrix), *result)]
+            first += len(part)
+        return result[0]
+
+    def _parts(self, columns: Sequence[Column]) -> list[Sequence[Column]]:
+        """Columns in parts, each of one matrix."""
+        joined = (n for n in range(len(columns), 1, -1) if tuple(columns[:n]) in self._assembled)
+        first = next(joined, 0)
+        rest = groupby(columns[first:], key=lambda column: self._at[column][0])
+        return [columns[:first]] * (first > 0) + [list(part) for _, part in rest]
+
     def _softmax(self, columns: list[Column]) -> str:
         parts = []
         for bundle, own in groupby(columns, key=lambda column: column.inputs[0]):
@@ -258,6 +300,15 @@ def _runs(places: Sequence[tuple[str, int]]) -> list[tuple[str, int, int]]:
         else:
             runs.append((matrix, k, 1))
     return runs
+
+
+def _rounds(columns: list[Column]) -> list[list[Column]]:
+    """Columns in parts with the same inputs, but for numbers, if there are few such parts."""
+    inputs = [[c for c in column.inputs if c.operator not in CONSTANTS] for column in columns]
+    length = next((i for i in range(1, len(inputs)) if inputs[i] == inputs[0]), len(inputs))
+    parts = [columns[i : i + length] for i in range(0, len(columns), length)]
+    same = length > 1 and inputs == inputs[:length] * len(parts)
+    return parts if same and len(parts) <= _MOST_ROUNDS else [columns]
 
 
 def _repeats(inputs: Sequence[Sequence[Column]]) -> int:
