@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from isoroc.export._formulas import Column, used
 
-#: Entries of a matrix that take as much time for each row as one column of another node.
-_PER_COLUMN = 32
+#: Entries of a matrix that take as long as a node does for one row, and as long as one of its
+#: columns does for each of many rows.
+_PER_NODE, _PER_COLUMN = 1000, 32
 #: A formula may take so many times as long as its steps if it is only a part of others.
 _PART = 4
 
@@ -48,10 +49,7 @@ def fold(outputs: Sequence[Column]) -> dict[Column, Affine]:
         if not _is_affine(first) or first.fixed:
             continue
         n_nodes[first.kind] = _count_nodes(columns)
-        n_entries[first.kind] = len(columns) * (
-            _PER_COLUMN * n_nodes[first.kind]
-            + (len(first.data) if first.operator == "weighted sum" else 0)
-        )
+        n_entries[first.kind] = _count_entries(columns, n_nodes[first.kind])
         before = [known[a.kind].replaced for a in _arguments(first) if a.kind in known]
         replaced = frozenset([first.kind]).union(*before)
         most_entries = sum(n_entries[kind] for kind in replaced)
@@ -92,6 +90,14 @@ def _count_nodes(columns: Sequence[Column]) -> int:
         return 1 + several * (1 if columns[0].operator == "sum" else 2)
     n_arguments = {tuple(_arguments(column)) for column in columns}
     return 3 if 1 < len(n_arguments) < len(columns) else 1
+
+
+def _count_entries(columns: Sequence[Column], n_nodes: int) -> int:
+    """Entries of a matrix that take as long as so many nodes for the columns of an affine kind."""
+    entries = n_nodes * min(_PER_NODE, _PER_COLUMN * len(columns))
+    if columns[0].operator == "weighted sum":
+        entries += len(columns) * len(columns[0].data)
+    return entries
 
 
 def _formulas(

@@ -18,6 +18,8 @@ from isoroc.export._nodes import ML, Nodes
 _MOST_PARTS = 32
 #: Matrices up to which products with each are added up; more are joined first.
 _MOST_PRODUCTS = 2
+#: A matrix is small if it has at most so many times the columns that are computed from it.
+_SMALL = 4
 #: An operator is applied to the same matrix so often at most; else to several copies at once.
 _MOST_ROUNDS = 3
 
@@ -139,6 +141,13 @@ class Matrices(Nodes):
 
     def _elementwise(self, columns: list[Column]) -> str:
         inputs = list(zip(*(column.inputs for column in columns), strict=True))
+        if columns[0].operator == "Add" and (source := self._common_source(inputs)):
+            # A product adds numbers and zeros, so that sums of two are exactly those of Add.
+            ones = np.zeros((self._widths[source], len(columns)))
+            for of_columns in inputs:
+                for k, column in enumerate(of_columns):
+                    ones[self._at[column][1], k] += 1
+            return self.node("MatMul", source, self.constant(ones))
         repeats = _repeats(inputs)
         if repeats == 1:
             names = [self.matrix(of_columns, broadcast=True) for of_columns in inputs]
@@ -154,6 +163,13 @@ class Matrices(Nodes):
                 names.append(self.node("Reshape", single, self.integers(0, shape[0], 1)))
         result = self.node(columns[0].operator, *names)
         return self.node("Reshape", result, self.integers(0, len(columns)))
+
+    def _common_source(self, inputs: Sequence[Sequence[Column]]) -> str:
+        """The matrix that holds all inputs of some columns, if it is hardly larger."""
+        found = {self._at.get(column, ("", 0))[0] for of_columns in inputs for column in of_columns}
+        source = found.pop()
+        small = self._widths.get(source, np.inf) <= _SMALL * len(inputs[0])
+        return source if small and not found else ""
 
     def _bundles(self, columns: list[Column]) -> tuple[str, int]:
         """Columns in the bundles that others are computed from, and their axis.
