@@ -12,30 +12,24 @@ from numpy.typing import NDArray
 
 from isoroc.export._affine import Affine, fold
 from isoroc.export._formulas import CONSTANTS, Column, used
-from isoroc.export._nodes import ML, Nodes
+from isoroc.export._nodes import ML
+from isoroc.export._placed import Placed
 
-#: Matrices are split into at most so many parts, and joined from at most so many.
-_MOST_PARTS = 32
+#: Lists of cuts are made equally long if that makes them at most so many times as long.
+_MOST_PADDING = 3
 #: Matrices up to which products with each are added up; more are joined first.
 _MOST_PRODUCTS = 2
-#: A matrix is small if it has at most so many times the columns that are computed from it.
-_SMALL = 4
 #: An operator is applied to the same matrix so often at most; else to several copies at once.
 _MOST_ROUNDS = 3
 
 _BOOL, _INT32 = onnx.TensorProto.BOOL, onnx.TensorProto.INT32
 
 
-class Matrices(Nodes):
+class Matrices(Placed):
     """Nodes that compute columns; those of one kind are a matrix, one row per forecast."""
 
     def __init__(self, prefix: str, opset: int) -> None:
         super().__init__(prefix, opset)
-        # The matrix that holds each column, and where; how wide matrices are.
-        self._at: dict[Column, tuple[str, int]] = {}
-        self._widths: dict[str, int] = {}
-        self._assembled: dict[tuple[Any, ...], str] = {}
-        self._splits: dict[tuple[str, int], list[str]] = {}
         self._compute: dict[str, Callable[[list[Column]], str]] = {
             "find": self._find,
             "every": self._every,
@@ -53,10 +47,6 @@ class Matrices(Nodes):
             "route": self._route,
         }
 
-    def input(self, tensor: str, width: int) -> None:
-        """Declare a matrix that exists already."""
-        self._widths[tensor] = width
-
     def compute(self, outputs: Sequence[Column], *, exact: bool = True) -> None:
         """Add the nodes for some columns; unless `exact`, rounding errors may differ."""
         folded = {} if exact else fold(outputs)
@@ -66,82 +56,16 @@ class Matrices(Nodes):
             if first.operator == "input":
                 self._at |= {column: column.data for column in columns}
             elif first in folded:
-                self._place(columns, self._affine([folded[column] for column in columns]))
+                self.place(columns, self._affine([folded[column] for column in columns]))
             elif first.operator in self._compute:
-                self._place(columns, self._compute[first.operator](columns))
+                self.place(columns, self._compute[first.operator](columns))
             elif first.operator not in ("bundle", *CONSTANTS):
                 for part in _rounds(columns):
-                    self._place(part, self._elementwise(part))
-
-    def _place(self, columns: Sequence[Column], matrix: str) -> None:
-        """Remember where columns are."""
-        self._at |= {column: (matrix, k) for k, column in enumerate(columns)}
-        self._widths[matrix] = len(columns)
-
-    def matrix(self, columns: Sequence[Column], *, broadcast: bool = False) -> str:
-        """Name of the matrix of some columns, or with `broadcast` of what is broadcast to it."""
-        if broadcast and all(column is columns[0] for column in columns):
-            columns = columns[:1]
-        key = tuple(columns)
-        if key not in self._assembled:
-            self._assembled[key] = self._assemble(columns)
-        return self._assembled[key]
-
-    def _assemble(self, columns: Sequence[Column]) -> str:
-        given = [column for column in columns if column.operator in CONSTANTS]
-        if len(given) == len(columns):
-            dtype = np.float64 if given[0].operator == "number" else np.int64
-            return self.constant(np.array([[column.data for column in columns]], dtype=dtype))
-        at = self._at
-        if given:
-            name = self.matrix(given)
-            self._widths[name] = len(given)
-            at = at | {column: (name, k) for k, column in enumerate(given)}
-        moved = self._to_all_rows(columns, at)
-        runs = _runs([(moved.get(at[c][0], at[c][0]), at[c][1]) for c in columns])
-        if len(runs) <= _MOST_PARTS and all(self._divides(*run) for run in runs):
-            parts = [self._part(*run) for run in runs]
-            return parts[0] if len(parts) == 1 else self.node("Concat", *parts, axis=1)
-        sources = list(dict.fromkeys(source for source, _, _ in runs))
-        joined = sources[0] if len(sources) == 1 else self.node("Concat", *sources, axis=1)
-        starts = np.cumsum([0, *(self._widths[source] for source in sources)])
-        start = dict(zip(sources, starts.tolist(), strict=False))
-        places = [start[source] + first + i for source, first, n in runs for i in range(n)]
-        return self.node("Gather", joined, self.integers(*places), axis=1)
-
-    def _to_all_rows(
-        self, columns: Sequence[Column], at: dict[Column, tuple[str, int]]
-    ) -> dict[str, str]:
-        """For matrices of one row what they become beside columns that differ between rows."""
-        varying = [column for column in columns if not column.fixed]
-        fixed = dict.fromkeys(at[column][0] for column in columns if column.fixed)
-        if not varying or not fixed:
-            return {}
-        rows = self.node("Shape", self.matrix(varying[:1]))
-        moved = {matrix: self.node("Expand", matrix, rows) for matrix in fixed}
-        self._widths |= {new: self._widths[old] for old, new in moved.items()}
-        return moved
-
-    def _divides(self, matrix: str, start: int, width: int) -> bool:
-        """Whether columns that follow each other are a part of a matrix divided by their number."""
-        whole = self._widths[matrix]
-        return not start % width and whole <= _MOST_PARTS * width
-
-    def _part(self, matrix: str, start: int, width: int) -> str:
-        """Part of a matrix that is divided by a number of columns."""
-        whole = self._widths[matrix]
-        if width == whole:
-            return matrix
-        if (matrix, width) not in self._splits:
-            sizes = [width] * (whole // width) + [whole % width] * (whole % width > 0)
-            self._splits[matrix, width] = self.nodes(
-                "Split", matrix, self.integers(*sizes), axis=1, outputs=[""] * len(sizes)
-            )
-        return self._splits[matrix, width][start // width]
+                    self.place(part, self._elementwise(part))
 
     def _elementwise(self, columns: list[Column]) -> str:
         inputs = list(zip(*(column.inputs for column in columns), strict=True))
-        if columns[0].operator == "Add" and (source := self._common_source(inputs)):
+        if columns[0].operator == "Add" and (source := self.common_source(inputs)):
             # A product adds numbers and zeros, so that sums of two are exactly those of Add.
             ones = np.zeros((self._widths[source], len(columns)))
             for of_columns in inputs:
@@ -163,13 +87,6 @@ class Matrices(Nodes):
                 names.append(self.node("Reshape", single, self.integers(0, shape[0], 1)))
         result = self.node(columns[0].operator, *names)
         return self.node("Reshape", result, self.integers(0, len(columns)))
-
-    def _common_source(self, inputs: Sequence[Sequence[Column]]) -> str:
-        """The matrix that holds all inputs of some columns, if it is hardly larger."""
-        found = {self._at.get(column, ("", 0))[0] for of_columns in inputs for column in of_columns}
-        source = found.pop()
-        small = self._widths.get(source, np.inf) <= _SMALL * len(inputs[0])
-        return source if small and not found else ""
 
     def _bundles(self, columns: list[Column]) -> tuple[str, int]:
         """Columns in the bundles that others are computed from, and their axis.
@@ -224,7 +141,7 @@ class Matrices(Nodes):
         weights = [[formula.terms.get(start, 0.0) for formula in formulas] for start in starts]
         offsets = np.array([[formula.offset for formula in formulas]])
         result = [self.constant(offsets)] if offsets.any() else []
-        parts = self._parts(starts)
+        parts = self.parts(starts)
         if len(parts) > _MOST_PRODUCTS or any(start.fixed for start in starts):
             parts = [starts]
         first = 0
@@ -233,13 +150,6 @@ class Matrices(Nodes):
             result = [self.node("Gemm", self.matrix(part), self.constant(matrix), *result)]
             first += len(part)
         return result[0]
-
-    def _parts(self, columns: Sequence[Column]) -> list[Sequence[Column]]:
-        """Columns in parts, each of one matrix."""
-        joined = (n for n in range(len(columns), 1, -1) if tuple(columns[:n]) in self._assembled)
-        first = next(joined, 0)
-        rest = groupby(columns[first:], key=lambda column: self._at[column][0])
-        return [columns[:first]] * (first > 0) + [list(part) for _, part in rest]
 
     def _softmax(self, columns: list[Column]) -> str:
         parts = []
@@ -254,16 +164,21 @@ class Matrices(Nodes):
     def _locate(self, columns: list[Column]) -> str:
         # Binary search in the cuts of all columns, one after the other, each with an end that no
         # score exceeds: a step asks whether the score lies above the cut half the range on.
+        n_steps = max(len(column.data) for column in columns).bit_length() or 1
         cuts = [np.append(column.data, np.inf) for column in columns]
+        if len(cuts) << n_steps <= _MOST_PADDING * sum(map(len, cuts)):
+            # No step leads beyond ends that are as far from the start as all steps together.
+            cuts = [np.pad(own, (0, 2**n_steps - len(own)), constant_values=np.inf) for own in cuts]
         last = np.cumsum([len(own) for own in cuts])[None] - 1
         first = last - [len(own) - 1 for own in cuts]
+        ends = self.constant(last) if (last - first < 2**n_steps - 1).any() else ""
         scores = self.matrix([column.inputs[0] for column in columns], broadcast=True)
-        joined, ends, place = map(self.constant, (np.concatenate(cuts), last, first))
+        joined, place = map(self.constant, (np.concatenate(cuts), first))
         zero = self.integers(0)
-        for step in reversed(range(max(len(own) - 1 for own in cuts).bit_length() or 1)):
+        for step in reversed(range(n_steps)):
             further = self.node("Add", place, self.integers(2**step - 1)) if step else place
-            cut = self.node("Gather", joined, self.node("Min", further, ends))
-            above = self.node("Greater", scores, cut)
+            further = self.node("Min", further, ends) if ends else further
+            above = self.node("Greater", scores, self.node("Gather", joined, further))
             jump = self.node("Where", above, self.integers(2**step), zero)
             place = self.node("Add", place, jump)
         return self.node("Sub", place, self.constant(first)) if first.any() else place
@@ -305,17 +220,6 @@ class Matrices(Nodes):
             one = min(points, key=lambda point: point.fixed)
             parts.append(self.route(column.data, self.matrix(points), self.matrix([one])))
         return parts[0] if len(parts) == 1 else self.node("Concat", *parts, axis=1)
-
-
-def _runs(places: Sequence[tuple[str, int]]) -> list[tuple[str, int, int]]:
-    """Columns that follow each other in a matrix: its name, the first and how many."""
-    runs: list[tuple[str, int, int]] = []
-    for matrix, k in places:
-        if runs and runs[-1][0] == matrix and sum(runs[-1][1:]) == k:
-            runs[-1] = (matrix, runs[-1][1], runs[-1][2] + 1)
-        else:
-            runs.append((matrix, k, 1))
-    return runs
 
 
 def _rounds(columns: list[Column]) -> list[list[Column]]:
