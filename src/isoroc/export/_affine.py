@@ -14,6 +14,8 @@ from isoroc.export._formulas import Column, used
 #: Entries of a matrix that take as long as a node does for one row, and as long as one of its
 #: columns does for each of many rows.
 _PER_NODE, _PER_COLUMN = 1000, 32
+#: Entries of a matrix from which on the nodes around a product do not matter.
+_MOST_ENTRIES = 2**16
 #: A formula may take so many times as long as its steps if it is only a part of others.
 _PART = 4
 
@@ -53,7 +55,7 @@ def fold(outputs: Sequence[Column]) -> dict[Column, Affine]:
         before = [known[a.kind].replaced for a in _arguments(first) if a.kind in known]
         replaced = frozenset([first.kind]).union(*before)
         most_entries = sum(n_entries[kind] for kind in replaced)
-        formulas = _formulas(columns, known, _PART * most_entries)
+        formulas = _formulas(columns, known, min(_PART * most_entries, _MOST_ENTRIES))
         if formulas is None:
             continue
         starts = {start for formula in formulas.values() for start in formula.terms}
