@@ -33,7 +33,7 @@ def check_row(w: Arithmetic[C], columns: Sequence[C], *, ordered: bool = True) -
     off = w.absolute(w.subtract(total, one))
     not_far = w.at_most(off, w.number(SUM_TOLERANCE))
     above = w.at_most(w.number(-RANGE_TOLERANCE), smallest)
-    # A sum with NaN or NULL is neither small nor large, whatever the smallest is.
+    # A sum with NaN or NULL is not near one, whatever the smallest is.
     [good] = w.keep([w.both(not_far, above)])
     filler = w.number(1 / len(columns))
     clipped = [w.maximum(column, zero) for column in columns]

@@ -27,11 +27,19 @@ class Affine(NamedTuple):
     offset: float
 
 
+class _Step(NamedTuple):
+    """What it takes to compute the columns of an affine kind from their inputs."""
+
+    nodes: int
+    #: Entries of a matrix whose product would take as long.
+    entries: int
+
+
 class _Kind(NamedTuple):
     """All columns of a kind as affine formulas, and the kinds that these formulas replace."""
 
     formulas: dict[Column, Affine]
-    replaced: frozenset[int]
+    steps: dict[int, _Step]
 
 
 def fold(outputs: Sequence[Column]) -> dict[Column, Affine]:
@@ -42,29 +50,27 @@ def fold(outputs: Sequence[Column]) -> dict[Column, Affine]:
     for columns in kinds:
         if not _is_affine(columns[0]) and columns[0].operator != "bundle":
             computed.update(argument for column in columns for argument in _arguments(column))
-    n_nodes: dict[int, int] = {}
-    n_entries: dict[int, int] = {}
     known: dict[int, _Kind] = {}
     folded: dict[Column, Affine] = {}
     for columns in kinds:
         first = columns[0]
         if not _is_affine(first) or first.fixed:
             continue
-        n_nodes[first.kind] = _count_nodes(columns)
-        n_entries[first.kind] = _count_entries(columns, n_nodes[first.kind])
-        before = [known[a.kind].replaced for a in _arguments(first) if a.kind in known]
-        replaced = frozenset([first.kind]).union(*before)
-        most_entries = sum(n_entries[kind] for kind in replaced)
+        steps = {first.kind: _step(columns)}
+        for argument in _arguments(first):
+            if argument.kind in known:
+                steps |= known[argument.kind].steps
+        most_entries = sum(step.entries for step in steps.values())
         formulas = _formulas(columns, known, min(_PART * most_entries, _MOST_ENTRIES))
         if formulas is None:
             continue
         starts = {start for formula in formulas.values() for start in formula.terms}
         nodes = min(len({start.kind for start in starts}), 2)
-        saved = sum(n_nodes[kind] for kind in replaced) - nodes
+        saved = sum(step.nodes for step in steps.values()) - nodes
         if saved > 0 and len(starts) * len(columns) <= most_entries:
             folded |= formulas
         if computed.isdisjoint(columns):
-            known[first.kind] = _Kind(formulas, replaced)
+            known[first.kind] = _Kind(formulas, steps)
     return folded
 
 
@@ -84,22 +90,19 @@ def _arguments(column: Column) -> list[Column]:
     return [argument for part in bundled for argument in part if argument.operator != "number"]
 
 
-def _count_nodes(columns: Sequence[Column]) -> int:
-    """Nodes that compute the columns of an affine kind, one step only."""
-    # They add axes and remove them where sums have different arguments, or arguments are repeated.
-    if columns[0].operator in ("sum", "weighted sum"):
+def _step(columns: Sequence[Column]) -> _Step:
+    """What it takes to compute the columns of an affine kind from their inputs."""
+    # Nodes add axes and remove them where sums have different arguments or arguments are repeated.
+    operator, entries = columns[0].operator, 0
+    if operator in ("sum", "weighted sum"):
         several = len({column.inputs[0] for column in columns}) > 1
-        return 1 + several * (1 if columns[0].operator == "sum" else 2)
-    n_arguments = {tuple(_arguments(column)) for column in columns}
-    return 3 if 1 < len(n_arguments) < len(columns) else 1
-
-
-def _count_entries(columns: Sequence[Column], n_nodes: int) -> int:
-    """Entries of a matrix that take as long as so many nodes for the columns of an affine kind."""
-    entries = n_nodes * min(_PER_NODE, _PER_COLUMN * len(columns))
-    if columns[0].operator == "weighted sum":
-        entries += len(columns) * len(columns[0].data)
-    return entries
+        nodes = 1 + several * (1 if operator == "sum" else 2)
+        if operator == "weighted sum":
+            entries = len(columns) * len(columns[0].data)
+    else:
+        n_different = len({tuple(_arguments(column)) for column in columns})
+        nodes = 3 if 1 < n_different < len(columns) else 1
+    return _Step(nodes, entries + nodes * min(_PER_NODE, _PER_COLUMN * len(columns)))
 
 
 def _formulas(

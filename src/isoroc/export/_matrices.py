@@ -66,7 +66,8 @@ class Matrices(Placed):
     def _elementwise(self, columns: list[Column]) -> str:
         inputs = list(zip(*(column.inputs for column in columns), strict=True))
         if columns[0].operator == "Add" and (source := self.common_source(inputs)):
-            # A product adds numbers and zeros, so that sums of two are exactly those of Add.
+            # A product adds zeros to the sum of two numbers, so that it is the same to the last
+            # bit, except for rows with infinite numbers, which are refused.
             ones = np.zeros((self._widths[source], len(columns)))
             for of_columns in inputs:
                 for k, column in enumerate(of_columns):

@@ -47,11 +47,15 @@ class Placed(Nodes):
         return self._assembled[key]
 
     def parts(self, columns: Sequence[Column]) -> list[Sequence[Column]]:
-        """Columns in parts, each of one matrix."""
-        joined = (n for n in range(len(columns), 1, -1) if tuple(columns[:n]) in self._assembled)
-        first = next(joined, 0)
-        rest = groupby(columns[first:], key=lambda column: self._at[column][0])
-        return [columns[:first]] * (first > 0) + [list(part) for _, part in rest]
+        """Columns in few parts, each of one matrix."""
+        lengths = {len(joined) for joined in self._assembled}
+        joined = max((n for n in lengths if tuple(columns[:n]) in self._assembled), default=0)
+
+        def of_sources(columns: Sequence[Column]) -> list[Sequence[Column]]:
+            sources = groupby(columns, key=lambda column: self._at[column][0])
+            return [list(part) for _, part in sources]
+
+        return min(of_sources(columns), [columns[:joined], *of_sources(columns[joined:])], key=len)
 
     def common_source(self, inputs: Sequence[Sequence[Column]]) -> str:
         """The matrix that holds all inputs of some columns, if it is hardly larger."""
