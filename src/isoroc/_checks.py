@@ -18,7 +18,7 @@ def check_score(w: Arithmetic[C], score: C, *, unit: bool) -> tuple[list[C], C]:
     [good] = w.keep([w.both(w.at_most(low, score), w.at_most(score, high))])
     if unit:
         score = w.maximum(w.where(w.at_most(one, score), one, score), zero)
-    return w.keep([w.where(good, score, w.number(0.5))]), good
+    return w.keep([w.guarded(good, score, w.number(0.5))]), good
 
 
 def check_row(w: Arithmetic[C], columns: Sequence[C], *, ordered: bool = True) -> tuple[list[C], C]:
@@ -32,20 +32,20 @@ def check_row(w: Arithmetic[C], columns: Sequence[C], *, ordered: bool = True) -
     total, smallest = w.keep([add(columns), w.smallest(columns)])
     off = w.absolute(w.subtract(total, one))
     not_far = w.at_most(off, w.number(SUM_TOLERANCE))
-    exact = w.at_most(off, w.number(SUM_EXACT))
-    # A sum with NaN or NULL is neither, whatever the smallest is.
-    good, clean = w.keep(
-        [
-            w.both(not_far, w.at_most(w.number(-RANGE_TOLERANCE), smallest)),
-            w.both(exact, w.at_most(zero, smallest)),
-        ]
-    )
-    # Most rows are clean, and databases compute the rest of a choice for the other rows only.
+    above = w.at_most(w.number(-RANGE_TOLERANCE), smallest)
+    # A sum with NaN or NULL is not near one, whatever the smallest is.
+    [good] = w.keep([w.both(not_far, above)])
+    filler = w.number(1 / len(columns))
     clipped = [w.maximum(column, zero) for column in columns]
+    if not ordered:
+        clipped = w.keep(clipped)
+        [total] = w.keep([w.guarded(good, add(clipped), one)])
+        return w.keep(w.guarded(good, w.divide(c, total), filler) for c in clipped), good
+    exact = w.at_most(off, w.number(SUM_EXACT))
+    [clean] = w.keep([w.both(exact, w.at_most(zero, smallest))])
+    # Most rows are clean, and databases compute the rest of a choice for the other rows only.
     [total] = w.keep([w.where(clean, one, w.where(good, add(clipped), one))])
     off = w.absolute(w.subtract(total, one))
     [divisor] = w.keep([w.where(w.at_most(off, w.number(SUM_EXACT)), one, total)])
-    filler = w.number(1 / len(columns))
-    # Refused rows get a harmless value, so that no function fails on them.
-    scaled = [w.where(good, w.divide(c, divisor), filler) for c in clipped]
+    scaled = [w.guarded(good, w.divide(c, divisor), filler) for c in clipped]
     return w.keep(w.where(clean, p, c) for p, c in zip(columns, scaled, strict=True)), good

@@ -72,6 +72,10 @@ class Arithmetic(ABC, Generic[C]):
     def where(self, condition: C, a: C, b: C) -> C:
         """The first where a condition is true, the second where it is untrue or unknown."""
 
+    def guarded(self, good: C, a: C, harmless: C) -> C:
+        """A number where a row is good; elsewhere one on which no function fails."""
+        return self.where(good, a, harmless)
+
     @abstractmethod
     def largest(self, columns: Sequence[C]) -> tuple[C, C]:
         """Largest of some columns, and which it is: its place, the first on ties."""
@@ -170,6 +174,10 @@ class Writer(Arithmetic[C]):
             self.run([self.multiply(*t) for t in zip(row, columns, strict=True)]) for row in rows
         ]
 
+    def sum_of_squares(self, columns: Sequence[C]) -> C:
+        """Sum of the squares of columns."""
+        return self.sum([self.multiply(column, column) for column in columns])
+
     def softmax(self, columns: Sequence[C]) -> list[C]:
         """Exponentials of columns, divided by their sum."""
         e = self.keep(self.exp(column) for column in self.below_zero(columns))
@@ -204,7 +212,7 @@ class Writer(Arithmetic[C]):
     def _to_centres(self, centres: Floats, columns: Sequence[C]) -> tuple[Floats, Floats, list[C]]:
         """Matrix, constants and columns: the product with the constants is 1 + d^2 / 2."""
         kept, half = self.keep(columns), self.number(0.5)
-        [square] = self.keep([self.sum([self.multiply(half, self.multiply(x, x)) for x in kept])])
+        [square] = self.keep([self.multiply(half, self.sum_of_squares(kept))])
         rows = np.hstack([-centres, np.ones((len(centres), 1))])
         return rows, 1 + (centres**2).sum(axis=1) / 2, [*kept, square]
 

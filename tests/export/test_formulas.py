@@ -53,6 +53,7 @@ STEPS = {
     ],
     "every": lambda w, c, n: [w.where(w.every([w.at_most(x, w.number(n)) for x in c]), c[0], c[1])],
     "sum": lambda w, c, _: [w.sum(c)],
+    "sum of squares": lambda w, c, n: [w.minimum(w.sum_of_squares(c), w.number(n))],
     "total": lambda w, c, _: [w.total(c * 4)],
     "smallest": lambda w, c, _: [w.smallest(c)],
     "largest": lambda w, c, n: [
@@ -86,10 +87,10 @@ def write(w, columns, program):
     return columns[3:]
 
 
-def to_model(columns, opset=17):
+def to_model(columns, opset=17, *, exact=True):
     nodes = Matrices("c_", opset)
     nodes.input("forecasts", 3)
-    nodes.compute(columns)
+    nodes.compute(columns, exact=exact)
     nodes.node("Identity", nodes.matrix(columns), output="calibrated")
     tensor = helper.make_tensor_value_info
     graph = nodes.graph(
@@ -101,13 +102,13 @@ def to_model(columns, opset=17):
 
 
 @settings(max_examples=30, deadline=None)
-@given(program=programs, opset=st.sampled_from([13, 18]))
-def test_matrices_mean_what_columns_mean(program, opset):
+@given(program=programs, opset=st.sampled_from([13, 18]), exact=st.booleans())
+def test_matrices_mean_what_columns_mean(program, opset, exact):
     P = np.random.default_rng(0).integers(-3, 9, size=(20, 3)).astype(float)
     formulas = Formulas()
     written = write(formulas, formulas.read("forecasts", 3), program)
     written = [formulas.add(column, formulas.read("forecasts", 1)[0]) for column in written]
-    found = run_onnx(to_model(written, opset), P)
+    found = run_onnx(to_model(written, opset, exact=exact), P)
     expected = [P[:, 0] + column for column in write(NumpyWriter(), list(P.T), program)]
     np.testing.assert_array_equal(found, np.stack(expected, axis=1))
 
@@ -123,3 +124,52 @@ def test_equal_formulas_are_one_column():
     assert first.kind == second.kind != w.add(w.number(1.0), a).kind
     unused = w.exp(b)
     assert all(unused not in columns for columns in used([first, second]))
+
+
+def operators(columns, *, exact):
+    return [node.op_type for node in to_model(columns, exact=exact).graph.node]
+
+
+def test_affine_steps_are_one_product():
+    w = Formulas()
+    logs = [w.log(column) for column in w.read("forecasts", 3)]
+    mean = w.divide(w.sum(logs), w.number(3.0))
+    centred = [w.multiply(w.number(4.0), w.subtract(column, mean)) for column in logs]
+    moved = [w.add(column, w.number(k)) for k, column in enumerate(centred)]
+    found = w.softmax(w.linear(np.arange(9.0).reshape(3, 3) / 9, moved))
+    assert operators(found, exact=False) == ["Log", "Gemm", "Softmax", "Identity"]
+    assert len(operators(found, exact=True)) > 6
+
+
+def test_results_that_other_operators_take_are_computed_once():
+    w = Formulas()
+    columns = w.read("forecasts", 3)
+    scores = w.linear(np.eye(3) / 2, [w.add(column, w.number(1.0)) for column in columns])
+    largest, _ = w.largest(scores)
+    below = [w.exp(w.subtract(score, largest)) for score in scores]
+    assert operators(below, exact=False) == ["Gemm", "ReduceMax", "Sub", "Exp", "Identity"]
+
+
+@pytest.mark.parametrize("gap", [1.0, 1e-3, 1e-9])
+def test_shares_between_close_knots_are_exact(gap):
+    knots = [-5 + np.arange(4) * gap + k for k in range(3)]
+    steps = np.random.default_rng(0).uniform(-0.5, 3.5, size=(50, 3))
+    P = np.array([own[0] for own in knots]) + gap * steps
+
+    def write(w, columns):
+        ranks = [w.along(column, own) for column, own in zip(columns, knots, strict=True)]
+        return [w.add(w.multiply(w.number(3.0), rank), w.number(-1.0)) for rank in ranks]
+
+    formulas = Formulas()
+    model = to_model(write(formulas, formulas.read("forecasts", 3)), exact=False)
+    expected = np.stack(write(NumpyWriter(), list(P.T)), axis=1)
+    np.testing.assert_allclose(run_onnx(model, P), expected, rtol=0, atol=1e-13)
+
+
+def test_products_of_many_columns_are_not_formed():
+    w = Formulas()
+    columns = w.linear(np.arange(600.0).reshape(200, 3), w.read("forecasts", 3))
+    logs = [w.log(column) for column in columns]
+    scaled = [w.multiply(w.number(k), w.add(w.exp(z), w.number(1.0))) for k, z in enumerate(logs)]
+    largest = max(t.ByteSize() for t in to_model(scaled, exact=False).graph.initializer)
+    assert largest < 8 * 200 * 5

@@ -1,4 +1,5 @@
 import json
+from copy import copy
 from importlib.metadata import version
 
 import numpy as np
@@ -106,6 +107,15 @@ def test_rounding_beyond_0_and_1_is_clipped(name, shape, rows):
     assert_agrees(calibrator, P, run_onnx(to_onnx(calibrator), P))
 
 
+@pytest.mark.parametrize("shape", [1, "3 logits"])
+def test_logits_without_a_floor(shape):
+    calibrator = copy(fitted("MatrixCalibrator", shape, pseudocount=0))
+    calibrator.floor_ = 0.0
+    P = np.array([[-1e300, 0, 1], [1e200, -1e200, 0], [800, -800, 0], [-1e9, 0, 1]])
+    P = P if shape == "3 logits" else P[:, :1]
+    assert_agrees(calibrator, P, run_onnx(to_onnx(calibrator), P))
+
+
 @pytest.mark.parametrize("opset", [13, 17, onnx.defs.onnx_opset_version()])
 def test_operator_sets(opset):
     model = to_onnx(fitted("AutoCalibrator", 3), opset=opset)
@@ -176,6 +186,32 @@ def test_size_hardly_depends_on_the_number_of_classes(name):
 
     # NumPy adds up to 128 numbers in eight sums, whose terms come one after the other.
     assert count_nodes(64) <= count_nodes(16) + 100
+
+
+#: A runtime takes about a microsecond per node for one row.
+NODES = {
+    "IdentityCalibrator": 11,
+    "TemperatureCalibrator": 16,
+    "MatrixCalibrator": 21,
+    "SplineCalibrator": 24,
+    "KernelCalibrator": 33,
+    "MonotoneCalibrator": 33,
+}
+
+
+@pytest.mark.parametrize(("name", "most"), NODES.items())
+def test_smooth_maps_are_few_nodes(name, most):
+    assert len(to_onnx(fitted(name, 5)).graph.node) <= most
+
+
+def test_mixtures_share_what_their_members_share():
+    members = ["TemperatureCalibrator", "SplineCalibrator", "KernelCalibrator"]
+    mixture = copy(fitted("AutoCalibrator", 5))
+    mixture.members_ = [fitted(name, 5) for name in members]
+    mixture.weights_ = np.array([0.5, 0.2, 0.3])
+    model, P = to_onnx(mixture), forecasts(5, 100)
+    assert_agrees(mixture, P, run_onnx(model, P))
+    assert len(model.graph.node) <= 46
 
 
 @pytest.mark.parametrize(

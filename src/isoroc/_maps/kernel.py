@@ -58,13 +58,16 @@ class KernelMap(TemperedMap):
         """Position of each row, as columns."""
         share = w.number(1 / len(z))
         [mean] = w.keep([w.multiply(share, w.sum(z))])
-        stretch = [w.number(s) for s in self.stretch_]
-        ranks = [w.along(log, knots) for log, knots in zip(logs, self.knots_, strict=True)]
         centred = [w.subtract(column, mean) for column in z]
-        places = zip([*centred, *ranks], self.origin_.ravel(), strict=True)
-        away = [w.subtract(column, w.number(origin)) for column, origin in places]
-        K = len(z)
-        return [w.multiply(stretch[i // K], column) for i, column in enumerate(away)]
+        ranks = [w.along(log, knots) for log, knots in zip(logs, self.knots_, strict=True)]
+        positions = []
+        for columns, stretch, origin in zip(
+            (centred, ranks), self.stretch_, self.origin_, strict=True
+        ):
+            scaled = [w.multiply(w.number(stretch), column) for column in columns]
+            moves = [w.number(-stretch * own) for own in origin]
+            positions += [w.add(*pair) for pair in zip(scaled, moves, strict=True)]
+        return positions
 
     def calibrate_logs(self, forecasts: LogForecasts) -> Floats:
         """Calibrated forecasts, shape (n, K)."""

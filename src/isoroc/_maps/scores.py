@@ -46,11 +46,11 @@ class ProbabilityMap(CalibrationMap):
             if len(columns) == 1:
                 columns = [w.subtract(w.number(1.0), columns[0]), *columns]
             # The logarithm first: maps with other floors use the same.
-            logs = w.keep(w.log(w.maximum(column, w.number(LEAST))) for column in columns)
+            z = w.keep(w.log(w.maximum(column, w.number(LEAST))) for column in columns)
             if floor <= LEAST:
-                return logs
-            return [w.maximum(column, w.number(math.log(floor))) for column in logs]
-        logs = list(columns)
+                return z
+            return [w.maximum(column, w.number(math.log(floor))) for column in z]
+        z = list(columns)
         if len(columns) == 1:
             [score] = columns
             zero, one = w.number(0.0), w.number(1.0)
@@ -58,10 +58,9 @@ class ProbabilityMap(CalibrationMap):
             size = w.absolute(score)
             [spread] = w.keep([w.log(w.add(one, w.exp(w.negative(size))))])
             sides = w.keep([w.maximum(score, zero), w.maximum(w.negative(score), zero)])
-            logs = [w.subtract(w.negative(side), spread) for side in sides]
-        if not floor:
-            return logs
-        return [w.maximum(column, w.number(math.log(floor))) for column in logs]
+            z = [w.subtract(w.negative(side), spread) for side in sides]
+        lowest = math.log(floor) if floor else logs.LOWEST_LOG
+        return [w.maximum(column, w.number(lowest)) for column in z]
 
 
 def softmax(z: Floats) -> Floats:

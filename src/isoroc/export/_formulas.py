@@ -8,7 +8,7 @@ matrix: the size of what is written does not depend on K.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -157,6 +157,9 @@ class Formulas(Writer[Column]):
     def sum(self, columns: Sequence[Column]) -> Column:
         return self.column("sum", self.bundle(columns))
 
+    def sum_of_squares(self, columns: Sequence[Column]) -> Column:
+        return self.column("sum of squares", self.bundle(columns))
+
     def bundle(self, columns: Sequence[Column]) -> Column:
         """Several columns as one input."""
         return self.column("bundle", *columns)
@@ -211,15 +214,26 @@ class Formulas(Writer[Column]):
         return self.column("find", data=(tensor, names), key=tensor)
 
 
-def used(outputs: Iterable[Column]) -> list[list[Column]]:
-    """Columns that outputs are computed from, together those of one kind, inputs first."""
+def used(
+    outputs: Iterable[Column], inputs: Mapping[Column, Iterable[Column]] | None = None
+) -> list[list[Column]]:
+    """Columns that outputs are computed from, together those of one kind, inputs first.
+
+    Parameters
+    ----------
+    outputs : iterable of Column
+    inputs : mapping, default=None
+        Columns that are computed from others than their inputs, and from which. These may be
+        inputs of inputs.
+    """
+    inputs = inputs or {}
     found: set[Column] = set()
     waiting = list(outputs)
     while waiting:
         column = waiting.pop()
         if column not in found:
             found.add(column)
-            waiting.extend(column.inputs)
+            waiting.extend(inputs.get(column, column.inputs))
     ordered = sorted(found, key=lambda column: (column.kind, column.at))
     return [list(of_kind) for _, of_kind in groupby(ordered, key=lambda column: column.kind)]
 

@@ -248,7 +248,9 @@ class _Lists(Entries):
             return w.largest(parts)[operator == "first of largest"]
         if operator == "weighted sum":
             return w.linear(own.data[None], parts)[0]
-        return {"sum": w.sum, "smallest": w.smallest, "every": w.every}[operator](parts)
+        of_parts = {"sum": w.sum, "smallest": w.smallest, "every": w.every}
+        of_parts["sum of squares"] = w.sum_of_squares
+        return of_parts[operator](parts)
 
     def _of_many(self, own: Column, vector: Node) -> Node:
         """Expression of a bundle that is a list."""
@@ -257,6 +259,8 @@ class _Lists(Entries):
             return ListRoute(self.w, self._rules, own.data, vector).place()
         if operator == "weighted sum":
             return self.lists.product(vector, self.lists.numbers(own.data.tolist()))
+        if operator == "sum of squares":
+            return self.lists.product(vector, vector)
         if operator == "first of largest":
             return self.w.subtract(self.lists.first_of_largest(vector), integer(1))
         return self.lists.reduce(operator, vector)

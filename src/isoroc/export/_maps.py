@@ -83,5 +83,5 @@ def _check_logits(w: Writer[C], columns: Sequence[C]) -> tuple[list[C], C]:
     """Logarithms of forecasts, and whether `predict_proba` would take the logits at all."""
     largest = w.number(sys.float_info.max)
     [good] = w.keep([w.every([w.at_most(w.absolute(column), largest) for column in columns])])
-    columns = w.keep(w.where(good, column, w.number(0.0)) for column in columns)
+    columns = w.keep(w.guarded(good, column, w.number(0.0)) for column in columns)
     return w.keep(written.log_softmax(w, columns)), good

@@ -10,29 +10,33 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from isoroc.export._formulas import CONSTANTS, Column, runs, used
-from isoroc.export._nodes import ML, Nodes
+from isoroc.export._affine import Affine, fold
+from isoroc.export._formulas import CONSTANTS, Column, used
+from isoroc.export._nodes import ML
+from isoroc.export._placed import Placed
 
-#: Matrices are split into at most so many parts, and joined from at most so many.
-_MOST_PARTS = 32
+#: Lists of cuts are made equally long if that makes them at most so many times as long.
+_MOST_PADDING = 3
+#: Matrices up to which products with each are added up; more are joined first.
+_MOST_PRODUCTS = 2
+#: An operator is applied to the same matrix so often at most; else to several copies at once.
+_MOST_ROUNDS = 3
 
 _BOOL, _INT32 = onnx.TensorProto.BOOL, onnx.TensorProto.INT32
 
 
-class Matrices(Nodes):
+class Matrices(Placed):
     """Nodes that compute columns; those of one kind are a matrix, one row per forecast."""
 
     def __init__(self, prefix: str, opset: int) -> None:
         super().__init__(prefix, opset)
-        # The matrix that holds each column, and where; how wide matrices are.
-        self._at: dict[Column, tuple[str, int]] = {}
-        self._widths: dict[str, int] = {}
-        self._assembled: dict[tuple[Any, ...], str] = {}
-        self._splits: dict[tuple[str, int], list[str]] = {}
         self._compute: dict[str, Callable[[list[Column]], str]] = {
             "find": self._find,
             "every": self._every,
             "sum": lambda columns: self.reduce("ReduceSum", *self._bundles(columns)),
+            "sum of squares": lambda columns: self.reduce(
+                "ReduceSumSquare", *self._bundles(columns)
+            ),
             "smallest": lambda columns: self.reduce("ReduceMin", *self._bundles(columns)),
             "largest": lambda columns: self.reduce("ReduceMax", *self._bundles(columns)),
             "first of largest": lambda columns: self.first_of_largest(*self._bundles(columns)),
@@ -43,85 +47,32 @@ class Matrices(Nodes):
             "route": self._route,
         }
 
-    def input(self, tensor: str, width: int) -> None:
-        """Declare a matrix that exists already."""
-        self._widths[tensor] = width
-
-    def compute(self, outputs: Sequence[Column]) -> None:
-        """Add the nodes for some columns."""
-        for columns in used(outputs):
+    def compute(self, outputs: Sequence[Column], *, exact: bool = True) -> None:
+        """Add the nodes for some columns; unless `exact`, rounding errors may differ."""
+        folded = {} if exact else fold(outputs)
+        starts = {column: formula.terms for column, formula in folded.items()}
+        for columns in used(outputs, starts):
             first = columns[0]
             if first.operator == "input":
                 self._at |= {column: column.data for column in columns}
+            elif first in folded:
+                self.place(columns, self._affine([folded[column] for column in columns]))
+            elif first.operator in self._compute:
+                self.place(columns, self._compute[first.operator](columns))
             elif first.operator not in ("bundle", *CONSTANTS):
-                own = self._compute.get(first.operator, self._elementwise)
-                matrix = own(columns)
-                self._at |= {column: (matrix, k) for k, column in enumerate(columns)}
-                self._widths[matrix] = len(columns)
-
-    def matrix(self, columns: Sequence[Column], *, broadcast: bool = False) -> str:
-        """Name of the matrix of some columns, or with `broadcast` of what is broadcast to it."""
-        if broadcast and all(column is columns[0] for column in columns):
-            columns = columns[:1]
-        key = tuple(columns)
-        if key not in self._assembled:
-            self._assembled[key] = self._assemble(columns)
-        return self._assembled[key]
-
-    def _assemble(self, columns: Sequence[Column]) -> str:
-        given = [column for column in columns if column.operator in CONSTANTS]
-        if len(given) == len(columns):
-            dtype = np.float64 if given[0].operator == "number" else np.int64
-            return self.constant(np.array([[column.data for column in columns]], dtype=dtype))
-        at = self._at
-        if given:
-            name = self.matrix(given)
-            self._widths[name] = len(given)
-            at = at | {column: (name, k) for k, column in enumerate(given)}
-        moved = self._to_all_rows(columns, at)
-        found = runs([(moved.get(at[c][0], at[c][0]), at[c][1]) for c in columns])
-        if len(found) <= _MOST_PARTS and all(self._divides(*run) for run in found):
-            parts = [self._part(*run) for run in found]
-            return parts[0] if len(parts) == 1 else self.node("Concat", *parts, axis=1)
-        sources = list(dict.fromkeys(source for source, _, _ in found))
-        joined = sources[0] if len(sources) == 1 else self.node("Concat", *sources, axis=1)
-        starts = np.cumsum([0, *(self._widths[source] for source in sources)])
-        start = dict(zip(sources, starts.tolist(), strict=False))
-        places = [start[source] + first + i for source, first, n in found for i in range(n)]
-        return self.node("Gather", joined, self.integers(*places), axis=1)
-
-    def _to_all_rows(
-        self, columns: Sequence[Column], at: dict[Column, tuple[str, int]]
-    ) -> dict[str, str]:
-        """For matrices of one row what they become beside columns that differ between rows."""
-        varying = [column for column in columns if not column.fixed]
-        fixed = dict.fromkeys(at[column][0] for column in columns if column.fixed)
-        if not varying or not fixed:
-            return {}
-        rows = self.node("Shape", self.matrix(varying[:1]))
-        moved = {matrix: self.node("Expand", matrix, rows) for matrix in fixed}
-        self._widths |= {new: self._widths[old] for old, new in moved.items()}
-        return moved
-
-    def _divides(self, matrix: str, start: int, width: int) -> bool:
-        """Whether columns that follow each other are a part of a matrix divided by their number."""
-        whole = self._widths[matrix]
-        return not start % width and whole <= _MOST_PARTS * width
-
-    def _part(self, matrix: str, start: int, width: int) -> str:
-        """Part of a matrix that is divided by a number of columns."""
-        whole = self._widths[matrix]
-        if width == whole:
-            return matrix
-        if (matrix, width) not in self._splits:
-            sizes = [width] * (whole // width) + [whole % width] * (whole % width > 0)
-            self._splits[matrix, width] = self.nodes(
-                "Split", matrix, self.integers(*sizes), axis=1, outputs=[""] * len(sizes)
-            )
-        return self._splits[matrix, width][start // width]
+                for part in _rounds(columns):
+                    self.place(part, self._elementwise(part))
 
     def _elementwise(self, columns: list[Column]) -> str:
         inputs = list(zip(*(column.inputs for column in columns), strict=True))
+        if columns[0].operator == "Add" and (source := self.common_source(inputs)):
+            # A product adds zeros to the sum of two numbers, so that it is the same to the last
+            # bit, except for rows with infinite numbers, which are refused.
+            ones = np.zeros((self._widths[source], len(columns)))
+            for of_columns in inputs:
+                for k, column in enumerate(of_columns):
+                    ones[self._at[column][1], k] += 1
+            return self.node("MatMul", source, self.constant(ones))
         repeats = _repeats(inputs)
         if repeats == 1:
             names = [self.matrix(of_columns, broadcast=True) for of_columns in inputs]
@@ -183,6 +134,24 @@ class Matrices(Nodes):
         shape = self.integers(0, *weights.shape)
         return self.reduce("ReduceSum", self.node("Reshape", products, shape), 2)
 
+    def _affine(self, formulas: Sequence[Affine]) -> str:
+        starts = sorted(
+            {start for formula in formulas for start in formula.terms},
+            key=lambda start: (start.kind, self._at[start]),
+        )
+        weights = [[formula.terms.get(start, 0.0) for formula in formulas] for start in starts]
+        offsets = np.array([[formula.offset for formula in formulas]])
+        result = [self.constant(offsets)] if offsets.any() else []
+        parts = self.parts(starts)
+        if len(parts) > _MOST_PRODUCTS or any(start.fixed for start in starts):
+            parts = [starts]
+        first = 0
+        for part in parts:
+            matrix = np.array(weights[first : first + len(part)])
+            result = [self.node("Gemm", self.matrix(part), self.constant(matrix), *result)]
+            first += len(part)
+        return result[0]
+
     def _softmax(self, columns: list[Column]) -> str:
         parts = []
         for bundle, own in groupby(columns, key=lambda column: column.inputs[0]):
@@ -196,16 +165,21 @@ class Matrices(Nodes):
     def _locate(self, columns: list[Column]) -> str:
         # Binary search in the cuts of all columns, one after the other, each with an end that no
         # score exceeds: a step asks whether the score lies above the cut half the range on.
+        n_steps = max(len(column.data) for column in columns).bit_length() or 1
         cuts = [np.append(column.data, np.inf) for column in columns]
+        if len(cuts) << n_steps <= _MOST_PADDING * sum(map(len, cuts)):
+            # No step leads beyond ends that are as far from the start as all steps together.
+            cuts = [np.pad(own, (0, 2**n_steps - len(own)), constant_values=np.inf) for own in cuts]
         last = np.cumsum([len(own) for own in cuts])[None] - 1
         first = last - [len(own) - 1 for own in cuts]
+        ends = self.constant(last) if (last - first < 2**n_steps - 1).any() else ""
         scores = self.matrix([column.inputs[0] for column in columns], broadcast=True)
-        joined, ends, place = map(self.constant, (np.concatenate(cuts), last, first))
+        joined, place = map(self.constant, (np.concatenate(cuts), first))
         zero = self.integers(0)
-        for step in reversed(range(max(len(own) - 1 for own in cuts).bit_length() or 1)):
+        for step in reversed(range(n_steps)):
             further = self.node("Add", place, self.integers(2**step - 1)) if step else place
-            cut = self.node("Gather", joined, self.node("Min", further, ends))
-            above = self.node("Greater", scores, cut)
+            further = self.node("Min", further, ends) if ends else further
+            above = self.node("Greater", scores, self.node("Gather", joined, further))
             jump = self.node("Where", above, self.integers(2**step), zero)
             place = self.node("Add", place, jump)
         return self.node("Sub", place, self.constant(first)) if first.any() else place
@@ -247,6 +221,15 @@ class Matrices(Nodes):
             one = min(points, key=lambda point: point.fixed)
             parts.append(self.route(column.data, self.matrix(points), self.matrix([one])))
         return parts[0] if len(parts) == 1 else self.node("Concat", *parts, axis=1)
+
+
+def _rounds(columns: list[Column]) -> list[list[Column]]:
+    """Columns in parts with the same inputs, but for numbers, if there are few such parts."""
+    inputs = [[c for c in column.inputs if c.operator not in CONSTANTS] for column in columns]
+    length = next((i for i in range(1, len(inputs)) if inputs[i] == inputs[0]), len(inputs))
+    parts = [columns[i : i + length] for i in range(0, len(columns), length)]
+    same = length > 1 and inputs == inputs[:length] * len(parts)
+    return parts if same and len(parts) <= _MOST_ROUNDS else [columns]
 
 
 def _repeats(inputs: Sequence[Sequence[Column]]) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._calibrators.document import checksum_of
-from isoroc.export._formulas import Formulas
+from isoroc.export._formulas import Column, Formulas
 from isoroc.export._maps import check_exportable, is_grouped, write_checked
 
 try:
@@ -90,6 +90,13 @@ def to_onnx(
     return build(calibrator, names, _TYPES[input_type], calibrator.n_features_in_, opsets)
 
 
+class _Unguarded(Formulas):
+    """Formulas of operators that never fail: those of invalid numbers return NaN or any number."""
+
+    def guarded(self, good: Column, a: Column, harmless: Column) -> Column:  # noqa: ARG002
+        return a
+
+
 class Names(NamedTuple):
     """Names of the input and the outputs of a graph; without a name there are no labels."""
 
@@ -115,7 +122,7 @@ def build(
     opsets : dict
         Versions of the sets of operators by name.
     """
-    formulas, nodes = Formulas(), Matrices("isoroc_", opsets[""])
+    formulas, nodes = _Unguarded(), Matrices("isoroc_", opsets[""])
     tensor = onnx.helper.make_tensor_value_info
     inputs = [tensor(names.forecasts, input_type, ["N", n_columns])]
     forecasts = names.forecasts
@@ -128,11 +135,12 @@ def build(
         groups = (formulas.find("groups", calibrator.groups_.tolist()), None)
         inputs.append(tensor("groups", _STRING, ["N", 1]))
     calibrated, good = write_checked(formulas, calibrator, columns, groups)
-    missing = formulas.number(math.nan)
-    masked = [formulas.where(good, column, missing) for column in calibrated]
     _, best = formulas.largest(calibrated)
-    nodes.compute([*masked, best] if names.label else masked)
-    nodes.node("Identity", nodes.matrix(masked), output=names.calibrated)
+    needed = [*calibrated, good, *([best] if names.label else [])]
+    nodes.compute(needed, exact=calibrator.has_steps())
+    missing = nodes.constant(np.array([[math.nan]]))
+    found = nodes.matrix(calibrated)
+    nodes.node("Where", nodes.matrix([good]), found, missing, output=names.calibrated)
     outputs = [tensor(names.calibrated, _DOUBLE, ["N", len(calibrated)])]
     if names.label:
         classes, unknown = _labels(calibrator.classes_)
