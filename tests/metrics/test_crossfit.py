@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from isoroc._growth import GrowthOptions, grow_tree
 from isoroc._input import Sample
-from isoroc.metrics._crossfit import calibrated, residual_signs
+from isoroc.metrics._crossfit import CrossFit
 from isoroc.metrics._grouping import halve_repeatedly
 from isoroc.metrics._residuals import (
     fit_bins,
@@ -23,6 +23,14 @@ def sample_of(P, y, weights=None):
     """As in the metrics: two classes are scores."""
     forecasts = np.ascontiguousarray(P[:, 1]) if P.shape[1] == 2 else P
     return Sample(forecasts, y.astype(np.uint8), weights)
+
+
+def calibrated(sample):
+    return CrossFit(sample).values()
+
+
+def residual_signs(sample):
+    return CrossFit(sample).signs()
 
 
 def mean_product(sample, learned):
