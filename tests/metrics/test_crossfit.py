@@ -63,6 +63,16 @@ def test_what_is_learned_are_forecasts_and_signs(data):
     assert np.isin(residual_signs(sample), [-1, 0, 1]).all()
 
 
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+def test_what_is_learned_does_not_depend_on_what_was_learned_before(n_classes):
+    P, _, y = distorted(200, n_classes, 2.0, seed=0)
+    sample = sample_of(P, y, np.linspace(0.5, 2, 200))
+    fit = CrossFit(sample)
+    first = fit.signs()
+    np.testing.assert_array_equal(fit.values(), calibrated(sample))
+    np.testing.assert_array_equal(fit.signs(), first)
+
+
 def test_no_label_is_used_for_its_own_row():
     P, _, y = distorted(60, 3, 2.0, seed=0)
     before = calibrated(sample_of(P, y))

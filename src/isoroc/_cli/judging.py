@@ -263,11 +263,15 @@ def estimate_errors(sample: Sample, bins: Literal["exact"] | None = None) -> dic
     if _are_scores(sample) or n_rows < 2:  # the estimate for a row is made from other rows
         return dict.fromkeys(["calibration_loss", "refinement_loss", *kinds], math.nan)
     sample = to_columns(sample)
-    parts = {name: Parts.of(sample, kind, bins) for name, kind in kinds.items()}
-    with np.errstate(invalid="ignore"):
-        loss = decompose_parts(parts["calibration_error"])
-    found = {"calibration_loss": loss.calibration, "refinement_loss": loss.refinement}
-    return found | {name: error_of_parts(part) for name, part in parts.items()}
+    found: dict[str, float] = {}
+    for name, kind in kinds.items():
+        parts = Parts.of(sample, kind, bins)
+        if kind == "canonical":
+            with np.errstate(invalid="ignore"):
+                loss = decompose_parts(parts)
+            found |= {"calibration_loss": loss.calibration, "refinement_loss": loss.refinement}
+        found[name] = error_of_parts(parts)
+    return found
 
 
 def _auc(sample: Sample) -> float:
