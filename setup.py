@@ -6,7 +6,17 @@ import sys
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-SUBJECTS = ("growth", "order", "pav", "rows", "smooth", "sorting", "surface")
+SUBJECTS = (
+    "growth",
+    "order",
+    "path",
+    "pav",
+    "residuals",
+    "rows",
+    "smooth",
+    "sorting",
+    "surface",
+)
 
 # Comparisons that need not trap become vector instructions.
 OPTIONS = {} if sys.platform == "win32" else {"smooth": ["-fno-trapping-math"]}

@@ -33,6 +33,7 @@ COMMANDS = [
     "export model.json --onnx out.onnx",
     "monitor model.json april.csv --label animal",
     "evaluate april.csv --model model.json --resamples 0",
+    "evaluate april.csv --model model.json",
     "fit march.csv --label animal --calibrator irp -o out.json",
     "fit march.csv --label animal -o out.json",
     "report april.csv --model model.json --resamples 0 -o out.html",

@@ -77,13 +77,14 @@ class BinTree:
     def bins(self) -> Ints:
         """Nodes that are not divided, depth first and by region: for K = 2 by ascending score."""
         found, stack = [], [0]
+        split_of_node, children = self.split_of_node.tolist(), self.children[:, ::-1].tolist()
         while stack:
             node = stack.pop()
-            split = self.split_of_node[node]
+            split = split_of_node[node]
             if split < 0:
                 found.append(node)
             else:
-                stack.extend(child for child in self.children[split, ::-1] if child >= 0)
+                stack.extend(child for child in children[split] if child >= 0)
         return np.array(found, dtype=np.intp)
 
     @cached_property

@@ -35,7 +35,7 @@ def start(sample, pseudocount=1.0, **options):
 
 
 def sweep(seed=0, n_starts=3):
-    return Sweep(n_starts, np.random.RandomState(seed))
+    return Sweep(n_starts, seed)
 
 
 @settings(max_examples=150)
@@ -292,7 +292,7 @@ def test_threads_do_not_change_the_tree():
     one, two = (
         grow(
             start((P, codes, None), monotonicity="tree", min_bin_weight=20),
-            Sweep(4, np.random.RandomState(0), n_threads),
+            Sweep(4, 0, n_threads),
         )
         for n_threads in (1, 2)
     )

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from isoroc._growth import GrowthOptions, grow_tree
 from isoroc._input import Sample
-from isoroc.metrics._crossfit import calibrated, residual_signs
+from isoroc.metrics._crossfit import CrossFit
 from isoroc.metrics._grouping import halve_repeatedly
 from isoroc.metrics._residuals import (
     fit_bins,
@@ -23,6 +23,14 @@ def sample_of(P, y, weights=None):
     """As in the metrics: two classes are scores."""
     forecasts = np.ascontiguousarray(P[:, 1]) if P.shape[1] == 2 else P
     return Sample(forecasts, y.astype(np.uint8), weights)
+
+
+def calibrated(sample):
+    return CrossFit(sample).values()
+
+
+def residual_signs(sample):
+    return CrossFit(sample).signs()
 
 
 def mean_product(sample, learned):
@@ -53,6 +61,16 @@ def test_what_is_learned_are_forecasts_and_signs(data):
     if g.ndim == 2:
         np.testing.assert_allclose(g.sum(axis=1), 1)
     assert np.isin(residual_signs(sample), [-1, 0, 1]).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+def test_what_is_learned_does_not_depend_on_what_was_learned_before(n_classes):
+    P, _, y = distorted(200, n_classes, 2.0, seed=0)
+    sample = sample_of(P, y, np.linspace(0.5, 2, 200))
+    fit = CrossFit(sample)
+    first = fit.signs()
+    np.testing.assert_array_equal(fit.values(), calibrated(sample))
+    np.testing.assert_array_equal(fit.signs(), first)
 
 
 def test_no_label_is_used_for_its_own_row():

@@ -6,6 +6,7 @@ import pytest
 from joblib import parallel_config
 
 from isoroc.metrics import bootstrap, brier_score, calibration_error, cross_entropy, decompose
+from isoroc.metrics._resampling import resampled_weights
 from truths import distorted
 
 
@@ -62,6 +63,20 @@ def test_weights_multiply():
     assert some.estimate == pytest.approx(brier_score(y[half], P[half]))
     alone = bootstrap(brier_score, y[half], P[half], n_resamples=300, random_state=0)
     assert some.standard_error == pytest.approx(alone.standard_error, rel=0.2)
+
+
+@pytest.mark.parametrize("weights", [None, np.linspace(1, 2, 30)])
+def test_resampled_weights_are_those_that_metrics_get(weights):
+    drawn = []
+
+    def metric(*_: Any, sample_weight: Any) -> float:
+        drawn.append(sample_weight)
+        return 0.0
+
+    y, p = np.arange(30) % 2, np.linspace(0, 1, 30)
+    bootstrap(metric, y, p, sample_weight=weights, n_resamples=5, random_state=3)
+    expected = resampled_weights(30, weights, 5, random_state=3)
+    np.testing.assert_array_equal(drawn[:5], list(expected))
 
 
 def test_copies_of_a_row_are_held_out_together():

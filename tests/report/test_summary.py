@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from isoroc import AutoCalibrator, InputError, IRPCalibrator, TemperatureCalibrator, metrics
-from isoroc.metrics._calibration import error_terms, split_by_kind
+from isoroc.metrics._calibration import error_terms
 from isoroc.metrics._inputs import check_probabilities
+from isoroc.metrics._parts import split_by_kind
 from isoroc.report import Report
 
 SNAPSHOT = Path(__file__).with_name("snapshot.json")

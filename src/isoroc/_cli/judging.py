@@ -5,15 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from isoroc import metrics
 from isoroc._cli.terminal import Advance, progress_bar
-from isoroc._input import Sample, first_improbable, resolve_scores
+from isoroc._counts import BinaryCounts
+from isoroc._input import Sample, check_forecasts, first_improbable, resolve_scores
 from isoroc._intervals import half_width
 from isoroc._simplex import Floats
+from isoroc.metrics._calibration import error_of_parts
+from isoroc.metrics._decomposition import decompose_parts
+from isoroc.metrics._inputs import to_columns
+from isoroc.metrics._parts import Kind, Parts, split_by_kind
+from isoroc.metrics._resampling import resampled_weights
+from isoroc.metrics._scores import brier_losses, log_losses, mean
 
 #: Titles of the metrics, in the order in which they are shown.
 TITLES = {
@@ -154,11 +161,14 @@ def judge(
 
 
 def _samples(sample: Sample, forecasts: Mapping[str, Floats]) -> dict[str, Sample]:
-    """Samples of several forecasts of the same rows; the first are those of the sample."""
+    """Samples of several forecasts of the same rows; the first are those of the sample.
+
+    They are validated here once and not on each resample.
+    """
     samples: dict[str, Sample] = {}
     for name, P in forecasts.items():
         kind = resolve_scores(P, "auto") if samples else sample.scores
-        samples[name] = replace(sample, forecasts=P, scores=kind)
+        samples[name] = replace(sample, forecasts=check_forecasts(P, name=name), scores=kind)
     return samples
 
 
@@ -193,20 +203,13 @@ def _estimate(
         return values, np.empty((0, len(values)))
     resampled = _subsample(judged, effort.resampled_rows)
 
-    def metric(codes: Any, P: Floats, sample_weight: Floats | None = None) -> list[float]:
+    draws = []
+    for weights in resampled_weights(
+        len(resampled), resampled.weights, effort.n_resamples, random_state=0
+    ):
+        draws.append(list(part(replace(resampled, weights=weights)).values()))
         advance(1)
-        again = replace(resampled, forecasts=P, codes=codes, weights=sample_weight)
-        return list(part(again).values())
-
-    draws = metrics.bootstrap(
-        metric,
-        resampled.codes,
-        resampled.forecasts,
-        sample_weight=resampled.weights,
-        n_resamples=effort.n_resamples,
-        random_state=0,
-    ).distribution
-    return values, draws * math.sqrt(len(resampled) / len(judged))
+    return values, np.array(draws) * math.sqrt(len(resampled) / len(judged))
 
 
 def _subsample(sample: Sample, most: float) -> Sample:
@@ -217,11 +220,6 @@ def _subsample(sample: Sample, most: float) -> Sample:
     return sample.take(np.sort(rows))
 
 
-def _options(sample: Sample) -> dict[str, Any]:
-    """Options of the metrics: weights, and codes as labels, of which some may not occur."""
-    return {"sample_weight": sample.weights, "labels": np.arange(sample.n_classes)}
-
-
 def _are_scores(sample: Sample) -> bool:
     """Whether the forecasts are scores that are not probabilities and only rank the rows."""
     return sample.forecasts.ndim == 1 and first_improbable(sample.forecasts) is not None
@@ -229,14 +227,12 @@ def _are_scores(sample: Sample) -> bool:
 
 def _scores(sample: Sample) -> dict[str, float]:
     """Metrics that are quick to compute."""
-    losses: dict[str, Callable[..., float]] = {
-        "log_loss": metrics.cross_entropy,
-        "brier_score": metrics.brier_score,
-    }
-    found = dict.fromkeys(losses, math.nan)
+    found = {"log_loss": math.nan, "brier_score": math.nan}
     if not _are_scores(sample):
+        drawn = to_columns(sample.positive())  # a row that was not drawn may have an infinite loss
+        losses = {"log_loss": log_losses, "brier_score": brier_losses}
         for name, loss in losses.items():
-            found[name] = loss(sample.codes, sample.forecasts, **_options(sample))
+            found[name] = mean(loss(drawn.forecasts, drawn.codes), drawn.weights)
     return found | {"accuracy": 1 - _share_wrong(sample), "auc": _auc(sample)}
 
 
@@ -256,7 +252,7 @@ def estimate_errors(sample: Sample, bins: Literal["exact"] | None = None) -> dic
     With ``bins="exact"`` it is the mean outcome of the rows with the same forecast; by default it
     is so where forecasts have few distinct values.
     """
-    kinds: dict[str, Literal["canonical", "classwise", "top"]] = {
+    kinds: dict[str, Kind] = {
         "calibration_error": "canonical",
         "classwise_calibration_error": "classwise",
         "top_calibration_error": "top",
@@ -266,28 +262,22 @@ def estimate_errors(sample: Sample, bins: Literal["exact"] | None = None) -> dic
     n_rows = len(sample) if sample.weights is None else np.count_nonzero(sample.weights)
     if _are_scores(sample) or n_rows < 2:  # the estimate for a row is made from other rows
         return dict.fromkeys(["calibration_loss", "refinement_loss", *kinds], math.nan)
-    with np.errstate(invalid="ignore"):
-        parts = metrics.decompose(sample.codes, sample.forecasts, bins=bins, **_options(sample))
-    found = {"calibration_loss": parts.calibration, "refinement_loss": parts.refinement}
+    sample = to_columns(sample)
+    found: dict[str, float] = {}
     for name, kind in kinds.items():
-        found[name] = metrics.calibration_error(
-            sample.codes, sample.forecasts, kind=kind, bins=bins, **_options(sample)
-        )
+        parts = Parts.of(sample, kind, bins)
+        if kind == "canonical":
+            with np.errstate(invalid="ignore"):
+                loss = decompose_parts(parts)
+            found |= {"calibration_loss": loss.calibration, "refinement_loss": loss.refinement}
+        found[name] = error_of_parts(parts)
     return found
 
 
 def _auc(sample: Sample) -> float:
     """Area under the ROC curve; for more classes the mean over one class against the rest."""
-    codes, P = sample.codes, sample.forecasts
-    if sample.n_classes == 2:
-        tasks = [(codes, P)]
-    else:
-        tasks = [((codes == k).view(np.uint8), P[:, k]) for k in range(sample.n_classes)]
-    areas = [
-        metrics.auc(is_class, score, sample_weight=sample.weights)
-        for is_class, score in tasks
-        if np.bincount(is_class, sample.weights, 2).all()
-    ]
+    tasks = [sample] if sample.n_classes == 2 else split_by_kind(sample, "classwise")
+    areas = [BinaryCounts.from_sample(task).area() for task in tasks if task.class_weights().all()]
     return float(np.mean(areas)) if areas else math.nan
 
 
@@ -295,5 +285,10 @@ def _surface(sample: Sample) -> dict[str, float]:
     """Volume under the ROC surface, which takes long."""
     if not sample.class_weights().all():
         return {"vus": math.nan}
-    volume = metrics.volume_under_surface(sample.codes, sample.forecasts, **_options(sample))
+    volume = metrics.volume_under_surface(
+        sample.codes,
+        sample.forecasts,
+        sample_weight=sample.weights,
+        labels=np.arange(sample.n_classes),
+    )
     return {"vus": float(volume)}

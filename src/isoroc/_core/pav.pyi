@@ -22,16 +22,4 @@ def pool_adjacent_violators(
     b: NDArray[np.float64],
     wb: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
-def best_cut(
-    weights: NDArray[np.float64],
-    forecasts: NDArray[np.float64],
-    before: int,
-    start: int,
-    stop: int,
-    after: int,
-    smoothing: NDArray[np.float64],
-    forecast_weight: float,
-    gap: float,
-    min_weight: float,
-) -> tuple[int, float]: ...
 def with_one_more(weights: NDArray[np.float64], extra: float) -> NDArray[np.float64]: ...

@@ -1,4 +1,4 @@
-"""Two classes: sorted scores merged, pooled and cut.
+"""Two classes: sorted scores merged and pooled.
 
 Array arguments are C-contiguous. An empty weight array stands for unit weights.
 """
@@ -168,75 +168,6 @@ def pool_adjacent_violators(const double[::1] a, const double[::1] wa,
     finally:
         free(stack)
     return low, high, weights
-
-
-cdef struct Prior:
-    double s0  # added to the weights of the two classes,
-    double s1
-    double forecast  # and the weight of the mean forecast
-
-
-cdef inline double smoothed(double w0, double w1, double f1, const Prior* prior) noexcept nogil:
-    """Value of class weights with the sum f1 of the second probabilities of their rows."""
-    return ((w1 + prior.s1 + prior.forecast * (f1 / (w0 + w1)))
-            / (w0 + prior.s0 + w1 + prior.s1 + prior.forecast))
-
-
-cdef double value_of(const double[:, ::1] weights, const double[::1] forecasts, Py_ssize_t start,
-                     Py_ssize_t stop, const Prior* prior) noexcept nogil:
-    """Smoothed value of the blocks [start, stop)."""
-    cdef Py_ssize_t b
-    cdef double w0 = 0.0, w1 = 0.0, f1 = 0.0
-    for b in range(start, stop):
-        w0 += weights[b, 0]
-        w1 += weights[b, 1]
-        f1 += forecasts[b]
-    return smoothed(w0, w1, f1, prior)
-
-
-def best_cut(const double[:, ::1] weights, const double[::1] forecasts, Py_ssize_t before,
-             Py_ssize_t start, Py_ssize_t stop, Py_ssize_t after, const double[::1] smoothing,
-             double forecast_weight, double gap, double min_weight):
-    """Best place to cut the isotonic blocks [start, stop) in two: (cut, height), or (-1, 0.0).
-
-    `weights` (m, 2) are the class weights of the blocks and `forecasts` (m,) the sums of the second
-    probabilities of their rows. The height is that of the chord above the cumulative sum diagram at
-    the cut. The two parts weigh at least `min_weight`, and their smoothed values and those of the
-    neighbours [before, start) and [stop, after), -1 where there is none, increase by more than
-    `gap`. Sums run over the bin alone, from both of its ends: differences of sums over all blocks
-    would lose blocks that are lighter than the rounding of the total.
-    """
-    cdef Py_ssize_t b, cut, best = -1, m = stop - start
-    cdef double height, highest = -1.0, left, right, l0 = 0.0, l1 = 0.0, lf = 0.0, r0, r1, w0, w1
-    cdef double below = -INFINITY, above = INFINITY
-    cdef double[:, ::1] rest = np.zeros((m + 1, 3))
-    cdef Prior prior = Prior(smoothing[0], smoothing[1], forecast_weight)
-    with nogil:
-        if before >= 0:
-            below = value_of(weights, forecasts, before, start, &prior)
-        if after >= 0:
-            above = value_of(weights, forecasts, stop, after, &prior)
-        for b in range(m - 1, -1, -1):
-            rest[b, 0] = rest[b + 1, 0] + weights[start + b, 0]
-            rest[b, 1] = rest[b + 1, 1] + weights[start + b, 1]
-            rest[b, 2] = rest[b + 1, 2] + forecasts[start + b]
-        w0, w1 = rest[0, 0], rest[0, 1]
-        for cut in range(start + 1, stop):
-            l0 += weights[cut - 1, 0]
-            l1 += weights[cut - 1, 1]
-            lf += forecasts[cut - 1]
-            r0, r1 = rest[cut - start, 0], rest[cut - start, 1]
-            height = (r1 * l0 - r0 * l1) / (w0 + w1)
-            if height <= highest:
-                continue
-            if l0 + l1 < min_weight or r0 + r1 < min_weight:
-                continue
-            left = smoothed(l0, l1, lf, &prior)
-            right = smoothed(r0, r1, rest[cut - start, 2], &prior)
-            if below + gap < left and left + gap < right and right + gap < above:
-                best = cut
-                highest = height
-    return best, highest if best >= 0 else 0.0
 
 
 cdef inline bint is_below(const double* c, const double* a, const double* b) noexcept nogil:

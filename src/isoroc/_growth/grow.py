@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +19,9 @@ from isoroc._progress import Report
 from isoroc._simplex import Floats
 from isoroc._tree import BinTree
 
+#: Seed of growth where none is given: what RandomState(0) draws.
+SEED = 209652396
+
 
 @dataclass(frozen=True, eq=False)
 class GrowthOptions:
@@ -33,6 +36,8 @@ class GrowthOptions:
         of the total weight, but need not have more than 20, and the lift must be that of chance.
     n_threads : int
         Searches to run at a time.
+    random_state : RandomState or None
+        Draws a seed where growth needs one; None stands for a fixed one.
     report : callable
         Is called with a line of text as growth goes on.
     """
@@ -47,7 +52,7 @@ class GrowthOptions:
     min_lift: float | None = None
     max_cells: int = 10_000
     n_threads: int = 1
-    random_state: np.random.RandomState = field(default_factory=lambda: np.random.RandomState(0))
+    random_state: np.random.RandomState | None = None
     report: Report = lambda _: None
 
 
@@ -86,7 +91,7 @@ def grow_with_leaves(sample: Sample, options: GrowthOptions) -> tuple[BinTree, L
     search = (
         Grid(K, options.grid_size)
         if options.search == "grid"
-        else Sweep(options.n_starts, options.random_state, options.n_threads)
+        else Sweep(options.n_starts, _seed(options.random_state), options.n_threads)
     )
     tree = grow(start(counts), search, report=options.report)
     if counts.exact:
@@ -149,6 +154,10 @@ def limits_of(sample: Sample, options: GrowthOptions) -> dict[str, Any]:
         "min_bin_weight": _default(options.min_bin_weight, bin_weight),
         "min_lift": _default(options.min_lift, 0.0 if K == 2 else 1.0),
     }
+
+
+def _seed(random_state: np.random.RandomState | None) -> int:
+    return SEED if random_state is None else random_state.randint(2**31 - 1)
 
 
 def _default(value: float | None, default: float) -> float:

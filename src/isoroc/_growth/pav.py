@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 from typing import NamedTuple
 
 import numpy as np
 
-from isoroc._core.pav import best_cut
-from isoroc._core.rows import lift
+from isoroc._core.path import split_blocks, sum_ranges
 from isoroc._counts import BinaryCounts
-from isoroc._simplex import Floats, midpoint
+from isoroc._simplex import Floats, Ints, midpoint
 from isoroc._tree import BinTree
 
 
@@ -47,10 +45,11 @@ def grow_isotonic(
     (array([0.25, 0.6 ]), array([0., 1., 2.]))
     """
     low, high, weights = counts.isotonic_blocks()
-    blocks = Blocks(low, high, weights, np.zeros(len(weights)))
-    return grow_on_blocks(
+    blocks = Blocks(low, high, weights, np.zeros(len(weights))).pool(smoothing, 0.0)
+    return _grow(
         blocks,
         smoothing=smoothing,
+        forecast_weight=0.0,
         max_bins=max_bins,
         min_bin_weight=min_bin_weight,
         min_lift=min_lift,
@@ -71,8 +70,10 @@ class Blocks(NamedTuple):
 
     def values(self, smoothing: Floats, forecast_weight: float) -> Floats:
         """Value of each block: ``smoothing`` and the weighted mean forecast added to its labels."""
-        mean = self.forecasts / self.weights.sum(axis=1)
-        smoothed = self.weights + smoothing + forecast_weight * np.column_stack([1 - mean, mean])
+        smoothed = self.weights + smoothing
+        if forecast_weight:
+            mean = self.forecasts / self.weights.sum(axis=1)
+            smoothed += forecast_weight * np.column_stack([1 - mean, mean])
         return np.asarray(smoothed[:, 1] / smoothed.sum(axis=1))
 
     def pool(self, smoothing: Floats, forecast_weight: float) -> Blocks:
@@ -119,28 +120,53 @@ def grow_on_blocks(
     tree : BinTree
     means : ndarray of shape (N, 2)
     """
-    low, high, weights, forecasts = blocks = blocks.pool(smoothing, forecast_weight)
-    path = _Path(blocks, smoothing, forecast_weight, min_bin_weight, min_lift)
-    splits = path.grow(len(weights) if max_bins is None else max_bins)
-
-    # Nodes are ranges of blocks. The root is node 0 and split s appends nodes 2s + 1 and 2s + 2.
-    node_of = {(0, len(weights)): 0}
-    split_nodes = np.empty(len(splits), dtype=np.intp)
-    for s, (start, cut, stop) in enumerate(splits):
-        split_nodes[s] = node_of[start, stop]
-        node_of[start, cut] = 2 * s + 1
-        node_of[cut, stop] = 2 * s + 2
-    cuts = np.array([cut for _, cut, _ in splits], dtype=np.intp)
-    threshold = midpoint(high[cuts - 1], low[cuts])
-    tree = BinTree(
-        thresholds=np.column_stack([1 - threshold, threshold]),
-        children=np.arange(1, 2 * len(splits) + 1).reshape(-1, 2),
-        split_nodes=split_nodes,
-        class_weights=np.array([weights[start:stop].sum(axis=0) for start, stop in node_of]),
+    blocks = blocks.pool(smoothing, forecast_weight)
+    tree, ranges = _grow(
+        blocks,
+        smoothing=smoothing,
+        forecast_weight=forecast_weight,
+        max_bins=max_bins,
+        min_bin_weight=min_bin_weight,
+        min_lift=min_lift,
     )
-    sums = np.array([forecasts[start:stop].sum() for start, stop in node_of])
+    sums = np.array([blocks.forecasts[start:stop].sum() for start, stop in ranges.tolist()])
     mean = (sums / tree.class_weights.sum(axis=1)).clip(0, 1)
     return tree, np.column_stack([1 - mean, mean])
+
+
+def _grow(
+    blocks: Blocks,
+    *,
+    smoothing: Floats,
+    forecast_weight: float,
+    max_bins: int | None,
+    min_bin_weight: float,
+    min_lift: float,
+) -> tuple[BinTree, Ints]:
+    """Tree of pooled blocks, and the range of blocks of each node, shape (N, 2)."""
+    nodes, splits = split_blocks(
+        blocks.weights,
+        blocks.forecasts,
+        smoothing,
+        forecast_weight,
+        _gap(forecast_weight),
+        min_bin_weight,
+        min_lift,
+        len(blocks.low) if max_bins is None else max_bins,
+    )
+    start, cut, stop = splits.T
+    ranges = np.empty((1 + 2 * len(splits), 2), dtype=np.intp)
+    ranges[0] = 0, len(blocks.low)
+    ranges[1::2, 0], ranges[1::2, 1] = start, cut
+    ranges[2::2, 0], ranges[2::2, 1] = cut, stop
+    threshold = midpoint(blocks.high[cut - 1], blocks.low[cut])
+    tree = BinTree(
+        thresholds=np.column_stack([1 - threshold, threshold]),
+        children=np.arange(1, len(ranges)).reshape(-1, 2),
+        split_nodes=nodes,
+        class_weights=sum_ranges(blocks.weights, ranges),
+    )
+    return tree, ranges
 
 
 def pool_smoothed(
@@ -157,84 +183,3 @@ def _gap(forecast_weight: float) -> float:
     Mean forecasts are rounded, and values are computed from them in more than one place.
     """
     return 1e-14 if forecast_weight else 0.0
-
-
-class _Path:
-    """Best-first splitting of a sequence of isotonic blocks: the IRP path.
-
-    The best split of a bin is at the point of its cumulative sum diagram farthest from the chord.
-    That point is a vertex of the greatest convex minorant, hence an end of a block, so blocks are
-    all that has to be searched. A bin is the range of blocks [start, stop).
-
-    The means of unions of blocks are in order by themselves. Their smoothed values need not be:
-    a split is taken only if it leaves them in order, and a bin for which none does waits until
-    a neighbour is split. Without smoothing no bin ever waits and the path ends at the blocks.
-    """
-
-    def __init__(
-        self,
-        blocks: Blocks,
-        smoothing: Floats,
-        forecast_weight: float,
-        min_bin_weight: float,
-        min_lift: float,
-    ) -> None:
-        weights = self.weights = np.ascontiguousarray(blocks.weights)
-        self.forecasts = np.ascontiguousarray(blocks.forecasts)
-        self.smoothing = smoothing
-        self.forecast_weight = forecast_weight
-        self.min_bin_weight = min_bin_weight
-        self.min_lift = min_lift
-        # The bins, found by their start and by their stop.
-        self.stop_of = {0: len(weights)}
-        self.start_of = {len(weights): 0}
-
-    def grow(self, max_bins: int) -> list[tuple[int, int, int]]:
-        """Splits (start, cut, stop) in the order of the path."""
-        splits: list[tuple[int, int, int]] = []
-        waiting: set[tuple[int, int]] = set()
-        queue = [(-np.inf, 0, self.stop_of[0])]
-        while queue and len(splits) + 1 < max_bins:
-            _, start, stop = heapq.heappop(queue)
-            cut, gain = self._best_cut(start, stop)
-            if cut < 0 or self._lift(start, cut, stop) < self.min_lift * 0.5:
-                waiting.add((start, stop))
-            elif queue and gain < -queue[0][0]:
-                heapq.heappush(queue, (-gain, start, stop))
-            else:
-                splits.append((start, cut, stop))
-                self.stop_of[start], self.start_of[cut] = cut, start
-                self.stop_of[cut], self.start_of[stop] = stop, cut
-                freed = waiting & {
-                    (self.start_of.get(start, -1), start),
-                    (stop, self.stop_of.get(stop, -1)),
-                }
-                waiting -= freed
-                for bin_ in ((start, cut), (cut, stop), *freed):
-                    heapq.heappush(queue, (-np.inf, *bin_))
-        return splits
-
-    def _lift(self, start: int, cut: int, stop: int) -> float:
-        """By how much a cut raises the log likelihood of the bin's labels."""
-        if not self.min_lift:
-            return np.inf
-        parts = self.weights[start:cut], self.weights[cut:stop]
-        return lift(np.array([part.sum(axis=0) for part in parts]))
-
-    def _best_cut(self, start: int, stop: int) -> tuple[int, float]:
-        """The cut with the largest gain that keeps the values in order, -1 if there is none.
-
-        Its height over the chord is M(gamma) / 4.
-        """
-        return best_cut(
-            self.weights,
-            self.forecasts,
-            self.start_of.get(start, -1),
-            start,
-            stop,
-            self.stop_of.get(stop, -1),
-            self.smoothing,
-            self.forecast_weight,
-            _gap(self.forecast_weight),
-            self.min_bin_weight,
-        )

@@ -67,17 +67,15 @@ class Sweep:
     ----------
     n_starts : int
         Number of ascents for the full split.
-    random_state : RandomState
-        Draws the points to start from.
+    seed : int
+        Seed of the draws of points to start from.
     n_threads : int
         Ascents to run at a time; the kernels hold no lock.
     """
 
-    def __init__(
-        self, n_starts: int, random_state: np.random.RandomState, n_threads: int = 1
-    ) -> None:
+    def __init__(self, n_starts: int, seed: int, n_threads: int = 1) -> None:
         self.n_starts = n_starts
-        self.seed = random_state.randint(2**31 - 1)
+        self.seed = seed
         self.n_threads = n_threads
         self.pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 

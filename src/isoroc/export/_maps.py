@@ -11,6 +11,7 @@ from isoroc._checks import check_row, check_score
 from isoroc._maps import written
 from isoroc._maps.base import CalibrationMap
 from isoroc._maps.grouped import GroupedMap
+from isoroc._maps.identity import IdentityMap
 from isoroc._writer import C, Writer
 
 
@@ -69,7 +70,9 @@ def write_checked(
     elif calibrator.scores_ == "logit":
         columns, good = _check_logits(w, columns)
     else:
-        columns, good = check_row(w, columns, ordered=calibrator.has_steps())
+        # Forecasts that are returned as they are keep their last bit, too.
+        exact = calibrator.has_steps() or isinstance(calibrator, IdentityMap)
+        columns, good = check_row(w, columns, ordered=exact)
     if groups is not None and isinstance(calibrator, GroupedMap):
         place, known = groups
         good = good if known is None else w.both(good, known)

@@ -9,21 +9,13 @@ import numpy as np
 
 from isoroc._input import InputError, Sample, check_number, check_option
 from isoroc._simplex import Floats, Ints
-from isoroc.metrics._crossfit import calibrated, residual_signs
-from isoroc.metrics._grouping import (
-    group_equal,
-    group_quantile,
-    group_uniform,
-    is_discrete,
-    sum_rows,
-)
+from isoroc.metrics._crossfit import CrossFit
+from isoroc.metrics._grouping import group_equal, group_quantile, group_uniform, sum_rows
 from isoroc.metrics._inputs import check_probabilities
-from isoroc.metrics._ordering import fix_class_order
+from isoroc.metrics._parts import Bins, Kind, Parts
 from isoroc.metrics._scores import mean
 
 Norm = Literal["l1", "l2", "max"]
-Kind = Literal["canonical", "classwise", "top"]
-Bins = int | Literal["quantile", "exact", "irp"] | None
 
 
 def calibration_error(
@@ -32,7 +24,7 @@ def calibration_error(
     *,
     norm: Norm = "l1",
     kind: Kind = "canonical",
-    bins: Bins = None,
+    bins: Bins | None = None,
     n_bins: int = 15,
     debias: bool = False,
     sample_weight: Any = None,
@@ -130,19 +122,18 @@ def calibration_error(
         problem = f'{value!r} is not defined for bins="irp"'
         raise InputError(argument, None, problem, 'pass bins="quantile" or a number')
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
-    # Decided by all rows, also those of weight 0: resampling must not change it.
-    chosen = [
-        _choose_bins(part, norm, debias=debias) if bins is None else bins
-        for part in split_by_kind(sample, kind)
-    ]
-    sample = sample.positive()
-    if kind != "top" and chosen in (["irp"], ["quantile"]):
-        # The order of classes breaks ties; the scores of two classes are those of the second one.
-        sample = fix_class_order(sample)
-    parts = split_by_kind(sample, kind)
+    continuous: Bins = "quantile" if debias or norm == "max" else "irp"
+    parts = Parts.of(sample, kind, bins, continuous)
+    return error_of_parts(parts, norm, n_bins, debias=debias)
+
+
+def error_of_parts(
+    parts: Parts, norm: Norm = "l1", n_bins: int = 15, *, debias: bool = False
+) -> float:
+    """`calibration_error` of what must be calibrated."""
     errors = [
-        _error(part, norm, bins_of_part, n_bins, debias=debias)
-        for part, bins_of_part in zip(parts, chosen, strict=True)
+        _error(fit, norm, bins, n_bins, debias=debias)
+        for fit, bins in zip(parts.fits, parts.bins, strict=True)
     ]
     if norm == "max":
         return max(errors)
@@ -164,14 +155,10 @@ def error_terms(sample: Sample, kind: Kind) -> Floats:
     >>> error_terms(Sample(np.column_stack([1 - p, p]), y, None), "classwise")
     array([0.25, 0.25, 0.25, 0.25])
     """
-    parts = split_by_kind(sample, kind)
-    bins = ["exact" if is_discrete(part.forecasts) else "irp" for part in parts]
-    if kind != "top" and bins == ["irp"]:
-        parts = split_by_kind(fix_class_order(sample), kind)
-    signs = {"exact": _signs_of_bins, "irp": residual_signs}
+    parts = Parts.of(sample, kind)
     terms = [
-        _over_classes(signs[how](part) * part.residuals())
-        for part, how in zip(parts, bins, strict=True)
+        _terms(_signs_of_bins(fit.sample) if bins == "exact" else fit.signs(), fit.sample)
+        for fit, bins in zip(parts.fits, parts.bins, strict=True)
     ]
     return np.asarray(np.mean(terms, axis=0))
 
@@ -182,42 +169,17 @@ def _signs_of_bins(sample: Sample) -> Floats:
     return np.asarray(np.sign(sum_rows(group, sample.residuals(), sample.weights))[group])
 
 
-def split_by_kind(sample: Sample, kind: Kind) -> list[Sample]:
-    """The samples that must be calibrated: one, or one per class for "classwise".
-
-    Two classes, the top class, and one class against the rest are given by scores.
-    """
-    P, codes, weights = sample.arrays
-    if kind == "top":
-        best = P.argmax(axis=1)
-        right = (best == codes).view(np.uint8)
-        return [Sample(P[np.arange(len(P)), best], right, weights)]
-    if P.shape[1] == 2:
-        return [Sample(np.ascontiguousarray(P[:, 1]), codes, weights)]
-    if kind == "canonical":
-        return [Sample(P, codes, weights)]
-    return [
-        Sample(np.ascontiguousarray(P[:, k]), (codes == k).view(np.uint8), weights)
-        for k in range(P.shape[1])
-    ]
-
-
-def _choose_bins(sample: Sample, norm: Norm, *, debias: bool) -> Bins:
-    if is_discrete(sample.forecasts):
-        return "exact"
-    return "quantile" if debias or norm == "max" else "irp"
-
-
-def _error(sample: Sample, norm: Norm, bins: Bins, n_bins: int, *, debias: bool) -> float:
-    """Error of one sample; its square for the norm "l2"."""
+def _error(fit: CrossFit, norm: Norm, bins: Bins, n_bins: int, *, debias: bool) -> float:
+    """Error of one part; its square for the norm "l2"."""
     if bins == "irp":
-        return _cross_fitted(sample, norm)
+        return _cross_fitted(fit, norm)
+    sample = fit.sample
     if bins == "exact":
         group = group_equal(sample.forecasts)
     elif bins == "quantile":
         group = group_quantile(sample.forecasts, sample.weights, n_bins)
     else:
-        group = group_uniform(sample.forecasts, int(bins or n_bins))
+        group = group_uniform(sample.forecasts, int(bins))
     if debias:
         return _debiased(sample, group)
     weight = np.bincount(group, sample.weights).astype(np.float64)
@@ -228,15 +190,21 @@ def _error(sample: Sample, norm: Norm, bins: Bins, n_bins: int, *, debias: bool)
     return float(distance.max()) if norm == "max" else mean(distance, weight)
 
 
-def _cross_fitted(sample: Sample, norm: Norm) -> float:
+def _cross_fitted(fit: CrossFit, norm: Norm) -> float:
     """Mean product of residuals and of what other rows tell about them."""
+    sample = fit.sample
     if norm == "l1":
-        return mean(_over_classes(residual_signs(sample) * sample.residuals()), sample.weights)
-    h = calibrated(sample) - sample.forecasts
-    product = mean(_over_classes(h * sample.residuals()), sample.weights)
+        return mean(_terms(fit.signs(), sample), sample.weights)
+    h = fit.values() - sample.forecasts
+    product = mean(_terms(h, sample), sample.weights)
     # The saving from recalibration by h is below the error on average. It is still the better
     # estimate for very wrong forecasts, where the noise of h matters less than its bias.
     return max(product, 2 * product - mean(_over_classes(h * h), sample.weights))
+
+
+def _terms(factors: Floats, sample: Sample) -> Floats:
+    """Products of factors and residuals, summed over the classes."""
+    return _over_classes(factors * sample.residuals())
 
 
 def _over_classes(terms: Floats) -> Floats:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,48 +45,106 @@ GRID = 2.0**30
 ROWS_IN_CELL, MOST_LEVELS = 32, 10
 
 
-def calibrated(sample: Sample) -> Floats:
-    """E[Y | forecast] for each row, as learned from other rows.
+class CrossFit:
+    """What is learned about the rows of a sample, each from other rows.
+
+    Folds are drawn with a fixed seed and do not depend on the order of rows. Only ratios of weights
+    matter: they are scaled to sum to Kish's effective number of rows. Nothing is computed before it
+    is needed, and trees are grown once for all that is learned from them.
+
+    Parameters
+    ----------
+    sample : Sample
+        Rows of positive weight.
 
     Examples
     --------
     >>> import numpy as np
     >>> p = np.tile([0.1, 0.9], 500)
     >>> y = (np.arange(1000) % 4 == 1).astype(np.uint8)
-    >>> calibrated(Sample(p, y, None))[:4].round(1)
+    >>> CrossFit(Sample(p, y)).values()[:4].round(1)
     array([0. , 0.5, 0. , 0.5])
     """
-    return _cross_fit(sample, _learn_values)
 
+    def __init__(self, sample: Sample) -> None:
+        self.sample = sample
+        self._trees: dict[int, BinTree] = {}  # by the fold held out
 
-def residual_signs(sample: Sample) -> Floats:
-    """Sign of E[Y | forecast] - forecast for each row and class, as learned from other rows."""
-    return np.sign(_cross_fit(sample, _learn_residuals))
+    def values(self) -> Floats:
+        """E[Y | forecast] for each row."""
+        return self._learn(_learn_values)
+
+    def signs(self) -> Floats:
+        """Sign of E[Y | forecast] - forecast for each row and class."""
+        return np.sign(self._learn(_learn_residuals))
+
+    def _learn(self, learn: Callable[[_Rows, _Training], Floats]) -> Floats:
+        """What is learned about the rows of each fold from the others, shaped as the forecasts."""
+        rows, fold = self._rows, self._fold
+        learned = np.empty_like(self.sample.forecasts)
+        for held_out in range(int(fold.max()) + 1):
+            inside = fold == held_out
+            training = np.flatnonzero(~inside)
+            if held_out not in self._trees:
+                self._trees[held_out] = rows.grow(training)
+            found = learn(rows, _Training.of(rows, training, self._trees[held_out]))
+            learned[inside] = found.reshape(learned.shape)[inside]
+        return learned
+
+    @cached_property
+    def _fold(self) -> Ints:
+        n = len(self.sample)
+        if n < 2:
+            raise InputError("y_prob", None, "one row only", "holding rows out takes two or more")
+        fold = np.empty(n, dtype=np.intp)
+        fold[order_rows(self._rows.sample)] = deal_folds(
+            n, _count_folds(n), np.random.default_rng(0)
+        )
+        return fold
+
+    @cached_property
+    def _rows(self) -> _Rows:
+        weights = self.sample.weights
+        if weights is None:
+            return _Rows(self.sample)
+        kish = weights.sum() / (weights @ weights)
+        # Sums of multiples of 1 / GRID are exact: rounding and the order of rows change nothing.
+        weights = np.maximum(np.rint(weights * (kish * GRID)), 1.0) / GRID
+        return _Rows(replace(self.sample, weights=weights))
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """A sample and what does not depend on its folds."""
+    """A sample and what does not depend on the fold held out."""
 
     sample: Sample
-    reduced: Sample
-    """The sample of the largest probabilities and the rest, or the sample itself."""
-    largest: Ints
-    """Classes of the TOP largest probabilities, shape (n, TOP); none if `reduced` is `sample`."""
-    cells: Ints
-    n_levels: int
 
-    @classmethod
-    def of(cls, sample: Sample, n_training: int) -> _Rows:
-        """The rows of a sample, of which `n_training` are learned from at a time."""
-        reduced, largest = sample, np.empty((len(sample), 0), dtype=np.intp)
-        if sample.n_classes > FULL:
-            reduced = TopReduction(TOP, FLOOR).reduce_sample(sample)
-            largest = _largest(sample.forecasts)
-        n_levels = min(MOST_LEVELS, max(0, (n_training // ROWS_IN_CELL).bit_length() - 1))
+    @cached_property
+    def reduced(self) -> Sample:
+        """The sample of the largest probabilities and the rest, or the sample itself."""
+        if self.sample.n_classes <= FULL:
+            return self.sample
+        return TopReduction(TOP, FLOOR).reduce_sample(self.sample)
+
+    @cached_property
+    def largest(self) -> Ints:
+        """Classes of the TOP largest probabilities, shape (n, TOP)."""
+        return _largest(self.sample.forecasts)
+
+    @cached_property
+    def n_levels(self) -> int:
+        """How often cells are halved."""
+        n = len(self.sample)
+        n_training = n - n // _count_folds(n)
+        return min(MOST_LEVELS, max(0, (n_training // ROWS_IN_CELL).bit_length() - 1))
+
+    @cached_property
+    def cells(self) -> Ints:
+        """The finest cell of each row."""
         # Cells may depend on the forecasts of all rows, as they do not depend on labels.
-        P = sample.forecasts if sample.n_classes <= MOST_CLASSES else reduced.forecasts
-        return cls(sample, reduced, largest, halve_repeatedly(P, n_levels), n_levels)
+        few = self.sample.n_classes <= MOST_CLASSES
+        P = self.sample.forecasts if few else self.reduced.forecasts
+        return halve_repeatedly(P, self.n_levels)
 
     @cached_property
     def sharper(self) -> Floats:
@@ -101,84 +160,73 @@ class _Rows:
         """A new array of the residuals, of the same shape."""
         return self.sample.residuals().reshape(len(self.sample), -1)
 
-    def grow(self, training: Ints) -> tuple[BinTree, Ints]:
-        """The tree that `IRPCalibrator` would grow on some rows, and the bin of every row."""
+    def grow(self, training: Ints) -> BinTree:
+        """The tree that `IRPCalibrator` would grow on some rows."""
         K = self.reduced.n_classes
-        tree = grow_tree(self.reduced.take(training), GrowthOptions(smoothing=np.full(K, 1 / K)))
-        return tree, tree.bin_of(self.reduced.forecasts)
+        return grow_tree(self.reduced.take(training), GrowthOptions(smoothing=np.full(K, 1 / K)))
 
 
-def _cross_fit(sample: Sample, learn: Callable[[_Rows, Ints], Floats]) -> Floats:
-    """What is learned about the rows of each fold from the other folds, shaped as the forecasts.
+class _Training(NamedTuple):
+    """The rows to learn from while a fold is held out."""
 
-    The folds are drawn with a fixed seed and do not depend on the order of rows. Only ratios of
-    weights matter: they are scaled to sum to Kish's effective number of rows.
-    """
-    n = len(sample)
-    if n < 2:
-        raise InputError("y_prob", None, "one row only", "holding rows out takes two or more")
-    if sample.weights is not None:
-        kish = sample.weights.sum() / (sample.weights @ sample.weights)
-        # Sums of multiples of 1 / GRID are exact: rounding and the order of rows change nothing.
-        weights = np.maximum(np.rint(sample.weights * (kish * GRID)), 1.0) / GRID
-        sample = replace(sample, weights=weights)
-    n_folds = min(N_FOLDS if n <= MANY_ROWS else 2, n)
-    fold = np.empty(n, dtype=np.intp)
-    fold[order_rows(sample)] = deal_folds(n, n_folds, np.random.default_rng(0))
-    rows = _Rows.of(sample, n - n // n_folds)
-    learned = np.empty_like(sample.forecasts)
-    for held_out in range(n_folds):
-        inside = fold == held_out
-        found = learn(rows, np.flatnonzero(~inside))
-        learned[inside] = found.reshape(learned.shape)[inside]
-    return learned
+    rows: Ints
+    weights: Floats
+    """Of all rows of the sample, 0 for those held out."""
+    tree: BinTree
+    """Grown on the rows to learn from."""
+    bin_of: Ints
+    """Its bin in which each row of the sample lies."""
+
+    @classmethod
+    def of(cls, all_rows: _Rows, training: Ints, tree: BinTree) -> _Training:
+        sample = all_rows.sample
+        weights = np.zeros(len(sample))
+        weights[training] = 1.0 if sample.weights is None else sample.weights[training]
+        return cls(training, weights, tree, tree.bin_of(all_rows.reduced.forecasts))
 
 
-def _learn_values(rows: _Rows, training: Ints) -> Floats:
+def _learn_values(rows: _Rows, training: _Training) -> Floats:
     """E[Y | forecast] of every row, shape (n, C), learned from some of them.
 
     The values of IRP, plus linear maps and means of what they leave.
     """
-    P = rows.columns
-    tree, bin_of = rows.grow(training)
-    values = tree.values(pseudocount=1.0)[tree.bins][bin_of]
+    P, tree = rows.columns, training.tree
+    values = tree.values(pseudocount=1.0)[tree.bins][training.bin_of]
     if P.shape[1] == 1:
         values = values[:, 1:]
     elif rows.reduced is not rows.sample:
-        values = TopReduction.fit(TOP, rows.sample.take(training)).expand(values, P)
-    weights = _training_weights(rows.sample, training)
+        values = TopReduction.fit(TOP, rows.sample.take(training.rows)).expand(values, P)
     left = rows.residuals() + P - values  # residuals and forecasts add up to outcomes
-    added = fit_confidence(P, rows.sharper, left, weights)
+    added = fit_confidence(P, rows.sharper, left, training.weights)
     left -= added
-    _fit_rest(rows, weights, left, added)
+    _fit_rest(rows, training.weights, left, added)
     if not added.any():
         return np.asarray(values)
     # Corrections are not precise enough to make values smaller or larger than this.
-    margin = len(training) ** -0.5
+    margin = len(training.rows) ** -0.5
     values = np.clip(values + added, np.minimum(values, margin), np.maximum(values, 1 - margin))
     return np.asarray(values if P.shape[1] == 1 else values / values.sum(axis=1, keepdims=True))
 
 
-def _learn_residuals(rows: _Rows, training: Ints) -> Floats:
+def _learn_residuals(rows: _Rows, training: _Training) -> Floats:
     """E[Y - forecast | forecast] of every row, shape (n, C), learned from some of them.
 
     The forecasts in a bin differ by more than its mean label differs from their mean. So this
     takes the mean residuals of bins and not their values.
     """
-    P, weights = rows.columns, _training_weights(rows.sample, training)
     left = rows.residuals()
-    found = fit_confidence(P, rows.sharper, left, weights)
+    found = fit_confidence(rows.columns, rows.sharper, left, training.weights)
     left -= found
-    of_bins = _fit_tree(rows, training, weights, left)
+    of_bins = _fit_tree(rows, training, left)
     found += of_bins
     left -= of_bins
-    _fit_rest(rows, weights, left, found)
+    _fit_rest(rows, training.weights, left, found)
     return found
 
 
-def _fit_tree(rows: _Rows, training: Ints, weights: Floats, left: Floats) -> Floats:
+def _fit_tree(rows: _Rows, training: _Training, left: Floats) -> Floats:
     """Mean residuals in the bins of IRP; with many classes, of the largest ones and the rest."""
-    tree, bin_of = rows.grow(training)
+    tree, bin_of, weights = training.tree, training.bin_of, training.weights
     if rows.reduced is rows.sample:
         return fit_bins(tree, bin_of, left, weights)
     left = np.take_along_axis(left, rows.largest, axis=1)
@@ -206,8 +254,5 @@ def _largest(P: Floats) -> Ints:
     return classes
 
 
-def _training_weights(sample: Sample, training: Ints) -> Floats:
-    """Weights of the rows to learn from, 0 for all others."""
-    weights = np.zeros(len(sample))
-    weights[training] = 1.0 if sample.weights is None else sample.weights[training]
-    return weights
+def _count_folds(n_rows: int) -> int:
+    return min(N_FOLDS if n_rows <= MANY_ROWS else 2, n_rows)

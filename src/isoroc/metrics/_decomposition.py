@@ -12,11 +12,10 @@ from isoroc._input import Sample, check_option
 from isoroc._intervals import half_width
 from isoroc._simplex import Floats
 from isoroc._table import Table
-from isoroc.metrics._calibration import split_by_kind
-from isoroc.metrics._crossfit import calibrated
-from isoroc.metrics._grouping import group_equal, is_discrete, sum_classes
+from isoroc.metrics._crossfit import CrossFit
+from isoroc.metrics._grouping import group_equal, sum_classes
 from isoroc.metrics._inputs import check_probabilities
-from isoroc.metrics._ordering import fix_class_order
+from isoroc.metrics._parts import Parts
 from isoroc.metrics._scores import Loss, brier_losses, log_losses, mean
 
 TERMS = ("loss", "calibration", "refinement", "uncertainty", "resolution")
@@ -140,14 +139,13 @@ def decompose(
     check_option("loss", loss, ("log", "brier"))
     check_option("bins", bins, ("exact", "irp", None))
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
-    if bins is None:  # decided by all rows, also those of weight 0: resampling must not change it
-        (every_row,) = split_by_kind(sample, "canonical")
-        bins = "exact" if is_discrete(every_row.forecasts) else "irp"
-    sample = sample.positive()
-    if bins == "irp":
-        sample = fix_class_order(sample)
-    (canonical,) = split_by_kind(sample, "canonical")
-    g = _exact(sample, canonical) if bins == "exact" else _cross_fitted(canonical)
+    return decompose_parts(Parts.of(sample, "canonical", bins), loss)
+
+
+def decompose_parts(parts: Parts, loss: Loss = "log") -> Decomposition:
+    """`decompose` of whole forecasts, given as the only part."""
+    sample, (fit,), (bins,) = parts
+    g = _exact(sample, fit.sample) if bins == "exact" else _cross_fitted(fit)
     shares = np.bincount(sample.codes, sample.weights, sample.n_classes)
     constant = np.broadcast_to(shares / shares.sum(), sample.forecasts.shape)
 
@@ -166,7 +164,7 @@ def decompose(
             np.array([own, own - best, best, blind, blind - best]), sample.weights
         ),
         of=loss,
-        bins=bins,
+        bins="exact" if bins == "exact" else "irp",
     )
 
 
@@ -182,9 +180,9 @@ def _exact(sample: Sample, canonical: Sample) -> Floats:
     return np.asarray((sums / sums.sum(axis=1, keepdims=True))[group])
 
 
-def _cross_fitted(sample: Sample) -> Floats:
+def _cross_fitted(fit: CrossFit) -> Floats:
     """E[Y | p] estimated from other rows, for each row and class."""
-    g = calibrated(sample)
+    g = fit.values()
     return g if g.ndim == 2 else np.column_stack([1 - g, g])
 
 

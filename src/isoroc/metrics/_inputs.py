@@ -55,7 +55,16 @@ def check_probabilities(
     if (row := first_improbable(scores)) is not None:
         fix = "probabilities lie between 0 and 1. Calibrate scores first"
         raise InputError("y_prob", row, f"is {scores[row]:.6g}", fix)
-    return replace(sample, forecasts=np.column_stack([1 - scores, scores]))
+    return to_columns(sample)
+
+
+def to_columns(sample: Sample) -> Sample:
+    """The sample with a column of probabilities for each class.
+
+    Scores must be probabilities of the second class.
+    """
+    p = sample.forecasts
+    return sample if p.ndim == 2 else replace(sample, forecasts=np.column_stack([1 - p, p]))
 
 
 def check_every_class(sample: Sample, fix: str) -> None:

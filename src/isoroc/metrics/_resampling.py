@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -137,11 +137,36 @@ def bootstrap(
         raise TypeError("sample_weight: the metric takes no sample_weight.")
     task = _Task(metric, y, forecasts, weights, weighs, _strata(y) if stratified else None)
 
-    root = np.random.SeedSequence(check_random_state(random_state).randint(2**31 - 1))
-    draws = Parallel(n_jobs=n_jobs)(delayed(task)(seed) for seed in root.spawn(n_resamples))
+    seeds = _seeds(n_resamples, random_state)
+    draws = Parallel(n_jobs=n_jobs)(delayed(task)(seed) for seed in seeds)
     estimate = task.value(None)
     distribution = np.array(draws)
     return _summary(estimate, distribution, confidence, method)
+
+
+def resampled_weights(
+    n_rows: int, weights: Floats | None, n_resamples: int, random_state: Any
+) -> Iterator[Floats]:
+    """Weights of all rows on each resample that `bootstrap` draws for metrics that take weights.
+
+    Examples
+    --------
+    >>> [weights.sum() for weights in resampled_weights(3, None, 2, random_state=0)]
+    [np.float64(3.0), np.float64(3.0)]
+    """
+    for seed in _seeds(n_resamples, random_state):
+        yield _times_drawn(np.random.default_rng(seed).integers(n_rows, size=n_rows), weights)
+
+
+def _seeds(n_resamples: int, random_state: Any) -> list[np.random.SeedSequence]:
+    root = np.random.SeedSequence(check_random_state(random_state).randint(2**31 - 1))
+    return root.spawn(n_resamples)
+
+
+def _times_drawn(rows: NDArray[np.intp], weights: Floats | None) -> Floats:
+    """How often each row was drawn, times its weight."""
+    times = np.bincount(rows, minlength=len(rows)).astype(np.float64)
+    return times if weights is None else times * weights
 
 
 def _summary(
@@ -184,10 +209,7 @@ class _Task(NamedTuple):
         y, forecasts, options = self.y, self.forecasts, {}
         if self.weighs:
             weights = self.weights
-            if rows is not None:
-                times = np.bincount(rows, minlength=len(y)).astype(np.float64)
-                weights = times if weights is None else times * weights
-            options["sample_weight"] = weights
+            options["sample_weight"] = weights if rows is None else _times_drawn(rows, weights)
         elif rows is not None:
             y, forecasts = y[rows], [P[rows] for P in forecasts]
         values = [np.asarray(self.metric(y, P, **options), dtype=np.float64) for P in forecasts]

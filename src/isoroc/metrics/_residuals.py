@@ -9,11 +9,10 @@ C is 1 for scores (n,), and otherwise the number of classes.
 
 from __future__ import annotations
 
-from math import sqrt
-
 import numpy as np
 from scipy.special import xlogy
 
+from isoroc._core import residuals as compiled
 from isoroc._simplex import Floats, Ints
 from isoroc._tree import BinTree
 from isoroc.metrics._grouping import sum_rows
@@ -40,21 +39,7 @@ def fit_confidence(P: Floats, sharper: Floats, residuals: Floats, weights: Float
     array([[ 1.],
            [-1.]])
     """
-    multiple = P - weights @ P / weights.sum()
-    square = float(weights @ _dot(multiple, multiple))
-    if square > 0:  # make the two orthogonal
-        sharper = sharper - float(weights @ _dot(multiple, sharper)) / square * multiple
-    fitted = np.zeros_like(P)
-    energy = noise = 0.0
-    for direction in (multiple, sharper):
-        square = float(weights @ _dot(direction, direction))
-        if square <= NEGLIGIBLE * weights.sum():
-            continue
-        products = weights * _dot(direction, residuals)
-        energy += products.sum() ** 2 / square
-        noise += float(products @ products) / square
-        fitted += products.sum() / square * direction
-    return np.asarray(shrinkage(energy, noise, 2) * fitted)
+    return compiled.fit_confidence(P, sharper, residuals, weights, NEGLIGIBLE, THRESHOLD)
 
 
 def sharpen(P: Floats) -> Floats:
@@ -85,6 +70,8 @@ def fit_linear(P: Floats, residuals: Floats, weights: Floats) -> Floats:
            [0.8, 0.1, 0.1],
            [0.1, 0.1, 0.8]])
     """
+    if P.shape[1] == 1:  # the most frequent case, and one that needs no eigenvectors
+        return compiled.fit_slope(P, residuals, weights, THRESHOLD)
     x = P - weights @ P / weights.sum()
     variance, directions = np.linalg.eigh(x.T @ (weights[:, None] * x))
     kept = variance > max(NEGLIGIBLE * variance[-1], 1e-300)
@@ -110,38 +97,7 @@ def fit_cells(cell: Ints, n_levels: int, residuals: Floats, weights: Floats) -> 
     >>> np.unique(fit_cells(np.arange(512) // 128, 2, wave, np.ones(512)).round(2))
     array([-0.5,  0.5])
     """
-    n_cells = 1 << n_levels
-    sums = sum_rows(cell, residuals, weights, n_cells)
-    noise = sum_rows(cell, _dot(residuals, residuals), weights**2, n_cells)
-    weight = np.bincount(cell, weights, n_cells).astype(np.float64)
-    levels = [(sums, noise, weight)]
-    for _ in range(n_levels):
-        sums, noise, weight = (values[::2] + values[1::2] for values in levels[-1])
-        levels.append((sums, noise, weight))
-    (total, noise, weight), *finer = levels[::-1]
-    energy, spread = float((total**2).sum() / weight[0]), float(noise[0] / weight[0])
-    fitted = shrinkage(energy, spread, _free(residuals)) * total / weight[0]
-    for level in finer:
-        fitted = fitted.repeat(2, axis=0) + _fit_halves(*level)
-    return np.asarray(fitted[cell])
-
-
-def _fit_halves(sums: Floats, noise: Floats, weight: Floats) -> Floats:
-    """What the halves of cells, each next to its other half, add to the mean of their cell."""
-    first, second = weight[::2], weight[1::2]
-    divided = (first > 0) & (second > 0)
-    safe = np.where(weight > 0, weight, 1.0)
-    means, spread = sums / safe[:, None], noise / safe**2
-    difference = np.where(divided[:, None], means[1::2] - means[::2], 0.0)
-    both = np.where(divided, first + second, 1.0)
-    pair_weight = first * second / both
-    energy = float(pair_weight @ _dot(difference, difference))
-    expected = float(pair_weight @ (spread[::2] + spread[1::2]))
-    difference *= shrinkage(energy, expected, int(np.count_nonzero(divided)) * _free(sums))
-    added = np.empty_like(sums)
-    added[::2] = -(second / both)[:, None] * difference
-    added[1::2] = (first / both)[:, None] * difference
-    return added
+    return compiled.fit_cells(cell, n_levels, residuals, weights, _free(residuals), THRESHOLD)
 
 
 def fit_bins(tree: BinTree, bin_of: Ints, residuals: Floats, weights: Floats) -> Floats:
@@ -151,20 +107,11 @@ def fit_bins(tree: BinTree, bin_of: Ints, residuals: Floats, weights: Floats) ->
     2022).
     """
     n_nodes = len(tree.class_weights)
-    sums, weight = np.zeros((n_nodes, residuals.shape[1])), np.zeros((n_nodes, 1))
+    sums, weight = np.zeros((n_nodes, residuals.shape[1])), np.zeros(n_nodes)
     sums[tree.bins] = sum_rows(bin_of, residuals, weights, len(tree.bins))
-    weight[tree.bins, 0] = np.bincount(bin_of, weights, len(tree.bins))
-    children = [below[below >= 0] for below in tree.children]
-    for split in reversed(range(tree.n_splits)):
-        node = tree.split_nodes[split]
-        sums[node], weight[node] = sums[children[split]].sum(axis=0), weight[children[split]].sum()
-    means = sums / np.where(weight > 0, weight, 1.0)
-    trust = weight / (weight + SHRINKAGE)
-    shrunk = trust * means
-    for split in range(tree.n_splits):
-        parent, below = shrunk[tree.split_nodes[split]], children[split]
-        shrunk[below] = parent + trust[below] * (means[below] - parent)
-    return np.asarray(shrunk[tree.bins][bin_of])
+    weight[tree.bins] = np.bincount(bin_of, weights, len(tree.bins))
+    means = compiled.fit_nodes(sums, weight, tree.children, tree.split_nodes, SHRINKAGE)
+    return np.asarray(means[tree.bins][bin_of])
 
 
 def shrinkage(energy: float, noise: float, n_terms: int) -> float:
@@ -178,9 +125,7 @@ def shrinkage(energy: float, noise: float, n_terms: int) -> float:
     >>> shrinkage(10.0, 1.0, 2), shrinkage(2.0, 1.0, 2)
     (0.9, 0.0)
     """
-    if energy <= noise * (1 + THRESHOLD * sqrt(2 / max(n_terms, 1))):
-        return 0.0
-    return 1 - noise / energy
+    return compiled.shrink_factor(energy, noise, n_terms, THRESHOLD)
 
 
 def _dot(a: Floats, b: Floats) -> Floats:

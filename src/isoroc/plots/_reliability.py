@@ -13,8 +13,8 @@ from isoroc._input import InputError, Sample, check_confidence, check_number, ch
 from isoroc._table import Table
 from isoroc._views.forecasts import Forecasts, are_probabilities
 from isoroc._views.rates import Strategy, default_n_bins, reliability
-from isoroc.metrics._calibration import split_by_kind
 from isoroc.metrics._inputs import check_probabilities
+from isoroc.metrics._parts import split_by_kind
 from isoroc.plots._display import BeforeAfterDisplay, Layer, check_after
 from isoroc.plots._style import (
     NEUTRAL,

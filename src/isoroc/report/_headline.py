@@ -12,7 +12,8 @@ from isoroc import metrics
 from isoroc._input import Sample
 from isoroc._intervals import half_width
 from isoroc._simplex import Floats
-from isoroc.metrics._calibration import Kind, error_terms
+from isoroc.metrics._calibration import error_terms
+from isoroc.metrics._parts import Kind
 from isoroc.report._evidence import Evidence
 
 #: Title of each measure, and whether lower (-1) or higher (1) values are better.

@@ -1,0 +1,1 @@
+cpdef double lift(const double[:, ::1] children) noexcept nogil
