@@ -190,7 +190,6 @@ def test_size_hardly_depends_on_the_number_of_classes(name):
 
 #: A runtime takes about a microsecond per node for one row.
 NODES = {
-    "IdentityCalibrator": 11,
     "TemperatureCalibrator": 16,
     "MatrixCalibrator": 21,
     "SplineCalibrator": 24,

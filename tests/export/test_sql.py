@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
 import isoroc
-from exported import DATABASES, run_duckdb, run_sql
+from exported import DATABASES, run_duckdb, run_onnx, run_sql
 from isoroc import (
     HistogramCalibrator,
     IdentityCalibrator,
@@ -24,7 +24,7 @@ from zoo import assert_agrees, fitted, forecasts, on_thresholds
 sqlglot = pytest.importorskip("sqlglot")
 duckdb = pytest.importorskip("duckdb")
 
-from isoroc.export import _dialects, _routes, _sql_writer, to_sql  # noqa: E402
+from isoroc.export import _dialects, _routes, _sql_writer, to_onnx, to_sql  # noqa: E402
 from isoroc.export._expressions import decimal, fraction  # noqa: E402
 
 
@@ -109,6 +109,14 @@ def test_rounding_beyond_0_and_1_is_clipped(name, dialect):
     scores = np.array([[1 + 1e-9], [-1e-9], [1.0]])
     calibrator = fitted("TemperatureCalibrator", "p")
     assert_agrees(calibrator, scores, run_sql(calibrator, scores, dialect))
+
+
+@pytest.mark.parametrize("form", [None, "lists"])
+def test_the_identity_returns_forecasts_to_the_last_bit(form):
+    calibrator = fitted("IdentityCalibrator", 5)
+    P = forecasts(5, 200)
+    np.testing.assert_array_equal(run_sql(calibrator, P, "duckdb", form=form), P)
+    np.testing.assert_array_equal(run_onnx(to_onnx(calibrator), P), P)
 
 
 @pytest.mark.parametrize("dialect", DATABASES)

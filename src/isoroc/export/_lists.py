@@ -121,7 +121,7 @@ class _Lists(Entries):
         # Functions of lists leave out what is missing.
         missing = self.w.lists.missing()
         numbers = [call("COALESCE", double(column(name)), missing) for name in names]
-        self.add(columns, self.w.lists.pack(numbers))
+        self.add(columns, self.w.lists.pack(numbers) if len(numbers) > 1 else numbers[0])
 
     def compute(self, outputs: Sequence[Column]) -> None:
         """Write what outputs are computed from."""

@@ -160,8 +160,11 @@ class Stages:
                     found.replace(nodes.Paren(this=part))
                 else:
                     found.replace(part)
-            # A choice stays by itself: engines limit how deep choices may be nested.
-            if name not in self._joins and node.find(nodes.Case, nodes.Subquery) is None:
+            # A choice stays by itself: engines limit how deep choices may be nested. And columns of
+            # the table are those of the first stage only.
+            own_only = all(found.name.startswith(self._prefix) for found in used)
+            is_choice = node.find(nodes.Case, nodes.Subquery) is not None
+            if name not in self._joins and own_only and not is_choice:
                 height[name] = levels
         return outputs
 
