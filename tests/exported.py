@@ -50,7 +50,7 @@ def run_sqlite(query, table, columns, P):
 DATABASES = {"duckdb": run_duckdb, "sqlite": run_sqlite}
 
 
-def run_sql(calibrator, P, dialect, table="a table", columns=None, form=None):
+def run_sql(calibrator, P, dialect, table="a table", *, columns=None, form=None):
     """Calibrated forecasts from a database."""
     pytest.importorskip("sqlglot")
     from isoroc.export import to_sql  # noqa: PLC0415

@@ -85,8 +85,9 @@ def test_groups():
     P = many_classes(300, seed=1)
     groups = np.tile(["a", "b", "c"], 100)
     calibrator = GroupedCalibrator(IsotonicCalibrator()).fit(P, draw_labels(P), groups=groups)
-    options = {"dialect": "duckdb", "table": "t", "keep": ["id"], "group": "g"}
-    query = to_sql(calibrator, COLUMNS, form="lists", **options)
+    query = to_sql(
+        calibrator, COLUMNS, dialect="duckdb", table="t", keep="id", group="g", form="lists"
+    )
     numbered = query.replace('CAST("g" AS TEXT)', "CASE \"g\" WHEN 0 THEN 'a' WHEN 1 THEN 'b' END")
     assert numbered != query
     places = np.tile([0.0, 1.0, np.nan], 100)[:, None]
@@ -132,13 +133,13 @@ def test_lists_are_for_many_classes(dialect):
         calibrator = TemperatureCalibrator().fit(np.eye(n_classes), range(n_classes))
         columns = [f"p{k}" for k in range(n_classes)]
         query = to_sql(calibrator, columns, dialect=dialect)
-        form = "lists" if most is not None and n_classes > most else "columns"
-        assert query == to_sql(calibrator, columns, dialect=dialect, form=form)
+        by_columns = to_sql(calibrator, columns, dialect=dialect, form="columns")
+        assert (query == by_columns) == (most is None or n_classes <= most)
 
 
 def test_bad_input():
     calibrator = fitted("TemperatureCalibrator", 3)
     with pytest.raises(ValueError, match='form: expected "columns" or "lists", got \'rows\''):
-        to_sql(calibrator, list("abc"), dialect="duckdb", form="rows")
+        to_sql(calibrator, list("abc"), dialect="duckdb", form="rows")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"form: sqlite has no functions of lists.*duckdb, spark"):
         to_sql(calibrator, list("abc"), dialect="sqlite", form="lists")
