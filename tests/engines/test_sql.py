@@ -17,7 +17,7 @@ from chdb import session as chdb
 from engine_tables import make_columns
 from exported import ODD, run_duckdb
 from isoroc import AutoCalibrator, Counts, GroupedCalibrator
-from isoroc.export import _lists, counts_sql, to_sql
+from isoroc.export import counts_sql, to_sql
 from isoroc.export._dialects import RULES, WITH_LISTS
 from zoo import KINDS, assert_agrees, fitted, forecasts, make, on_thresholds, takes_classes
 
@@ -146,10 +146,9 @@ def test_every_calibrator(engine, name):
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if takes_classes(name, 3)])
-def test_every_calibrator_by_lists(engine, name, monkeypatch):
+def test_every_calibrator_by_lists(engine, name):
     if engine.dialect not in WITH_LISTS:
         pytest.skip("has no lists")
-    monkeypatch.setattr(_lists, "_MANY", 2)
     for shape in (3, "3 logits"):
         calibrator = fitted(name, shape)
         P = np.vstack([forecasts(shape, 100), on_thresholds(calibrator)])

@@ -28,10 +28,8 @@ def fit_many(calibrator, n_classes=K):
     return calibrator.fit(P, draw_labels(P))
 
 
-@pytest.mark.parametrize("many", [2, 4])
 @pytest.mark.parametrize(("name", "shape"), CASES)
-def test_as_predict_proba(name, shape, many, monkeypatch):
-    monkeypatch.setattr(_lists, "_MANY", many)  # or no map of few classes would have lists
+def test_as_predict_proba(name, shape):
     calibrator = fitted(name, shape)
     P = np.vstack([forecasts(shape, 60), on_thresholds(calibrator)])
     assert_agrees(calibrator, P, run_sql(calibrator, P, "duckdb", form="lists"))

@@ -30,7 +30,7 @@ from isoroc.export._maps import write_checked
 from isoroc.export._routes import ListRoute
 from isoroc.export._sql_writer import SqlWriter, bend_by_distances
 
-#: Columns of a kind, or of a bundle, from which on they are a list.
+#: Columns of a kind, or of a bundle, from which on they are a list, if there are more classes.
 _MANY = 16
 #: Numbers up to which constants are part of expressions of entries, which copy them.
 _FEW_NUMBERS = 8192
@@ -58,7 +58,7 @@ def write_lists(
     groups : pair of expressions, default=None
         Place of the group of each row among `groups_`, and whether it has a group.
     """
-    formulas, lists = _Formulas(), _Lists(w, dialect)
+    formulas, lists = _Formulas(), _Lists(w, dialect, len(names))
     columns = formulas.read("forecasts", len(names))
     lists.read(columns, names)
     known = None
@@ -98,8 +98,9 @@ class _Lists(Entries):
     What is used once is part of the expression that uses it.
     """
 
-    def __init__(self, w: SqlWriter, dialect: str) -> None:
+    def __init__(self, w: SqlWriter, dialect: str, n_columns: int) -> None:
         super().__init__(w, dialect)
+        self._many = max(2, min(n_columns, _MANY))
         self._rules = rules_of(dialect)
         self._of_rows = operations(w)
         self._lengths: dict[str, int] = {}
@@ -141,13 +142,17 @@ class _Lists(Entries):
         if self._are_entries(columns):
             if not self._are_parts(columns):
                 self.add(columns, self._each(columns))
-        elif len(columns) >= _MANY and first.operator == "weighted sum" and _share_input(columns):
+        elif (
+            len(columns) >= self._many
+            and first.operator == "weighted sum"
+            and _share_input(columns)
+        ):
             self.add(columns, self._product(columns))
         elif first.operator == "lane":
             n_lanes = first.data[1]
             for i in range(0, len(columns), n_lanes):
                 self.add(columns[i : i + n_lanes], self._lanes(columns[i], n_lanes))
-        elif len(columns) >= _MANY and _are_rows(columns):
+        elif len(columns) >= self._many and _are_rows(columns):
             place = self.w.add(self.single(first.inputs[0]), integer(1))
             self.add(columns, self.lists.extract(self.lists.rows(first.data[0]), place))
         else:
@@ -158,10 +163,10 @@ class _Lists(Entries):
     def _are_entries(self, columns: Sequence[Column]) -> bool:
         """Whether columns are many, and expressions of few others each."""
         first = columns[0]
-        if len(columns) < _MANY:
+        if len(columns) < self._many:
             return False
         if first.operator in ("sum", "weighted sum"):
-            return len(first.inputs[0].inputs) < _MANY
+            return len(first.inputs[0].inputs) < self._many
         if first.operator == "locate":
             n_cuts = max(len(own.data) for own in columns)
             return n_cuts <= _FEW_CUTS and n_cuts * len(columns) <= _FEW_NUMBERS
@@ -234,7 +239,7 @@ class _Lists(Entries):
             table, k = own.data
             return w.look_up(table[:, [k]], self.single(own.inputs[0]))[0]
         bundle = own.inputs[0].inputs
-        if len(bundle) < _MANY:
+        if len(bundle) < self._many:
             return self._of_few(own, [self.single(part) for part in bundle])
         [vector] = w.keep([self.listed(bundle)])
         return self._of_many(own, vector)
