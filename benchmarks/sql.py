@@ -7,27 +7,31 @@ rows. The mixture of all members is an `AutoCalibrator` in which none of them ha
 
 `parts` are pieces of the query of a tree: a copy of the forecasts, the check of rows (all that
 `IdentityCalibrator` does), the tree without the check, and the same for one row in a hundred, where
-the others get the values of the first bin. `bins` are trees of many bins, and `classes` maps of
-many classes, which are run on a tenth of the rows. `forms` compares temperature scaling of many
-classes with what it could be in long form, by functions of lists and by rows of one class each;
-these two leave out the check of rows and the smoothing.
+the others get the values of the first bin. `bins` are trees of many bins. `classes` are maps of
+many classes by columns and by lists, on as many rows as make 10 and 100 times as many numbers as
+there are rows otherwise; `engines` are the same on ClickHouse (as chdb) and Spark, if they are
+installed, on a hundredth of the rows and on all of them. `rows` compares temperature scaling
+with what it could be by rows of one class each, without the check of rows and the smoothing.
 
-    python benchmarks/sql.py [--rows N] [--only maps parts bins forms classes writing]
+    python benchmarks/sql.py [--rows N] [--only maps parts bins rows classes engines writing]
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
 from copy import copy
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 import isoroc
@@ -156,18 +160,6 @@ def measure_writing(n_classes: int) -> None:
         print(f"temperature, K = {n_classes}, {dialect}: {taken:.1f} s, {len(text) / 1e3:.0f} kB")
 
 
-def list_query(calibrator: Any, columns: list[str], table: str) -> str:
-    """Temperature scaling by functions of lists."""
-    scaled = f"LN(CASE WHEN p <= 1e-300 THEN 1e-300 ELSE p END) / {calibrator.temperature_}e0"
-    outputs = ", ".join(f"LIST_EXTRACT(e, {k + 1}) / total AS q{k}" for k in range(len(columns)))
-    return f"""
-    WITH a AS (SELECT id, [{scaled} FOR p IN LIST_VALUE({", ".join(columns)})] AS z FROM {table}),
-    b AS (SELECT id, z, LIST_MAX(z) AS most FROM a),
-    c AS (SELECT id, [EXP(x - most) FOR x IN z] AS e FROM b),
-    d AS (SELECT id, e, LIST_SUM(e) AS total FROM c)
-    SELECT id, {outputs} FROM d"""  # noqa: S608
-
-
 def row_query(calibrator: Any, columns: list[str], table: str) -> str:
     """Temperature scaling by rows of one class each."""
     scaled = f"LN(CASE WHEN p <= 1e-300 THEN 1e-300 ELSE p END) / {calibrator.temperature_}e0"
@@ -180,59 +172,139 @@ def row_query(calibrator: Any, columns: list[str], table: str) -> str:
     SELECT id, {outputs} FROM c"""  # noqa: S608
 
 
-def compare_forms(n_rows: int) -> None:
+def compare_rows(n_rows: int) -> None:
     for n_classes in (MANY // 10, MANY * 3 // 10):
         calibrator = fit(isoroc.TemperatureCalibrator(), n_classes)
-        for name, write in (("wide", whole_query), ("lists", list_query), ("rows", row_query)):
+        for name, write in (("as written", whole_query), ("by rows", row_query)):
             measure(f"Temperature, K = {n_classes}, {name}", calibrator, n_rows, write)
 
 
-def measure_classes(name: str, calibrator: Any, n_classes: int, n_rows: int) -> None:
+def fit_many(calibrator: Any, n_classes: int) -> Any:
     P, y = draw(N_ROWS + 2 * n_classes, n_classes, 0)
     y[:n_classes] = range(n_classes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        calibrator.fit(P, y, labels=range(n_classes))
-    columns = [f"p{k}" for k in range(n_classes)]
+        return calibrator.fit(P, y, labels=range(n_classes))
+
+
+def measure_classes(calibrator: Any, form: Any, n_rows: int) -> None:
+    K = len(calibrator.classes_)
+    columns = [f"p{k}" for k in range(K)]
     start = time.process_time()
-    query = whole_query(calibrator, columns, "forecasts")
+    query = to_sql(calibrator, columns, dialect="duckdb", keep="id", form=form)
     writing = time.process_time() - start
-    P, _ = draw(n_rows, n_classes, 1)
+    P, _ = draw(n_rows, K, 1)
     with duckdb.connect() as connection:
         connection.execute("SET threads = 1")
         source = pa.table({"id": np.arange(n_rows)} | dict(zip(columns, P.T, strict=True)))
         connection.register("source", source)
         least = []
-        for condition in ("id < 0", "true"):
-            connection.execute(
-                f"CREATE OR REPLACE TABLE forecasts AS FROM source WHERE {condition}"
-            )
+        for first in (0, n_rows // 10, n_rows):
+            connection.execute(f"CREATE OR REPLACE TABLE forecasts AS FROM source LIMIT {first}")
             run = partial(connection.execute, f"CREATE OR REPLACE TEMP TABLE result AS {query}")
             least.append(min(seconds(run) for _ in range(2)))
-    planning, whole = least
+        found = connection.execute("FROM result ORDER BY id").fetchnumpy()
+    Q = np.column_stack(list(found.values())[1:])
+    difference = float(np.abs(Q - calibrator.predict_proba(P)).max())
     print(
-        f"| {name} | {n_classes:,} | {writing:.1f} | {len(query) / 1e3:,.0f} | {planning:.2f} "
-        f"| {whole:.2f} |",
+        f"| `{type(calibrator).__name__}` | {K:,} | {form} | {writing:.1f} "
+        f"| {len(query) / 1e3:,.0f} | {' | '.join(f'{t:.2f}' for t in least)} "
+        f"| {difference:.0e} |",
         flush=True,
     )
 
 
 def compare_classes(n_rows: int) -> None:
-    print(f"{n_rows:,} rows")
-    print("| map | classes | written in, s | kB | planning, s | query, s |")
-    print("|---|---|---|---|---|---|")
-    for n_classes in (MANY // 10, MANY * 3 // 10, MANY):
-        for calibrator in (
-            isoroc.TemperatureCalibrator(),
-            isoroc.MatrixCalibrator(),
-            isoroc.IsotonicCalibrator(),
-            isoroc.IRPCalibrator(random_state=0),
-            isoroc.VennAbersCalibrator(),
-        ):
-            # The steps of Venn-Abers are of the number of rows for each class.
-            if n_classes == MANY // 10 or not isinstance(calibrator, isoroc.VennAbersCalibrator):
-                name = type(calibrator).__name__
-                measure_classes(name, calibrator, n_classes, n_rows)
+    print("| map | classes | form | written in, s | kB | planning, s ", end="")
+    print(f"| {10 * n_rows:,} numbers, s | {100 * n_rows:,} numbers, s | difference |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for calibrator in (
+        isoroc.TemperatureCalibrator(),
+        isoroc.MatrixCalibrator(),
+        isoroc.SplineCalibrator(),
+        isoroc.IsotonicCalibrator(),
+        isoroc.IRPCalibrator(random_state=0),
+    ):
+        for n_classes in (MANY // 10, MANY * 3 // 10, MANY):
+            # The matrices of splines have a million entries for a thousand classes.
+            if n_classes < MANY or not isinstance(calibrator, isoroc.SplineCalibrator):
+                fitted = fit_many(calibrator, n_classes)
+                for form in ("columns", "lists"):
+                    measure_classes(fitted, form, 100 * n_rows // n_classes)
+
+
+def run_clickhouse() -> Callable[[str, dict[str, Any]], float]:
+    from chdb import session as chdb  # noqa: PLC0415
+
+    session = chdb.Session()
+    session.query("CREATE DATABASE IF NOT EXISTS isoroc ENGINE = Atomic")
+    session.query("USE isoroc")
+
+    def run(query: str, data: dict[str, Any]) -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "forecasts.parquet"
+            pq.write_table(pa.table(data), file)
+            source = f"SELECT * FROM file('{file}', Parquet)"  # noqa: S608
+            session.query(f"CREATE OR REPLACE TABLE forecasts ENGINE = Memory AS {source}")
+        start = time.perf_counter()
+        session.query(query, "Null")
+        return time.perf_counter() - start
+
+    return run
+
+
+def run_spark() -> Callable[[str, dict[str, Any]], float]:
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    session = builder.config("spark.driver.memory", "4g").getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+
+    def run(query: str, data: dict[str, Any]) -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            pq.write_table(pa.table(data), f"{folder}/forecasts.parquet")
+            session.read.parquet(folder).createOrReplaceTempView("forecasts")
+            start = time.perf_counter()
+            session.sql(query).write.format("noop").mode("overwrite").save()
+            return time.perf_counter() - start
+
+    return run
+
+
+def compare_engines(n_rows: int) -> None:
+    """Elapsed times of the second run: the first one of a query also compiles it."""
+    print(
+        f"| engine | map | classes | form | kB | {n_rows // 100:,} rows, s | {n_rows:,} rows, s |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    starts: dict[str, Any] = {"clickhouse": run_clickhouse, "spark": run_spark}
+    for dialect, start in starts.items():
+        try:
+            run = start()
+        except ImportError as error:
+            print(f"{dialect} left out: {error}")
+            continue
+        for calibrator in (isoroc.TemperatureCalibrator(), isoroc.IRPCalibrator(random_state=0)):
+            for n_classes in (12, 30, MANY // 10, MANY * 3 // 10):
+                fitted = fit_many(calibrator, n_classes)
+                columns = [f"p{k}" for k in range(n_classes)]
+                for form in ("columns", "lists"):
+                    query = to_sql(fitted, columns, dialect=dialect, keep="id", form=form)  # type: ignore[arg-type]
+                    times = [_time_engine(run, query, columns, n) for n in (n_rows // 100, n_rows)]
+                    print(
+                        f"| {dialect} | `{type(calibrator).__name__}` | {n_classes} | {form} "
+                        f"| {len(query) / 1e3:.0f} | {' | '.join(times)} |",
+                        flush=True,
+                    )
+
+
+def _time_engine(run: Callable[..., float], query: str, columns: list[str], n_rows: int) -> str:
+    P, _ = draw(n_rows, len(columns), 1)
+    data = {"id": np.arange(n_rows)} | dict(zip(columns, P.T, strict=True))
+    try:
+        return f"{min(run(query, data) for _ in range(2)):.2f}"
+    except Exception as error:  # noqa: BLE001  # each engine has errors of its own
+        return f"error: {str(error).splitlines()[0][:80]}"
 
 
 def compare_bins(n_rows: int) -> None:
@@ -267,8 +339,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--rows", type=int, default=10**5)
     tables = {"maps": compare_maps, "parts": compare_parts, "bins": compare_bins}
-    tables["forms"] = compare_forms
-    others = ("classes", "writing")
+    tables["rows"] = compare_rows
+    others = ("classes", "engines", "writing")
     parser.add_argument("--only", nargs="+", choices=[*tables, *others], default=[*tables, *others])
     options = parser.parse_args()
     print(f"DuckDB {duckdb.__version__}, {options.rows:,} rows")
@@ -278,7 +350,9 @@ def main() -> None:
         if name in options.only:
             compare(options.rows)
     if "classes" in options.only:
-        compare_classes(options.rows // 10)
+        compare_classes(options.rows)
+    if "engines" in options.only:
+        compare_engines(options.rows)
     if "writing" in options.only:
         for n_classes in (MANY // 2, MANY):
             measure_writing(n_classes)

@@ -3,14 +3,21 @@
 import numpy as np
 import pytest
 
-from exported import run_duckdb, run_sql
-from isoroc import GroupedCalibrator, IRPCalibrator, IsotonicCalibrator, TemperatureCalibrator
+from exported import run_duckdb, run_onnx, run_sql
+from isoroc import (
+    GroupedCalibrator,
+    IRPCalibrator,
+    IsotonicCalibrator,
+    SplineCalibrator,
+    TemperatureCalibrator,
+)
+from isoroc._maps import written
 from zoo import CASES, KINDS, assert_agrees, draw_labels, fitted, forecasts, make, on_thresholds
 
 sqlglot = pytest.importorskip("sqlglot")
 duckdb = pytest.importorskip("duckdb")
 
-from isoroc.export import _lists, to_sql  # noqa: E402
+from isoroc.export import _lists, to_onnx, to_sql  # noqa: E402
 from isoroc.export._dialects import RULES, WITH_LISTS  # noqa: E402
 
 K = 20
@@ -44,6 +51,17 @@ def test_more_classes(name, few, monkeypatch):
     calibrator = fit_many(make(name))
     P = np.vstack([many_classes(60), np.eye(K), np.full((1, K), 1 / K)])
     assert_agrees(calibrator, P, run_sql(calibrator, P, "duckdb", columns=COLUMNS, form="lists"))
+
+
+def test_log_odds_of_more_classes_are_exact_in_linear_time():
+    n_classes = written._FEW + 1
+    calibrator = fit_many(SplineCalibrator(n_knots=2), n_classes)
+    P = np.vstack([many_classes(60, n_classes=n_classes), np.eye(n_classes)])
+    columns = [f"p{k}" for k in range(n_classes)]
+    for form in ("columns", "lists"):
+        found = run_sql(calibrator, P, "duckdb", columns=columns, form=form)
+        assert_agrees(calibrator, P, found)
+    assert_agrees(calibrator, P, run_onnx(to_onnx(calibrator), P))
 
 
 def test_trees_of_many_classes():

@@ -87,7 +87,7 @@ RULES: dict[str, Rules] = {
     "bigquery": Rules("bigquery", star="except", careful_exp=True, most_columns=10_000),
     "clickhouse": Rules("clickhouse", star="except", lazy=True, arrays=True, most_classes=16),
     "datafusion": Rules("duckdb", star="except"),
-    "duckdb": Rules("duckdb", star="except", arrays=True, lists=True, most_classes=100),
+    "duckdb": Rules("duckdb", star="except", arrays=True, lists=True, most_classes=200),
     "mysql": Rules("mysql", limit=2**64 - 1, most_columns=4096),
     "polars": Rules("duckdb", star="except"),
     "postgres": Rules(

@@ -70,7 +70,7 @@ def to_sql(
         Whether the steps of the map have a column for each class, or one list of all classes. With
         lists, statements are much shorter and planned much faster; in DuckDB they take more time
         for each row. By default lists for more than 16 classes in ClickHouse and Spark and more
-        than 100 in DuckDB; other dialects have columns only.
+        than 200 in DuckDB; other dialects have columns only.
     view : str or sequence of str, default=None
         Name of a view: the statement creates it instead of returning rows.
     checksum : str, default=None
