@@ -101,7 +101,7 @@ RULES: dict[str, Rules] = {
     ),
     "redshift": Rules("redshift", numbers="cast", star="except", underflow=True, most_columns=1600),
     "snowflake": Rules("snowflake", numbers="cast", star="except", careful_exp=True),
-    "spark": Rules("spark", star="row", arrays=True, most_classes=16),
+    "spark": Rules("spark", star="row", arrays=True, most_classes=50),
     "sqlite": Rules("sqlite", numbers="fraction", limit=-1, offset=True, most_columns=2000),
     "trino": Rules("trino", arrays=True),
     # CASE may be nested to level 10.

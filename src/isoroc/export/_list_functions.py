@@ -179,7 +179,22 @@ class _Spark(ListFunctions):
         return call("SEQUENCE", integer(1), integer(length))
 
     def each(self, expression: Node, name: str, values: Node) -> Node:
-        return call("TRANSFORM", values, _function(expression, name))
+        # Where a column is used once, Spark puts what it is computed from in its place, also into
+        # expressions of entries, and computes it for each entry. So the columns of an expression
+        # become fields of the only entry of another list.
+        holder = nodes.Paren(this=expression)
+        found = [own for own in holder.find_all(nodes.Column) if own.name not in (name, *_PAIR)]
+        fields: list[Node] = []
+        for used in dict.fromkeys(own.name for own in found):
+            fields += [nodes.Literal.string(used), column(used)]
+        for own in found:
+            field = nodes.to_identifier(own.name, quoted=True)
+            own.replace(nodes.Dot(this=column("isoroc_row"), expression=field))
+        each = call("TRANSFORM", values, _function(holder.this.pop(), name))
+        if not fields:
+            return each
+        row = self.pack([call("NAMED_STRUCT", *fields)])
+        return self.extract(call("TRANSFORM", row, _function(each, "isoroc_row")), integer(1))
 
     def reduce(self, operator: str, values: Node) -> Node:
         if operator != "sum":

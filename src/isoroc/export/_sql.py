@@ -67,10 +67,10 @@ def to_sql(
         Column of the groups of a `GroupedCalibrator`, required if it was fitted with groups. Its
         values are compared as text, and a NULL gets NULLs.
     form : {"columns", "lists"}, default=None
-        Whether the steps of the map have a column for each class, or one list of all classes. With
-        lists, statements are much shorter and planned much faster; in DuckDB they take more time
-        for each row. By default lists for more than 16 classes in ClickHouse and Spark and more
-        than 200 in DuckDB; other dialects have columns only.
+        Whether the steps of the map have a column for each class, or one list of all classes.
+        Statements with lists are much shorter and planned much faster; in DuckDB they take more
+        time for each row. By default lists for more than 16 classes in ClickHouse, 50 in Spark and
+        200 in DuckDB; other dialects have columns only.
     view : str or sequence of str, default=None
         Name of a view: the statement creates it instead of returning rows.
     checksum : str, default=None

@@ -248,7 +248,8 @@ def _survey(node: Node) -> tuple[list[Node], int]:
         used += of_part
         levels = max(levels, below)
     # An expression of entries is computed for each of them.
-    return used * (2 if isinstance(node, nodes.Comprehension) else 1), levels + 1
+    for_entries = isinstance(node, (nodes.Comprehension, nodes.Lambda))
+    return used * (2 if for_entries else 1), levels + 1
 
 
 def _used(expressions: Iterable[Node]) -> set[str]:
