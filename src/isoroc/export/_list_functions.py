@@ -21,6 +21,9 @@ from isoroc.export._expressions import (
     numbers_in_text,
 )
 
+#: Names of entries in functions of one or two of them.
+_PAIR = ("isoroc_a", "isoroc_b")
+
 
 class ListFunctions:
     """Functions of DuckDB; the first entry of a list is at place 1.
@@ -117,7 +120,9 @@ class ListFunctions:
         return call(self.names["product"], a, b)
 
 
-class _ClickHouse(ListFunctions):
+class ClickHouseLists(ListFunctions):
+    """Functions of ClickHouse."""
+
     names: ClassVar[dict[str, str]] = {
         "pack": "array",
         "extract": "arrayElement",
@@ -152,8 +157,13 @@ class _ClickHouse(ListFunctions):
     def each(self, expression: Node, name: str, values: Node) -> Node:
         return call("arrayMap", _function(expression, name), values)
 
+    def count_below(self, values: Node, number: Node) -> Node:
+        """How many entries of a list lie below a number."""
+        below = nodes.LT(this=column(_PAIR[0]), expression=adopt(number))
+        return call("arrayCount", _function(below, _PAIR[0]), values)
 
-class _Spark(ListFunctions):
+
+class _SparkLists(ListFunctions):
     names: ClassVar[dict[str, str]] = {
         "pack": "ARRAY",
         "extract": "ELEMENT_AT",
@@ -199,7 +209,7 @@ class _Spark(ListFunctions):
     def reduce(self, operator: str, values: Node) -> Node:
         if operator != "sum":
             return super().reduce(operator, values)
-        add = _function(arithmetic(nodes.Add, column("isoroc_a"), column("isoroc_b")), *_PAIR)
+        add = _function(arithmetic(nodes.Add, *map(column, _PAIR)), *_PAIR)
         return call("AGGREGATE", values, literal(0.0), add)
 
     def first_of_largest(self, values: Node) -> Node:
@@ -207,16 +217,13 @@ class _Spark(ListFunctions):
         return nodes.cast(place, "int")
 
     def product(self, a: Node, b: Node) -> Node:
-        multiply = arithmetic(nodes.Mul, column("isoroc_a"), column("isoroc_b"))
+        multiply = arithmetic(nodes.Mul, *map(column, _PAIR))
         return self.reduce("sum", call("ZIP_WITH", a, b, _function(multiply, *_PAIR)))
-
-
-_PAIR = ("isoroc_a", "isoroc_b")
 
 
 def list_functions(dialect: str) -> ListFunctions:
     """Functions of lists of a dialect; those of DuckDB for dialects that have none."""
-    return {"clickhouse": _ClickHouse, "spark": _Spark}.get(dialect, ListFunctions)()
+    return {"clickhouse": ClickHouseLists, "spark": _SparkLists}.get(dialect, ListFunctions)()
 
 
 def _function(expression: Node, *names: str) -> Node:

@@ -289,7 +289,7 @@ class _Lists(Entries):
         if first.operator == "Where" and all(own.inputs[0] is first.inputs[0] for own in columns):
             # A choice between lists: the one that is not chosen is not computed.
             a, b = (self.listed([own.inputs[i] for own in columns]) for i in (1, 2))
-            return case([(self.single(first.inputs[0]), a)], b)
+            return self.w.where(self.single(first.inputs[0]), a, b)
         return self.over_entries(self.expression(columns), len(columns))
 
 

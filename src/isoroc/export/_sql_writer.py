@@ -29,7 +29,7 @@ from isoroc.export._expressions import (
     nodes,
     numbers_in_text,
 )
-from isoroc.export._list_functions import list_functions
+from isoroc.export._list_functions import ClickHouseLists, list_functions
 from isoroc.export._routes import FEW_PLACES, Route
 from isoroc.export._stages import Stages
 
@@ -133,9 +133,12 @@ class SqlWriter(Writer[Node]):
         return super().every(conditions)
 
     def where(self, condition: Node, a: Node, b: Node) -> Node:
-        if self._rules.lazy and isinstance(b, nodes.Null) and a.find(nodes.Column):
+        if self._rules.lazy and a.find(nodes.Column):
             # What only branches need would be computed again wherever it is used.
-            return self.add(a, self.where(condition, self.number(0.0), self.number(math.nan)))
+            if isinstance(b, nodes.Null):
+                return self.add(a, self.where(condition, self.number(0.0), self.number(math.nan)))
+            place = self.add(integer(1), call("COALESCE", condition, integer(0)))
+            return self.lists.extract(self.lists.pack([b, a]), place)
         return case([(adopt(condition), adopt(a))], adopt(b))
 
     def sum(self, columns: Sequence[Node]) -> Node:
@@ -242,6 +245,8 @@ class SqlWriter(Writer[Node]):
         [score] = self.keep([score])
         if self._rules.lists and len(cuts) > FEW_PLACES and isinstance(score, nodes.Column):
             return self.stages.join_last(score, self.lists.numbers(cuts.tolist()), len(cuts))
+        if isinstance(self.lists, ClickHouseLists) and len(cuts) > FEW_PLACES:
+            return self.lists.count_below(self.lists.numbers(cuts.tolist()), score)
         return choose(
             [integer(place) for place in range(len(cuts) + 1)],
             lambda place: self.at_most(score, self.number(cuts[place])),
