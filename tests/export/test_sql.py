@@ -251,6 +251,20 @@ def test_views_and_a_single_probability(dialect):
     np.testing.assert_allclose(found, calibrator.predict_proba(P)[:, 1], rtol=0, atol=1e-12)
 
 
+def test_a_single_probability_of_groups():
+    p = np.linspace(0, 1, 200)
+    groups = np.tile(["a", "b"], 100)
+    y = np.random.default_rng(0).random(200) < p
+    calibrator = isoroc.GroupedCalibrator(TemperatureCalibrator(), min_rows=20)
+    calibrator.fit(p, y, groups=groups)
+    query = to_sql(calibrator, "p", dialect="duckdb", keep="id", names="q", group="g")
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE forecasts AS SELECT 1 AS id, 0.3 AS p, 'b' AS g")
+        [row] = connection.execute(query).fetchall()
+    expected = calibrator.predict_proba([0.3], groups=["b"])[0, 1]
+    assert row == (1, pytest.approx(expected, abs=1e-12))
+
+
 @pytest.fixture(scope="module")
 def many_classes():
     rng = np.random.default_rng(0)

@@ -17,10 +17,8 @@ from isoroc.export._expressions import (
     nodes,
 )
 from isoroc.export._formulas import CONSTANTS, Column
+from isoroc.export._list_functions import ENTRY
 from isoroc.export._sql_writer import SqlWriter
-
-#: Name of an entry, or of its place, in expressions of entries.
-ENTRY = "isoroc_entry"
 
 
 class _EntryWriter(SqlWriter):

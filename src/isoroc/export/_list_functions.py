@@ -21,6 +21,8 @@ from isoroc.export._expressions import (
     numbers_in_text,
 )
 
+#: Name of an entry, or of its place, in expressions of entries.
+ENTRY = "isoroc_entry"
 #: Names of entries in functions of one or two of them.
 _PAIR = ("isoroc_a", "isoroc_b")
 
@@ -124,7 +126,6 @@ class ClickHouseLists(ListFunctions):
     """Functions of ClickHouse."""
 
     names: ClassVar[dict[str, str]] = {
-        "pack": "array",
         "extract": "arrayElement",
         "concat": "arrayConcat",
         "position": "indexOf",
@@ -147,6 +148,9 @@ class ClickHouseLists(ListFunctions):
 
     def missing(self) -> Node:
         return _as_type("nan", "Float64")
+
+    def pack(self, entries: Sequence[Node]) -> Node:
+        return nodes.Array(expressions=[adopt(entry) for entry in entries])
 
     def part(self, values: Node, first: int, length: int) -> Node:
         return call("arraySlice", values, integer(first), integer(length))

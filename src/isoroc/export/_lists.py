@@ -14,7 +14,7 @@ from isoroc._maps.base import CalibrationMap
 from isoroc._simplex import Floats
 from isoroc._writer import Writer
 from isoroc.export._dialects import rules_of
-from isoroc.export._entries import ENTRY, Entries, operations
+from isoroc.export._entries import Entries, operations
 from isoroc.export._expressions import (
     Node,
     adopt,
@@ -26,11 +26,12 @@ from isoroc.export._expressions import (
     nodes,
 )
 from isoroc.export._formulas import CONSTANTS, Column, Formulas, runs, used
+from isoroc.export._list_functions import ENTRY
 from isoroc.export._maps import write_checked
 from isoroc.export._routes import ListRoute
 from isoroc.export._sql_writer import SqlWriter, bend_by_distances
 
-#: Columns of a kind, or of a bundle, from which on they are a list, if there are more classes.
+#: Columns of a kind, or of a bundle, from which on they are a list; fewer if classes are fewer.
 _MANY = 16
 #: Numbers up to which constants are part of expressions of entries, which copy them.
 _FEW_NUMBERS = 8192
@@ -113,9 +114,12 @@ class _Lists(Entries):
         [kept] = self.w.keep([node])
         if len(columns) == 1:
             self.nodes[columns[0]] = kept
-        else:
+        elif isinstance(kept, nodes.Column):
             self.at |= {own: (kept.name, k) for k, own in enumerate(columns)}
             self._lengths[kept.name] = len(columns)
+        else:  # a constant
+            for k, own in enumerate(columns):
+                self.nodes[own] = self.lists.extract(kept, integer(k + 1))
 
     def read(self, columns: Sequence[Column], names: Sequence[str]) -> None:
         """Let columns be those of the table."""

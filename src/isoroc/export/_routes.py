@@ -18,6 +18,7 @@ from isoroc.export._expressions import (
     integer,
     nodes,
 )
+from isoroc.export._list_functions import ENTRY
 
 if TYPE_CHECKING:
     from isoroc.export._sql_writer import SqlWriter
@@ -139,10 +140,10 @@ class ListRoute(Route):
         # Rows that have arrived are looked up at the first of the waiting nodes, to no effect.
         waiting = case([(nodes.GTE(this=adopt(at), expression=integer(0)), integer(-1))], adopt(at))
         [before] = w.keep([w.multiply(integer(-K), w.add(waiting, integer(1)))])
-        entry = column("isoroc_entry")
+        entry = column(ENTRY)
         threshold = lists.extract(lists.numbers(thresholds.ravel().tolist()), w.add(before, entry))
         margin = w.subtract(lists.extract(self._forecasts, entry), threshold)
-        [margins] = w.keep([lists.each(margin, "isoroc_entry", lists.places(K))])
+        [margins] = w.keep([lists.each(margin, ENTRY, lists.places(K))])
         return lists.first_of_largest(margins)
 
 
