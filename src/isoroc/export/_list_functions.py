@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import ClassVar
 
 from isoroc._simplex import Floats
@@ -91,7 +92,8 @@ class ListFunctions:
 
     def concat(self, lists: Sequence[Node]) -> Node:
         """Several lists as one."""
-        return call(self.names["concat"], *lists)
+        # DuckDB joins two at a time before version 1.3.
+        return reduce(lambda a, b: call(self.names["concat"], a, b), lists)
 
     def places(self, length: int) -> Node:
         """The places of a list."""
