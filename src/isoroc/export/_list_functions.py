@@ -92,7 +92,7 @@ class ListFunctions:
 
     def concat(self, lists: Sequence[Node]) -> Node:
         """Several lists as one."""
-        # DuckDB joins two at a time before version 1.3.
+        # Older versions of DuckDB join two at a time.
         return reduce(lambda a, b: call(self.names["concat"], a, b), lists)
 
     def places(self, length: int) -> Node:
