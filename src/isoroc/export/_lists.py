@@ -13,7 +13,6 @@ import numpy as np
 from isoroc._maps.base import CalibrationMap
 from isoroc._simplex import Floats
 from isoroc._writer import Writer
-from isoroc.export._dialects import rules_of
 from isoroc.export._entries import Entries, operations
 from isoroc.export._expressions import (
     Node,
@@ -102,7 +101,7 @@ class _Lists(Entries):
     def __init__(self, w: SqlWriter, dialect: str, n_columns: int) -> None:
         super().__init__(w, dialect)
         self._many = max(2, min(n_columns, _MANY))
-        self._rules = rules_of(dialect)
+        self._dialect = dialect
         self._of_rows = operations(w)
         self._lengths: dict[str, int] = {}
         # Columns of a kind, and the columns that are computed from a column.
@@ -124,9 +123,9 @@ class _Lists(Entries):
     def read(self, columns: Sequence[Column], names: Sequence[str]) -> None:
         """Let columns be those of the table."""
         # Functions of lists leave out what is missing.
-        missing = self.w.lists.missing()
+        missing = self.lists.missing()
         numbers = [call("COALESCE", double(column(name)), missing) for name in names]
-        self.add(columns, self.w.lists.pack(numbers) if len(numbers) > 1 else numbers[0])
+        self.add(columns, self.lists.pack(numbers) if len(numbers) > 1 else numbers[0])
 
     def compute(self, outputs: Sequence[Column]) -> None:
         """Write what outputs are computed from."""
@@ -265,7 +264,7 @@ class _Lists(Entries):
         """Expression of a bundle that is a list."""
         operator = own.operator
         if operator == "route":
-            return ListRoute(self.w, self._rules, own.data, vector).place()
+            return ListRoute(self.w, self._dialect, own.data, vector).place()
         if operator == "weighted sum":
             return self.lists.product(vector, self.lists.numbers(own.data.tolist()))
         if operator == "sum of squares":
@@ -291,7 +290,7 @@ class _Lists(Entries):
         """List of an expression of entries."""
         first = columns[0]
         if first.operator == "Where" and all(own.inputs[0] is first.inputs[0] for own in columns):
-            # A choice between lists: the one that is not chosen is not computed.
+            # A choice between lists: DuckDB and Spark compute only the one that is chosen.
             a, b = (self.listed([own.inputs[i] for own in columns]) for i in (1, 2))
             return self.w.where(self.single(first.inputs[0]), a, b)
         return self.over_entries(self.expression(columns), len(columns))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from isoroc._simplex import Floats, Ints
 from isoroc._tree import BinTree
-from isoroc.export._dialects import Rules
+from isoroc._writer import Writer
+from isoroc.export._dialects import rules_of
 from isoroc.export._expressions import (
     Node,
     adopt,
@@ -18,10 +18,7 @@ from isoroc.export._expressions import (
     integer,
     nodes,
 )
-from isoroc.export._list_functions import ENTRY
-
-if TYPE_CHECKING:
-    from isoroc.export._sql_writer import SqlWriter
+from isoroc.export._list_functions import ENTRY, list_functions
 
 #: Places, or splits of a level of a tree, beyond which joins and lists are as fast as CASE.
 FEW_PLACES = 16
@@ -34,9 +31,12 @@ class Route:
     of thresholds and children: planning and running a CASE takes time for each split.
     """
 
-    def __init__(self, w: SqlWriter, rules: Rules, tree: BinTree, columns: Sequence[Node]) -> None:
+    def __init__(
+        self, w: Writer[Node], dialect: str, tree: BinTree, columns: Sequence[Node]
+    ) -> None:
         self._w = w
-        self._rules = rules
+        self._rules = rules_of(dialect)
+        self._lists = list_functions(dialect)
         self._tree = tree
         self._columns = w.keep(columns)
         self._place_of = {int(node): place for place, node in enumerate(tree.bins)}
@@ -106,16 +106,16 @@ class Route:
         before = w.multiply(integer(-K), w.add(adopt(at), integer(1)))
         numbers = [self._number(c) if c >= 0 else 0 for c in children.ravel().tolist()]
         place = w.add(before, self._region(at, thresholds))
-        entry = w.lists.extract(w.lists.integers(numbers), place)
+        entry = self._lists.extract(self._lists.integers(numbers), place)
         arrived = nodes.GTE(this=adopt(at), expression=integer(0))
         return case([(arrived, adopt(at))], entry, flat=False)
 
     def _region(self, at: Node, thresholds: Floats) -> Node:
         """Regions in which rows that are at -1, -2, ... lie, the first of which is 1."""
         w, own = self._w, nodes.Neg(this=adopt(at))
-        lists = [w.lists.numbers(values) for values in thresholds.T.tolist()]
+        lists = [self._lists.numbers(values) for values in thresholds.T.tolist()]
         margins = w.keep(
-            w.subtract(x, w.lists.extract(values, own))
+            w.subtract(x, self._lists.extract(values, own))
             for x, values in zip(self._columns, lists, strict=True)
         )
         K = len(margins)
@@ -125,8 +125,8 @@ class Route:
 class ListRoute(Route):
     """Finds the bins of forecasts that are a list, one level after the other."""
 
-    def __init__(self, w: SqlWriter, rules: Rules, tree: BinTree, forecasts: Node) -> None:
-        super().__init__(w, rules, tree, ())
+    def __init__(self, w: Writer[Node], dialect: str, tree: BinTree, forecasts: Node) -> None:
+        super().__init__(w, dialect, tree, ())
         self._forecasts = forecasts
 
     def _by_lists(self, n_splits: int) -> bool:  # noqa: ARG002
@@ -136,7 +136,7 @@ class ListRoute(Route):
         return 0
 
     def _region(self, at: Node, thresholds: Floats) -> Node:
-        w, lists, K = self._w, self._w.lists, thresholds.shape[1]
+        w, lists, K = self._w, self._lists, thresholds.shape[1]
         # Rows that have arrived are looked up at the first of the waiting nodes, to no effect.
         waiting = case([(nodes.GTE(this=adopt(at), expression=integer(0)), integer(-1))], adopt(at))
         [before] = w.keep([w.multiply(integer(-K), w.add(waiting, integer(1)))])

@@ -276,7 +276,7 @@ class SqlWriter(Writer[Node]):
         return call("ELEMENT_AT", nodes.Array(expressions=entries), first)
 
     def route(self, tree: BinTree, columns: Sequence[Node]) -> Node:
-        return Route(self, self._rules, tree, columns).place()
+        return Route(self, self._dialect, tree, columns).place()
 
 
 def bend_by_distances(w: Writer[C], a: C, knots: Floats, slopes: Floats) -> C:
