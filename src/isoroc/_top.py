@@ -8,15 +8,14 @@ rank of its class, or "rest". After calibration the rest is shared among the oth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Generic, Self
 
 import numpy as np
 
+from isoroc._backends import NUMPY, Ops, Truth, V
 from isoroc._input import Sample
 from isoroc._simplex import Codes, Floats, Ints
-from isoroc._writer import C, Writer
 
 #: Standard errors by which the cap must cost likelihood before it is lifted.
 MANY_ERRORS = 2.0
@@ -82,8 +81,7 @@ class TopReduction:
 
     def reduce(self, P: Floats) -> Floats:
         """The m largest entries of each row, descending, and the sum of the others."""
-        largest = np.take_along_axis(P, _largest(P, self.top), axis=1)
-        return np.column_stack([largest, (1 - largest.sum(axis=1)).clip(min=0)])
+        return self.of(NUMPY, P).points
 
     def labels(self, P: Floats, codes: Codes) -> Ints:
         """Rank of each row's class, m for the rest."""
@@ -94,83 +92,22 @@ class TopReduction:
         ranks = self.labels(sample.forecasts, sample.codes).astype(np.uint8)
         return Sample(self.reduce(sample.forecasts), ranks, sample.weights, fold=sample.fold)
 
-    def write(
-        self, w: Writer[C], columns: Sequence[C]
-    ) -> tuple[list[C], Callable[[list[C]], list[C]]]:
-        """What `reduce` returns, as columns, and `expand` as a function of columns."""
-        zero, left = w.number(0.0), list(columns)
-        largest, places = [], []
-        for _ in range(self.top):
-            value, place = w.keep(w.largest(left))
-            largest.append(value)
-            places.append(place)
-            left = w.keep(w.where(w.is_at(place, k), w.number(-1.0), c) for k, c in enumerate(left))
-        rest = w.maximum(w.subtract(w.number(1.0), w.total(largest)), zero)
-        floor = w.number(self.floor)
-        shares = w.keep(
-            w.where(w.at_most(zero, c), w.add(p, floor), zero)
-            for c, p in zip(left, columns, strict=True)
-        )
-        [total] = w.keep([w.total(shares)])
-
-        def expand(Q: list[C]) -> list[C]:
-            *of_ranks, of_rest = w.keep(Q)
-            [ratio] = w.keep([w.divide(of_rest, total)])
-            values = w.keep(w.multiply(share, ratio) for share in shares)
-            if self.capped:
-                values = self._write_cap(w, values, left, of_ranks)
-            for place, q in zip(places, of_ranks, strict=True):
-                values = [w.where(w.is_at(place, k), q, value) for k, value in enumerate(values)]
-            return values
-
-        return w.keep([*largest, rest]), expand
-
-    def _write_cap(
-        self, w: Writer[C], shares: Sequence[C], left: Sequence[C], of_ranks: Sequence[C]
-    ) -> list[C]:
-        zero = w.number(0.0)
-        most = of_ranks[0]
-        for q in of_ranks[1:]:
-            most = w.where(w.at_most(q, most), q, most)
-        [most] = w.keep([most])
-        slacks = w.keep(
-            w.where(w.at_most(zero, c), w.maximum(w.subtract(most, share), zero), zero)
-            for c, share in zip(left, shares, strict=True)
-        )
-        excess, total = w.keep(
-            [
-                w.total([w.maximum(w.subtract(share, most), zero) for share in shares]),
-                w.total(slacks),
-            ]
-        )
-        [fits] = w.keep([w.at_most(excess, total)])
-        divisor = w.where(w.at_most(total, zero), w.number(1.0), total)
-        [ratio] = w.keep([w.divide(excess, divisor)])
-        return [
-            w.where(
-                fits,
-                w.add(w.where(w.at_most(share, most), share, most), w.multiply(slack, ratio)),
-                share,
-            )
-            for share, slack in zip(shares, slacks, strict=True)
-        ]
-
     def expand(self, Q: Floats, P: Floats) -> Floats:
         """Forecasts of K classes from calibrated ones of m ranks and the rest."""
-        classes = _largest(P, self.top)
-        shares = P + self.floor
-        np.put_along_axis(shares, classes, 0.0, axis=1)
-        shares *= Q[:, [self.top]] / shares.sum(axis=1, keepdims=True)
-        if self.capped:
-            most = Q[:, : self.top].min(axis=1, keepdims=True)
-            slack = np.maximum(most - shares, 0.0)
-            np.put_along_axis(slack, classes, 0.0, axis=1)
-            excess = np.maximum(shares - most, 0.0).sum(axis=1, keepdims=True)
-            total = slack.sum(axis=1, keepdims=True)
-            ratio = excess / np.where(total > 0, total, 1.0)
-            shares = np.where(excess <= total, np.minimum(shares, most) + slack * ratio, shares)
-        np.put_along_axis(shares, classes, Q[:, : self.top], axis=1)
-        return shares
+        return self.of(NUMPY, P).expand(Q)
+
+    def of(self, ops: Ops[V], P: V) -> Reduced[V]:
+        """Forecasts of K classes, reduced."""
+        left, largest, is_top = P, [], []
+        for _ in range(self.top):
+            value, place = ops.largest(left)
+            largest.append(value)
+            is_top.append(ops.is_at(place, np.arange(ops.width(P))))
+            left = ops.where(is_top[-1], -1.0, left)
+        tops = ops.concat(largest)
+        points = ops.concat([tops, ops.maximum(1.0 - ops.total(tops), 0.0)])
+        in_rest = 0.0 <= left
+        return Reduced(self, ops, points, is_top, in_rest, ops.where(in_rest, P + self.floor, 0.0))
 
     def settle(self, Q: Floats, sample: Sample) -> Self:
         """The reduction with the cap, unless the labels of a sample speak against it.
@@ -194,14 +131,46 @@ class TopReduction:
         return replace(self, capped=mean <= MANY_ERRORS * error)
 
 
-def _largest(P: Floats, top: int) -> Ints:
-    """Classes of the largest entries of each row, descending, the lower index first on ties."""
-    left = P.copy()
-    classes = np.empty((len(P), top), dtype=np.intp)
-    for m in range(top):
-        classes[:, m] = left.argmax(axis=1)
-        np.put_along_axis(left, classes[:, [m]], -1.0, axis=1)
-    return classes
+@dataclass(frozen=True)
+class Reduced(Generic[V]):
+    """Forecasts of m ranks and a rest, and the way back.
+
+    Attributes
+    ----------
+    points : vector of width m + 1
+        The largest probabilities, descending, and the sum of the others.
+    is_top : list of conditions of width K
+        For each rank whether a class has it.
+    in_rest : condition of width K
+        Whether a class has none.
+    shares : vector of width K
+        What the rest is shared in proportion to.
+    """
+
+    reduction: TopReduction
+    ops: Ops[V]
+    points: V
+    is_top: list[Truth]
+    in_rest: Truth
+    shares: V
+
+    def expand(self, Q: V) -> V:
+        """Forecasts of K classes from calibrated ones of m ranks and the rest."""
+        ops, top = self.ops, self.reduction.top
+        of_ranks = ops.take(Q, range(top))
+        values = self.shares * (ops.take(Q, [top]) / ops.total(self.shares))
+        if self.reduction.capped:
+            values = self._cap(values, ops.smallest(of_ranks))
+        for m, is_top in enumerate(self.is_top):
+            values = ops.where(is_top, ops.take(of_ranks, [m]), values)
+        return values
+
+    def _cap(self, values: V, most: V) -> V:
+        ops = self.ops
+        slack = ops.where(self.in_rest, ops.maximum(most - values, 0.0), 0.0)
+        excess, room = ops.total(ops.maximum(values - most, 0.0)), ops.total(slack)
+        ratio = excess / ops.where(room <= 0.0, 1.0, room)
+        return ops.where(excess <= room, ops.minimum(values, most) + slack * ratio, values)
 
 
 def _rank(P: Floats, codes: Codes) -> Ints:

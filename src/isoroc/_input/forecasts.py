@@ -11,17 +11,12 @@ from numpy.typing import NDArray
 from isoroc._core.rows import check_rows
 from isoroc._input.arrays import to_array
 from isoroc._input.error import InputError
+from isoroc._kinds import RANGE_TOLERANCE, SUM_EXACT, SUM_TOLERANCE
 from isoroc._simplex import Floats
 from isoroc._special import log_softmax
 
 Scores = Literal["auto", "probability", "logit"]
 
-#: Rows whose sum is off by more than this are refused, closer ones are normalised,
-SUM_TOLERANCE = 1e-3
-#: and rows closer than this are taken as they are: dividing them would only add rounding.
-SUM_EXACT = 1e-12
-#: Probabilities outside [0, 1] by less than this are rounding, and are clipped.
-RANGE_TOLERANCE = 1e-6
 #: Scores read as log odds of which at least this share lies in [0, 1] are in doubt,
 DOUBTFUL_SHARE = 0.9
 #: if there are at least this many.

@@ -1,1 +1,39 @@
-"""Calibration maps: what fitted calibrators do with forecasts, apart from how they are learned."""
+"""Maps: what fitted calibrators do with forecasts, as values.
+
+A map is a frozen dataclass: its numbers, with what must hold for them, and one formula over `Ops`.
+Everything else follows from these: `predict_proba`, the model file, ONNX, SQL and torch. Importing
+maps loads neither SciPy nor scikit-learn, so that a saved model is quick to serve.
+"""
+
+from isoroc._maps.base import Forecasts, IdentityMap, Map, state
+from isoroc._maps.bins import BaggedMap, BinMap
+from isoroc._maps.grouped import GroupedMap
+from isoroc._maps.kernel import KernelMap
+from isoroc._maps.matrix import MatrixMap
+from isoroc._maps.mixture import MixtureCertificate, MixtureMap
+from isoroc._maps.monotone import GradientCertificate, MonotoneMap, Potential
+from isoroc._maps.spline import SplineMap
+from isoroc._maps.steps import StepMap, VennAbersMap
+from isoroc._maps.temperature import TemperatureMap, TemperedMap
+
+__all__ = [
+    "BaggedMap",
+    "BinMap",
+    "Forecasts",
+    "GradientCertificate",
+    "GroupedMap",
+    "IdentityMap",
+    "KernelMap",
+    "Map",
+    "MatrixMap",
+    "MixtureCertificate",
+    "MixtureMap",
+    "MonotoneMap",
+    "Potential",
+    "SplineMap",
+    "StepMap",
+    "TemperatureMap",
+    "TemperedMap",
+    "VennAbersMap",
+    "state",
+]

@@ -1,141 +1,157 @@
-"""CalibrationMap: what a fitted calibrator does with forecasts, whatever it learned it from."""
+"""Map: the numbers of a fitted calibrator, and the formula that makes forecasts of them."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from isoroc._input import check_forecasts
-from isoroc._maps import written
-from isoroc._maps.logs import LogForecasts
+from isoroc._backends import NUMPY, Ops, V
+from isoroc._core import smooth
+from isoroc._kinds import LOWEST_LOG, Kind, columns_of
 from isoroc._persistence import Fault
-from isoroc._persistence.states import Check
-from isoroc._simplex import Floats
+from isoroc._persistence.states import Check, Sizes
+from isoroc._simplex import LEAST, Floats
 from isoroc._threads import one_blas_thread
-from isoroc._writer import C, Writer
 
-#: Forecasts of so many numbers are calibrated without limiting the threads of BLAS: their products
-#: are too small to wake any, and setting the limit would take a fifth of the time of one row.
+#: Forecasts of at most this many numbers are calibrated without limiting the threads of BLAS: their
+#: products are too small to wake any, and setting the limit would take a fifth of the time of a row.
 FEW_NUMBERS = 3000
 
 
-class CalibrationMap:
-    """Base of all maps.
+def state(check: Check) -> Any:
+    """Field of a map that a model file holds, and what must be true of it there."""
+    return field(metadata={"check": check})
 
-    A subclass says how the map is applied to a forecast array (`_calibrate`), how it is written in
-    other languages (`_write`), and which fitted attributes these rest on (`fitted_state`). That is
-    all that model files, ONNX and SQL need. The calibrator that learns the map is a subclass of it.
+
+class Forecasts:
+    """A forecast array of a kind, and what maps compute from it first: each of these once.
+
+    A mixture passes one to all of its members. Arrays of shape (K, n) hold one row per class: sums
+    over a few classes are then sums of long rows, several times faster than many sums of short
+    ones.
     """
 
-    #: Fitted attributes, besides those of every calibrator, that predictions and tables rest on,
-    #: and what a model file must hold for each; see `isoroc._persistence.states`.
-    fitted_state: ClassVar[dict[str, Check]]
-    #: Whether the hooks take logits of several classes as logarithms of forecasts. Otherwise they
-    #: see probabilities.
-    reads_logs: ClassVar[bool] = False
-    #: Parameters of the calibrator that methods of the map rest on.
-    parameters: ClassVar[tuple[str, ...]] = ()
+    def __init__(self, values: Floats, kind: Kind) -> None:
+        self.values = values
+        self.kind = kind
+        self._logs: dict[float, Floats] = {}
+        self._tempered: dict[tuple[float, float, float], Floats] = {}
 
-    classes_: NDArray[Any]
-    #: Columns of the forecasts; 1 for scores.
-    n_features_in_: int
-    #: Whether forecasts are probabilities or logits.
-    scores_: Literal["probability", "logit"]
-    #: What it was fitted on: rows, weight and class weights. A loaded calibrator has all that was
-    #: saved.
-    summary_: dict[str, Any]
-    #: Checksum of the file that a map comes from. A calibrator may be fitted again, so it has none.
-    checksum: str | None = None
+    def __len__(self) -> int:
+        return len(self.values)
 
-    @classmethod
-    def kind(cls) -> str:
-        """Name of the calibrator that learns the map."""
-        return cls.__name__.removesuffix("Map").removesuffix("Calibrator") + "Calibrator"
+    def probabilities(self) -> Floats:
+        """Forecasts as probabilities, shape (n, K)."""
+        return np.ascontiguousarray(self.kind.probabilities(NUMPY, columns_of(self.values)))
 
-    def check_is_fitted(self, attribute: str = "classes_") -> None:
-        """Raise an error unless the calibrator is fitted; a map from a file always is."""
+    def logs(self, floor: float) -> Floats:
+        """Logarithms of the probabilities, those below a floor raised to it, shape (K, n).
 
-    @abstractmethod
-    def _calibrate(self, forecasts: Floats) -> Floats:
-        """Calibrated forecasts, shape (n, K), of a forecast array."""
-
-    @abstractmethod
-    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        """Columns of calibrated forecasts, one for each class, from columns of forecasts."""
-
-    def calibrate(self, forecasts: Floats) -> Floats:
-        """Calibrated forecasts, shape (n, K), of a forecast array."""
-        if self.scores_ == "logit" and forecasts.ndim == 2 and not self.reads_logs:
-            forecasts = np.exp(forecasts)
-        if forecasts.size <= FEW_NUMBERS:
-            return self._calibrate(forecasts)
-        with one_blas_thread():
-            return self._calibrate(forecasts)
-
-    def calibrate_logs(self, forecasts: LogForecasts) -> Floats:
-        """Calibrated forecasts, shape (n, K), of forecasts whose logarithms others use too.
-
-        A subclass overrides this where it uses them.
+        The array belongs to all who ask for it.
         """
-        return self.calibrate(forecasts.forecasts)
+        if floor not in self._logs:
+            self._logs[floor] = self.kind.log_rows(self.values, floor)
+        return self._logs[floor]
 
-    def write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        """Columns of calibrated forecasts, one for each class, from columns of a forecast array."""
-        if not self.reads_logs:
-            if len(columns) > 1 and self.scores_ == "logit":
-                columns = w.keep(w.exp(column) for column in columns)
-            if len(columns) == 2:
-                columns = [columns[0], *w.keep([written.binary_score(w, *columns)])]
-        return self._write(w, columns)
+    def plain_logs(self) -> Floats:
+        """Logarithms with the lowest floor that the kind needs, shape (K, n)."""
+        return self.logs(LEAST if self.kind.scores == "probability" else 0.0)
 
-    def takes_probabilities(self) -> bool:
-        """Whether scores of two classes outside [0, 1] are refused."""
-        return False
+    def tempered(self, floor: float, temperature: float, share: float) -> Floats:
+        """Forecasts after temperature scaling, with a share of the uniform one, shape (K, n).
 
-    def has_steps(self) -> bool:
-        """Whether the map is not continuous, so that a rounding error may change its value."""
-        return not self.reads_logs
+        The array belongs to all who ask for it.
+        """
+        key = floor, temperature, share
+        if key not in self._tempered:
+            lowest = math.log(floor) if floor else LOWEST_LOG
+            self._tempered[key] = smooth.tempered(self.plain_logs(), lowest, temperature, share)
+        return self._tempered[key]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Map(ABC):
+    """Base of all maps.
+
+    A subclass adds its numbers as fields, each with `state` and a check, and says in `formula` what
+    it does with forecasts.
+
+    Attributes
+    ----------
+    kind : Kind
+        What the forecasts are.
+    """
+
+    kind: Kind
+    #: Whether the map has steps, so that a rounding error may change its value.
+    exact: ClassVar[bool] = False
+
+    @abstractmethod
+    def formula(self, ops: Ops[V], X: V) -> V:
+        """Calibrated forecasts, of width K, of valid forecasts of the map's kind."""
+
+    def compiled(self, forecasts: Forecasts) -> Floats:
+        """What the formula returns for arrays, shape (n, K).
+
+        A subclass overrides this where a compiled loop is faster.
+        """
+        X = columns_of(forecasts.values)
+        return np.ascontiguousarray(
+            self.formula(NUMPY, X if self.exact else np.asfortranarray(X))
+        )
+
+    def apply(self, values: Floats) -> Floats:
+        """Calibrated forecasts, shape (n, K), of a forecast array."""
+        forecasts = Forecasts(values, self.kind)
+        if values.size <= FEW_NUMBERS:
+            return self.compiled(forecasts)
+        with one_blas_thread():
+            return self.compiled(forecasts)
 
     def is_increasing(self) -> bool:
         """Whether the map of two classes is known to be strictly increasing everywhere."""
         return False
 
-    def check_state(self, n_classes: int) -> None:
-        """Raise a `Fault` where a fitted attribute cannot be that of a fit to K classes.
+    @classmethod
+    def states(cls) -> dict[str, Check]:
+        """Names of the fields that a model file holds, and what must be true of each."""
+        own = fields(cls)
+        return {f.name: f.metadata["check"] for f in own if "check" in f.metadata}
 
-        The compiled loops trust their arrays, so what comes from a file must be beyond doubt.
+    def check(self, n_classes: int) -> None:
+        """Raise a `Fault` unless the numbers can be those of a fit to K classes.
+
+        The compiled loops trust their arrays, so what comes from a file must be beyond doubt. A
+        subclass adds what concerns several fields.
         """
-        if self.scores_ not in ("probability", "logit"):
-            raise Fault("scores_", "expected probability or logit")
-        self._check_fitted(n_classes)
-
-    def _check_fitted(self, n_classes: int) -> None:
-        """Check the attributes of `fitted_state`."""
-        sizes = {"K": n_classes}
-        for name, check in self.fitted_state.items():
+        sizes: Sizes = {"K": n_classes}
+        for name, check in self.states().items():
             check(getattr(self, name), name, sizes)
 
-    def predict_proba(self, P: Any) -> Floats:
-        """Calibrated forecasts, shape (n, K), one column for each of `classes_`; rows sum to one.
 
-        Parameters
-        ----------
-        P : array-like, dataframe or series
-            Forecasts as in `fit`. Columns of a dataframe are matched by name where `fit` saw names,
-            otherwise they stand in the order of `fit`.
-        """
-        return self.calibrate(self._check_new(P))
+@dataclass(frozen=True, eq=False, kw_only=True)
+class IdentityMap(Map):
+    """Forecasts as probabilities, otherwise unchanged."""
 
-    def _check_new(self, P: Any) -> Floats:
-        """Forecast array of new rows, whose columns stand in the order of the fit."""
-        # Where only the order of scores counts, new ones may lie beyond those of the fit.
-        return check_forecasts(
-            P,
-            scores="logit" if self.scores_ == "logit" else "auto",
-            unit=self.takes_probabilities(),
-            n_columns=self.n_features_in_,
-        )
+    def formula(self, ops: Ops[V], X: V) -> V:
+        """The probabilities."""
+        return self.kind.probabilities(ops, X)
+
+    def is_increasing(self) -> bool:
+        """Always."""
+        return True
+
+
+def check_nested(maps: dict[str, Any], n_classes: int) -> None:
+    """Raise a `Fault` unless all values, by their places in the file, are sound maps."""
+    for place, nested in maps.items():
+        if not isinstance(nested, Map):
+            raise Fault(place, "expected a calibrator")
+        try:
+            nested.check(n_classes)
+        except Fault as fault:
+            raise Fault(f"{place}.{fault.place}", fault.problem) from fault

@@ -1,100 +1,79 @@
-"""GroupedMap: a common map, and maps of groups."""
+"""A common map, and maps of groups."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from dataclasses import dataclass
 
-from isoroc._input import InputError, Names, check_groups, rows_by_group
-from isoroc._maps.base import CalibrationMap
-from isoroc._maps.nested import by_place, check_nested
+from isoroc._backends import Ops, V
+from isoroc._input import Names, rows_by_group
+from isoroc._maps.base import Forecasts, Map, check_nested, state
 from isoroc._persistence import Fault, states
 from isoroc._simplex import Floats
-from isoroc._writer import C, Writer
 
 
-class GroupedMap(CalibrationMap):
-    """What `GroupedCalibrator` learns."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GroupedMap(Map):
+    """A common map, and for some groups its mean with a map of the group.
 
-    common_: CalibrationMap
-    grouped_: bool
-    groups_: Names
-    members_: Sequence[CalibrationMap]
-    weights_: Floats
+    Attributes
+    ----------
+    common : Map
+    grouped : bool
+        Whether rows have groups.
+    groups : ndarray of str of shape (G,)
+        Names of the groups that have maps.
+    members : sequence of Map
+        Their maps.
+    weights : ndarray of shape (G,)
+        Weight of each group's own map; the rest is that of the common one.
+    """
 
-    fitted_state: ClassVar[dict[str, states.Check]] = {
-        "common_": states.anything,
-        "grouped_": states.boolean,
-        "groups_": states.names("G"),
-        "members_": states.list_of(states.anything, least=0),
-        "weights_": states.coefficients("G"),
-        "group_scores_": states.table,
-    }
-    reads_logs: ClassVar[bool] = True
+    common: Map = state(states.anything)
+    grouped: bool = state(states.boolean)
+    groups: Names = state(states.names("G"))
+    members: Sequence[Map] = state(states.list_of(states.anything, least=0))
+    weights: Floats = state(states.coefficients("G"))
 
-    def takes_probabilities(self) -> bool:
-        """Whether scores of two classes outside [0, 1] are refused."""
-        return self.common_.takes_probabilities()
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        """Whether the common map or that of a group has steps."""
+        return any(member.exact for member in (self.common, *self.members))
 
-    def has_steps(self) -> bool:
-        """Whether the common map or that of a group is not continuous."""
-        return any(member.has_steps() for member in (self.common_, *self.members_))
+    def check(self, n_classes: int) -> None:
+        """Check the numbers, and the maps."""
+        super().check(n_classes)
+        if ((self.weights < 0) | (self.weights > 1)).any():
+            raise Fault("weights", "expected numbers between 0 and 1")
+        if len(self.members) != len(self.groups):
+            raise Fault("members", f"expected {len(self.groups)} calibrators")
+        members = {f"members[{m}]": of for m, of in enumerate(self.members)}
+        check_nested({"common": self.common} | members, n_classes)
 
-    def _calibrate(self, forecasts: Floats) -> Floats:
-        return self.common_.calibrate(forecasts)
+    def formula(self, ops: Ops[V], X: V) -> V:
+        """The common map."""
+        return self.common.formula(ops, X)
 
-    def calibrate_groups(self, forecasts: Floats, groups: Names) -> Floats:
-        """Calibrated forecasts of a forecast array whose rows belong to groups."""
-        Q = self.calibrate(forecasts)
-        place = {str(name): g for g, name in enumerate(self.groups_)}
-        for name, rows in rows_by_group(groups):
-            if (g := place.get(name)) is not None:
-                weight, own = self.weights_[g], self.members_[g].calibrate(forecasts[rows])
-                Q[rows] = (1 - weight) * Q[rows] + weight * own
-        return Q
+    def compiled(self, forecasts: Forecasts) -> Floats:
+        """The common map."""
+        return self.common.compiled(forecasts)
 
-    def predict_proba(self, P: Any, groups: Any = None) -> Floats:
-        """Calibrated forecasts, shape (n, K), one column for each of `classes_`; rows sum to one.
-
-        Parameters
-        ----------
-        P : array-like, dataframe or series
-            Forecasts as in `fit`.
-        groups : array-like of shape (n,), default=None
-            Group of each row; required if there were groups in `fit`. Groups that `fit` has not
-            seen get the common map.
-        """
-        forecasts = self._check_new(P)
-        if groups is None:
-            self._refuse_without_groups("pass the group of each row; new ones get the common map")
-            return self.calibrate(forecasts)
-        return self.calibrate_groups(forecasts, check_groups(groups, len(forecasts)))
-
-    def _refuse_without_groups(self, fix: str) -> None:
-        if self.grouped_:
-            raise InputError("groups", None, "were given in fit", fix)
-
-    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        return self.common_.write(w, columns)
-
-    def write_groups(self, w: Writer[C], columns: Sequence[C], place: C) -> list[C]:
-        """As `write`, for rows whose place among `groups_` is known; others have another place."""
-        common = w.keep(self.common_.write(w, columns))
-        result: list[C] = list(common)
-        for g, member in reversed(list(enumerate(self.members_))):
-            weight = float(self.weights_[g])
-            here = w.is_at(place, g)
-            for k, own in enumerate(w.keep(member.write(w, columns))):
-                parts = (1 - weight, common[k]), (weight, own)
-                mixed = [w.multiply(w.number(share), part) for share, part in parts]
-                result[k] = w.where(here, w.run(mixed), result[k])
+    def formula_of_groups(self, ops: Ops[V], X: V, place: V) -> V:
+        """As `formula`, for rows whose place among `groups` is known; others have another."""
+        common = self.common.formula(ops, X)
+        result = common
+        for g, member in reversed(list(enumerate(self.members))):
+            weight = float(self.weights[g])
+            mixed = (1 - weight) * common + weight * member.formula(ops, X)
+            result = ops.where(ops.is_at(place, g), mixed, result)
         return result
 
-    def _check_fitted(self, n_classes: int) -> None:
-        """Check the fitted attributes, and those of the maps."""
-        super()._check_fitted(n_classes)
-        if ((self.weights_ < 0) | (self.weights_ > 1)).any():
-            raise Fault("weights_", "expected numbers between 0 and 1")
-        if len(self.members_) != len(self.groups_):
-            raise Fault("members_", f"expected {len(self.groups_)} calibrators")
-        check_nested({"common_": self.common_} | by_place("members_", self.members_), n_classes)
+    def apply_to_groups(self, values: Floats, names: Names) -> Floats:
+        """Calibrated forecasts of a forecast array whose rows belong to groups."""
+        Q = self.apply(values)
+        place = {str(name): g for g, name in enumerate(self.groups)}
+        for name, rows in rows_by_group(names):
+            if (g := place.get(name)) is not None:
+                weight, own = self.weights[g], self.members[g].apply(values[rows])
+                Q[rows] = (1 - weight) * Q[rows] + weight * own
+        return Q

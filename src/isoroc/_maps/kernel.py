@@ -1,84 +1,99 @@
-"""KernelMap: matrix scaling plus bumps around forecasts of all classes together."""
+"""Matrix scaling plus bumps around forecasts of all classes together."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 
+from isoroc._backends import Ops, V
 from isoroc._core import smooth
-from isoroc._maps.logs import LogForecasts
-from isoroc._maps.tempered import TemperedMap
+from isoroc._maps.base import Forecasts, state
+from isoroc._maps.temperature import TemperedMap
 from isoroc._persistence import Fault, states
 from isoroc._simplex import LEAST, Floats
-from isoroc._writer import C, Writer
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Positions:
+    """Where rows lie among each other: centred log forecasts, and their ranks in each class.
+
+    Attributes
+    ----------
+    knots : ndarray of shape (K, m)
+        Ascending log forecasts of each class; ranks are linear between them.
+    origin : ndarray of shape (2, K)
+        The place of zero.
+    stretch : ndarray of shape (2,)
+        Factors of log forecasts and of ranks.
+    """
+
+    knots: Floats
+    origin: Floats
+    stretch: Floats
+
+    def of(self, ops: Ops[V], z: V, logs: V) -> V:
+        """Positions, of width 2 K, from tempered and from plain log forecasts."""
+        K = len(self.knots)
+        of_logs, of_ranks = self.stretch.tolist()
+        centring = of_logs * (np.eye(K) - 1 / K)
+        return ops.concat(
+            [
+                ops.linear(z, centring, -of_logs * self.origin[0]),
+                of_ranks * ops.along(logs, self.knots) - of_ranks * self.origin[1],
+            ]
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class KernelMap(TemperedMap):
-    """What `KernelCalibrator` learns."""
+    """``softmax(z + weights bumps(x) + coef z + intercept)`` of tempered log forecasts z.
 
-    knots_: Floats
-    origin_: Floats
-    stretch_: Floats
-    centres_: Floats
-    weights_: Floats
-    coef_: Floats
-    intercept_: Floats
+    Attributes
+    ----------
+    knots, origin, stretch : ndarray
+        What defines the positions x; see `Positions`.
+    centres : ndarray of shape (m, 2, K)
+        Centres of the bumps.
+    weights : ndarray of shape (K, m)
+        Weight of each bump.
+    coef : ndarray of shape (K, K)
+    intercept : ndarray of shape (K,)
+    """
 
-    fitted_state: ClassVar[dict[str, states.Check]] = TemperedMap.fitted_state | {
-        "knots_": states.coefficients("K", smooth.N_KNOTS),
-        "origin_": states.coefficients(2, "K"),
-        "stretch_": states.coefficients(2),
-        "centres_": states.coefficients("m", 2, "K"),
-        "weights_": states.coefficients("K", "m"),
-        "coef_": states.coefficients("K", "K"),
-        "intercept_": states.coefficients("K"),
-        "penalty_": states.number(most=1e100),
-    }
+    knots: Floats = state(states.coefficients("K", smooth.N_KNOTS))
+    origin: Floats = state(states.coefficients(2, "K"))
+    stretch: Floats = state(states.coefficients(2))
+    centres: Floats = state(states.coefficients("m", 2, "K"))
+    weights: Floats = state(states.coefficients("K", "m"))
+    coef: Floats = state(states.coefficients("K", "K"))
+    intercept: Floats = state(states.coefficients("K"))
 
-    def _check_fitted(self, n_classes: int) -> None:
-        """Check the fitted attributes; knots ascend."""
-        super()._check_fitted(n_classes)
-        if not (np.diff(self.knots_, axis=1) > 0).all():
-            raise Fault("knots_", "expected ascending numbers")
+    def check(self, n_classes: int) -> None:
+        """Check the numbers; knots ascend."""
+        super().check(n_classes)
+        if not (np.diff(self.knots, axis=1) > 0).all():
+            raise Fault("knots", "expected ascending numbers")
 
-    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        z = w.keep(self.write_tempered(w, columns))
-        logs = w.keep(self.write_log_forecasts(w, LEAST, columns))
-        x = w.keep(self._write_positions(w, z, logs))
-        centres = self.centres_.reshape(len(self.centres_), -1)
-        bumps = w.bumps(centres, self.weights_, x)
-        linear = w.linear(np.eye(len(z)) + self.coef_, z)
-        terms = zip(linear, bumps, self.intercept_, strict=True)
-        logits = [w.run([own, change, w.number(b)]) for own, change, b in terms]
-        return w.softmax(logits)
+    def formula(self, ops: Ops[V], X: V) -> V:
+        """The softmax of the sum."""
+        z, logs = self.log_tempered(ops, X), self.kind.logs(ops, X, LEAST)
+        positions = Positions(knots=self.knots, origin=self.origin, stretch=self.stretch)
+        x = positions.of(ops, z, logs)
+        heights = ops.bumps(x, self.centres.reshape(len(self.centres), -1))
+        linear = ops.linear(z, np.eye(len(self.coef)) + self.coef, self.intercept)
+        return ops.softmax(linear + ops.linear(heights, self.weights))
 
-    def _write_positions(self, w: Writer[C], z: Sequence[C], logs: Sequence[C]) -> list[C]:
-        """Position of each row, as columns."""
-        share = w.number(1 / len(z))
-        [mean] = w.keep([w.multiply(share, w.sum(z))])
-        centred = [w.subtract(column, mean) for column in z]
-        ranks = [w.along(log, knots) for log, knots in zip(logs, self.knots_, strict=True)]
-        positions = []
-        for columns, stretch, origin in zip(
-            (centred, ranks), self.stretch_, self.origin_, strict=True
-        ):
-            scaled = [w.multiply(w.number(stretch), column) for column in columns]
-            moves = [w.number(-stretch * own) for own in origin]
-            positions += [w.add(*pair) for pair in zip(scaled, moves, strict=True)]
-        return positions
-
-    def calibrate_logs(self, forecasts: LogForecasts) -> Floats:
-        """Calibrated forecasts, shape (n, K)."""
+    def compiled(self, forecasts: Forecasts) -> Floats:
+        """The same by a compiled loop."""
         return smooth.kernel(
-            self.tempered(forecasts),
-            forecasts.logs(self.scores_),
-            self.knots_,
-            self.origin_,
-            self.stretch_,
-            self.centres_,
-            self.weights_,
-            self.coef_,
-            self.intercept_,
+            self.log_tempered_rows(forecasts),
+            forecasts.plain_logs(),
+            self.knots,
+            self.origin,
+            self.stretch,
+            self.centres,
+            self.weights,
+            self.coef,
+            self.intercept,
         )

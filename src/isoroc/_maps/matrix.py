@@ -1,63 +1,46 @@
-"""MatrixMap: structured matrix scaling of log forecasts."""
+"""Structured matrix scaling of log forecasts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 
-from isoroc._maps.logs import LogForecasts
-from isoroc._maps.scores import by_row, softmax
-from isoroc._maps.tempered import TemperedMap
+from isoroc._backends import Ops, V
+from isoroc._maps.base import state
+from isoroc._maps.temperature import TemperedMap
 from isoroc._persistence import states
 from isoroc._simplex import Floats
-from isoroc._writer import C, Writer
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class MatrixMap(TemperedMap):
-    """What `MatrixCalibrator` learns."""
+    """``softmax(coef z + quadratic z**2 + intercept)`` of tempered log forecasts z.
 
-    coef_: Floats
-    quadratic_: Floats
-    intercept_: Floats
-
-    fitted_state: ClassVar[dict[str, states.Check]] = TemperedMap.fitted_state | {
-        "coef_": states.anything,
-        "quadratic_": states.coefficients("K"),
-        "intercept_": states.coefficients("K"),
-        "penalty_": states.coefficients(4),
-    }
-
-    def _check_fitted(self, n_classes: int) -> None:
-        """Check the fitted attributes; A is a matrix or its diagonal."""
-        super()._check_fitted(n_classes)
-        shape = ("K",) if np.ndim(self.coef_) == 1 else ("K", "K")
-        states.coefficients(*shape)(self.coef_, "coef_", {"K": n_classes})
-
-    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        z = w.keep(self.write_tempered(w, columns))
-        if self.coef_.ndim == 2:
-            linear = w.linear(self.coef_, z)
-        else:
-            linear = [w.multiply(w.number(c), own) for c, own in zip(self.coef_, z, strict=True)]
-        logits = []
-        for own, term, a, b in zip(z, linear, self.quadratic_, self.intercept_, strict=True):
-            square = w.multiply(w.number(a), w.multiply(own, own))
-            logits.append(w.run([term, square, w.number(b)]))
-        return w.softmax(logits)
-
-    def _calibrate(self, forecasts: Floats) -> Floats:
-        z = self.tempered(LogForecasts(forecasts))
-        z = transform(z, self.coef_, self.quadratic_, self.intercept_)
-        return by_row(softmax(z))
-
-
-def transform(z: Floats, coef: Floats, quadratic: Floats, intercept: Floats) -> Floats:
-    """``coef z + quadratic z**2 + intercept`` for z of shape (K, n).
-
-    `coef` is a matrix, or a vector that stands for its diagonal; `quadratic` and `intercept` have
-    one entry for each class.
+    Attributes
+    ----------
+    coef : ndarray of shape (K, K) or (K,)
+        A matrix or its diagonal.
+    quadratic, intercept : ndarray of shape (K,)
     """
-    linear = coef @ z if coef.ndim == 2 else coef[:, None] * z
-    return np.asarray(linear + quadratic[:, None] * z**2 + intercept[:, None])
+
+    coef: Floats = state(states.anything)
+    quadratic: Floats = state(states.coefficients("K"))
+    intercept: Floats = state(states.coefficients("K"))
+
+    def check(self, n_classes: int) -> None:
+        """Check the numbers; `coef` is a matrix or its diagonal."""
+        super().check(n_classes)
+        shape = ("K",) if np.ndim(self.coef) == 1 else ("K", "K")
+        states.coefficients(*shape)(self.coef, "coef", {"K": n_classes})
+
+    def formula(self, ops: Ops[V], X: V) -> V:
+        """The softmax of a quadratic function."""
+        z = self.log_tempered(ops, X)
+        return ops.softmax(transform(ops, z, self.coef, self.quadratic, self.intercept))
+
+
+def transform(ops: Ops[V], z: V, coef: Floats, quadratic: Floats, intercept: Floats) -> V:
+    """``coef z + quadratic z**2 + intercept``; a vector `coef` stands for a diagonal matrix."""
+    linear = ops.linear(z, coef, intercept) if coef.ndim == 2 else coef * z + intercept
+    return linear + quadratic * (z * z) if quadratic.any() else linear

@@ -1,91 +1,259 @@
-"""MonotoneMap: the gradient of a convex potential of log forecasts."""
+"""The gradient of a convex potential of log forecasts.
+
+Each class k has L prototypes, points of the simplex between its vertex e_k and a point t_k of the
+opposite face:
+
+    r_kl = (1 - softness_kl) e_k + softness_kl t_k.
+
+With scores ``s_kl = scale <z, r_kl> + biases_kl`` and ``x_k = sum over l of exp(s_kl)``, the
+potential is
+
+    F(z) = log(x' exp(J) x) / (2 scale),
+
+where J holds the interactions between classes. It is the logarithm of a sum of exponentials of
+functions that are affine in z, and so convex. Its gradient is a weighted mean of prototypes,
+
+    q(z) = sum over k, l of w_kl r_kl,    w_kl proportional to exp(s_kl) y_k,    y = exp(J) x,
+
+and so a point of the simplex. A gradient of a convex function is cyclically monotone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from isoroc._maps.potential import TRACE, GradientCertificate, Potential, with_floor
-from isoroc._maps.scores import ProbabilityMap
+from isoroc._backends import NUMPY, Ops, V
+from isoroc._maps.base import Map, state
 from isoroc._persistence import Fault, states
 from isoroc._simplex import LEAST, Floats
-from isoroc._writer import C, Writer
+from isoroc._table import Table
+
+#: Weight of log p beside log(p + floor).
+TRACE = 1e-4
 
 
-class MonotoneMap(ProbabilityMap):
-    """What `MonotoneCalibrator` learns."""
+@dataclass(frozen=True, eq=False)
+class Potential:
+    """The convex function and its gradient.
 
-    floor_: float
-    scale_: float
-    softness_: Floats
-    directions_: Floats | None
-    biases_: Floats
-    interactions_: Floats | None
-    fitted_state: ClassVar[dict[str, states.Check]] = {
-        "floor_": states.number(above=0.0, most=1.0),
-        "scale_": states.number(above=0.0, most=states.LARGEST_COEFFICIENT),
-        "softness_": states.coefficients("K", "L"),
-        "directions_": states.anything,
-        "biases_": states.coefficients("K", "L"),
-        "interactions_": states.anything,
-    }
+    Attributes
+    ----------
+    scale : float
+        The factor of the log forecasts, > 0.
+    softness : ndarray of shape (K, L)
+        Mass of each prototype that is not on its own class, in (0, 1).
+    biases : ndarray of shape (K, L)
+        Logarithm of the weight of each prototype.
+    directions : ndarray of shape (K, K), or None
+        How each class (row) distributes the mass that its prototypes give to the others: t_k. None
+        if it is distributed equally.
+    interactions : ndarray of shape (K, K), or None
+        J, symmetric with a diagonal of 0. None stands for 0.
 
-    def _check_fitted(self, n_classes: int) -> None:
-        """Check the fitted attributes, and that prototypes lie on the simplex."""
-        super()._check_fitted(n_classes)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> z = np.log([[0.7, 0.2, 0.1]])
+    >>> F = Potential(0.5, np.zeros((3, 1)), np.zeros((3, 1)))     # prototypes at the vertices:
+    >>> F.gradient(NUMPY, z).round(3)                              # temperature scaling, T = 2
+    array([[0.523, 0.279, 0.198]])
+    """
+
+    scale: float
+    softness: Floats
+    biases: Floats
+    directions: Floats | None = None
+    interactions: Floats | None = None
+
+    def full_directions(self) -> Floats:
+        """The points t_k, shape (K, K), also where they are uniform."""
+        if self.directions is not None:
+            return self.directions
+        K = len(self.softness)
+        return np.asarray((1 - np.eye(K)) / (K - 1))
+
+    def prototypes(self) -> Floats:
+        """The points r_kl, shape (K, L, K)."""
+        K = len(self.softness)
+        r = self.softness[:, :, None] * self.full_directions()[:, None, :]
+        r[np.arange(K), :, np.arange(K)] += 1 - self.softness
+        return np.asarray(r)
+
+    def rises(self, z: Floats) -> Floats:
+        """``<z, t_k - e_k>`` for each class, shape (K, n), from z of shape (K, n)."""
+        if self.directions is not None:
+            return np.asarray(self.directions @ z - z)
+        K = len(z)
+        return np.asarray((z.sum(axis=0) - K * z) / (K - 1))
+
+    def interact(self, x: Floats) -> Floats:
+        """``exp(J) x`` for x of shape (K, n)."""
+        if self.interactions is not None:
+            return np.asarray(np.exp(self.interactions) @ x)
+        return np.broadcast_to(x.sum(axis=0), x.shape)
+
+    def exponentials(self, z: Floats) -> tuple[Floats, Floats]:
+        """``exp(s_kl)``, shape (K, L, n), divided by the largest of each row, and its logarithm."""
+        s = self.softness[:, :, None] * (self.scale * self.rises(z))[:, None, :]
+        s += (self.scale * z)[:, None, :]
+        s += self.biases[:, :, None]
+        largest = s.max(axis=(0, 1))
+        s -= largest
+        return np.exp(s, out=s), largest
+
+    def value(self, z: Floats) -> Floats:
+        """F of each row, shape (n,), from z of shape (n, K)."""
+        e, largest = self.exponentials(z.T)
+        x = e.sum(axis=1)
+        squares = np.einsum("kn,kn->n", x, self.interact(x))
+        return np.asarray((np.log(squares) + 2 * largest) / (2 * self.scale))
+
+    def gradient(self, ops: Ops[V], z: V) -> V:
+        """The calibrated forecasts, of width K, from log forecasts."""
+        scores = self._scores(ops, z)
+        e = ops.exp(scores - ops.largest(scores)[0])
+        x = ops.run_sums(e, np.ones_like(self.softness))
+        if self.interactions is None:
+            y = ops.sum(x)
+            share = y / (y * y)
+        else:
+            y = ops.linear(x, np.exp(self.interactions))
+            share = y / ops.sum(x * y)
+        own = share * ops.run_sums(e, 1 - self.softness)
+        soft = share * ops.run_sums(e, self.softness)
+        if self.directions is not None:
+            return own + ops.linear(soft, self.directions.T)
+        return own + (ops.sum(soft) - soft) / float(len(self.softness) - 1)
+
+    def _scores(self, ops: Ops[V], z: V) -> V:
+        """``s_kl``, of width K L."""
+        K, L = self.softness.shape
+        if self.directions is not None:
+            prototypes = self.prototypes().reshape(K * L, K)
+            return ops.linear(z, self.scale * prototypes, self.biases.ravel())
+        towards_all = (self.scale / (K - 1) * self.softness).ravel()
+        own = (self.scale * (1 - self.softness)).ravel() - towards_all
+        each = ops.take(z, np.repeat(np.arange(K), L))
+        return own * each + towards_all * ops.sum(z) + self.biases.ravel()
+
+
+def with_floor(ops: Ops[V], logs: V, floor: float) -> V:
+    """``log(p + floor)`` with a trace of ``log(p)``, from logarithms of forecasts.
+
+    Forecasts far below the floor do not change ``p + floor`` in floating point. The trace keeps
+    them apart, so that no ties arise.
+    """
+    lowest = float(np.log(floor))
+    gap = -ops.absolute(logs - lowest)
+    raised = ops.maximum(logs, lowest) + ops.log(1.0 + ops.exp(gap))
+    return (1 - TRACE) * raised + TRACE * logs
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MonotoneMap(Map):
+    """The gradient of a `Potential` of log forecasts with a floor.
+
+    Attributes
+    ----------
+    floor : float
+        Added to the forecasts; see `with_floor`.
+    scale, softness, directions, biases, interactions
+        Those of the `Potential`.
+    """
+
+    floor: float = state(states.number(above=0.0, most=1.0))
+    scale: float = state(states.number(above=0.0, most=states.LARGEST_COEFFICIENT))
+    softness: Floats = state(states.coefficients("K", "L"))
+    directions: Floats | None = state(states.anything)
+    biases: Floats = state(states.coefficients("K", "L"))
+    interactions: Floats | None = state(states.anything)
+
+    def check(self, n_classes: int) -> None:
+        """Check the numbers, and that prototypes lie on the simplex."""
+        super().check(n_classes)
         sizes = {"K": n_classes}
-        if not ((self.softness_ >= 0) & (self.softness_ <= 1)).all():
-            raise Fault("softness_", "expected numbers in [0, 1]")
-        if self.directions_ is not None:
-            states.coefficients("K", "K")(self.directions_, "directions_", sizes)
-            sums = self.directions_.sum(axis=1)
-            if (self.directions_ < 0).any() or (np.abs(sums - 1) > states.ROUNDING).any():
-                raise Fault("directions_", "expected rows of numbers >= 0 that sum to 1")
-        if self.interactions_ is not None:
-            states.coefficients("K", "K")(self.interactions_, "interactions_", sizes)
-            if not np.array_equal(self.interactions_, self.interactions_.T):
-                raise Fault("interactions_", "expected a symmetric matrix")
+        if not ((self.softness >= 0) & (self.softness <= 1)).all():
+            raise Fault("softness", "expected numbers in [0, 1]")
+        if self.directions is not None:
+            states.coefficients("K", "K")(self.directions, "directions", sizes)
+            sums = self.directions.sum(axis=1)
+            if (self.directions < 0).any() or (np.abs(sums - 1) > states.ROUNDING).any():
+                raise Fault("directions", "expected rows of numbers >= 0 that sum to 1")
+        if self.interactions is not None:
+            states.coefficients("K", "K")(self.interactions, "interactions", sizes)
+            if not np.array_equal(self.interactions, self.interactions.T):
+                raise Fault("interactions", "expected a symmetric matrix")
 
-    def is_increasing(self) -> bool:
-        """Whether the map of two classes is strictly increasing: unless prototypes coincide."""
-        return bool(np.ptp(self.prototypes_[..., -1]) > 0)
-
-    def floored(self, forecasts: Floats) -> Floats:
-        """The points z of a forecast array, shape (K, n)."""
-        return with_floor(self.log_forecasts(forecasts, LEAST), self.floor_)
-
-    def _potential(self) -> Potential:
+    @property
+    def potential(self) -> Potential:
+        """The potential."""
         return Potential(
-            self.scale_, self.softness_, self.biases_, self.directions_, self.interactions_
+            self.scale, self.softness, self.biases, self.directions, self.interactions
         )
 
-    def _calibrate(self, forecasts: Floats) -> Floats:
-        return self._potential().gradient(self.floored(forecasts))
-
-    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        return self._potential().write(w, self._write_floored(w, columns))
-
-    def _write_floored(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        """What `floored` returns, as columns."""
-        floor, one = w.number(float(np.log(self.floor_))), w.number(1.0)
-        z = []
-        for log in w.keep(self.write_log_forecasts(w, LEAST, columns)):
-            gap = w.negative(w.absolute(w.subtract(log, floor)))
-            raised = w.add(w.maximum(log, floor), w.log(w.add(one, w.exp(gap))))
-            trace = w.multiply(w.number(TRACE), log)
-            z.append(w.add(w.multiply(w.number(1 - TRACE), raised), trace))
-        return z
-
     @property
-    def prototypes_(self) -> Floats:
-        """The points r_kl, shape (K, L, K)."""
-        self.check_is_fitted("softness_")
-        return self._potential().prototypes()
-
-    @property
-    def certificate_(self) -> GradientCertificate:
+    def certificate(self) -> GradientCertificate:
         """The guarantee in words, and the potential."""
-        self.check_is_fitted("softness_")
-        return GradientCertificate(len(self.softness_), self.floor_, self._potential())
+        return GradientCertificate(len(self.softness), self.floor, self.potential)
+
+    def coordinates(self, ops: Ops[V], X: V) -> V:
+        """The points z in which the map is the gradient."""
+        return with_floor(ops, self.kind.logs(ops, X, LEAST), self.floor)
+
+    def formula(self, ops: Ops[V], X: V) -> V:
+        """The gradient."""
+        return self.potential.gradient(ops, self.coordinates(ops, X))
+
+    def is_increasing(self) -> bool:
+        """Unless all prototypes coincide."""
+        return bool(np.ptp(self.potential.prototypes()[..., -1]) > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class GradientCertificate:
+    """The guarantee of a `MonotoneCalibrator`, in words, and the potential that proves it.
+
+    Attributes
+    ----------
+    n_classes : int
+        K.
+    floor : float
+        The floor in z, the coordinates in which the potential is convex; see
+        `MonotoneCalibrator.coordinates`.
+    """
+
+    n_classes: int
+    floor: float
+    _convex: Potential
+
+    def potential(self, z: Any) -> Floats:
+        """The convex function F at points z of shape (n, K), shape (n,)."""
+        return self._convex.value(np.asarray(z, dtype=np.float64))
+
+    def gradient(self, z: Any) -> Floats:
+        """The gradient of F at points z, shape (n, K): the calibrated forecasts."""
+        return self._convex.gradient(NUMPY, np.asarray(z, dtype=np.float64))
+
+    def table(self) -> Table:
+        """One row: the floor and the guarantee in words."""
+        return Table(floor=np.array([self.floor]), guarantee=np.array([str(self)]))
+
+    def __str__(self) -> str:
+        counted = f"forecasts below {LEAST:g} count as {LEAST:g}"
+        if self.n_classes == 2:
+            return (
+                "Strictly increasing: on all rows, new ones included, the calibrated probability "
+                "of each class is a strictly increasing function of its forecast odds "
+                f"({counted}). The ROC curve is unchanged and no ties arise, up to rounding."
+            )
+        return (
+            "Cyclically monotone: on all rows, new ones included, the calibrated forecast q is the "
+            "gradient of a convex potential of z, where z = "
+            f"{1 - TRACE:g} log(p + {self.floor:g}) + {TRACE:g} log(p) in each class ({counted}). "
+            "For any two rows <z - z', q - q'> >= 0. If z of one class rises and z of another "
+            "falls by the same amount, the difference of their calibrated probabilities does not "
+            "fall. The most probable class may change."
+        )

@@ -1,61 +1,59 @@
-"""SplineMap: piecewise linear maps of every class's log odds plus a matrix."""
+"""Piecewise linear maps of every class's log odds plus a matrix."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from dataclasses import dataclass
 
-import numpy as np
-
+from isoroc._backends import Ops, V
 from isoroc._core import smooth
-from isoroc._maps import written
-from isoroc._maps.logs import LogForecasts
-from isoroc._maps.scores import ProbabilityMap
+from isoroc._maps.base import Forecasts, Map, state
 from isoroc._persistence import states
 from isoroc._simplex import Floats
-from isoroc._writer import C, Writer
 
 
-class SplineMap(ProbabilityMap):
-    """What `SplineCalibrator` learns."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SplineMap(Map):
+    """``softmax(coef log(p) + sum over m of slopes[:, m] max(odds - knots[m], 0) + intercept)``.
 
-    floor_: float
-    knots_: Floats
-    coef_: Floats
-    slopes_: Floats
-    intercept_: Floats
-    smoothing_: float
-    fitted_state: ClassVar[dict[str, states.Check]] = {
-        "floor_": states.number(above=0.0, most=1.0),
-        "knots_": states.coefficients("m"),
-        "coef_": states.coefficients("K", "K"),
-        "slopes_": states.coefficients("K", "m"),
-        "intercept_": states.coefficients("K"),
-        "smoothing_": states.number(most=1.0),
-    }
+    Attributes
+    ----------
+    floor : float
+        Forecasts below it are raised to it.
+    knots : ndarray of shape (m,)
+        Log odds at which the maps bend.
+    coef : ndarray of shape (K, K)
+        Influence of the log forecasts.
+    slopes : ndarray of shape (K, m)
+        By how much the slope of each class changes at each knot.
+    intercept : ndarray of shape (K,)
+    smoothing : float
+        Share of the uniform forecast.
+    """
 
-    def calibrate_logs(self, forecasts: LogForecasts) -> Floats:
-        """Calibrated forecasts, shape (n, K)."""
+    floor: float = state(states.number(above=0.0, most=1.0))
+    knots: Floats = state(states.coefficients("m"))
+    coef: Floats = state(states.coefficients("K", "K"))
+    slopes: Floats = state(states.coefficients("K", "m"))
+    intercept: Floats = state(states.coefficients("K"))
+    smoothing: float = state(states.number(most=1.0))
+
+    def formula(self, ops: Ops[V], X: V) -> V:
+        """The softmax of the sum."""
+        logs = self.kind.logs(ops, X, self.floor)
+        z = ops.linear(logs, self.coef, self.intercept)
+        if len(self.knots):
+            z = z + ops.bend(ops.log_odds(logs), self.knots, self.slopes)
+        return ops.mix_uniform(ops.softmax(z), self.smoothing)
+
+    def compiled(self, forecasts: Forecasts) -> Floats:
+        """The same by a compiled loop."""
         return smooth.spline(
-            np.ascontiguousarray(forecasts.probabilities(self.scores_)),
-            forecasts.logs(self.scores_),
-            self.floor_,
-            self.coef_,
-            self.knots_,
-            self.slopes_,
-            self.intercept_,
-            self.smoothing_,
+            forecasts.probabilities(),
+            forecasts.plain_logs(),
+            self.floor,
+            self.coef,
+            self.knots,
+            self.slopes,
+            self.intercept,
+            self.smoothing,
         )
-
-    def _write(self, w: Writer[C], columns: Sequence[C]) -> list[C]:
-        logs = w.keep(self.write_log_forecasts(w, self.floor_, columns))
-        odds = w.keep(written.log_odds(w, logs))
-        intercept = self.intercept_ - self.slopes_ @ self.knots_
-        logits = []
-        for own, linear, b, slopes in zip(
-            odds, w.linear(self.coef_, logs), intercept, self.slopes_, strict=True
-        ):
-            bends = [w.bend(own, self.knots_, slopes)] if len(self.knots_) else []
-            logits.append(w.run([linear, w.number(b), *bends]))
-        q = w.keep(w.softmax(logits))
-        return written.mixed(w, q, self.smoothing_)

@@ -1,0 +1,104 @@
+"""The operations on arrays of NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from isoroc._backends.ops import Ops
+from isoroc._core import rows
+from isoroc._simplex import Floats, Ints
+from isoroc._tree import BinTree
+
+
+class NumpyOps(Ops[Any]):
+    """Vectors are arrays of shape (n, width).
+
+    Arrays in Fortran order are fastest, as sums over few columns are then sums of long runs; every
+    operation keeps the order of its arguments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> NUMPY.softmax(np.log([[1.0, 3.0]]))
+    array([[0.25, 0.75]])
+    """
+
+    def log(self, a: Floats) -> Floats:
+        return np.log(a)
+
+    def exp(self, a: Floats) -> Floats:
+        return np.exp(a)
+
+    def sqrt(self, a: Floats) -> Floats:
+        return np.sqrt(a)
+
+    def floor(self, a: Floats) -> Floats:
+        return np.floor(a)
+
+    def absolute(self, a: Floats) -> Floats:
+        return np.abs(a)
+
+    def maximum(self, a: Any, b: Any) -> Floats:
+        return np.maximum(a, b)
+
+    def minimum(self, a: Any, b: Any) -> Floats:
+        return np.minimum(a, b)
+
+    def where(self, condition: Any, a: Any, b: Any) -> Floats:
+        return np.where(condition, a, b)
+
+    def width(self, a: Floats) -> int:
+        return a.shape[1]
+
+    def sum(self, a: Floats) -> Floats:
+        return np.asarray(a.sum(axis=1, keepdims=True))
+
+    def total(self, a: Floats) -> Floats:
+        return np.asarray(np.ascontiguousarray(a).sum(axis=1, keepdims=True))
+
+    def largest(self, a: Floats) -> tuple[Floats, Ints]:
+        place = a.argmax(axis=1)[:, None]
+        return np.take_along_axis(a, place, axis=1), place
+
+    def smallest(self, a: Floats) -> Floats:
+        return np.asarray(a.min(axis=1, keepdims=True))
+
+    def every(self, conditions: Any) -> Any:
+        return conditions.all(axis=1, keepdims=True)
+
+    def is_at(self, place: Any, numbers: int | Ints) -> Any:
+        return place == numbers
+
+    def take(self, a: Any, columns: Sequence[int] | Ints) -> Any:
+        return a[:, columns]
+
+    def concat(self, parts: Sequence[Any]) -> Any:
+        return np.hstack(parts)
+
+    def linear(self, a: Floats, matrix: Floats, offset: Floats | None = None) -> Floats:
+        product = (matrix @ a.T).T
+        return product if offset is None else product + offset
+
+    def run_sums(self, a: Floats, weights: Floats) -> Floats:
+        runs = a.T.reshape(*weights.shape, len(a))
+        return np.einsum("kln,kl->kn", runs, weights).T
+
+    def locate(self, cuts: Floats, score: Floats) -> Ints:
+        return rows.locate(cuts, np.ascontiguousarray(score[:, 0]))[:, None]
+
+    def route(self, tree: BinTree, a: Floats) -> Ints:
+        return tree.bin_of(np.ascontiguousarray(a))[:, None]
+
+    def look_up(self, table: Floats, place: Ints) -> Floats:
+        return np.take(table, place[:, 0], axis=0)
+
+    def along(self, a: Floats, knots: Floats) -> Floats:
+        levels = np.linspace(0, 1, knots.shape[1])
+        columns = zip(a.T, knots, strict=True)
+        return np.stack([np.interp(column, own, levels) for column, own in columns]).T
+
+
+NUMPY = NumpyOps()

@@ -1,0 +1,267 @@
+"""Ops: the vector operations that formulas use, whatever computes them.
+
+A formula is written once, over `Ops`, and each backend gives the operations a meaning: arrays of
+NumPy, tensors of torch, nodes of an ONNX graph, expressions of SQL. A *vector* holds some numbers
+per row. It has a width, the number of its columns, and it takes part in arithmetic (``+ - * /``),
+comparisons (``<=``) and conjunctions (``&``) with other vectors, with numbers, and with constant
+arrays of one number per column. A vector of width one is combined with each column of the other.
+
+Operations are those of IEEE doubles. The methods that say so compute in a fixed order, so that maps
+with steps return the same bits everywhere.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+
+from isoroc._simplex import Floats, Ints
+from isoroc._tree import BinTree
+
+#: A condition for each column of each row. NumPy and torch have arrays for these, too.
+Truth = Any
+
+
+class Vector(Protocol):
+    """What every backend's vectors can do."""
+
+    def __add__(self, other: Any, /) -> Self: ...
+    def __radd__(self, other: Any, /) -> Self: ...
+    def __sub__(self, other: Any, /) -> Self: ...
+    def __rsub__(self, other: Any, /) -> Self: ...
+    def __mul__(self, other: Any, /) -> Self: ...
+    def __rmul__(self, other: Any, /) -> Self: ...
+    def __truediv__(self, other: Any, /) -> Self: ...
+    def __rtruediv__(self, other: Any, /) -> Self: ...
+    def __neg__(self) -> Self: ...
+    def __le__(self, other: Any, /) -> Truth: ...
+    def __and__(self, other: Any, /) -> Truth: ...
+
+
+V = TypeVar("V", bound=Any)
+
+#: Columns up to which the sums of all but one are a product with a matrix.
+_FEW = 64
+
+
+class Ops(ABC, Generic[V]):
+    """Operations on vectors. Arguments may be constants wherever two vectors are combined."""
+
+    # Each column by itself
+
+    @abstractmethod
+    def log(self, a: V) -> V:
+        """Natural logarithm of numbers > 0."""
+
+    @abstractmethod
+    def exp(self, a: V) -> V:
+        """Exponential; it may be 0 where that of doubles is below 1e-300."""
+
+    @abstractmethod
+    def sqrt(self, a: V) -> V:
+        """Square root of numbers >= 0, correctly rounded."""
+
+    @abstractmethod
+    def floor(self, a: V) -> V:
+        """Largest whole number that is not above a number, as a double."""
+
+    @abstractmethod
+    def absolute(self, a: V) -> V:
+        """Absolute value."""
+
+    @abstractmethod
+    def maximum(self, a: Any, b: Any) -> V:
+        """The larger of two."""
+
+    @abstractmethod
+    def minimum(self, a: Any, b: Any) -> V:
+        """The smaller of two."""
+
+    @abstractmethod
+    def where(self, condition: Truth, a: Any, b: Any) -> V:
+        """The first where a condition is true, the second where it is false or unknown."""
+
+    def guarded(self, good: Truth, a: V, harmless: float) -> V:
+        """A vector where a row is good; elsewhere a number on which no function fails."""
+        return self.where(good, a, harmless)
+
+    # The columns of a row together
+
+    @abstractmethod
+    def width(self, a: V) -> int:
+        """Number of columns."""
+
+    @abstractmethod
+    def sum(self, a: V) -> V:
+        """Sum of the columns in any order; width one, as all that follow here."""
+
+    @abstractmethod
+    def total(self, a: V) -> V:
+        """Sum of the columns in the order in which NumPy adds the entries of a row."""
+
+    @abstractmethod
+    def largest(self, a: V) -> tuple[V, V]:
+        """Largest column, and its place: the first on ties."""
+
+    @abstractmethod
+    def smallest(self, a: V) -> V:
+        """Smallest column."""
+
+    @abstractmethod
+    def every(self, conditions: Truth) -> Truth:
+        """Whether the conditions of all columns are true."""
+
+    @abstractmethod
+    def is_at(self, place: V, numbers: int | Ints) -> Truth:
+        """Whether a place is a number; for several numbers a condition for each."""
+
+    # Vectors of other widths
+
+    @abstractmethod
+    def take(self, a: V, columns: Sequence[int] | Ints) -> V:
+        """Some of the columns, which may be repeated."""
+
+    @abstractmethod
+    def concat(self, parts: Sequence[V]) -> V:
+        """The columns of several vectors, one after the other."""
+
+    @abstractmethod
+    def linear(self, a: V, matrix: Floats, offset: Floats | None = None) -> V:
+        """Weighted sums of the columns, one for each row of a matrix, plus an offset."""
+
+    @abstractmethod
+    def run_sums(self, a: V, weights: Floats) -> V:
+        """Weighted sums of runs of columns: for weights of shape (K, L) those of L columns each."""
+
+    # Trees and steps
+
+    @abstractmethod
+    def locate(self, cuts: Floats, score: V) -> V:
+        """Place of a vector of width one among ascending cuts: how many lie below it."""
+
+    @abstractmethod
+    def route(self, tree: BinTree, a: V) -> V:
+        """Place among the bins of a tree of three classes or more."""
+
+    @abstractmethod
+    def look_up(self, table: Floats, place: V) -> V:
+        """Rows of a table at the places."""
+
+    def steps(self, cuts: Sequence[Floats], values: Sequence[Floats], a: V) -> V:
+        """A step function of each column: ``values[i]`` where i of its cuts lie below it."""
+        columns = [self.take(a, [k]) for k in range(len(cuts))]
+        return self.concat(
+            [
+                self.look_up(own[:, None], self.locate(at, column))
+                for at, own, column in zip(cuts, values, columns, strict=True)
+            ]
+        )
+
+    # Smooth functions, made of the others unless a backend has a faster way
+
+    def softmax(self, a: V) -> V:
+        """Exponentials divided by their sum."""
+        e = self.exp(a - self.largest(a)[0])
+        return e / self.sum(e)
+
+    def log_softmax(self, a: V) -> V:
+        """Logarithm of the softmax."""
+        below = a - self.largest(a)[0]
+        return below - self.log(self.sum(self.exp(below)))
+
+    def log_odds(self, logs: V) -> V:
+        """Log odds of each class against all others, from logarithms of forecasts.
+
+        The others are added up: one minus a probability close to one would have no digits left.
+        """
+        return logs - self.log(self._sums_of_others(self.exp(logs)))
+
+    def _sums_of_others(self, P: V) -> V:
+        K = self.width(P)
+        if K <= _FEW:
+            return self.linear(P, np.ones((K, K)) - np.eye(K))
+        # In linear time: the total less the column. Only for the largest column the difference
+        # could be inexact, so its others are added up.
+        is_largest = self.is_at(self.largest(P)[1], np.arange(K))
+        rest = self.sum(self.where(is_largest, 0.0, P))
+        return self.where(is_largest, rest, self.sum(P) - P)
+
+    def mix_uniform(self, q: V, share: float) -> V:
+        """Forecasts with a share of the uniform one."""
+        return (1 - share) * q + share / self.width(q) if share else q
+
+    def bend(self, a: V, knots: Floats, slopes: Floats) -> V:
+        """For each column k the sum over knots m of ``slopes[k, m] * max(a_k - knots[m], 0)``."""
+        total: Any = -(slopes @ knots)
+        for knot, slope in zip(knots.tolist(), slopes.T, strict=True):
+            total = slope * self.maximum(a, knot) + total
+        return total
+
+    def along(self, a: V, knots: Floats) -> V:
+        """How far column k lies along the ascending ``knots[k]``, from 0 to 1."""
+        # Each stretch between two knots adds the share of it that lies below.
+        total: Any = 0.0
+        for low, high in zip(knots.T[:-1], knots.T[1:], strict=True):
+            total = self.maximum(self.minimum((a - low) * (1 / (high - low)), 1.0), 0.0) + total
+        return total / float(knots.shape[1] - 1)
+
+    def bumps(self, a: V, centres: Floats) -> V:
+        """A bump around each centre, ``1 / (1 + d^2 / 2)`` at the distance d."""
+        half_square = 0.5 * self.sum(a * a)
+        rows = np.hstack([-centres, np.ones((len(centres), 1))])
+        offset = 1 + (centres**2).sum(axis=1) / 2
+        # At least one, but for rounding errors.
+        return 1.0 / self.maximum(self.linear(self.concat([a, half_square]), rows, offset), 1.0)
+
+
+class Value(ABC):
+    """A vector of a backend that has no arrays: operators become calls of `binary`.
+
+    A subclass holds what the backend needs.
+    """
+
+    __array_ufunc__ = None  # NumPy leaves operators with constant arrays to this class
+    __hash__ = None  # type: ignore[assignment]
+
+    @abstractmethod
+    def binary(self, operator: str, a: Any, b: Any) -> Self:
+        """``a operator b``, for one of ``+ - * / <= &``; one of the two is this vector."""
+
+    def __add__(self, other: Any) -> Self:
+        return self.binary("+", self, other)
+
+    def __radd__(self, other: Any) -> Self:
+        return self.binary("+", other, self)
+
+    def __sub__(self, other: Any) -> Self:
+        return self.binary("-", self, other)
+
+    def __rsub__(self, other: Any) -> Self:
+        return self.binary("-", other, self)
+
+    def __mul__(self, other: Any) -> Self:
+        return self.binary("*", self, other)
+
+    def __rmul__(self, other: Any) -> Self:
+        return self.binary("*", other, self)
+
+    def __truediv__(self, other: Any) -> Self:
+        return self.binary("/", self, other)
+
+    def __rtruediv__(self, other: Any) -> Self:
+        return self.binary("/", other, self)
+
+    def __neg__(self) -> Self:
+        return self.binary("-", 0.0, self)
+
+    def __le__(self, other: Any) -> Self:
+        return self.binary("<=", self, other)
+
+    def __ge__(self, other: Any) -> Self:
+        return self.binary("<=", other, self)
+
+    def __and__(self, other: Any) -> Self:
+        return self.binary("&", self, other)

@@ -1,0 +1,87 @@
+"""Step functions of the forecast of each class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from isoroc._backends import NUMPY, Ops, V
+from isoroc._kinds import columns_of
+from isoroc._maps.base import Map, state
+from isoroc._persistence import Fault, check_array, states
+from isoroc._simplex import Floats
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StepMap(Map):
+    """A step function of its own for the forecast of each class; rows are divided by their sum.
+
+    Two classes have one function, that of the second.
+
+    Attributes
+    ----------
+    cuts : sequence of ndarray of shape (m,)
+        Ascending.
+    values : sequence of ndarray of shape (m + 1,)
+        ``values[i]`` is the value of forecasts above i of the cuts.
+    """
+
+    cuts: Sequence[Floats] = state(states.list_of(states.ascending))
+    values: Sequence[Floats] = state(states.list_of(states.anything))
+    exact: ClassVar[bool] = True
+
+    def check(self, n_classes: int) -> None:
+        """Check the numbers, the values of each function against its cuts."""
+        super().check(n_classes)
+        n_maps = 1 if n_classes == 2 else n_classes
+        for name in self.states():
+            found = getattr(self, name)
+            if len(found) != n_maps:
+                raise Fault(name, f"expected a list of {n_maps}")
+            if name != "cuts":
+                for m, values in enumerate(found):
+                    check_array(values, f"{name}[{m}]", shape=(len(self.cuts[m]) + 1,))
+                    if not ((values >= 0) & (values <= 1)).all():
+                        raise Fault(f"{name}[{m}]", "expected numbers between 0 and 1")
+
+    def formula(self, ops: Ops[V], X: V) -> V:
+        """The values, divided by their sum."""
+        q = self.steps(ops, X, self.values)
+        if len(self.cuts) == 1:
+            return ops.concat([1.0 - q, q])
+        return q / ops.total(q)
+
+    def steps(self, ops: Ops[V], X: V, values: Sequence[Floats]) -> V:
+        """The step functions with these values, one column each."""
+        if len(self.cuts) == 1:
+            return ops.steps(self.cuts, values, self.kind.score(ops, X))
+        return ops.steps(self.cuts, values, self.kind.probabilities(ops, X))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class VennAbersMap(StepMap):
+    """Step functions whose values combine lower and upper probabilities.
+
+    Attributes
+    ----------
+    lower, upper : sequence of ndarray of shape (m + 1,)
+    """
+
+    values: Sequence[Floats] = ()
+    lower: Sequence[Floats] = state(states.list_of(states.anything))
+    upper: Sequence[Floats] = state(states.list_of(states.anything))
+
+    def __post_init__(self) -> None:
+        pairs = zip(self.lower, self.upper, strict=False)
+        object.__setattr__(self, "values", [p1 / (1 - p0 + p1) for p0, p1 in pairs])
+
+    def intervals(self, values: Floats) -> tuple[Floats, Floats]:
+        """Lower and upper probabilities of a forecast array, shape (n, K) each."""
+        X = columns_of(values)
+        low, high = (self.steps(NUMPY, X, bound) for bound in (self.lower, self.upper))
+        if len(self.cuts) == 1:
+            return np.hstack([1 - high, low]), np.hstack([1 - low, high])
+        return low, high
