@@ -79,9 +79,10 @@ class IsotonicCalibrator(IsotonicMap, OneVsRestCalibrator):
                 "0 without smoothing",
                 "expected a number > 0",
             )
-        smoothing = self.pseudocount * np.array([1 - 1 / K, 1 / K])
+        pseudocounts = self.pseudocount * np.array([1 - 1 / K, 1 / K])
         maps = [
-            self._bounded(K, isotonic_steps(counts, smoothing)) for counts in self._counts(sample)
+            self._bounded(K, isotonic_steps(counts, pseudocounts))
+            for counts in self._counts(sample)
         ]
         self.cuts_ = [cuts for cuts, _ in maps]
         self.values_ = [values for _, values in maps]
