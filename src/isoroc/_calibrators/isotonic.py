@@ -88,8 +88,8 @@ class IsotonicCalibrator(Calibrator):
                 "0 without smoothing",
                 "expected a number > 0",
             )
-        smoothing = self.pseudocount * np.array([1 - 1 / K, 1 / K])
-        maps = [isotonic_steps(counts, smoothing) for counts in counts_of_classes(sample)]
+        pseudocounts = self.pseudocount * np.array([1 - 1 / K, 1 / K])
+        maps = [isotonic_steps(counts, pseudocounts) for counts in counts_of_classes(sample)]
         cuts, values = ([own[i] for own in maps] for i in range(2))
         return StepMap(kind=sample.kind, cuts=cuts, values=values)
 
