@@ -24,6 +24,8 @@ C = TypeVar("C")
 
 #: Columns that NumPy adds in one run, and accumulators that it has for it.
 _BLOCK, _LANES = 128, 8
+#: Operations after which a column is kept, however often it is used, so that no expression is deep.
+_DEEP = 30
 
 
 class Scalars(ABC, Generic[C]):
@@ -135,7 +137,7 @@ class Columns(Value, Generic[C]):
         self._inputs = inputs
         self._make = make
         self._made: list[C] | None = None
-        self._uses = 0
+        self._uses = self._depth = 0
         for vector in inputs:
             vector._uses += times or max(1, width // vector.width)
 
@@ -160,7 +162,11 @@ class Columns(Value, Generic[C]):
     def _compute(self) -> list[C]:
         if self._made is None:
             made = self._make(*(vector._compute() for vector in self._inputs))
-            self._made = [self.ops.scalars.keep(own) for own in made] if self._uses > 1 else made
+            self._depth = 1 + max((vector._depth for vector in self._inputs), default=0)
+            if self._uses > 1 or self._depth > _DEEP:
+                made = [self.ops.scalars.keep(own) for own in made]
+                self._depth = 0
+            self._made = made
         return self._made
 
 

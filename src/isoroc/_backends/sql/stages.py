@@ -51,6 +51,8 @@ class Stages:
         """The expression as a column, to be used more than once."""
         if isinstance(expression, nodes.Column):
             return expression
+        if isinstance(expression, nodes.EQ) and isinstance(expression.expression, nodes.Literal):
+            return expression  # whether a place is a number, which is found as fast as a column
         name = self._name_of.get(expression)
         is_condition = isinstance(expression, _CONDITIONS)
         as_number = is_condition and not self._rules.conditions
