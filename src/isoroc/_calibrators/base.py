@@ -332,6 +332,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         validate_data(self, X=named, reset=reset, skip_check_array=True)
 
 
+def fit_sample(calibrator: Calibrator, sample: Sample) -> None:
+    """Fit a calibrator to a sample whose parts have been checked."""
+    calibrator._fit_validated(sample)
+
+
 def adopt(parent: Calibrator, inside: Sequence[Any], maps: Sequence[Map]) -> None:
     """Make calibrators inside another one fitted calibrators of their own."""
     if len(inside) != len(maps):
