@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
@@ -183,8 +184,9 @@ class AutoCalibrator(Calibrator):
             fold = sample.folds()
         with progress("calibrating", shown=self.verbose > 0) as report:
             found = self._fit_members(members, sample, fold, report)
+        members = [member for member, _, _ in found]
         rows = np.arange(len(fold))
-        likelihood = np.stack([Q[rows, sample.codes] for _, Q in found], axis=1)
+        likelihood = np.stack([Q[rows, sample.codes] for _, _, Q in found], axis=1)
         row_weights = sample.row_weights()
         shares = np.array([member._share for member in members])
         weights = mixture_weights(likelihood, row_weights, shares)
@@ -204,7 +206,7 @@ class AutoCalibrator(Calibrator):
         self.verdict_ = verdict(self.member_scores_, impossible, n)
         return MixtureMap(
             kind=sample.kind,
-            members=[found[m][0] for m in kept],
+            members=[found[m][1] for m in kept],
             weights=weights[kept],
             monotone=bool(self.monotone),
         )
@@ -245,17 +247,31 @@ class AutoCalibrator(Calibrator):
 
     def _fit_members(
         self, members: list[Calibrator], sample: Sample, fold: Ints, report: Report
-    ) -> list[tuple[Map, Floats]]:
-        """The map of each member, and its forecasts of rows that it has not seen."""
+    ) -> list[tuple[Calibrator, Map, Floats]]:
+        """Members that could be fitted, their maps, and forecasts of rows they have not seen."""
 
-        def fit(member: Calibrator) -> tuple[Map, Floats]:
+        def fit(member: Calibrator) -> tuple[Map, Floats] | Exception:
             report(type(member).__name__)
-            return member._fit_out_of_fold(sample, fold)
+            try:
+                return member._fit_out_of_fold(sample, fold)
+            except (ArithmeticError, np.linalg.LinAlgError) as error:
+                return error
 
         # Threads, because members spend their time in compiled code that lets others run.
-        return list(
-            Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fit)(m) for m in members)
-        )
+        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fit)(m) for m in members)
+        fitted = []
+        for member, result in zip(members, found, strict=True):
+            if not isinstance(result, Exception):
+                fitted.append((member, *result))
+                continue
+            warnings.warn(
+                f"{type(member).__name__} is left out of the mixture: its fit failed ({result}).",
+                RuntimeWarning,
+                stacklevel=5,
+            )
+        if not fitted:
+            raise InputError("members", None, "all of them failed", "pass other members")
+        return fitted
 
     def _resolve_members(self, n_classes: int, random_state: Any) -> list[Calibrator]:
         check_option("monotone", self.monotone, (True, False))
