@@ -18,6 +18,7 @@ from isoroc._calibrators import files, frames
 from isoroc._calibrators.thresholds import CarriedThresholds, carry_over
 from isoroc._counts import Counts
 from isoroc._input import (
+    CellSample,
     InputError,
     Sample,
     Scores,
@@ -30,6 +31,7 @@ from isoroc._input import (
 )
 from isoroc._maps import Map
 from isoroc._maps.files import check_new
+from isoroc._persistence import Fault
 from isoroc._persistence.states import Check
 from isoroc._simplex import Floats, Ints
 from isoroc._threads import one_blas_thread
@@ -141,7 +143,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         P : dataframe or array, default=None
             Where the forecasts come from: its column names are remembered.
         """
-        if sample.fold is None:  # weights of cells are what is left of them after a decay
+        if not isinstance(sample, CellSample):  # a decay leaves cells any weight
             check_counts(sample.weights)
         class_weights = sample.class_weights()
         check_two_classes(class_weights, sample.classes)
@@ -329,3 +331,22 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         columns = forecasts.reshape(len(forecasts), -1)
         named = with_readable_names(P) if is_into_dataframe(P) else columns
         validate_data(self, X=named, reset=reset, skip_check_array=True)
+
+
+def fit_sample(calibrator: Calibrator, sample: Sample) -> None:
+    """Fit a calibrator to a sample whose parts have been checked."""
+    calibrator._fit_validated(sample)
+
+
+def adopt(parent: Calibrator, inside: Sequence[Any], maps: Sequence[Map]) -> None:
+    """Make calibrators inside another one fitted calibrators of their own."""
+    if len(inside) != len(maps):
+        raise Fault("model.state", f"expected {len(maps)} calibrators, got {len(inside)}")
+    for calibrator, fitted in zip(inside, maps, strict=True):
+        if not isinstance(calibrator, Calibrator):
+            raise Fault("model.state", "expected calibrators")
+        calibrator.map_ = fitted
+        for name in (*files.COMMON, "summary_"):
+            if hasattr(parent, name):
+                setattr(calibrator, name, getattr(parent, name))
+        calibrator._finish()

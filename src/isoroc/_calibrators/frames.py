@@ -18,7 +18,7 @@ def predict_frame(
     calibrator: Any, df: Any, probs: list[str], names: list[str] | None, group: str | None = None
 ) -> Any:
     """What `predict_frame` of a calibrator returns."""
-    check_is_fitted(calibrator, "classes_")
+    check_is_fitted(calibrator, "map_")
     names = names or [f"calibrated_{label}" for label in calibrator.classes_]
     for argument, given, expected in (
         ("probs", probs, calibrator.n_features_in_),
