@@ -50,13 +50,13 @@ def run_sqlite(query, table, columns, P):
 DATABASES = {"duckdb": run_duckdb, "sqlite": run_sqlite}
 
 
-def run_sql(calibrator, P, dialect, table="a table", *, columns=None, form=None):
+def run_sql(calibrator, P, dialect, table="a table", *, columns=None):
     """Calibrated forecasts from a database."""
     pytest.importorskip("sqlglot")
     from isoroc.export import to_sql  # noqa: PLC0415
 
     columns = columns or ODD[: P.shape[1]]
-    query = to_sql(calibrator, columns, dialect=dialect, table=(table,), keep=["id"], form=form)
+    query = to_sql(calibrator, columns, dialect=dialect, table=(table,), keep=["id"])
     rows = sorted(DATABASES[dialect](query, table, columns, P))
     assert [row[0] for row in rows] == list(range(len(P)))
     return np.array([row[1:] for row in rows], dtype=float)

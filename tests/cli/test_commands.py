@@ -93,17 +93,14 @@ def test_export_to_onnx_with_labels_and_behind_a_classifier(table, run_cli):
 
 
 @pytest.mark.usefixtures("model")
-@pytest.mark.parametrize("form", ["columns", "lists"])
-def test_export_to_sql_is_the_same_map(table, run_cli, form):
+def test_export_to_sql_is_the_same_map(table, run_cli):
     import duckdb  # noqa: PLC0415
 
     words = ["export", "model.json", "--sql", "duckdb", "--table", "logged", "--keep", "id"]
-    words += ["--form", form]
     ran = run_cli(*words, "--names", "a,b,c")
     assert ran.code == 0
     assert run_cli(*words, "--names", "a,b,c", "-o", "q.sql").out == b""
     assert Path("q.sql").read_text() == ran.text
-    assert ("LIST_VALUE" in ran.text) == (form == "lists")
     with duckdb.connect() as connection:
         connection.register("logged", table.to_arrow())
         found = connection.sql(ran.text).pl()
@@ -141,8 +138,6 @@ def test_export_requires_a_target_and_columns(table, run_cli):
     assert (ran.code, "leave out --names" in ran.err) == (2, True)
     ran = run_cli("export", "model.json", "--sql", "cobol")
     assert (ran.code, "duckdb" in ran.err) == (2, True)
-    ran = run_cli("export", "model.json", "--sql", "postgres", "--form", "lists")
-    assert (ran.code, "has no functions of lists" in ran.err) == (2, True)
     P = table.select(COLUMNS).to_numpy()
     isoroc.IRPCalibrator().fit(P, table["y"]).save("nameless.json")
     ran = run_cli("export", "nameless.json", "--sql", "duckdb")

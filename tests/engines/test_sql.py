@@ -17,8 +17,8 @@ from chdb import session as chdb
 from engine_tables import make_columns
 from exported import ODD, run_duckdb
 from isoroc import AutoCalibrator, Counts, GroupedCalibrator
+from isoroc._backends.sql import RULES
 from isoroc.export import counts_sql, to_sql
-from isoroc.export._dialects import RULES, WITH_LISTS
 from zoo import KINDS, assert_agrees, fitted, forecasts, make, on_thresholds, takes_classes
 
 TABLE = "a table"
@@ -126,9 +126,9 @@ def engine(request):
     return Engine(ENGINES[request.param], table, run)
 
 
-def calibrate(engine, calibrator, P, columns=None, form=None):
+def calibrate(engine, calibrator, P, columns=None):
     columns = columns or ODD[: P.shape[1]]
-    options = {"dialect": engine.dialect, "table": (engine.table,), "form": form}
+    options = {"dialect": engine.dialect, "table": (engine.table,)}
     query = to_sql(calibrator, columns, keep="id", **options)
     rows = sorted(
         engine.run(query, {"id": np.arange(len(P))} | dict(zip(columns, P.T, strict=True)))
@@ -145,19 +145,6 @@ def test_every_calibrator(engine, name):
         assert_agrees(calibrator, P, calibrate(engine, calibrator, P))
 
 
-@pytest.mark.parametrize("name", [name for name in KINDS if takes_classes(name, 3)])
-def test_every_calibrator_by_lists(engine, name):
-    if engine.dialect not in WITH_LISTS:
-        pytest.skip("has no lists")
-    for shape in (3, "3 logits"):
-        calibrator = fitted(name, shape)
-        P = np.vstack([forecasts(shape, 100), on_thresholds(calibrator)])
-        if shape == 3:
-            tiny = [0.0, 5e-324, 1e-310, 1e-300, 1e-17]
-            P = np.vstack([P, [[p, 1.0, q] for p, q in zip(tiny, tiny[::-1], strict=True)]])
-        assert_agrees(calibrator, P, calibrate(engine, calibrator, P, form="lists"))
-
-
 @pytest.mark.parametrize("name", KINDS)
 def test_forecasts_that_are_almost_0(engine, name):
     tiny = [0.0, 5e-324, 1e-310, 1e-300, 1e-170, 1e-60, 1e-17]
@@ -172,18 +159,15 @@ def test_forecasts_that_are_almost_0(engine, name):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("form", ["columns", "lists"])
 @pytest.mark.parametrize("name", ["IRPCalibrator", "IsotonicCalibrator", "TemperatureCalibrator"])
-def test_many_classes_and_missing_forecasts(engine, name, form):
-    if form == "lists" and engine.dialect not in WITH_LISTS:
-        pytest.skip("has no lists")
+def test_many_classes_and_missing_forecasts(engine, name):
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(40), 600)
     calibrator = make(name).fit(P, [rng.choice(40, p=p) for p in P], labels=range(40))
     columns = [f"p{k}" for k in range(40)]
     rows = P[:50].copy()
     rows[3, 7], rows[5, 0] = np.nan, 2.0
-    found = calibrate(engine, calibrator, rows, columns, form)
+    found = calibrate(engine, calibrator, rows, columns)
     good = np.arange(50) % 50 != 3
     good[5] = False
     assert np.isnan(found[~good]).all()
@@ -205,12 +189,9 @@ def test_all_columns_and_views(engine):
     assert_agrees(calibrator, P, found[:, 4:])
 
 
-@pytest.mark.parametrize("form", ["columns", "lists"])
-def test_groups(engine, form):
+def test_groups(engine):
     if engine.dialect == "duckdb":
         pytest.skip("tested by `make test`")
-    if form == "lists" and engine.dialect not in WITH_LISTS:
-        pytest.skip("has no lists")
     rng = np.random.default_rng(0)
     P = rng.random((400, 1))
     groups = np.array(["north", "o'hara", "s\u00fcd"])[rng.integers(3, size=400)]
@@ -219,7 +200,7 @@ def test_groups(engine, form):
     calibrator.fit(P[:, 0], y, groups=groups)
     data = {"id": np.arange(400), "p": P[:, 0], "g": groups}
     options = {"dialect": engine.dialect, "table": (engine.table,), "keep": "id", "group": "g"}
-    rows = sorted(engine.run(to_sql(calibrator, "p", form=form, **options), data))
+    rows = sorted(engine.run(to_sql(calibrator, "p", **options), data))
     found = np.array(rows, dtype=float)[:, 1:]
     expected = calibrator.predict_proba(P[:, 0], groups)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)

@@ -218,7 +218,9 @@ def _improbable_row(entries: Floats, row: int, name: str) -> InputError:
         fix = f"Negative values in data passed as probabilities. {scores}"
         return InputError(name, row, f"holds {entries.min():.6g}", fix)
     fix = f"each row must hold the probabilities of all classes. {scores}"
-    return InputError(name, row, f"sums to {entries.sum():.6g}, not to 1", fix)
+    with np.errstate(over="ignore"):
+        total = entries.sum()
+    return InputError(name, row, f"sums to {total:.6g}, not to 1", fix)
 
 
 def name_of(value: float) -> str:

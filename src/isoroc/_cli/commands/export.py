@@ -29,7 +29,6 @@ def export(
     names: Annotated[list[str] | None, Parameter(negative=())] = None,
     replace: Annotated[bool, Parameter(negative=())] = False,
     group: str | None = None,
-    form: Literal["columns", "lists"] | None = None,
     view: str | None = None,
     input_type: Literal["double", "float"] = "double",
     label: Annotated[bool, Parameter(negative=())] = False,
@@ -63,9 +62,6 @@ def export(
         Return the calibrated forecasts under the names of the forecasts.
     group
         Column of the groups in that table. Default: the column that the model was fitted on.
-    form
-        Whether the steps of the query have a column for each class, or one list of all classes.
-        Default: lists for many classes, where the dialect has them.
     view
         Create a view of this name instead of returning rows.
     input_type
@@ -105,7 +101,6 @@ def export(
         kept = [name for name in kept or () if name not in columns]
     named = [name if replace else f"{name}{suffix}" for name in columns]
     options: dict[str, Any] = {"dialect": sql, "table": table, "view": view, "keep": kept}
-    options["form"] = form
     options |= {"names": split_words(names) or named, "group": group or loaded.group}
     query = isoroc.export.to_sql(loaded.calibrator, columns, **options)
     if output == STANDARD:
