@@ -68,6 +68,18 @@ class Cells:
         """The same with one entry for each cell."""
         return gather([replace(self, fold=np.zeros_like(self.fold))])
 
+    def sample(self, grid: Grid, classes: NDArray[Any]) -> Sample:
+        """Weighted rows: the mean forecast of each entry, once for each class with weight."""
+        entry, codes = np.nonzero(self.class_weights)
+        means = self.mean_forecasts(grid)[entry]
+        return Sample(
+            means[:, 0] if grid.n_columns == 1 else np.ascontiguousarray(means),
+            codes.astype(np.min_scalar_type(len(classes) - 1)),
+            self.class_weights[entry, codes],
+            classes,
+            fold=self.fold[entry].astype(np.intp),
+        )
+
     def take(self, entries: NDArray[Any]) -> Cells:
         """Some of the entries."""
         parts = (self.keys, self.fold, self.rows, self.class_weights, self.sums)
