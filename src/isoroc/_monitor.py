@@ -259,7 +259,7 @@ class CalibrationMonitor:
     See Also
     --------
     isoroc.metrics.calibration_test : A test of calibration on one set of rows.
-    isoroc.decisions.adjust_prior : Forecasts for other class shares.
+    isoroc.decisions.adjust_prior : Forecasts for other class priors.
 
     Notes
     -----

@@ -14,7 +14,7 @@ from isoroc._counts.grid import Grid, write_cells
 from isoroc._input import SLICE, InputError, Sample, slices
 from isoroc._simplex import Codes, Floats
 
-#: Most entries that counts have, as they are to stay small whatever the number of rows.
+#: Largest number of entries of counts, which stay small whatever the number of rows.
 MOST_ENTRIES = 2**23
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 _MIXERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
