@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -57,6 +57,8 @@ class HistogramCalibrator(BinCalibrator):
     >>> HistogramCalibrator(n_bins=4, pseudocount=0).fit(p, p > 0.5).bins_["rate"].round(2)
     array([0., 0., 1., 1.])
     """
+
+    _uses_column_order: ClassVar[bool] = True
 
     def __init__(
         self,

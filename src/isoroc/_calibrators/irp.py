@@ -168,6 +168,7 @@ class IRPCalibrator(BinCalibrator):
     """
 
     _uses_folds: ClassVar[bool] = True
+    _uses_column_order: ClassVar[bool] = True
     _state: ClassVar[dict[str, states.Check]] = {"certificate_": states.certificate}
 
     certificate_: Certificate | None
