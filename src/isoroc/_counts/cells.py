@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from isoroc._counts.arrays import ArrayArithmetic
 from isoroc._counts.grid import Grid, write_cells
-from isoroc._input import SLICE, InputError, CellSample, Sample, slices
+from isoroc._input import SLICE, CellSample, InputError, Sample, slices
 from isoroc._simplex import Codes, Floats
 
 #: Largest number of entries of counts, which stay small whatever the number of rows.
