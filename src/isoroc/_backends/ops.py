@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -43,6 +45,8 @@ class Vector(Protocol):
 
 V = TypeVar("V", bound=Any)
 
+#: Columns that NumPy adds in one run, and accumulators that it has for it.
+_BLOCK, _LANES = 128, 8
 #: Columns up to which the sums of all but one are a product with a matrix.
 _FEW = 64
 
@@ -98,9 +102,27 @@ class Ops(ABC, Generic[V]):
     def sum(self, a: V) -> V:
         """Sum of the columns in any order; width one, as all that follow here."""
 
-    @abstractmethod
     def total(self, a: V) -> V:
         """Sum of the columns in the order in which NumPy adds the entries of a row."""
+        n = self.width(a)
+        if n > _BLOCK:
+            half = n // 2 - n // 2 % _LANES
+            low, high = self.take(a, range(half)), self.take(a, range(half, n))
+            return self.total(low) + self.total(high)
+        parts, start = [], 0
+        if n >= _LANES:
+            start = n - n % _LANES
+            firsts = range(0, start, _LANES)
+            lanes = reduce(add, [self.take(a, range(i, i + _LANES)) for i in firsts])
+            while self.width(lanes) > 1:
+                lanes = self._sums_of_pairs(lanes)
+            parts = [lanes]
+        return reduce(add, [*parts, *(self.take(a, [k]) for k in range(start, n))])
+
+    def _sums_of_pairs(self, a: V) -> V:
+        """Sums of the first and second column, of the third and fourth, and so on."""
+        n = self.width(a)
+        return self.take(a, range(0, n, 2)) + self.take(a, range(1, n, 2))
 
     @abstractmethod
     def largest(self, a: V) -> tuple[V, V]:
