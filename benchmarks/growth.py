@@ -22,12 +22,12 @@ import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
 from isoroc import IRPCalibrator
-from isoroc._growth import growth, sweep
-from isoroc._growth.growth import Growth, Split
-from isoroc._growth.sweep import Sweep
+from isoroc._growth import best_first, sweep
+from isoroc._growth.best_first import Growth, Split
 from isoroc._top import TopReduction
 
 Data = dict[str, np.ndarray]
+FAMILIES = sweep.families
 Changes = dict[tuple[Any, str], Any]
 Variant = tuple[str, dict[str, Any], Changes]
 
@@ -40,8 +40,8 @@ def by_lift(_: Growth, split: Split) -> float:
     return split.lift
 
 
-def nothing(*_: object) -> Iterator[Any]:
-    return iter(())
+def full_splits_only(classes: tuple[int, ...], **_: object) -> Any:
+    return FAMILIES(classes, pairs=False)
 
 
 VARIANTS: list[Variant] = [
@@ -50,10 +50,10 @@ VARIANTS: list[Variant] = [
     ("monotonicity=None", {"monotonicity": None}, {}),
     ("chosen by the gain M, as in Algorithm 2", {}, {(Growth, "score"): by_gain}),
     ("chosen by the whole lift", {}, {(Growth, "score"): by_lift}),
-    ("full splits only", {}, {(Sweep, "_pairs"): nothing}),
+    ("full splits only", {}, {(sweep, "families"): full_splits_only}),
     ("no thresholds at points", {}, {(sweep, "NEAR_VERTEX"): np.inf}),
     ('search="grid"', {"search": "grid"}, {}),
-    ("least slack 0.02", {}, {(growth, "LEAST_SLACK"): {"tree": 0.02}}),
+    ("least slack 0.02", {}, {(best_first, "LEAST_SLACK"): {"tree": 0.02}}),
     ("n_starts=8", {"n_starts": 8}, {}),
     ("min_bin_weight=0", {"min_bin_weight": 0}, {}),
     ("min_bin_weight=10", {"min_bin_weight": 10}, {}),

@@ -12,7 +12,7 @@ from math import log
 import numpy as np
 
 from isoroc._cell_errors import error_in_cells, sum_in_cells
-from isoroc._monitor.evidence import Alternatives, Evidence
+from isoroc._monitor import Alternatives, Evidence
 from isoroc._table import markdown_table
 
 LIMIT = log(20)  # confidence 0.95

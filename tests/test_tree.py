@@ -1,6 +1,7 @@
 import numpy as np
 from hypothesis import given
 
+from isoroc._tree import bin_values
 from strategies import trees
 
 
@@ -46,6 +47,8 @@ def test_values_are_smoothed_means(drawn):
     np.testing.assert_allclose(smoothed * (weight + 2), tree.class_weights + 2 * prior)
     np.testing.assert_allclose(smoothed.sum(axis=1), 1)
     assert (tree.values(1.0) > 0).all()
+    uniform = np.full(tree.n_classes, 1 / tree.n_classes)
+    np.testing.assert_array_equal(tree.values(3.0), bin_values(tree.class_weights, 3.0 * uniform))
 
 
 @given(trees())

@@ -7,7 +7,7 @@ from ._calibrators.identity import IdentityCalibrator
 from ._calibrators.irp import IRPCalibrator
 from ._calibrators.isotonic import IsotonicCalibrator
 from ._calibrators.kernel import KernelCalibrator
-from ._calibrators.load import load
+from ._calibrators.files import load
 from ._calibrators.matrix import MatrixCalibrator
 from ._calibrators.monotone import MonotoneCalibrator
 from ._calibrators.recursive_binning import RecursiveBinningCalibrator

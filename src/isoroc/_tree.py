@@ -1,4 +1,4 @@
-"""BinTree: the fitted model as plain arrays."""
+"""BinTree: the fitted model as plain arrays; and the value of a bin."""
 
 from __future__ import annotations
 
@@ -10,6 +10,31 @@ import numpy as np
 
 from isoroc._core.rows import locate, route
 from isoroc._simplex import Floats, Ints, binary_scores
+
+
+def bin_values(class_weights: Floats, pseudocounts: Floats | float) -> Floats:
+    """Calibrated forecasts of bins: ``(class weights + pseudocounts) / their sum``.
+
+    This is the one definition of the value of a bin. Kernels that need the value of a bin in their
+    loops (`_core/path.pyx`, `_core/growth.pyx`) are tested against it.
+
+    Parameters
+    ----------
+    class_weights : ndarray of shape (..., K)
+        Weight of each class in each bin.
+    pseudocounts : float or ndarray that broadcasts with the weights
+        ``pseudocount * prior``: rows that are added to each class. The prior holds probabilities of
+        the classes and the pseudocount is its weight. 0 gives the mean labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bin_values(np.array([[3.0, 0.0], [1.0, 1.0]]), 1.0 * np.array([0.5, 0.5]))
+    array([[0.875, 0.125],
+           [0.5  , 0.5  ]])
+    """
+    counts = class_weights + pseudocounts
+    return np.asarray(counts / counts.sum(axis=-1, keepdims=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,15 +163,12 @@ class BinTree:
         return size
 
     def values(self, pseudocount: float = 0.0, prior: Floats | None = None) -> Floats:
-        """Calibrated forecast of each node: its mean label, shrunk to the prior, shape (N, K).
+        """Calibrated forecast of each node, shape (N, K): see `bin_values`.
 
-        ``(class weights + pseudocount * prior) / (weight + pseudocount)``, the prior uniform by
-        default.
+        The prior, of shape (K,) or (N, K), is uniform by default.
         """
-        weights = self.class_weights
-        if pseudocount:
-            weights = weights + pseudocount * (1 / self.n_classes if prior is None else prior)
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        prior = np.full(self.n_classes, 1 / self.n_classes) if prior is None else prior
+        return bin_values(self.class_weights, pseudocount * prior)
 
     def gains(self) -> Floats:
         """M(gamma) of each split: the weighted L1 distance of its children's means to its own."""

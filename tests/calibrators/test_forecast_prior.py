@@ -15,7 +15,7 @@ from isoroc import (
     RecursiveBinningCalibrator,
     load,
 )
-from isoroc._growth import likeliest_weight
+from isoroc._growth.grow import likeliest_pseudocount
 from isoroc._monotonicity import certify
 from strategies import arbitrary, binary_data, labelled_forecasts
 from truths import distorted
@@ -120,25 +120,25 @@ def test_a_pseudocount_up_to_one_is_the_uniform_prior(data, pseudocount):
 
 
 @given(st.integers(0, 2**32), st.integers(2, 5))
-def test_the_weight_has_the_largest_evidence(seed, K):
+def test_the_pseudocount_has_the_largest_evidence(seed, K):
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 20, (6, K)).astype(float)
     means = rng.dirichlet(np.ones(K), 6)
-    smoothing = np.full(K, 1 / K)
+    constant = np.full(K, 1 / K)
 
     def evidence(c):
         """By the chain rule: the probability of one label after the other."""
         total = 0.0
         for row, mean in zip(labels, means, strict=True):
-            prior = smoothing + c * mean
+            added = constant + c * mean
             counts = np.zeros(K)
             for k in range(K):
                 for _ in range(int(row[k])):
-                    total += np.log((counts[k] + prior[k]) / (counts + prior).sum())
+                    total += np.log((counts[k] + added[k]) / (counts + added).sum())
                     counts[k] += 1
         return total
 
-    found = likeliest_weight(labels, means, smoothing)
+    found = likeliest_pseudocount(labels, means, constant)
     assert 0 <= found <= 100
     assert all(evidence(found) >= evidence(c) - 1e-9 for c in (0, 0.01, 0.1, 1, 10, 100))
 

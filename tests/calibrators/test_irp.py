@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from isoroc import IRPCalibrator
 from isoroc._counts import Points
-from isoroc._growth.best_first import regrow
-from isoroc._growth.growth import Growth
+from isoroc._growth import GrowthOptions
+from isoroc._growth.best_first import Growth, regrow
 from isoroc._input import Sample
 from strategies import arbitrary, labelled_forecasts
 
@@ -305,7 +305,7 @@ def test_samples_know_their_class_weights():
 def regrown(tree, P, codes):
     """The splits of a tree made again for other labels."""
     counts = Points.of_rows(Sample(P, codes.astype(np.uint8)))
-    return regrow(tree, Growth(counts, smoothing=np.full(3, 1 / 3), monotonicity="tree"))
+    return regrow(tree, Growth(counts, GrowthOptions(np.full(3, 1 / 3))))
 
 
 def test_splits_that_the_rows_forbid_are_dropped_with_all_that_was_built_on_them():

@@ -25,7 +25,7 @@ from isoroc import (
     TemperatureCalibrator,
 )
 from isoroc._calibrators import spline, tempered
-from isoroc._growth import steps_for
+from isoroc._growth.grid import steps_for
 from zoo import KINDS, make, takes_classes
 
 each = pytest.mark.parametrize("name", KINDS)

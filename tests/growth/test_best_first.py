@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from isoroc import _monotonicity as monotonicity
 from isoroc._counts import Points
-from isoroc._growth import GrowthOptions, grow_pulled, mean_forecasts
-from isoroc._growth.best_first import grow, regrow
+from isoroc._growth import GrowthOptions, grow_pulled
+from isoroc._growth.best_first import Growth, Split, grow, regrow
 from isoroc._growth.grid import Grid
-from isoroc._growth.grow import Leaves
-from isoroc._growth.growth import Growth, Split
-from isoroc._growth.sweep import Sweep, _Bin, _families, _Starts
+from isoroc._growth.grow import Leaves, mean_forecasts
+from isoroc._growth.sweep import Sweep, _Bin, _Starts, families
 from isoroc._input import Sample
 from isoroc._simplex import lattice
 from strategies import isotonic_oracle, labelled_forecasts
@@ -31,7 +30,7 @@ OPTIONS = st.fixed_dictionaries(
 def start(sample, pseudocount=1.0, **options):
     counts = Points.from_arrays(*sample)
     K = counts.class_weights.shape[1]
-    return Growth(counts, smoothing=np.full(K, pseudocount / K), **options)
+    return Growth(counts, GrowthOptions(np.full(K, pseudocount / K), **options))
 
 
 def sweep(seed=0, n_starts=3):
@@ -149,7 +148,7 @@ def test_the_line_search_is_exact_along_an_axis(scope, seed):
         members = growth.members[node]
         points, weights = growth.points[members], growth.point_weights[members]
         here = _Bin(points, weights, growth.surroundings(node))
-        _, *pairs = zip(*_families((0, 1, 2), pairs=True), strict=True)
+        _, *pairs = zip(*families((0, 1, 2), pairs=True), strict=True)
         for start_at, axes in pairs:
             found = search._climb(growth, here, _Starts(start_at[None], axes[None]))
             # every place for that boundary between two neighbouring points
@@ -264,10 +263,10 @@ def test_regrowing_on_other_points_drops_what_they_forbid(sample):
 @given(labelled_forecasts(n_classes=3), labelled_forecasts(n_classes=3), st.sampled_from([0, 3]))
 def test_regrowing_on_leaves_is_regrowing_on_all_rows(sample, others, least):
     tree = grow(start(sample, monotonicity="tree"), sweep())
-    limits = {"smoothing": np.ones(3), "monotonicity": "tree", "min_bin_weight": least}
+    options = GrowthOptions(np.ones(3), min_bin_weight=least)
     rows = Sample(*others)
-    on_rows = regrow(tree, Growth(Points.of_rows(rows), **limits))
-    on_leaves = regrow(tree, Growth(Leaves.of(tree, rows).points, **limits))
+    on_rows = regrow(tree, Growth(Points.of_rows(rows), options))
+    on_leaves = regrow(tree, Growth(Leaves.of(tree, rows).points, options))
     assert on_leaves.thresholds.tolist() == on_rows.thresholds.tolist()
     assert on_leaves.children.tolist() == on_rows.children.tolist()
     np.testing.assert_allclose(on_leaves.class_weights, on_rows.class_weights)
@@ -279,7 +278,7 @@ def test_mean_forecasts_of_leaves_are_those_of_their_rows(weighted):
     P = rng.dirichlet(np.ones(3), 3000)
     codes = np.array([rng.choice(3, p=p) for p in P]).astype(np.uint8)
     rows = Sample(P, codes, rng.random(3000) if weighted else None)
-    options = GrowthOptions(smoothing=np.full(3, 1 / 3), max_cells=100)
+    options = GrowthOptions(np.full(3, 1 / 3), max_cells=100)
     pulled = grow_pulled(rows, options, 1.0)
     assert pulled.tree.n_splits > 3
     np.testing.assert_allclose(pulled.means, mean_forecasts(pulled.tree, rows))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from isoroc import IsotonicCalibrator, RecursiveBinningCalibrator, VennAbersCalibrator, load
 from isoroc._calibrators import one_vs_rest
-from isoroc._growth import compress_steps, growth
+from isoroc._growth import best_first, compress_steps
 from truths import distorted
 
 FUNCTIONS = st.integers(1, 2).flatmap(
@@ -86,7 +86,7 @@ def test_large_fits_can_be_saved(tmp_path):
 def test_trees_are_small_enough_for_a_model_file(monkeypatch):
     P, y = labelled(4000, 5)
     all_bins = RecursiveBinningCalibrator().fit(P, y).n_bins_
-    monkeypatch.setattr(growth, "MOST_NUMBERS", 2000)
+    monkeypatch.setattr(best_first, "MOST_NUMBERS", 2000)
     cal = RecursiveBinningCalibrator().fit(P, y)
     assert 5 < cal.n_bins_ <= 100 < all_bins
     tree = cal.tree_

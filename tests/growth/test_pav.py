@@ -6,16 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoroc._counts import BinaryCounts
-from isoroc._growth.pav import grow_isotonic, pool_smoothed
+from isoroc._growth import GrowthOptions
+from isoroc._growth.pav import Blocks, grow_isotonic
+from isoroc._tree import bin_values
 from strategies import binary_data, isotonic_oracle
 
 NONE = np.zeros(2)
 
 
-def grow(data, smoothing=NONE, **params):
+def grow(data, pseudocounts=NONE, **params):
     scores, y, weights = data
     counts = BinaryCounts.from_arrays(scores, y.astype(np.uint8), weights)
-    return grow_isotonic(counts, smoothing=np.asarray(smoothing), **params)
+    return grow_isotonic(Blocks.of(counts), GrowthOptions(np.asarray(pseudocounts), **params)).tree
 
 
 def naive_path(scores, y):
@@ -75,20 +77,77 @@ def test_the_path_ends_at_isotonic_regression(data):
 
 @given(binary_data(), st.floats(0.01, 50), st.floats(0.01, 0.99))
 def test_smoothed_values_rise_at_every_stage(data, pseudocount, prior):
-    smoothing = pseudocount * np.array([1 - prior, prior])
-    tree = grow(data, smoothing)
+    pseudocounts = pseudocount * np.array([1 - prior, prior])
+    tree = grow(data, pseudocounts)
     for m in range(tree.n_splits + 1):
         stage = tree.truncate(m)
-        for values in (stage.values(), stage.values(pseudocount, smoothing / pseudocount)):
+        for values in (stage.values(), stage.values(pseudocount, pseudocounts / pseudocount)):
             assert (np.diff(values[stage.bins, 1]) > 0).all()
+
+
+def reference_path(weights, forecasts, pseudocounts, forecast_pseudocount, gap):
+    """Splits of blocks by their definition, with the values of `bin_values`.
+
+    Returns them as (start, cut, stop), up to the first choice that is not unique.
+    """
+
+    def value(start, stop):
+        total, mean = weights[start:stop].sum(axis=0), forecasts[start:stop].sum()
+        mean /= total.sum()
+        added = pseudocounts + forecast_pseudocount * np.array([1 - mean, mean])
+        return bin_values(total, added)[1]
+
+    bins, splits = [(0, len(weights))], list[tuple[int, int, int]]()
+    while True:
+        candidates = []
+        for i, (start, stop) in enumerate(bins):
+            below = value(*bins[i - 1]) if i else -np.inf
+            above = value(*bins[i + 1]) if i + 1 < len(bins) else np.inf
+            mean = bin_values(weights[start:stop].sum(axis=0), 0.0)
+            for cut in range(start + 1, stop):
+                left, right = value(start, cut), value(cut, stop)
+                if below + gap < left and left + gap < right and right + gap < above:
+                    part = weights[start:cut].sum(axis=0)
+                    gain = np.abs(part - part.sum() * mean).sum()
+                    candidates.append((gain, i, cut))
+        candidates.sort(reverse=True)
+        if not candidates:
+            return splits, True
+        if len(candidates) > 1 and candidates[0][0] < candidates[1][0] * (1 + 1e-9):
+            return splits, False
+        _, i, cut = candidates[0]
+        start, stop = bins[i]
+        splits.append((start, cut, stop))
+        bins[i : i + 1] = [(start, cut), (cut, stop)]
+
+
+@pytest.mark.parametrize("forecast_pseudocount", [0.0, 3.0, 40.0])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_compiled_path_has_the_values_of_bin_values(seed, forecast_pseudocount):
+    rng = np.random.default_rng(seed)
+    p = rng.random(150)
+    scores, y = p**2, (rng.random(150) < p).astype(np.uint8)
+    options = GrowthOptions(rng.random(2) * 4)
+    counts = BinaryCounts.from_arrays(scores, y, rng.random(150) + 0.5)
+    path = grow_isotonic(Blocks.of(counts, "probability"), options, forecast_pseudocount)
+    weights, forecasts = path.blocks.weights, path.blocks.forecasts
+    expected, complete = reference_path(
+        weights, forecasts, options.pseudocounts, forecast_pseudocount, 1e-14
+    )
+    children = path.ranges[1:].reshape(-1, 2, 2)
+    found = [(left[0], left[1], right[1]) for left, right in children.tolist()]
+    assert found[: len(expected)] == expected
+    assert len(expected) > 1
+    if complete:
+        assert len(found) == len(expected)
 
 
 @given(binary_data(), st.floats(0, 20))
 def test_swapping_the_classes_mirrors_the_bins(data, pseudocount):
     scores, y, weights = data
-    smoothing = np.full(2, pseudocount / 2)
-    tree = grow(data, smoothing)
-    mirrored = grow((-scores, 1 - y, weights), smoothing)
+    pseudocounts = np.full(2, pseudocount / 2)
+    tree = grow(data, pseudocounts)
+    mirrored = grow((-scores, 1 - y, weights), pseudocounts)
     # Gains may tie, so the order of the splits is not compared.
     if len(tree.bins) == len(mirrored.bins):
         np.testing.assert_array_equal(
@@ -141,10 +200,9 @@ def test_with_smoothing_the_path_ends_at_the_pooled_blocks(pseudocount, seed):
     rng = np.random.default_rng(seed)
     scores = rng.beta(0.5, 0.5, size=5000)
     y = (rng.random(5000) < scores**1.5).astype(np.uint8)
-    smoothing = np.full(2, pseudocount / 2)
-    blocks = BinaryCounts.from_arrays(scores, y).isotonic_blocks()
-    *_, pooled = pool_smoothed(*blocks, smoothing)
-    tree = grow((scores, y, None), smoothing)
+    pseudocounts = np.full(2, pseudocount / 2)
+    pooled = Blocks.of(BinaryCounts.from_arrays(scores, y)).pool(pseudocounts).weights
+    tree = grow((scores, y, None), pseudocounts)
     np.testing.assert_array_equal(tree.class_weights[tree.bins], pooled)
 
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoroc._counts import BinaryCounts
-from isoroc._growth.steps import isotonic_steps, venn_abers_steps
+from isoroc._growth import isotonic_steps, venn_abers_steps
 from strategies import binary_data, isotonic_oracle
 
 

@@ -153,7 +153,7 @@ def test_bins_are_shrunk_to_the_bin_above():
     p = np.repeat([0.2, 0.8], 300)
     y = (np.arange(600) % 10 < np.where(p < 0.5, 1, 9)).astype(np.uint8)
     sample = Sample(p, y)
-    tree = grow_tree(sample, GrowthOptions(smoothing=np.full(2, 0.5)))
+    tree = grow_tree(sample, GrowthOptions(np.full(2, 0.5)))
     residuals = sample.residuals()[:, None]
     found = fit_bins(tree, tree.bin_of(p), residuals, np.ones(600))
     # Residuals -0.1 and 0.1 with mean 0; bins of 300 rows are trusted by 300 / 400.

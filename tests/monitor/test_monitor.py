@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoroc import CalibrationMonitor, InputError
-from isoroc._monitor.evidence import Alternatives
+from isoroc._monitor import Alternatives
 
 
 def draw(n, n_classes, rng, power=1.0, odds=1.0):

@@ -6,7 +6,7 @@ from sklearn.metrics import roc_curve as sk_roc_curve
 from isoroc import IRPCalibrator
 from isoroc.metrics import roc_convex_hull, symmetric_roc_curve
 from isoroc.plots import RocDisplay
-from isoroc.plots._roc_layers import sums
+from isoroc.plots._roc import _sums
 from strategies import binary_data
 
 
@@ -56,7 +56,7 @@ def test_sums_are_cumulative(data):
     scores, y, weights = data
     w = np.ones(len(y)) if weights is None else weights
     curve = symmetric_roc_curve(y, scores, sample_weight=weights)
-    rows, second = sums(curve, np.average(y, weights=weights))
+    rows, second = _sums(curve, np.average(y, weights=weights))
     for threshold, row, one in zip(curve.thresholds, rows, second, strict=True):
         below = scores <= threshold
         assert row == pytest.approx(w[below].sum() / w.sum(), abs=1e-12)

@@ -121,7 +121,7 @@ class BaggedIRPCalibrator(BaggedIRPMap, Calibrator):
         irp = IRPCalibrator() if self.calibrator is None else self.calibrator
         if not isinstance(irp, IRPCalibrator):
             raise TypeError(f"calibrator: expected an IRPCalibrator, got {irp!r}.")
-        irp.check_prior()
+        irp.check_pseudocount()
         irp.check_parameters(sample.n_classes)
         turns = _turns(irp.top, sample.n_classes)[: self.n_trees]
         reductions = [None if top is None else TopReduction.fit(top, sample) for top in turns]
@@ -138,7 +138,7 @@ class BaggedIRPCalibrator(BaggedIRPMap, Calibrator):
         )
         self.reductions_ = reductions
         self.priors_ = priors
-        self.pseudocount_ = irp.constant_weight()
+        self.pseudocount_ = irp.constant_pseudocount()
         self.oob_forecasts_ = self._out_of_bag(sample, bags)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:  # noqa: ARG002

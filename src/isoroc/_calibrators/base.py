@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
-from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from narwhals.stable.v2.dependencies import is_into_dataframe
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from isoroc._calibrators.at_scale import AtScale
-from isoroc._calibrators.document import to_document
-from isoroc._calibrators.thresholds import CarriedThresholds, FittedMap, carry_over
+from isoroc._calibrators import files, frames
+from isoroc._calibrators.thresholds import CarriedThresholds, carry_over
+from isoroc._counts import Counts
 from isoroc._input import (
+    InputError,
     Sample,
     Scores,
     check_counts,
@@ -25,63 +28,69 @@ from isoroc._input import (
     warn_if_reversed,
     with_readable_names,
 )
-from isoroc._maps.base import CalibrationMap
-from isoroc._persistence import write
+from isoroc._maps import Map
+from isoroc._maps.files import check_new
+from isoroc._persistence.states import Check
 from isoroc._simplex import Floats, Ints
 from isoroc._threads import one_blas_thread
 
 
-class Calibrator(CalibrationMap, AtScale, ClassifierMixin, BaseEstimator):
+class FromMap:
+    """A fitted attribute that is a number of the map, under its name with an underscore."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name.removesuffix("_")
+
+    def __get__(self, calibrator: Any, owner: type) -> Any:
+        return self if calibrator is None else getattr(calibrator.map_, self._name)
+
+
+class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     """Base of all calibrators: estimators that learn a map.
 
-    A subclass says how the map is learned from a `Sample` (`_fit`). What is learned is applied and
-    written by its other base, a `CalibrationMap`, which knows nothing of estimators.
+    A subclass has parameters, documentation and one method, `_fit`, which makes a map of a sample.
+    The rest follows from the map, `map_`: forecasts, the model file, ONNX, SQL and torch.
     """
 
     #: Share in a mixture before any row is seen, relative to that of other members.
-    prior_share: ClassVar[float] = 1.0
+    _share: ClassVar[float] = 1.0
+    #: Whether cross-validation is part of the fit, so that the folds of counts are needed.
+    _uses_folds: ClassVar[bool] = False
+    #: Whether only the order of scores counts, so that their unit need not be known.
+    _uses_order_only: ClassVar[bool] = False
+    #: Attributes besides the map that a model file holds, and what must be true of each.
+    _state: ClassVar[dict[str, Check]] = {}
+
+    map_: Map
+    classes_: NDArray[Any]
+    n_features_in_: int
+    #: What it was fitted on: rows, weight and class weights. A loaded calibrator has all entries
+    #: that were saved.
+    summary_: dict[str, Any]
 
     @abstractmethod
-    def _fit(self, sample: Sample) -> None:
-        """Check the parameters and set the fitted attributes."""
+    def _fit(self, sample: Sample) -> Map:
+        """Check the parameters, learn from a sample, set `_state`; return the map."""
 
-    def check_is_fitted(self, attribute: str = "classes_") -> None:
-        """Raise an error unless the calibrator is fitted."""
-        check_is_fitted(self, attribute)
+    def _fit_part(self, sample: Sample, whole: Any) -> Map:  # noqa: ARG002
+        """The map for some of the rows to which `whole` was fitted.
 
-    def fit_sample(self, sample: Sample) -> None:
-        """Learn the map from a sample; `fit` is this with the checks around it."""
-        self.scores_ = sample.scores
-        with one_blas_thread():
-            self._fit(sample if self.reads_logs else sample.on_simplex())
+        A subclass overrides this where the map of all rows is a good start.
+        """
+        return self._fit(sample)
 
-    def fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
-        """Learn the map from a sample; return forecasts of its rows that did not see their fold."""
-        self.scores_ = sample.scores
-        with one_blas_thread():
-            return self._fit_out_of_fold(sample if self.reads_logs else sample.on_simplex(), fold)
-
-    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
-        """Fit to all rows, and then to those outside each fold.
+    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Map, Floats]:
+        """The map for all rows, and forecasts of them by maps that have not seen their fold.
 
         A subclass overrides this where it has a cheaper way to forecasts of unseen rows.
         """
-        self._fit(sample)
+        whole = self._fit(sample)
         Q = np.empty((len(fold), sample.n_classes))
         for held_out in range(fold.max() + 1):
             inside = fold == held_out
-            part: Self = clone(self)
-            part.scores_ = sample.scores
-            part.fit_part(sample.take(~inside), self)
-            Q[inside] = part.calibrate(sample.forecasts[inside])
-        return Q
-
-    def fit_part(self, sample: Sample, whole: Self) -> None:  # noqa: ARG002
-        """Learn the map from some of the rows to which `whole` was fitted.
-
-        A subclass overrides this where the fit to all rows is a good start.
-        """
-        self._fit(sample)
+            fitted = copy(self)._fit_part(sample.take(~inside), whole)
+            Q[inside] = fitted.apply(sample.forecasts[inside])
+        return whole, Q
 
     def fit(
         self,
@@ -117,11 +126,12 @@ class Calibrator(CalibrationMap, AtScale, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        sample = check_sample(P, y, sample_weight, labels, scores=scores, warn=self.reads_logs)
+        warn = not self._uses_order_only
+        sample = check_sample(P, y, sample_weight, labels, scores=scores, warn=warn)
         warn_if_reversed(sample)
-        return self.fit_validated(sample, P)
+        return self._fit_validated(sample, P)
 
-    def fit_validated(self, sample: Sample, P: Any = None) -> Self:
+    def _fit_validated(self, sample: Sample, P: Any = None) -> Self:
         """Fit to a sample whose parts have been checked.
 
         Parameters
@@ -140,11 +150,111 @@ class Calibrator(CalibrationMap, AtScale, ClassifierMixin, BaseEstimator):
             "weight": float(class_weights.sum()),
             "class_weights": class_weights.tolist(),
         }
-        self.fit_sample(sample.positive())
+        with one_blas_thread():
+            fitted = self._fit(sample.positive())
         self._remember_columns(P, sample.forecasts, reset=True)
+        self.map_ = fitted
         self.classes_ = sample.classes
         self.summary_ = summary
+        self._finish()
         return self
+
+    def _finish(self) -> None:
+        """Pass on what is known after a fit or a load, to the calibrators inside."""
+
+    def fit_counts(self, counts: Counts) -> Self:
+        """Learn the calibration map from counts.
+
+        Each cell stands for its rows with their mean forecast. If every cell holds one distinct
+        forecast, the result is that of `fit`. Cross-validation uses the folds of the counts.
+
+        Parameters
+        ----------
+        counts : Counts
+            Of forecasts and outcomes.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from isoroc import Counts, IsotonicCalibrator
+        >>> counts = Counts.from_arrays([0.1, 0.3, 0.6, 0.9], [0, 1, 0, 1])
+        >>> IsotonicCalibrator(pseudocount=0).fit_counts(counts).predict_proba([0.5])
+        array([[0.5, 0.5]])
+        """
+        given: Any = counts
+        if not isinstance(given, Counts):
+            name = type(given).__name__
+            raise TypeError(f"counts: expected Counts, got {name}; pass rows to fit.")
+        sample = counts.sample(per_fold=self._uses_folds)
+        if not len(sample):
+            raise InputError("counts", None, "hold no rows", "at least one is needed")
+        warn_if_reversed(sample)
+        self._fit_validated(sample)
+        self.summary_ = self.summary_ | {"rows": counts.n_rows}
+        return self
+
+    def predict_frame(
+        self, df: Any, probs: str | Sequence[str], *, names: Sequence[str] | None = None
+    ) -> Any:
+        """Dataframe with columns of calibrated forecasts added, lazily where the engine is lazy.
+
+        Parameters
+        ----------
+        df : dataframe
+            Of pandas, polars (eager or lazy), pyarrow, DuckDB (a relation), Dask or PySpark.
+        probs : str or sequence of str
+            Columns of the forecasts, in the order of `classes_`, or the one column of scores.
+        names : sequence of str, default=None
+            Names of the new columns; ``calibrated_`` and the label by default.
+
+        Returns
+        -------
+        dataframe
+            Of the same type, with one new column for each class. A row that `predict_proba` would
+            refuse, or that holds a missing value, gets missing values.
+
+        Notes
+        -----
+        DuckDB runs the query of `isoroc.export.to_sql`, which requires sqlglot. Other
+        engines call `predict_proba` on partitions or batches, so isoroc has to be installed where
+        these are.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> from isoroc import IsotonicCalibrator
+        >>> calibrator = IsotonicCalibrator().fit([0.1, 0.3, 0.6, 0.9], ["no", "yes", "no", "yes"])
+        >>> calibrator.predict_frame(pl.DataFrame({"p": [0.5]}), probs="p").columns
+        ['p', 'calibrated_no', 'calibrated_yes']
+        """
+        probs = [probs] if isinstance(probs, str) else list(probs)
+        return frames.predict_frame(self, df, probs, None if names is None else list(names))
+
+    @property
+    def scores_(self) -> Literal["probability", "logit"]:
+        """Whether forecasts are probabilities or logits."""
+        return self.map_.kind.scores
+
+    @property
+    def checksum(self) -> str | None:
+        """Checksum of the model file that `save` would write; None if no file can hold it."""
+        check_is_fitted(self, "map_")
+        return files.checksum_of(self)
+
+    def predict_proba(self, P: Any) -> Floats:
+        """Calibrated forecasts, shape (n, K), one column for each of `classes_`; rows sum to one.
+
+        Parameters
+        ----------
+        P : array-like, dataframe or series
+            Forecasts as in `fit`. Columns of a dataframe are matched by name where `fit` saw names;
+            otherwise they must be in the order of `fit`.
+        """
+        values = self._check_new(P)
+        return self.map_.apply(values)
 
     def predict(self, P: Any) -> NDArray[Any]:
         """Label with the largest calibrated probability, the first of `classes_` on ties."""
@@ -183,16 +293,9 @@ class Calibrator(CalibrationMap, AtScale, ClassifierMixin, BaseEstimator):
         >>> print(IsotonicCalibrator().fit(p, y).carry_over(0.5, p))
         0.5: 1 of 5 decisions change (20.00%).
         """
-        check_is_fitted(self, "classes_")
-        fitted = FittedMap(
-            self.calibrate,
-            n_classes=len(self.classes_),
-            columns=self.n_features_in_ > 1,
-            logits=self.scores_ == "logit",
-            unit=self.takes_probabilities(),
-            increasing=self.is_increasing(),
-        )
-        return carry_over(fitted, thresholds, None if P is None else self._check_new(P))
+        check_is_fitted(self, "map_")
+        values = None if P is None else self._check_new(P)
+        return carry_over(self.map_, len(self.classes_), thresholds, values)
 
     def save(self, path: str | os.PathLike[str], *, summary: dict[str, Any] | None = None) -> None:
         """Write the fitted calibrator to a model file; `isoroc.load` reads it.
@@ -207,15 +310,15 @@ class Calibrator(CalibrationMap, AtScale, ClassifierMixin, BaseEstimator):
         summary : dict, default=None
             What to add to `summary_` in the file, such as metrics: any JSON values.
         """
-        check_is_fitted(self, "classes_")
-        entries = getattr(self, "summary_", {}) | (summary or {})
-        write(path, to_document(self, "model"), entries)
+        check_is_fitted(self, "map_")
+        files.save(self, path, self.summary_ | (summary or {}))
 
     def _check_new(self, P: Any) -> Floats:
-        check_is_fitted(self, "classes_")
+        """Forecast array of new rows, whose columns stand in the order of the fit."""
+        check_is_fitted(self, "map_")
         if hasattr(self, "feature_names_in_"):
             P = in_order(P, self.feature_names_in_.tolist())
-        forecasts = super()._check_new(P)
+        forecasts = check_new(P, self.map_.kind, self.n_features_in_)
         self._remember_columns(P, forecasts, reset=False)
         return forecasts
 

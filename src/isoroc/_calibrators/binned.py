@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from isoroc._calibrators.base import Calibrator
-from isoroc._growth import likeliest_weight, mean_forecasts
+from isoroc._growth import pull_tree
 from isoroc._input import InputError, Sample, check_forecasts, check_number, to_array
 from isoroc._maps.binned import BinMap
 from isoroc._persistence import states
@@ -30,7 +30,7 @@ class BinCalibrator(BinMap, Calibrator):
     prior_share: ClassVar[float] = 0.3
 
     def _fit(self, sample: Sample) -> None:
-        self.check_prior()
+        self.check_pseudocount()
         self._fit_tree(sample)
 
     @abstractmethod
@@ -38,25 +38,25 @@ class BinCalibrator(BinMap, Calibrator):
         """Set `tree_` and the prior (`_set_prior`), and what else the subclass predicts with."""
 
     def _set_prior(
-        self, constant: Floats, means: Floats | None = None, forecast_weight: float = 0.0
+        self, constant: Floats, means: Floats | None = None, forecast_pseudocount: float = 0.0
     ) -> None:
         """Set `prior_` and `pseudocount_`.
 
         Parameters
         ----------
         constant : ndarray of shape (K,)
-            The part of the prior that is the same for all bins,
+            The part of the prior that is the same for all bins.
         means : ndarray of shape (N, K)
-            and the mean forecast of each node,
-        forecast_weight : float
-            with its weight.
+            Mean forecast of each node, the other part.
+        forecast_pseudocount : float
+            Pseudocount of the mean forecast.
         """
-        constant_weight = self.constant_weight()
-        self.pseudocount_ = constant_weight + forecast_weight
+        constant_pseudocount = self.constant_pseudocount()
+        self.pseudocount_ = constant_pseudocount + forecast_pseudocount
         self.prior_ = constant
-        if means is not None and forecast_weight:
-            total = constant_weight * constant + forecast_weight * means
-            self.prior_ = total / total.sum(axis=1, keepdims=True)
+        if means is not None and forecast_pseudocount:
+            pseudocounts = constant_pseudocount * constant + forecast_pseudocount * means
+            self.prior_ = pseudocounts / pseudocounts.sum(axis=1, keepdims=True)
 
     def _set_tree(self, tree: BinTree, sample: Sample) -> None:
         """Set a tree that was grown without regard to the prior, and the prior."""
@@ -65,14 +65,12 @@ class BinCalibrator(BinMap, Calibrator):
         if not self.prior_is_forecast():
             self._set_prior(constant)
             return
-        means = mean_forecasts(tree, sample)
-        weight = self.forecast_weight()
-        if weight is None:
-            weight = likeliest_weight(tree.class_weights[tree.bins], means[tree.bins], constant)
-        self._set_prior(constant, means, weight)
+        pseudocounts = self.constant_pseudocount() * constant
+        _, means, found = pull_tree(tree, sample, pseudocounts, self.forecast_pseudocount())
+        self._set_prior(constant, means, found)
 
     def _check_fitted(self, n_classes: int) -> None:
-        """Check the fitted attributes, and the parameter that the weight of the prior rests on."""
+        """Check the fitted attributes, and the parameter that `pseudocount_` rests on."""
         super()._check_fitted(n_classes)
         if self.pseudocount != "auto":
             states.number(most=states.LARGEST_WEIGHT)(self.pseudocount, "pseudocount", {})
@@ -102,7 +100,7 @@ class BinCalibrator(BinMap, Calibrator):
             stage = np.take(values[node_of_bin], bin_of, axis=0)
             yield self._from_bin_space(stage, forecasts)
 
-    def check_prior(self) -> None:
+    def check_pseudocount(self) -> None:
         """Raise an error if the pseudocount is not a number >= 0 or "auto"."""
         if self.pseudocount != "auto":
             check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
@@ -111,8 +109,8 @@ class BinCalibrator(BinMap, Calibrator):
         """Whether the mean forecast of a bin's rows is part of its prior."""
         return isinstance(self.prior, str) and self.prior == "forecast"
 
-    def constant_weight(self) -> float:
-        """Weight of the part of the prior that is the same for all bins.
+    def constant_pseudocount(self) -> float:
+        """Pseudocount of the part of the prior that is the same for all bins.
 
         If the rest of the prior is the mean forecast, this part is worth one row: enough that no
         value is 0 where the model says 0.
@@ -122,11 +120,11 @@ class BinCalibrator(BinMap, Calibrator):
         given = float(self.pseudocount)
         return min(given, 1.0) if self.prior_is_forecast() else given
 
-    def forecast_weight(self) -> float | None:
-        """Weight of the mean forecast in the prior; None if it is to be found by evidence."""
-        return (
-            None if self.pseudocount == "auto" else float(self.pseudocount) - self.constant_weight()
-        )
+    def forecast_pseudocount(self) -> float | None:
+        """Pseudocount of the mean forecast; None if it is to be found by evidence."""
+        if self.pseudocount == "auto":
+            return None
+        return float(self.pseudocount) - self.constant_pseudocount()
 
     def held_out_loss(self, train: Sample, test: Sample) -> float:
         """Total log loss of rows under a fit to others."""

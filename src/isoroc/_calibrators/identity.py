@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from isoroc._calibrators.base import Calibrator
 from isoroc._input import Sample
-from isoroc._maps.identity import IdentityMap
+from isoroc._maps import IdentityMap
 
 
-class IdentityCalibrator(IdentityMap, Calibrator):
+class IdentityCalibrator(Calibrator):
     """The map that leaves forecasts alone, for comparison and for pools of calibrators.
 
     Attributes
@@ -38,7 +38,7 @@ class IdentityCalibrator(IdentityMap, Calibrator):
     array([[0.5, 0.5]])
     """
 
-    prior_share: ClassVar[float] = 8.0
+    _share: ClassVar[float] = 8.0
 
-    def _fit(self, sample: Sample) -> None:
-        """Learn nothing."""
+    def _fit(self, sample: Sample) -> IdentityMap:
+        return IdentityMap(kind=sample.kind)

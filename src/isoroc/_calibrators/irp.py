@@ -232,8 +232,8 @@ class IRPCalibrator(IRPMap, BinCalibrator):
             prior = self.resolve_prior(sample.class_weights())
             options = self.growth_options(prior, random_state, report)
             if self.prior_is_forecast():
-                tree, means, weight = grow_pulled(sample, options, self.forecast_weight())
-                self._set_prior(prior, means, weight)
+                tree, means, found = grow_pulled(sample, options, self.forecast_pseudocount())
+                self._set_prior(prior, means, found)
             else:
                 tree = grow_tree(sample, options)
                 self._set_prior(prior)
@@ -251,7 +251,7 @@ class IRPCalibrator(IRPMap, BinCalibrator):
     def growth_options(self, prior: Floats, random_state: Any, report: Any) -> GrowthOptions:
         """How a tree of this calibrator is grown."""
         return GrowthOptions(
-            smoothing=self.constant_weight() * prior,
+            pseudocounts=self.constant_pseudocount() * prior,
             monotonicity=self.monotonicity,
             search=self.search,
             grid_size=self.grid_size,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 
-from isoroc._calibrators.one_vs_rest import OneVsRestCalibrator
+from isoroc._calibrators.base import Calibrator, FromMap
+from isoroc._counts import BinaryCounts
 from isoroc._growth import isotonic_steps
 from isoroc._input import InputError, Sample, check_number
-from isoroc._maps.one_vs_rest import IsotonicMap
+from isoroc._maps import StepMap
 
 
-class IsotonicCalibrator(IsotonicMap, OneVsRestCalibrator):
+class IsotonicCalibrator(Calibrator):
     """Isotonic regression of each class against the rest, smoothed.
 
     For two classes it predicts what ``IRPCalibrator(prior="uniform")`` does. For more, each column
@@ -65,10 +68,16 @@ class IsotonicCalibrator(IsotonicMap, OneVsRestCalibrator):
     array([[0.71, 0.14, 0.15]])
     """
 
+    _share: ClassVar[float] = 0.3
+    _uses_order_only: ClassVar[bool] = True
+
+    cuts_ = FromMap()
+    values_ = FromMap()
+
     def __init__(self, *, pseudocount: float = 1.0) -> None:
         self.pseudocount = pseudocount
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: Sample) -> StepMap:
         check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
         K = sample.n_classes
         if K > 2 and self.pseudocount == 0:
@@ -79,9 +88,18 @@ class IsotonicCalibrator(IsotonicMap, OneVsRestCalibrator):
                 "0 without smoothing",
                 "expected a number > 0",
             )
-        smoothing = self.pseudocount * np.array([1 - 1 / K, 1 / K])
-        maps = [
-            self._bounded(K, isotonic_steps(counts, smoothing)) for counts in self._counts(sample)
-        ]
-        self.cuts_ = [cuts for cuts, _ in maps]
-        self.values_ = [values for _, values in maps]
+        pseudocounts = self.pseudocount * np.array([1 - 1 / K, 1 / K])
+        maps = [isotonic_steps(counts, pseudocounts) for counts in counts_of_classes(sample)]
+        cuts, values = ([own[i] for own in maps] for i in range(2))
+        return StepMap(kind=sample.kind, cuts=cuts, values=values)
+
+
+def counts_of_classes(sample: Sample) -> Iterator[BinaryCounts]:
+    """Counts of each class against the rest; of two classes those of the second."""
+    sample = sample.on_simplex()
+    if sample.n_classes == 2:
+        yield BinaryCounts.from_sample(sample)
+        return
+    for k, scores in enumerate(np.ascontiguousarray(sample.forecasts.T)):
+        is_k = (sample.codes == k).view(np.uint8)
+        yield BinaryCounts.from_arrays(scores, is_k, sample.weights)

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import numbers
-from copy import copy
-from typing import Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
-from isoroc._calibrators.descent import warn_unconverged
-from isoroc._calibrators.kernel_problem import (
-    Problem,
-    Solution,
-    bumps,
-    choose_centres,
-    whitening,
-)
-from isoroc._calibrators.tempered import TemperedCalibrator
+from isoroc._backends import NUMPY
+from isoroc._calibrators.base import Calibrator, FromMap
+from isoroc._calibrators.descent import TOLERANCE, Factor, descend, warn_unconverged
+from isoroc._calibrators.tempering import Tempering, fit_tempering, of_own_class, softmax
 from isoroc._core.smooth import N_KNOTS
 from isoroc._input import Sample, check_number
-from isoroc._maps.kernel import KernelMap
-from isoroc._maps.logs import LogForecasts
-from isoroc._simplex import LEAST, Floats, Ints
+from isoroc._maps import Forecasts, KernelMap, TemperatureMap
+from isoroc._maps.kernel import Positions
+from isoroc._persistence import states
+from isoroc._simplex import LEAST, Codes, Floats, Ints
 
 #: Least distance of the places at which ranks bend, so that slopes are small and rounding errors do
 #: not show.
@@ -32,9 +28,19 @@ LEAST_SPREAD = 0.01
 MOST_FEATURES = 10_000_000
 #: Rows among which centres are chosen.
 CENTRE_ROWS = 4000
+#: A row whose bump the bumps of the centres so far explain up to this needs no centre of its own.
+EXPLAINED = 1e-4
+#: Rounds of the fit, and of those in which the penalty is learned; learning ends when its logarithm
+#: changes by less than this.
+ROUNDS, LEARNING_ROUNDS, LEARNED = 20, 4, 0.2
+#: Steps of each round: when the penalty is learned, afterwards, and where the start is close.
+LEARNING_STEPS, STEPS, NEAR_STEPS = 15, 60, 25
+#: The penalty as a multiple of the one of largest evidence. The approximation of the evidence
+#: favours smooth maps; with this the forecasts of unseen rows are better.
+EASE = 0.1
 
 
-class KernelCalibrator(KernelMap, TemperedCalibrator):
+class KernelCalibrator(Calibrator):
     """Kernel scaling: a smooth correction that depends on the forecasts of all classes together.
 
     Other maps add up what the forecast of each class says. This one also learns what only several
@@ -119,6 +125,19 @@ class KernelCalibrator(KernelMap, TemperedCalibrator):
     array([0, 1])
     """
 
+    _state: ClassVar[dict[str, states.Check]] = {"penalty_": states.number(most=1e100)}
+
+    floor_ = FromMap()
+    temperature_ = FromMap()
+    smoothing_ = FromMap()
+    knots_ = FromMap()
+    origin_ = FromMap()
+    stretch_ = FromMap()
+    centres_ = FromMap()
+    weights_ = FromMap()
+    coef_ = FromMap()
+    intercept_ = FromMap()
+
     def __init__(
         self,
         *,
@@ -134,91 +153,229 @@ class KernelCalibrator(KernelMap, TemperedCalibrator):
         self.floor = floor
         self.pseudocount = pseudocount
 
-    def _fit(self, sample: Sample) -> None:
-        self._fit_whole(sample)
+    def _fit(self, sample: Sample) -> KernelMap:
+        problem, solution = self._solve(sample)
+        return problem.map_of(solution.theta)
 
-    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
+    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[KernelMap, Floats]:
         # Positions hardly depend on the labels, so all folds share them: a row that is held out
         # has weight zero, and the solution for all rows is close to that for most of them.
-        problem, whole = self._fit_whole(sample)
+        problem, whole = self._solve(sample)
         drawn = fold[sample.drawn_rows(self._most_rows())]
         Q = np.empty((len(fold), sample.n_classes))
         for held_out in range(fold.max() + 1):
             inside = fold == held_out
-            part = copy(self)
             weights = problem.weights * (drawn != held_out)
-            part.set_theta(problem, problem.solve_near(weights, whole))
-            Q[inside] = part.calibrate(sample.forecasts[inside])
-        return Q
+            fitted = problem.map_of(problem.solve_near(weights, whole))
+            Q[inside] = fitted.apply(sample.forecasts[inside])
+        return problem.map_of(whole.theta), Q
 
-    def _fit_whole(self, sample: Sample) -> tuple[Problem, Solution]:
+    def _solve(self, sample: Sample) -> tuple[Problem, Solution]:
         check_number("n_centres", self.n_centres, numbers.Integral, minimum=1)
         check_number("width", self.width, numbers.Real, minimum=0.01)
         if self.penalty != "auto":
             check_number("penalty", self.penalty, numbers.Real, minimum=1e-3)
-        self.fit_temperature(sample)
-        total = sample.row_weights().sum()
-        sample = sample.draw(self._most_rows())
-        weights = sample.row_weights()
-        z = self.tempered(LogForecasts(sample.forecasts))
-        logs = self.log_forecasts(sample.forecasts, LEAST)
-        self._measure(z, logs, weights / weights.sum())
-        x = self._positions(z, logs)
-        some = x[:, sample.drawn_rows(CENTRE_ROWS)]
-        centres = some[:, choose_centres(some, self.n_centres)].T
-        self.centres_ = centres.reshape(len(centres), 2, -1)
-        whiten = whitening(centres, n_others=len(z) + 1)
-        weights = weights * (total / weights.sum())
-        problem = Problem(self._inputs(x), whiten, z, sample.codes, weights)
+        tempering = fit_tempering(sample, self.floor, self.pseudocount)
+        problem = Problem(sample, self._most_rows(), tempering, self.width, self.n_centres)
         solution = problem.solve(None if self.penalty == "auto" else float(self.penalty))
         if not solution.converged:
             warn_unconverged(self)
         self.penalty_ = solution.penalty
-        self.set_theta(problem, solution.theta)
         return problem, solution
 
     def _most_rows(self) -> int:
-        """Rows that are used at most."""
+        """Number of rows that are used at most."""
         return max(CENTRE_ROWS, MOST_FEATURES // int(self.n_centres))
 
-    def _measure(self, z: Floats, logs: Floats, share: Floats) -> None:
-        """Set what defines positions, from log forecasts and the share of each row."""
-        order = np.argsort(logs, axis=1)
-        below = np.cumsum(share[order], axis=1)
-        levels = np.linspace(0, 1, N_KNOTS) - 1e-9  # a sum of shares may be off by rounding errors
-        places = np.stack([np.searchsorted(of_class, levels) for of_class in below])
-        knots = np.take_along_axis(logs, np.take_along_axis(order, places, axis=1), axis=1)
-        gaps = LEAST_GAP * np.arange(N_KNOTS)
-        self.knots_ = np.maximum.accumulate(knots - gaps, axis=1) + gaps
-        self.origin_, self.stretch_ = np.zeros((2, len(z))), np.ones(2)
-        x = self._positions(z, logs)
-        origin = x @ share
-        squares = ((x - origin[:, None]) ** 2) @ share
-        self.origin_ = origin.reshape(2, -1)
-        spread = np.sqrt(squares.reshape(2, -1).sum(axis=1))
-        self.stretch_ = 1 / (2**0.5 * self.width * np.maximum(spread, LEAST_SPREAD))
 
-    def _positions(self, z: Floats, logs: Floats) -> Floats:
-        """Position of each row, shape (2 K, n), from its tempered and its plain log forecasts."""
-        K, n = z.shape
-        x = np.empty((2, K, n))
-        np.subtract(z, z.mean(axis=0), out=x[0])
-        levels = np.linspace(0, 1, N_KNOTS)
-        for k in range(K):
-            x[1, k] = np.interp(logs[k], self.knots_[k], levels)
-        x -= self.origin_[:, :, None]
-        x *= self.stretch_[:, None, None]
-        return x.reshape(2 * K, n)
+def measure(z: Floats, logs: Floats, share: Floats, width: float) -> Positions:
+    """Positions of rows, from log forecasts of shape (K, n) and the share of each row."""
+    order = np.argsort(logs, axis=1)
+    below = np.cumsum(share[order], axis=1)
+    levels = np.linspace(0, 1, N_KNOTS) - 1e-9  # a sum of shares may be off by rounding errors
+    places = np.stack([np.searchsorted(of_class, levels) for of_class in below])
+    knots = np.take_along_axis(logs, np.take_along_axis(order, places, axis=1), axis=1)
+    gaps = LEAST_GAP * np.arange(N_KNOTS)
+    knots = np.maximum.accumulate(knots - gaps, axis=1) + gaps
+    plain = Positions(knots=knots, origin=np.zeros((2, len(z))), stretch=np.ones(2))
+    x = plain.of(NUMPY, z.T, logs.T).T
+    origin = x @ share
+    squares = ((x - origin[:, None]) ** 2) @ share
+    spread = np.sqrt(squares.reshape(2, -1).sum(axis=1))
+    stretch = 1 / (2**0.5 * width * np.maximum(spread, LEAST_SPREAD))
+    return Positions(knots=knots, origin=origin.reshape(2, -1), stretch=stretch)
 
-    def _inputs(self, x: Floats) -> Floats:
-        """What the map adds up: bumps, log forecasts, one."""
-        centres = self.centres_.reshape(len(self.centres_), -1)
-        return np.concatenate([bumps(centres, x), x[: len(x) // 2], np.ones((1, x.shape[1]))])
 
-    def set_theta(self, problem: Problem, theta: Floats) -> None:
-        """Set the fitted attributes that depend on the solution."""
-        m = len(self.centres_)
-        self.weights_, coef, intercept = np.split(theta @ problem.basis, [m, -1], axis=1)
-        coef = self.stretch_[0] * coef
-        self.coef_ = coef - coef.mean(axis=1, keepdims=True)  # z is centred in each row
-        self.intercept_ = intercept[:, 0] - coef @ self.origin_[0]
+class Solution(NamedTuple):
+    """Result of `Problem.solve`."""
+
+    theta: Floats
+    factor: Factor
+    """Curvature at theta, or close to it."""
+    penalty: float
+    converged: bool
+
+
+class Problem:
+    """Penalised likelihood of the outcomes as a function of theta, of shape (K, M).
+
+    The log forecasts of class k are ``z[k] + theta[k] @ features``, up to a constant of each row.
+    Features are principal components of the inputs, weighted by how uncertain the outcome of each
+    row is. So the curvature of the loss is nearly diagonal, and few steps of L-BFGS reach its
+    minimum.
+
+    Parameters
+    ----------
+    sample : Sample
+    most_rows : int
+        With more rows, some of them are drawn.
+    tempering : Tempering
+        The first stage.
+    width, n_centres
+        Those of the calibrator.
+    """
+
+    def __init__(
+        self, sample: Sample, most_rows: int, tempering: Tempering, width: float, n_centres: int
+    ) -> None:
+        self.kind, self.tempering = sample.kind, tempering
+        total = sample.row_weights().sum()
+        sample = sample.draw(most_rows)
+        weights = sample.row_weights()
+        stage = TemperatureMap(kind=sample.kind, **tempering._asdict())
+        z = stage.log_tempered_rows(Forecasts(sample.forecasts, sample.kind))
+        logs = sample.kind.log_rows(sample.forecasts, LEAST)
+        self.positions = measure(z, logs, weights / weights.sum(), width)
+        x = np.ascontiguousarray(self.positions.of(NUMPY, z.T, logs.T).T)
+        some = x[:, sample.drawn_rows(CENTRE_ROWS)]
+        self.centres = some[:, choose_centres(some, n_centres)].T
+        inputs = np.concatenate([bumps(self.centres, x), x[: len(z)], np.ones((1, x.shape[1]))])
+        whiten = whitening(self.centres, n_others=len(z) + 1)
+        self.z, self.codes, self.weights = z, sample.codes, weights * (total / weights.sum())
+        white = whiten @ inputs
+        q = np.exp(z)
+        uncertainty = self.weights * (q * (1 - q)).sum(axis=0)
+        _, rotation = np.linalg.eigh((white * uncertainty) @ white.T)
+        self.basis = rotation.T @ whiten
+        self.features = np.ascontiguousarray(rotation.T @ white)
+
+    def map_of(self, theta: Floats) -> KernelMap:
+        """The map with the parameters theta."""
+        positions, K = self.positions, len(self.z)
+        weights, coef, intercept = np.split(theta @ self.basis, [len(self.centres), -1], axis=1)
+        coef = positions.stretch[0] * coef
+        return KernelMap(
+            kind=self.kind,
+            **self.tempering._asdict(),
+            **vars(positions),
+            centres=self.centres.reshape(len(self.centres), 2, K),
+            weights=weights,
+            coef=coef - coef.mean(axis=1, keepdims=True),  # z is centred in each row
+            intercept=intercept[:, 0] - coef @ positions.origin[0],
+        )
+
+    def start(self) -> Floats:
+        """The theta that changes nothing."""
+        return np.zeros((len(self.z), len(self.features)))
+
+    def loss(self, theta: Floats, penalty: float, weights: Floats) -> tuple[float, Floats]:
+        """Penalised loss under weights of the rows, and its gradient."""
+        z = theta @ self.features
+        z += self.z
+        z -= z.max(axis=0)
+        own = of_own_class(z, self.codes)
+        residual = np.exp(z, out=z)
+        total = residual.sum(axis=0)
+        value = penalty / 2 * (theta**2).sum() - weights @ (own - np.log(total))
+        residual *= weights / total
+        residual[self.codes, np.arange(len(self.codes))] -= weights
+        return float(value), residual @ self.features.T + penalty * theta
+
+    def curvature(self, theta: Floats) -> Floats:
+        """Diagonal of the Hessian of the loss without its penalty, shape (K, M)."""
+        q = softmax(self.z + theta @ self.features)
+        return np.asarray((self.weights * q * (1 - q)) @ (self.features**2).T)
+
+    def solve(self, penalty: float | None) -> Solution:
+        """The theta of the lowest loss; without a penalty, one is learned.
+
+        The penalty is learned as in MacKay's evidence framework: it becomes the inverse of the mean
+        square of theta, where an entry counts by how far the data and not the penalty determine
+        it.
+        """
+        learn, used, theta = penalty is None, penalty or 1.0, self.start()
+        total = float(self.weights.sum())
+        for count in range(ROUNDS):
+            H = self.curvature(theta)
+            if learn and count:
+                determined = float((H / (H + used)).sum())
+                learned = (determined + 1) / (float((theta**2).sum()) + 1)
+                learn = abs(np.log(learned / used)) > LEARNED and count < LEARNING_ROUNDS
+                used = learned if learn else EASE * learned
+            factor = Factor(H.ravel(), np.full(H.size, used))
+            if not learn:
+                _, gradient = self.loss(theta, used, self.weights)
+                if factor.gain(gradient.ravel()) <= TOLERANCE * total:
+                    return Solution(theta, factor, used, converged=True)
+            n_steps = LEARNING_STEPS if learn else STEPS
+            theta = self._descend(theta, factor, used, self.weights, n_steps)
+        return Solution(theta, factor, used, converged=False)
+
+    def solve_near(self, weights: Floats, whole: Solution) -> Floats:
+        """The theta of the lowest loss under other weights of the rows, close to a solution."""
+        return self._descend(whole.theta, whole.factor, whole.penalty, weights, NEAR_STEPS)
+
+    def _descend(
+        self, theta: Floats, factor: Factor, penalty: float, weights: Floats, n_steps: int
+    ) -> Floats:
+        def loss(flat: Floats) -> tuple[float, Floats]:
+            value, gradient = self.loss(flat.reshape(theta.shape), penalty, weights)
+            return value, gradient.ravel()
+
+        total = float(weights.sum())
+        found = descend(
+            loss, theta.ravel(), factor, total=total, n_steps=n_steps, least_change=1e-6
+        )
+        return found.reshape(theta.shape)
+
+
+def bumps(centres: Floats, x: Floats) -> Floats:
+    """Bumps around centres, shape (m, D), at positions x, shape (D, n): see `Ops.bumps`.
+
+    As a kernel this is the rational quadratic one. Forecasts are as good as with Gaussian bumps,
+    and a quotient is faster than an exponential.
+    """
+    return np.asarray(NUMPY.bumps(x.T, centres).T)
+
+
+def choose_centres(x: Floats, n_centres: int) -> Ints:
+    """Rows whose bumps explain those of the others well: pivots of an incomplete Cholesky factor.
+
+    The first is the row closest to the origin, each further one the row that is explained worst.
+    """
+    n = x.shape[1]
+    L = np.empty((n_centres, n))
+    left = np.ones(n)
+    pivots: list[int] = []
+    pivot = int((x**2).sum(axis=0).argmin())
+    while len(pivots) < n_centres and left[pivot] > EXPLAINED:
+        i = len(pivots)
+        L[i] = bumps(x[:, [pivot]].T, x)[0] - L[:i, pivot] @ L[:i]
+        L[i] /= np.sqrt(left[pivot])
+        left -= L[i] ** 2
+        pivots.append(pivot)
+        left[pivots] = 0.0
+        pivot = int(left.argmax())
+    return np.array(pivots)
+
+
+def whitening(centres: Floats, n_others: int) -> Floats:
+    """Matrix that makes bumps uncorrelated under their kernel, and leaves other inputs unchanged.
+
+    Then the squared length of theta is the norm of the map in the kernel's space of functions.
+    """
+    m = len(centres)
+    L = np.linalg.cholesky(bumps(centres, centres.T) + 1e-10 * np.eye(m))
+    whiten = np.eye(m + n_others)
+    whiten[:m, :m] = solve_triangular(L, np.eye(m), lower=True)
+    return whiten

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import numbers
-from typing import Literal, Self
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize
 
+from isoroc._backends import NUMPY
+from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.descent import warn_unconverged
-from isoroc._calibrators.regression import Regression, Terms
-from isoroc._calibrators.tempered import TemperedCalibrator, draw_part
+from isoroc._calibrators.tempering import (
+    Tempering,
+    draw_part,
+    fit_part_tempering,
+    fit_tempering,
+    log_softmax,
+    of_own_class,
+)
 from isoroc._input import Sample, check_number, check_option
-from isoroc._maps.logs import LogForecasts
-from isoroc._maps.matrix import MatrixMap
-from isoroc._simplex import Floats
+from isoroc._maps import Forecasts, MatrixMap, TemperatureMap
+from isoroc._maps.matrix import transform
+from isoroc._persistence import states
+from isoroc._simplex import Floats, Ints
 
 #: structure="auto" is "vector" for more classes than this: a matrix for 100 has 10,000 entries.
 MATRIX_CLASSES = 100
@@ -22,9 +35,15 @@ NEWTON_TERMS = 400
 #: A fit to a part of the rows starts from that to all and ends with a Newton step that promises to
 #: lower the loss by less than this per unit of weight: mostly the first.
 PART_TOLERANCE = 1e-3
+#: Kinds of terms; the penalties stand in this order.
+BIAS, DIAGONAL, QUADRATIC, OFF_DIAGONAL = range(4)
+#: Rows for which the Hessian is formed at a time.
+CHUNK = 4096
+#: Steps at most: of Newton's method, and of L-BFGS.
+STEPS, DESCENT_STEPS = 100, 1000
 
 
-class MatrixCalibrator(MatrixMap, TemperedCalibrator):
+class MatrixCalibrator(Calibrator):
     """Structured matrix scaling: softmax regression on the logarithms of the forecasts.
 
     Forecasts first go through temperature scaling, as in `TemperatureCalibrator`. Their logarithms
@@ -98,6 +117,15 @@ class MatrixCalibrator(MatrixMap, TemperedCalibrator):
     array([[0.51, 0.31, 0.18]])
     """
 
+    _state: ClassVar[dict[str, states.Check]] = {"penalty_": states.coefficients(4)}
+
+    floor_ = FromMap()
+    temperature_ = FromMap()
+    smoothing_ = FromMap()
+    coef_ = FromMap()
+    quadratic_ = FromMap()
+    intercept_ = FromMap()
+
     def __init__(
         self,
         *,
@@ -113,18 +141,18 @@ class MatrixCalibrator(MatrixMap, TemperedCalibrator):
         self.floor = floor
         self.pseudocount = pseudocount
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: Sample) -> MatrixMap:
         check_option("structure", self.structure, ("auto", "matrix", "vector"))
         check_option("quadratic", self.quadratic, (True, False))
         if self.penalty != "auto":
             check_number("penalty", self.penalty, numbers.Real, minimum=1e-3)
-        self.fit_temperature(sample)
+        tempering = fit_tempering(sample, self.floor, self.pseudocount)
         terms, unit = self._terms(sample.n_classes)
         penalty = unit if self.penalty == "auto" else unit * self.penalty
         theta = np.zeros(len(terms))
         some = draw_part(sample)
         for rows in (sample,) if some is sample else (some, sample):
-            regression = Regression(terms, self.tempered(LogForecasts(rows.forecasts)), rows)
+            regression = Regression(terms, _log_tempered(tempering, rows), rows)
             if len(terms) > NEWTON_TERMS:
                 theta = regression.descend(theta, penalty)
             else:
@@ -132,20 +160,20 @@ class MatrixCalibrator(MatrixMap, TemperedCalibrator):
                 theta, penalty = regression.newton(theta, penalty, learn=learn)
         if not regression.converged:
             warn_unconverged(self)
-        self._set(terms, theta, penalty / unit)
+        self.penalty_ = penalty / unit
+        return _map_of(terms, theta, sample, tempering)
 
-    def fit_part(self, sample: Sample, whole: Self) -> None:
-        """Learn the map from some of the rows to which `whole` was fitted, with its penalties."""
-        self.fit_part_temperature(sample, whole)
+    def _fit_part(self, sample: Sample, whole: MatrixMap) -> MatrixMap:
+        tempering = fit_part_tempering(sample, whole, self.pseudocount)
         terms, unit = self._terms(sample.n_classes)
-        theta = terms.pack(whole.coef_ - terms.identity(), whole.quadratic_, whole.intercept_)
-        regression = Regression(terms, self.tempered(LogForecasts(sample.forecasts)), sample)
-        penalty = unit * whole.penalty_
+        theta = terms.pack(whole.coef - terms.identity(), whole.quadratic, whole.intercept)
+        regression = Regression(terms, _log_tempered(tempering, sample), sample)
+        penalty = unit * self.penalty_
         if len(terms) > NEWTON_TERMS:
             theta = regression.descend(theta, penalty)
         else:
             theta, _ = regression.newton(theta, penalty, learn=False, tolerance=PART_TOLERANCE)
-        self._set(terms, theta, whole.penalty_)
+        return _map_of(terms, theta, sample, tempering)
 
     def _terms(self, n_classes: int) -> tuple[Terms, Floats]:
         """Terms of the regression, and the unit of their penalties."""
@@ -155,8 +183,200 @@ class MatrixCalibrator(MatrixMap, TemperedCalibrator):
         unit = 2.0 * n_classes * np.array([1, 1, 1, n_classes - 1])
         return Terms(n_classes, full=full, quadratic=self.quadratic), unit
 
-    def _set(self, terms: Terms, theta: Floats, penalty: Floats) -> None:
-        """Set the fitted attributes."""
-        coef, self.quadratic_, self.intercept_ = terms.unpack(theta)
-        self.coef_ = coef + terms.identity()
-        self.penalty_ = penalty
+
+def _log_tempered(tempering: Tempering, sample: Sample) -> Floats:
+    """Logarithms of the tempered forecasts, shape (K, n)."""
+    stage = TemperatureMap(kind=sample.kind, **tempering._asdict())
+    return stage.log_tempered_rows(Forecasts(sample.forecasts, sample.kind))
+
+
+def _map_of(terms: Terms, theta: Floats, sample: Sample, tempering: Tempering) -> MatrixMap:
+    coef, quadratic, intercept = terms.unpack(theta)
+    return MatrixMap(
+        kind=sample.kind,
+        **tempering._asdict(),
+        coef=coef + terms.identity(),
+        quadratic=quadratic,
+        intercept=intercept,
+    )
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Which terms the regression has, and where each stands in the parameter vector.
+
+    Attributes
+    ----------
+    n_classes : int
+        K.
+    full : bool
+        Whether log forecasts of one class speak for the others.
+    quadratic : bool
+        Whether squares of log forecasts speak for their own class.
+    """
+
+    n_classes: int
+    full: bool
+    quadratic: bool
+
+    def __len__(self) -> int:
+        return len(self.places()[0])
+
+    def places(self) -> tuple[Ints, Ints, Ints]:
+        """Kind of each term, the class that it speaks for, and its row in `features`."""
+        K = self.n_classes
+        each = np.arange(K)
+        to, of = np.indices((K, K)).reshape(2, -1) if self.full else (each, each)
+        kinds = [np.where(to == of, DIAGONAL, OFF_DIAGONAL), np.full(K, BIAS)]
+        classes = [to, each]
+        rows = [of, np.full(K, 2 * K)]
+        if self.quadratic:
+            kinds.insert(1, np.full(K, QUADRATIC))
+            classes.insert(1, each)
+            rows.insert(1, K + each)
+        return np.concatenate(kinds), np.concatenate(classes), np.concatenate(rows)
+
+    def unpack(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        """What `transform` takes."""
+        K = self.n_classes
+        coef = theta[: K * K].reshape(K, K) if self.full else theta[:K]
+        quadratic = theta[-2 * K : -K] / 4 if self.quadratic else np.zeros(K)
+        return coef, quadratic, theta[-K:]
+
+    def identity(self) -> Floats:
+        """The `coef` that leaves log forecasts unchanged."""
+        K = self.n_classes
+        return np.eye(K) if self.full else np.ones(K)
+
+    def pack(self, coef: Floats, quadratic: Floats, intercept: Floats) -> Floats:
+        """The parameter vector that `unpack` takes apart."""
+        squares = [4 * quadratic] if self.quadratic else []
+        return np.concatenate([coef.ravel(), *squares, intercept])
+
+    def features(self, z: Floats) -> Floats:
+        """What the terms multiply, shape (2 K + 1, n): log forecasts, squares, one.
+
+        Squares are divided by 4, so that they are of the size of log forecasts where it counts
+        and one penalty suits both.
+        """
+        return np.concatenate([z, z**2 / 4, np.ones((1, z.shape[1]))])
+
+    def correlate(self, residual: Floats, z: Floats) -> Floats:
+        """Sum over the rows of each term's feature times the residual of its class."""
+        coef = residual @ z.T if self.full else (residual * z).sum(axis=1)
+        parts = [coef.ravel(), residual.sum(axis=1)]
+        if self.quadratic:
+            parts.insert(1, (residual * z**2).sum(axis=1) / 4)
+        return np.concatenate(parts)
+
+
+class Regression:
+    """Minimise the loss of ``softmax(z + transform(z))`` plus a ridge penalty on each kind of term.
+
+    The loss is ``-sum of weight * log likelihood + sum of penalty / 2 * theta**2``.
+
+    Parameters
+    ----------
+    terms : Terms
+    z : ndarray of shape (K, n)
+        Log forecasts.
+    sample : Sample
+        The same rows.
+
+    Attributes
+    ----------
+    converged : bool
+        Whether the last call of `newton` or `descend` reached the minimum.
+    """
+
+    def __init__(self, terms: Terms, z: Floats, sample: Sample) -> None:
+        self.terms = terms
+        self.kind, self.class_of, self.row = terms.places()
+        self.z = z
+        self.codes = sample.codes
+        self.weights = sample.row_weights()
+        self.total = float(self.weights.sum())
+        self.converged = False
+
+    def loss(self, theta: Floats, penalty: Floats) -> tuple[float, Floats]:
+        """The loss, and the calibrated log forecasts, shape (K, n)."""
+        log_q = log_softmax(self.z + transform(NUMPY, self.z.T, *self.terms.unpack(theta)).T)
+        fit = self.weights @ of_own_class(log_q, self.codes)
+        return float(penalty[self.kind] @ theta**2 / 2 - fit), log_q
+
+    def gradient(self, theta: Floats, penalty: Floats, log_q: Floats) -> Floats:
+        """Gradient of the loss."""
+        residual = np.exp(log_q)
+        residual[self.codes, np.arange(len(self.codes))] -= 1
+        residual *= self.weights
+        return np.asarray(self.terms.correlate(residual, self.z) + penalty[self.kind] * theta)
+
+    def hessian(self, penalty: Floats, log_q: Floats) -> NDArray[np.float64]:
+        """Hessian of the loss: feature times feature, weighted by the covariance of the label."""
+        terms_of = [np.flatnonzero(self.class_of == k) for k in range(self.terms.n_classes)]
+        H = np.diag(penalty[self.kind])
+        for start in range(0, len(self.codes), CHUNK):
+            rows = slice(start, start + CHUNK)
+            X = self.terms.features(self.z[:, rows]) * np.sqrt(self.weights[rows])
+            X = X[self.row]
+            XQ = X * np.exp(log_q[:, rows])[self.class_of]
+            H -= XQ @ XQ.T
+            for own in terms_of:
+                H[np.ix_(own, own)] += XQ[own] @ X[own].T
+        # The softmax ignores a shift of all classes alike: only the penalty keeps H definite
+        # there, and rounding must not undo that.
+        H[np.diag_indices_from(H)] += 1e-13 * np.trace(H)
+        return np.asarray(H)
+
+    def newton(
+        self, theta: Floats, penalty: Floats, *, learn: bool, tolerance: float = 1e-8
+    ) -> tuple[Floats, Floats]:
+        """Minimum by Newton's method with step halving, and the penalties.
+
+        With `learn` these are learned on the way, as in MacKay's evidence framework: the penalty
+        of a kind of terms becomes the inverse of their mean square, where a term counts by how far
+        the data and not the penalty determine it. One term of the size that the given penalty
+        expects is added, so that few terms do not run off.
+        """
+        given = penalty
+        value, log_q = self.loss(theta, penalty)
+        self.converged = False
+        for _ in range(STEPS):
+            gradient = self.gradient(theta, penalty, log_q)
+            factor = cho_factor(self.hessian(penalty, log_q))
+            step = -cho_solve(factor, gradient)
+            decrement = float(-gradient @ step)
+            scale = 1.0
+            there, log_q = self.loss(theta + step, penalty)
+            while not there <= value - 1e-4 * scale * decrement + 1e-12 * abs(value):  # or NaN
+                scale /= 2
+                there, log_q = self.loss(theta + scale * step, penalty)
+            theta, value = theta + scale * step, there
+            if decrement <= tolerance * self.total and not learn:
+                self.converged = True
+                break
+            if learn and decrement <= 1e-3 * self.total:
+                learned = self._evidence(theta, penalty, given, factor)
+                learn = bool(np.abs(np.log(learned / penalty)).max() > 0.05)
+                penalty = learned
+                value, log_q = self.loss(theta, penalty)
+        return theta, penalty
+
+    def _evidence(self, theta: Floats, penalty: Floats, given: Floats, factor: object) -> Floats:
+        variance = np.diag(cho_solve(factor, np.eye(len(theta))))
+        determined = np.bincount(self.kind, 1 - penalty[self.kind] * variance, len(given))
+        square = np.bincount(self.kind, theta**2, len(given))
+        return np.asarray((determined + 1) / (square + 1 / given))
+
+    def descend(self, theta: Floats, penalty: Floats) -> Floats:
+        """Minimum by L-BFGS, for many terms."""
+
+        def objective(theta: Floats) -> tuple[float, Floats]:
+            value, log_q = self.loss(theta, penalty)
+            gradient = self.gradient(theta, penalty, log_q)
+            return value / self.total, gradient / self.total
+
+        options = {"maxiter": DESCENT_STEPS}
+        found = minimize(objective, theta, jac=True, method="L-BFGS-B", options=options)
+        self.converged = bool(found.success)
+        return np.asarray(found.x)

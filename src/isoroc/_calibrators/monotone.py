@@ -5,18 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from isoroc._calibrators.base import Calibrator
-from isoroc._calibrators.departures import Departures
+from isoroc._backends import NUMPY
+from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.descent import warn_unconverged
-from isoroc._calibrators.log_cells import gather
-from isoroc._calibrators.posterior import Posterior
-from isoroc._calibrators.tempered import FLOORS, draw_part, inverse_temperature, likeliest
+from isoroc._calibrators.potential_fit import Departures, Posterior, gather
+from isoroc._calibrators.tempering import (
+    FLOORS,
+    draw_part,
+    inverse_temperature,
+    likeliest,
+    log_softmax,
+    of_own_class,
+)
 from isoroc._cyclic import CyclicCheck, check_cyclic
 from isoroc._input import Sample
-from isoroc._maps.monotone import MonotoneMap
-from isoroc._maps.potential import with_floor
-from isoroc._maps.scores import log_softmax, of_own_class
+from isoroc._kinds import columns_of
+from isoroc._maps import MonotoneMap
+from isoroc._maps.monotone import with_floor
 from isoroc._simplex import LEAST, Floats
 
 #: A floor this far below the smallest forecast, as a factor, changes nothing.
@@ -27,7 +34,7 @@ SLACK = 3.0
 MOST_NUMBERS = 10_000_000
 
 
-class MonotoneCalibrator(MonotoneMap, Calibrator):
+class MonotoneCalibrator(Calibrator):
     """Smooth isotonic calibration for any number of classes: the gradient of a convex potential.
 
     A map is the gradient of a convex function iff it is cyclically monotone, which for two classes
@@ -109,51 +116,39 @@ class MonotoneCalibrator(MonotoneMap, Calibrator):
     CyclicCheck(monotone=True, rows=2000, exact=True)
     """
 
-    def _fit(self, sample: Sample) -> None:
-        K = sample.n_classes
+    floor_ = FromMap()
+    scale_ = FromMap()
+    softness_ = FromMap()
+    directions_ = FromMap()
+    biases_ = FromMap()
+    interactions_ = FromMap()
+    certificate_ = FromMap()
+
+    @property
+    def prototypes_(self) -> Floats:
+        """The points r_kl, shape (K, L, K)."""
+        check_is_fitted(self, "map_")
+        return self.map_.potential.prototypes()
+
+    map_: MonotoneMap
+
+    def _fit(self, sample: Sample) -> MonotoneMap:
+        K, kind = sample.n_classes, sample.kind
         total = float(sample.row_weights().sum())
         some = draw_part(sample)
-        self.floor_, inverse = self._choose_floor(some, total)
+        floor, inverse = _choose_floor(some, total)
         departures = Departures(K, total, inverse)
         sample = sample.draw(MOST_NUMBERS // (K * departures.n_levels))
-        whole = gather(self.floored(sample.forecasts), sample.codes, sample.row_weights())
+        whole = gather(_floored(sample, floor), sample.codes, sample.row_weights())
         stages = [whole]
         if len(whole[1]) > len(some):  # all that is learned from a part holds for the whole
-            stages.insert(0, (self.floored(some.forecasts), some.codes, some.row_weights()))
+            stages.insert(0, (_floored(some, floor), some.codes, some.row_weights()))
         theta, converged = np.zeros(departures.n_parameters), False
         for count, rows in enumerate(stages):
             theta, converged = Posterior(departures, *rows).maximise(theta, learn=not count)
         if not converged:
             warn_unconverged(self)
-        fitted = departures.potential(theta)
-        self.scale_ = fitted.scale
-        self.softness_, self.directions_ = fitted.softness, fitted.directions
-        self.biases_, self.interactions_ = fitted.biases, fitted.interactions
-
-    def _choose_floor(self, sample: Sample, total: float) -> tuple[float, float]:
-        """The floor under which temperature scaling makes the outcomes likeliest, and 1 / T at it.
-
-        Floors are tried from the highest down, until tempered log odds exceed what rows of this
-        total weight can support: forecasts of 0 that never came true on the calibration rows would
-        otherwise ask for certainty.
-        """
-        bound = np.log(sample.n_classes * (total + 1)) + SLACK
-        logs = self.log_forecasts(sample.forecasts, LEAST)
-        found: list[tuple[float, float, float]] = []
-        inverse = 1.0
-        for floor in FLOORS[::-1]:
-            z = with_floor(logs, floor)
-            inverse = inverse_temperature(z, sample, start=inverse, tolerance=1e-6)
-            spread = float(np.ptp(z, axis=0).max())
-            if found and inverse * spread > bound:
-                break
-            inverse = min(inverse, bound / spread) if spread else inverse
-            likelihood = of_own_class(log_softmax(inverse * z), sample.codes)
-            loss = -float(np.average(likelihood, weights=sample.weights))
-            found.append((loss, float(floor), inverse))
-            if floor < NEGLIGIBLE * np.exp(logs.min()):  # lower ones would change nothing
-                break
-        return likeliest(found)
+        return MonotoneMap(kind=kind, floor=floor, **vars(departures.potential(theta)))
 
     def coordinates(self, P: Any) -> Floats:
         """The points z, shape (n, K), in which the map is the gradient of a convex function.
@@ -163,7 +158,8 @@ class MonotoneCalibrator(MonotoneMap, Calibrator):
         P : array-like, dataframe or series
             Forecasts as in `fit`.
         """
-        return np.ascontiguousarray(self.floored(self._check_new(P)).T)
+        values = columns_of(self._check_new(P))
+        return np.ascontiguousarray(self.map_.coordinates(NUMPY, values))
 
     def verify(self, P: Any) -> CyclicCheck:
         """Check on any rows that the map is cyclically monotone in its `coordinates`.
@@ -185,3 +181,34 @@ class MonotoneCalibrator(MonotoneMap, Calibrator):
         """
         z = self.coordinates(P)
         return check_cyclic(z, self.predict_proba(P), self.certificate_.potential(z))
+
+
+def _floored(sample: Sample, floor: float) -> Floats:
+    """The points z of a sample, shape (K, n)."""
+    return np.asarray(with_floor(NUMPY, sample.kind.log_rows(sample.forecasts, LEAST), floor))
+
+
+def _choose_floor(sample: Sample, total: float) -> tuple[float, float]:
+    """The floor under which temperature scaling makes the outcomes likeliest, and 1 / T at it.
+
+    Floors are tried from the highest down, until tempered log odds exceed what rows of this
+    total weight can support: forecasts of 0 that never came true on the calibration rows would
+    otherwise ask for certainty.
+    """
+    bound = np.log(sample.n_classes * (total + 1)) + SLACK
+    logs = sample.kind.log_rows(sample.forecasts, LEAST)
+    found: list[tuple[float, float, float]] = []
+    inverse = 1.0
+    for floor in FLOORS[::-1]:
+        z = with_floor(NUMPY, logs, floor)
+        inverse = inverse_temperature(z, sample, start=inverse, tolerance=1e-6)
+        spread = float(np.ptp(z, axis=0).max())
+        if found and inverse * spread > bound:
+            break
+        inverse = min(inverse, bound / spread) if spread else inverse
+        likelihood = of_own_class(log_softmax(inverse * z), sample.codes)
+        loss = -float(np.average(likelihood, weights=sample.weights))
+        found.append((loss, float(floor), inverse))
+        if floor < NEGLIGIBLE * np.exp(logs.min()):  # lower ones would change nothing
+            break
+    return likeliest(found)

@@ -8,10 +8,9 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from isoroc._calibrators.binned import BinCalibrator
-from isoroc._growth import split_at_centroids, steps_for
+from isoroc._growth import split_at_centroids
 from isoroc._input import Sample, check_number
 from isoroc._maps.binned import RecursiveBinningMap
-from isoroc._simplex import lattice
 
 
 class RecursiveBinningCalibrator(RecursiveBinningMap, BinCalibrator):
@@ -80,6 +79,4 @@ class RecursiveBinningCalibrator(RecursiveBinningMap, BinCalibrator):
         check_number("depth", self.depth, numbers.Integral, minimum=0)
         if self.grid_size is not None:
             check_number("grid_size", self.grid_size, numbers.Integral, minimum=1)
-        K = sample.n_classes
-        points = lattice(K, steps_for(K, self.grid_size))
-        self._set_tree(split_at_centroids(sample, points, self.depth), sample)
+        self._set_tree(split_at_centroids(sample, self.depth, self.grid_size), sample)

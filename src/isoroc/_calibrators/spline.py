@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import numbers
-from copy import copy
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
-from isoroc._calibrators.base import Calibrator
-from isoroc._calibrators.descent import warn_unconverged
-from isoroc._calibrators.spline_problem import Problem, Solution
+from isoroc._backends import NUMPY
+from isoroc._calibrators.base import Calibrator, FromMap
+from isoroc._calibrators.descent import TOLERANCE, Factor, descend, warn_unconverged
+from isoroc._calibrators.matrix import MATRIX_CLASSES
+from isoroc._calibrators.tempering import log_softmax, of_own_class
 from isoroc._input import Sample, check_number
-from isoroc._maps.spline import SplineMap
-from isoroc._simplex import Floats, Ints
+from isoroc._kinds import columns_of
+from isoroc._maps import SplineMap
+from isoroc._simplex import Codes, Floats, Ints
 
 #: Forecasts below the smallest positive one of the calibration set are raised to it, within these.
 FLOOR_RANGE = (1e-30, 1e-3)
 #: Numbers in the array of features up to which all rows are used; above, rows are drawn at random.
 MOST_FEATURES = 20_000_000
+#: Features of a larger standard deviation are shrunk to it, so that the penalty means the same.
+SPREAD = 2.0
+#: Entries of theta, those of 15 classes, up to which the curvature is a full matrix, above it a
+#: diagonal.
+DENSE = 400
+#: Numbers in the arrays of the rows for which the curvature is formed at a time.
+NUMBERS = 2**20
+#: Rounds of the descent, and steps of each, for a full curvature and for a diagonal.
+ROUNDS, DENSE_STEPS, DIAGONAL_STEPS = 30, 10, 50
+#: Rounds where the start and the curvature are those of almost the same problem.
+NEAR_ROUNDS = 2
 
 
-class SplineCalibrator(SplineMap, Calibrator):
+class SplineCalibrator(Calibrator):
     """Spline scaling: a piecewise linear map of each class's log odds plus matrix scaling.
 
     Without knots this is structured matrix scaling; the knots are to it what a spline is to a line.
@@ -93,82 +109,286 @@ class SplineCalibrator(SplineMap, Calibrator):
     array([[0.5, 0.3, 0.2]])
     """
 
+    floor_ = FromMap()
+    knots_ = FromMap()
+    coef_ = FromMap()
+    slopes_ = FromMap()
+    intercept_ = FromMap()
+    smoothing_ = FromMap()
+
     def __init__(self, *, n_knots: int = 8, penalty: float = 1.0, pseudocount: float = 1.0) -> None:
         self.n_knots = n_knots
         self.penalty = penalty
         self.pseudocount = pseudocount
 
-    def _fit(self, sample: Sample) -> None:
-        problem = self._problem(sample)
-        solution = problem.solve(problem.weights, problem.start())
-        self.set_solution(problem, solution)
-        if not solution.converged:
-            warn_unconverged(self)
+    def _fit(self, sample: Sample) -> SplineMap:
+        floor, problem = self._problem(sample)
+        return self._map_of(sample, floor, problem, self._solve(problem))
 
-    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:
+    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[SplineMap, Floats]:
         # The features do not depend on the labels, so all folds share them: a row that is held
         # out has weight zero, and the solution for all rows is close to that for most of them.
-        problem = self._problem(sample)
-        whole = problem.solve(problem.weights, problem.start())
-        self.set_solution(problem, whole)
-        if not whole.converged:
-            warn_unconverged(self)
+        floor, problem = self._problem(sample)
+        whole = self._solve(problem)
         Q = np.empty((len(fold), sample.n_classes))
         drawn = fold[sample.drawn_rows(self._most_rows(sample))]
         for held_out in range(fold.max() + 1):
             inside = fold == held_out
             weights = problem.weights * (drawn != held_out)
-            part = copy(self)
-            part.set_solution(problem, problem.solve(weights, whole.theta, whole.factor))
-            Q[inside] = part.calibrate(sample.forecasts[inside])
-        return Q
+            part = problem.solve(weights, whole.theta, whole.factor)
+            fitted = self._map_of(sample, floor, problem, part)
+            Q[inside] = fitted.apply(sample.forecasts[inside])
+        return self._map_of(sample, floor, problem, whole), Q
 
     def _most_rows(self, sample: Sample) -> int:
-        """Rows that are used at most."""
+        """Number of rows that are used at most."""
         return MOST_FEATURES // (sample.n_classes * (1 + self.n_knots))
 
-    def _problem(self, sample: Sample) -> Problem:
-        """Features of a sample; sets what does not depend on the labels."""
+    def _problem(self, sample: Sample) -> tuple[float, Problem]:
+        """Floor and features of a sample."""
         check_number("n_knots", self.n_knots, numbers.Integral, minimum=0)
         check_number("penalty", self.penalty, numbers.Real, minimum=0)
         check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
         total = float(sample.row_weights().sum())
         sample = sample.draw(self._most_rows(sample))
-        self.floor_ = self._choose_floor(sample.forecasts)
-        logs = self.log_forecasts(sample.forecasts, self.floor_)
-        odds = log_odds(logs, np.exp(logs))
+        floor = _choose_floor(sample)
+        logs = sample.kind.log_rows(sample.forecasts, floor)
+        odds = NUMPY.log_odds(logs.T).T
         inner = np.linspace(0, 1, self.n_knots + 2)[1:-1]
         # Rounded, since ties that rounding errors separate would count several times.
-        self.knots_ = np.unique(np.quantile(np.unique(odds.round(9)), inner))
+        knots = np.unique(np.quantile(np.unique(odds.round(9)), inner))
         weights = sample.row_weights()
         weights = weights * (total / weights.sum())
-        return Problem.of(logs, odds, self.knots_, sample.codes, weights, penalty=self.penalty)
+        problem = Problem.of(logs, odds, knots, sample.codes, weights, penalty=self.penalty)
+        return floor, problem
 
-    def _choose_floor(self, forecasts: Floats) -> float:
-        if self.scores_ == "logit":
-            return FLOOR_RANGE[0]
-        P = self.probabilities(forecasts)
-        positive = P[P > 0]
-        return float(np.clip(positive.min(), *FLOOR_RANGE))
+    def _solve(self, problem: Problem) -> Solution:
+        solution = problem.solve(problem.weights, problem.start())
+        if not solution.converged:
+            warn_unconverged(self)
+        return solution
 
-    def set_solution(self, problem: Problem, solution: Solution) -> None:
-        """Set the fitted attributes that depend on the labels."""
-        self.coef_, self.slopes_, self.intercept_ = problem.map_of(solution.theta)
+    def _map_of(
+        self, sample: Sample, floor: float, problem: Problem, solution: Solution
+    ) -> SplineMap:
+        coef, slopes, intercept = problem.map_of(solution.theta)
         total = problem.weights.sum()
-        self.smoothing_ = float(self.pseudocount / (total + self.pseudocount))
+        return SplineMap(
+            kind=sample.kind,
+            floor=floor,
+            knots=problem.knots,
+            coef=coef,
+            slopes=slopes,
+            intercept=intercept,
+            smoothing=float(self.pseudocount / (total + self.pseudocount)),
+        )
 
 
-def log_odds(logs: Floats, P: Floats) -> Floats:
-    """Log odds of each class against the others, from forecasts P, shape (K, n), and their logs.
+def _choose_floor(sample: Sample) -> float:
+    if sample.kind.scores == "logit":
+        return FLOOR_RANGE[0]
+    P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
+    return float(np.clip(P[P > 0].min(), *FLOOR_RANGE))
 
-    The odds are taken against the sum of the other classes, those before and those after it: one
-    minus the probability would lose everything when that is close to one.
+
+class Solution(NamedTuple):
+    """Result of `Problem.solve`."""
+
+    theta: Floats
+    factor: Factor
+    """Curvature at theta, or close to it."""
+    converged: bool
+
+
+class Problem(NamedTuple):
+    """Penalised likelihood of the outcomes as a function of one vector theta.
+
+    theta holds the shared coefficients (B,), each class's departures (K, B), intercepts (K,) and,
+    up to 100 classes, a matrix (K, K) of the influence of others, whose diagonal stays zero. The
+    likelihood is concave.
     """
-    others = np.zeros_like(P)
-    np.cumsum(P[:-1], axis=0, out=others[1:])
-    after = np.zeros(P.shape[1])
-    for k in range(len(P) - 1, 0, -1):
-        after += P[k]
-        others[k - 1] += after
-    np.log(others, out=others)
-    return np.subtract(logs, others, out=others)
+
+    features: Floats
+    """Log forecast and hinges of each class and row, centred and scaled, shape (K, n, B)."""
+    centre: Floats
+    scale: Floats
+    others: Floats | None
+    """Log forecasts, centred in each row, shape (K, n); None for many classes."""
+    knots: Floats
+    codes: Codes
+    weights: Floats
+    strengths: Floats
+    """Weight of the square of each entry of theta's distance from the start."""
+
+    @classmethod
+    def of(
+        cls,
+        logs: Floats,
+        odds: Floats,
+        knots: Floats,
+        codes: Codes,
+        weights: Floats,
+        *,
+        penalty: float,
+    ) -> Problem:
+        """Problem of logarithms of forecasts and log odds, both of shape (K, n)."""
+        K, n = logs.shape
+        B = 1 + len(knots)
+        features = np.empty((K, n, B))
+        features[..., 0] = logs
+        for b, knot in enumerate(knots, start=1):
+            np.maximum(odds - knot, 0.0, out=features[..., b])
+        share = weights / (K * weights.sum())
+        centre = (share @ features).sum(axis=0)
+        features -= centre
+        spread = np.sqrt((share @ features**2).sum(axis=0))
+        scale = np.maximum(spread / SPREAD, 1.0)
+        features /= scale
+        others = logs - logs.mean(axis=0) if K <= MATRIX_CLASSES else None
+        shared = np.ones(B)
+        shared[0] = 0.0
+        matrix = [] if others is None else [np.full(K * K, K * (K - 1))]
+        strengths = penalty * np.concatenate([shared, np.full(K * B + K, K), *matrix])
+        return cls(features, centre, scale, others, knots, codes, weights, strengths)
+
+    def start(self) -> Floats:
+        """The theta of the map that changes nothing."""
+        theta = np.zeros(len(self.strengths))
+        theta[0] = self.scale[0]
+        return theta
+
+    def _split(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        """Coefficients (K, B), intercepts (K,) and matrix (K, K)."""
+        K, _, B = self.features.shape
+        own = theta[:B] + theta[B : B + K * B].reshape(K, B)
+        end = B + K * B + K
+        matrix = np.zeros((K, K)) if self.others is None else theta[end:].reshape(K, K)
+        return own, theta[B + K * B : end], matrix
+
+    def map_of(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        """Influence of log forecasts (K, K), of hinges (K, m), and intercepts (K,)."""
+        own, intercept, matrix = self._split(theta)
+        own = own / self.scale
+        coef = np.diag(own[:, 0])
+        intercept = intercept - own @ self.centre
+        coef += matrix - matrix.mean(axis=1, keepdims=True)  # others are centred in each row
+        return coef, own[:, 1:], intercept
+
+    def log_forecasts(self, theta: Floats) -> Floats:
+        """Logarithms of the calibrated forecasts, shape (K, n)."""
+        own, intercept, matrix = self._split(theta)
+        z = np.matmul(self.features, own[:, :, None])[..., 0]
+        z += intercept[:, None]
+        if self.others is not None:
+            z += matrix @ self.others
+        return log_softmax(z)
+
+    def loss(self, weights: Floats, theta: Floats) -> tuple[float, Floats]:
+        """Penalised loss under weights of the rows, and its gradient."""
+        log_q = self.log_forecasts(theta)
+        away = theta - self.start()
+        value = self.strengths @ away**2 - weights @ of_own_class(log_q, self.codes)
+        residual = np.exp(log_q)
+        residual[self.codes, np.arange(len(self.codes))] -= 1
+        residual *= weights
+        departures = np.matmul(residual[:, None, :], self.features)[:, 0, :]
+        parts = [departures.sum(axis=0), departures.ravel(), residual.sum(axis=1)]
+        if self.others is not None:
+            matrix = residual @ self.others.T
+            np.fill_diagonal(matrix, 0.0)
+            parts.append(matrix.ravel())
+        return float(value), np.concatenate(parts) + 2 * self.strengths * away
+
+    def factor(self, weights: Floats, theta: Floats) -> Factor:
+        """Curvature of the loss."""
+        dense = len(theta) <= DENSE
+        H = self._hessian(weights, theta) if dense else self._diagonal(weights, theta)
+        # The shared slope has no penalty, and its curvature vanishes where forecasts are certain.
+        return Factor(H, 2 * self.strengths + 1e-12 * (1 + np.trace(H) if dense else 1.0))
+
+    def _hessian(self, weights: Floats, theta: Floats) -> Floats:
+        """Hessian of the likelihood.
+
+        Let u_k be all features that act on class k: its own, one and the logarithms of all. Then
+        its blocks are the sums over the rows of ``weight (1[j = k] q_k - q_j q_k) u_j u_k'``. The
+        derivative in the shared coefficients is the sum of those in the departures.
+        """
+        K, n, B = self.features.shape
+        q = np.exp(self.log_forecasts(theta))
+        width = self._width()
+        blocks = np.zeros((K * width, K * width))
+        for rows in self._chunks(n):
+            share, root = q[:, rows], np.sqrt(weights[rows])
+            U = self._acting(rows) * root[:, None]
+            V = (U * share[:, :, None]).transpose(1, 0, 2).reshape(U.shape[1], -1)
+            blocks -= V.T @ V
+            for k in range(K):
+                own = slice(k * width, (k + 1) * width)
+                blocks[own, own] += U[k].T @ V[:, own]
+        # In theta the departures of all classes come first, then intercepts, then the matrix.
+        kinds = np.split(np.arange(K * width).reshape(K, width), [B, B + 1], axis=1)
+        order = np.concatenate([kind.ravel() for kind in kinds])
+        H = np.empty((len(theta), len(theta)))
+        H[B:, B:] = blocks[np.ix_(order, order)]
+        H[:B, B:] = H[B : B + K * B, B:].reshape(K, B, -1).sum(axis=0)
+        H[B:, :B] = H[:B, B:].T
+        H[:B, :B] = H[:B, B : B + K * B].reshape(B, K, B).sum(axis=1)
+        if self.others is not None:
+            fixed = B + K * B + K + np.arange(K) * (K + 1)
+            H[fixed] = H[:, fixed] = 0.0
+        return H
+
+    def _width(self) -> int:
+        """Number of features that act on each class."""
+        K, _, B = self.features.shape
+        return int(B + 1 + (0 if self.others is None else K))
+
+    def _chunks(self, n: int) -> Iterator[slice]:
+        """Slices of rows."""
+        step = max(NUMBERS // (len(self.features) * self._width()), 64)
+        for first in range(0, n, step):
+            yield slice(first, first + step)
+
+    def _acting(self, rows: slice) -> Floats:
+        """Features that act on each class, shape (K, n, width)."""
+        own = self.features[:, rows]
+        K, n, _ = own.shape
+        parts = [own, np.ones((K, n, 1))]
+        if self.others is not None:
+            parts.append(np.broadcast_to(self.others[:, rows].T, (K, n, K)))
+        return np.concatenate(parts, axis=2)
+
+    def _diagonal(self, weights: Floats, theta: Floats) -> Floats:
+        """Diagonal of the Hessian of the likelihood."""
+        q = np.exp(self.log_forecasts(theta))
+        spread = weights * q * (1 - q)
+        own = np.matmul(spread[:, None, :], self.features**2)[:, 0, :]
+        parts = [own.sum(axis=0), own.ravel(), spread.sum(axis=1)]
+        if self.others is not None:
+            parts.append((spread @ (self.others**2).T).ravel())
+        return np.concatenate(parts)
+
+    def solve(self, weights: Floats, start: Floats, near: Factor | None = None) -> Solution:
+        """The theta of the lowest loss under weights of the rows.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n,)
+            Weights of the rows.
+        start : ndarray of shape (P,)
+            Theta to start from.
+        near : Factor, default=None
+            Curvature where the solution is expected, close to the start. It is trusted, and a few
+            steps have to do.
+        """
+        theta, total = start, float(weights.sum())
+        loss = partial(self.loss, weights)
+        n_steps = DENSE_STEPS if near or len(theta) <= DENSE else DIAGONAL_STEPS
+        factor = near or self.factor(weights, theta)
+        for count in range(NEAR_ROUNDS if near else ROUNDS):
+            if count and near is None:
+                factor = self.factor(weights, theta)
+            if factor.gain(loss(theta)[1]) <= TOLERANCE * total:
+                return Solution(theta, factor, converged=True)
+            theta = descend(loss, theta, factor, total=total, n_steps=n_steps)
+        return Solution(theta, factor, converged=False)

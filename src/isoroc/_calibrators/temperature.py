@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
-from isoroc._calibrators.tempered import TemperedCalibrator
+from isoroc._calibrators.base import Calibrator, FromMap
+from isoroc._calibrators.tempering import fit_part_tempering, fit_tempering
 from isoroc._input import Sample
-from isoroc._maps.tempered import TemperatureMap
+from isoroc._maps import TemperatureMap
 
 
-class TemperatureCalibrator(TemperatureMap, TemperedCalibrator):
+class TemperatureCalibrator(Calibrator):
     """Temperature scaling: ``softmax(log(p) / T)``, with a floor under the forecasts.
 
     T > 1 pulls forecasts to the middle, T < 1 to the vertices. The order of the classes within each
@@ -70,7 +71,11 @@ class TemperatureCalibrator(TemperatureMap, TemperedCalibrator):
            [0.5 , 0.5 ]])
     """
 
-    prior_share: ClassVar[float] = 2.0
+    _share: ClassVar[float] = 2.0
+
+    floor_ = FromMap()
+    temperature_ = FromMap()
+    smoothing_ = FromMap()
 
     def __init__(
         self, *, floor: float | Literal["auto"] = "auto", pseudocount: float = 1.0
@@ -78,9 +83,10 @@ class TemperatureCalibrator(TemperatureMap, TemperedCalibrator):
         self.floor = floor
         self.pseudocount = pseudocount
 
-    def _fit(self, sample: Sample) -> None:
-        self.fit_temperature(sample)
+    def _fit(self, sample: Sample) -> TemperatureMap:
+        tempering = fit_tempering(sample, self.floor, self.pseudocount)
+        return TemperatureMap(kind=sample.kind, **tempering._asdict())
 
-    def fit_part(self, sample: Sample, whole: Self) -> None:
-        """Learn the temperature from some of the rows to which `whole` was fitted."""
-        self.fit_part_temperature(sample, whole)
+    def _fit_part(self, sample: Sample, whole: TemperatureMap) -> TemperatureMap:
+        tempering = fit_part_tempering(sample, whole, self.pseudocount)
+        return TemperatureMap(kind=sample.kind, **tempering._asdict())

@@ -8,7 +8,6 @@ same decisions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,8 @@ import numpy as np
 from scipy.special import log_softmax
 
 from isoroc._input import InputError, to_array
+from isoroc._kinds import LogOdds, Logits, SecondProbability
+from isoroc._maps import Map
 from isoroc._monotonicity import smallest_differences, solve
 from isoroc._simplex import Floats, Ints, midpoint, regions
 
@@ -63,56 +64,30 @@ class CarriedThresholds:
         return f"{shown}: {self.n_changed:,} of {self.n_rows:,} decisions change ({share})."
 
 
-@dataclass(frozen=True, eq=False)
-class FittedMap:
-    """What thresholds need to know of a calibrator.
-
-    Attributes
-    ----------
-    calibrate : callable
-        Calibrated forecasts, shape (n, K), of a forecast array.
-    n_classes : int
-        K.
-    columns : bool
-        Whether forecasts have a column per class; otherwise they are scores of two classes.
-    logits : bool
-        Whether forecasts are logits.
-    unit : bool
-        Whether scores must lie between 0 and 1.
-    increasing : bool
-        Whether the map of two classes is strictly increasing.
-    """
-
-    calibrate: Callable[[Floats], Floats]
-    n_classes: int
-    columns: bool
-    logits: bool
-    unit: bool
-    increasing: bool
-
-
-def carry_over(fitted: FittedMap, thresholds: Any, forecasts: Floats | None) -> CarriedThresholds:
+def carry_over(
+    fitted: Map, n_classes: int, thresholds: Any, values: Floats | None
+) -> CarriedThresholds:
     """Thresholds on calibrated forecasts that repeat the decisions of thresholds on forecasts.
 
     Parameters
     ----------
-    fitted : FittedMap
+    fitted : Map
+    n_classes : int
     thresholds : float or array-like of shape (K,)
-        A number for two classes, a vector for more.
-    forecasts : forecast array or None
-        Rows on which decisions are compared.
+    values : forecast array or None
+        Rows to compare decisions on.
     """
-    if fitted.n_classes > 2:
-        gamma = _check_vector(thresholds, fitted.n_classes)
-        if forecasts is None:
+    if n_classes > 2:
+        gamma = _check_vector(thresholds, n_classes)
+        if values is None:
             fix = "pass rows P; the thresholds with the fewest changes on them are found"
             raise InputError("P", None, "three classes or more need rows to compare", fix)
-        return _carry_vector(fitted, gamma, forecasts)
-    t = _check_number(thresholds, unit=fitted.unit or (fitted.columns and not fitted.logits))
-    if forecasts is None and not fitted.increasing:
+        return _carry_vector(fitted, gamma, values)
+    t = _check_number(thresholds, unit=fitted.kind.scores == "probability")
+    if values is None and not fitted.is_increasing():
         fix = "pass rows P; the threshold with the fewest changes on them is found"
         raise InputError("P", None, "this map is not known to be strictly increasing", fix)
-    return _carry_number(fitted, t, forecasts)
+    return _carry_number(fitted, t, values)
 
 
 def _check_number(thresholds: Any, *, unit: bool) -> float:
@@ -148,22 +123,30 @@ def _numbers(thresholds: Any) -> Floats:
     return values
 
 
-def _carry_number(fitted: FittedMap, t: float, forecasts: Floats | None) -> CarriedThresholds:
-    point = np.array([t])
-    if fitted.columns:
-        point = log_softmax([[0.0, t]], axis=1) if fitted.logits else np.array([[1 - t, t]])
+def _carry_number(fitted: Map, t: float, forecasts: Floats | None) -> CarriedThresholds:
+    match fitted.kind:
+        case SecondProbability() | LogOdds():
+            point = np.array([t])
+        case Logits():
+            point = log_softmax([[0.0, t]], axis=1)
+        case _:
+            point = np.array([[1 - t, t]])
     # The last digit may depend on the number of rows, and rows at t must not exceed the threshold.
-    value = max(float(fitted.calibrate(point.repeat(n, axis=0))[0, 1]) for n in (1, 2))
+    value = max(float(fitted.apply(point.repeat(n, axis=0))[0, 1]) for n in (1, 2))
     if forecasts is None:
         return CarriedThresholds(value, n_changed=0, n_rows=0, exact=True)
-    scores = forecasts
-    if fitted.columns:
-        scores = forecasts[:, 1] - forecasts[:, 0] if fitted.logits else forecasts[:, 1]
-    wanted, q = scores > t, fitted.calibrate(forecasts)[:, 1]
+    match fitted.kind:
+        case SecondProbability() | LogOdds():
+            scores = forecasts
+        case Logits():
+            scores = forecasts[:, 1] - forecasts[:, 0]
+        case _:
+            scores = forecasts[:, 1]
+    wanted, q = scores > t, fitted.apply(forecasts)[:, 1]
     n_changed = int(np.count_nonzero((q > value) != wanted))
     if n_changed:
         value, n_changed = _best_cut(q, wanted, value)
-    exact = fitted.increasing and not n_changed
+    exact = fitted.is_increasing() and not n_changed
     return CarriedThresholds(value, n_changed, len(q), exact)
 
 
@@ -182,9 +165,9 @@ def _best_cut(q: Floats, wanted: Any, guess: float) -> tuple[float, int]:
     return float(cut[np.abs(cut - guess).argmin()]), int(changed.min())
 
 
-def _carry_vector(fitted: FittedMap, gamma: Floats, forecasts: Floats) -> CarriedThresholds:
+def _carry_vector(fitted: Map, gamma: Floats, forecasts: Floats) -> CarriedThresholds:
     wanted = regions(forecasts, gamma)
-    Q = fitted.calibrate(forecasts)
+    Q = fitted.apply(forecasts)
     rows = np.arange(len(Q))
     if len(Q) > SEARCHED_ROWS:
         rows = np.random.default_rng(0).choice(rows, SEARCHED_ROWS, replace=False)
@@ -205,7 +188,7 @@ def _carry_vector(fitted: FittedMap, gamma: Floats, forecasts: Floats) -> Carrie
 
 
 def _starts(
-    fitted: FittedMap, gamma: Floats, forecasts: Floats, Q: Floats, wanted: Ints
+    fitted: Map, gamma: Floats, forecasts: Floats, Q: Floats, wanted: Ints
 ) -> list[Floats]:
     """Thresholds to start from.
 
@@ -213,17 +196,18 @@ def _starts(
     map is smooth; so are those of the rows closest to it. If some gamma' changes no decision, the
     first start is one.
     """
-    K = fitted.n_classes
+    K = len(gamma)
+    logits = isinstance(fitted.kind, Logits)
     starts = []
     separating = solve(smallest_differences(Q, np.eye(K, dtype=bool)[wanted])[None])[0][0]
     if np.isfinite(separating).all():
         starts.append(separating)
-    if fitted.logits:
+    if logits:
         meeting = log_softmax(gamma[None], axis=1)
     else:
         meeting = np.maximum(_sum_to_one(gamma), 0.0)[None]
         meeting /= meeting.sum()
-    starts += [fitted.calibrate(meeting)[0], np.exp(meeting[0]) if fitted.logits else meeting[0]]
+    starts += [fitted.apply(meeting)[0], np.exp(meeting[0]) if logits else meeting[0]]
     spread = np.ptp(forecasts - gamma, axis=1)
     nearest = np.argsort(spread, kind="stable")[:N_STARTS]
     return [*starts, *np.unique(Q[nearest], axis=0)]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
-
-from isoroc._calibrators.one_vs_rest import OneVsRestCalibrator
+from isoroc._calibrators.base import Calibrator, FromMap
+from isoroc._calibrators.isotonic import counts_of_classes
 from isoroc._growth import venn_abers_steps
 from isoroc._input import Sample
-from isoroc._maps.one_vs_rest import VennAbersMap
+from isoroc._maps import VennAbersMap
 from isoroc._simplex import Floats
 
 
-class VennAbersCalibrator(VennAbersMap, OneVsRestCalibrator):
+class VennAbersCalibrator(Calibrator):
     """Inductive Venn-Abers prediction: an interval for each probability, and one value in it.
 
     To forecast at a score, isotonic regression is fitted twice to the calibration rows and the row
@@ -65,12 +64,18 @@ class VennAbersCalibrator(VennAbersMap, OneVsRestCalibrator):
     (array([0.333, 0.667]), array([0.667, 1.   ]))
     """
 
-    def _fit(self, sample: Sample) -> None:
-        K = sample.n_classes
-        maps = [self._bounded(K, venn_abers_steps(counts)) for counts in self._counts(sample)]
-        self.cuts_ = [cuts for cuts, _, _ in maps]
-        self.lower_ = [lower for _, lower, _ in maps]
-        self.upper_ = [upper for _, _, upper in maps]
+    _share: ClassVar[float] = 0.3
+    _uses_order_only: ClassVar[bool] = True
+
+    map_: VennAbersMap
+    cuts_ = FromMap()
+    lower_ = FromMap()
+    upper_ = FromMap()
+
+    def _fit(self, sample: Sample) -> VennAbersMap:
+        maps = [venn_abers_steps(counts) for counts in counts_of_classes(sample)]
+        cuts, lower, upper = ([own[i] for own in maps] for i in range(3))
+        return VennAbersMap(kind=sample.kind, cuts=cuts, lower=lower, upper=upper)
 
     def predict_interval(self, P: Any) -> tuple[Floats, Floats]:
         """Lower and upper probabilities p0 and p1 of each class.
@@ -88,8 +93,5 @@ class VennAbersCalibrator(VennAbersMap, OneVsRestCalibrator):
         low, high : ndarray of shape (n, K)
             p0 and p1.
         """
-        forecasts = self._check_new(P)
-        low, high = self._map(forecasts, self.lower_), self._map(forecasts, self.upper_)
-        if low.shape[1] == 1:
-            return np.column_stack([1 - high, low]), np.column_stack([1 - low, high])
-        return low, high
+        values = self._check_new(P)
+        return self.map_.intervals(values)

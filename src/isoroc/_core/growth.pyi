@@ -10,7 +10,7 @@ class Ascent:
         weights: NDArray[np.float64],
         around: Any,
         *,
-        smoothing: NDArray[np.float64],
+        pseudocounts: NDArray[np.float64],
         slack: float,
         min_weight: float,
         min_gap: float,

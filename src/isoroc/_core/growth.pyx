@@ -15,7 +15,7 @@ from isoroc._core.sorting cimport Point, best_other, sort_points
 
 cdef struct Side:
     # One of the two kinds of values that must be in order: raw means, or smoothed values.
-    const double* smoothing  # (K,)
+    const double* pseudocounts  # (K,)
     const double* bound      # (K, K): every child must have r[i] - r[j] >= bound[i, j]
     const double* straddled  # (S, K, K): W of the straddled splits without this bin
     const double* outside    # (B, K): values of the other bins
@@ -36,7 +36,7 @@ cdef class Ascent:
         The bin's points and their class weights.
     around : Surroundings
         What the rest of the tree demands of the bin's children.
-    smoothing : ndarray of shape (2, K)
+    pseudocounts : ndarray of shape (2, K)
         What is added to class weights for raw means and for smoothed values.
     slack : float
         Least mean weight of a cycle.
@@ -49,7 +49,7 @@ cdef class Ascent:
     cdef const double[:, ::1] P, Y, P_out
     cdef const int[:, ::1] region
     cdef const int[::1] bin_out
-    cdef const double[:, ::1] smoothing
+    cdef const double[:, ::1] pseudocounts
     cdef const double[:, :, ::1] bound, outside
     cdef const double[:, :, :, ::1] straddled
     cdef double slack, min_weight, min_gap, total
@@ -68,11 +68,11 @@ cdef class Ascent:
     cdef int* held             # (K, S, K) points of each child in each region of each split, and
     #                            two copies
 
-    def __cinit__(self, points, weights, around, *, const double[:, ::1] smoothing,
+    def __cinit__(self, points, weights, around, *, const double[:, ::1] pseudocounts,
                   double slack, double min_weight, double min_gap):
         cdef Py_ssize_t s, size, K
         self.P, self.Y = points, weights
-        self.smoothing, self.bound, self.straddled = smoothing, around.bound, around.straddled
+        self.pseudocounts, self.bound, self.straddled = pseudocounts, around.bound, around.straddled
         self.region, self.outside = around.region, around.outside
         self.P_out, self.bin_out = around.outside_points, around.outside_bins
         self.slack, self.min_weight, self.min_gap = slack, min_weight, min_gap
@@ -94,7 +94,7 @@ cdef class Ascent:
         self.earliest = self.latest + self.B
         self.point_weights = self.earliest + self.B * K
         for s in range(2):
-            self.sides[s].smoothing = &smoothing[s, 0]
+            self.sides[s].pseudocounts = &pseudocounts[s, 0]
             self.sides[s].bound = &self.bound[s, 0, 0]
             self.sides[s].straddled = &self.straddled[s, 0, 0, 0] if self.S else NULL
             self.sides[s].outside = &self.outside[s, 0, 0] if self.B else NULL
@@ -290,7 +290,7 @@ cdef class Ascent:
         )
 
     cdef bint _keeps_bound(self, Side* side) noexcept nogil:
-        """Set the values of the children; whether they satisfy the bound."""
+        """Set the values of the children, as `bin_values` does; whether they satisfy the bound."""
         cdef Py_ssize_t c, i, j, K = self.K
         cdef double norm
         cdef double* r
@@ -300,9 +300,9 @@ cdef class Ascent:
             r = side.values + c * K
             norm = self.totals[c]
             for i in range(K):
-                norm += side.smoothing[i]
+                norm += side.pseudocounts[i]
             for i in range(K):
-                r[i] = (self.weights[c * K + i] + side.smoothing[i]) / norm
+                r[i] = (self.weights[c * K + i] + side.pseudocounts[i]) / norm
             for i in range(K):
                 for j in range(K):
                     if i != j and r[i] - r[j] < side.bound[i * K + j]:

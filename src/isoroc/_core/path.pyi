@@ -4,8 +4,8 @@ from numpy.typing import NDArray
 def split_blocks(
     weights: NDArray[np.float64],
     forecasts: NDArray[np.float64],
-    smoothing: NDArray[np.float64],
-    forecast_weight: float,
+    pseudocounts: NDArray[np.float64],
+    forecast_pseudocount: float,
     gap: float,
     min_weight: float,
     min_lift: float,

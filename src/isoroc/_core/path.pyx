@@ -11,20 +11,24 @@ from isoroc._core.rows cimport lift
 import numpy as np
 
 
-cdef struct Prior:
-    double s0  # added to the weights of the two classes,
-    double s1
-    double forecast  # and the weight of the mean forecast
+cdef struct Pseudocounts:
+    double first  # of the two classes,
+    double second
+    double forecast  # and of the mean forecast
 
 
-cdef inline double smoothed(double w0, double w1, double f1, const Prior* prior) noexcept nogil:
-    """Value of class weights with the sum f1 of the second probabilities of their rows."""
-    return ((w1 + prior.s1 + prior.forecast * (f1 / (w0 + w1)))
-            / (w0 + prior.s0 + w1 + prior.s1 + prior.forecast))
+cdef inline double smoothed(double w0, double w1, double f1,
+                            const Pseudocounts* added) noexcept nogil:
+    """Value of class weights with the sum f1 of the second probabilities of their rows.
+
+    `bin_values` of `isoroc._tree` is its definition.
+    """
+    return ((w1 + added.second + added.forecast * (f1 / (w0 + w1)))
+            / (w0 + added.first + w1 + added.second + added.forecast))
 
 
 cdef double value_of(const double[:, ::1] weights, const double[::1] forecasts, Py_ssize_t start,
-                     Py_ssize_t stop, const Prior* prior) noexcept nogil:
+                     Py_ssize_t stop, const Pseudocounts* added) noexcept nogil:
     """Smoothed value of the blocks [start, stop)."""
     cdef Py_ssize_t b
     cdef double w0 = 0.0, w1 = 0.0, f1 = 0.0
@@ -32,7 +36,7 @@ cdef double value_of(const double[:, ::1] weights, const double[::1] forecasts, 
         w0 += weights[b, 0]
         w1 += weights[b, 1]
         f1 += forecasts[b]
-    return smoothed(w0, w1, f1, prior)
+    return smoothed(w0, w1, f1, added)
 
 
 cdef struct Bin:
@@ -47,7 +51,7 @@ cdef struct Cut:
 
 
 cdef Cut best_cut(const double[:, ::1] weights, const double[::1] forecasts, Py_ssize_t before,
-                  Py_ssize_t start, Py_ssize_t stop, Py_ssize_t after, const Prior* prior,
+                  Py_ssize_t start, Py_ssize_t stop, Py_ssize_t after, const Pseudocounts* added,
                   double gap, double min_weight, double[:, ::1] rest) noexcept nogil:
     """Best place to cut the isotonic blocks [start, stop) in two.
 
@@ -62,9 +66,9 @@ cdef Cut best_cut(const double[:, ::1] weights, const double[::1] forecasts, Py_
     cdef double below = -INFINITY, above = INFINITY
     cdef Cut best = Cut(-1, -1.0)
     if before >= 0:
-        below = value_of(weights, forecasts, before, start, prior)
+        below = value_of(weights, forecasts, before, start, added)
     if after >= 0:
-        above = value_of(weights, forecasts, stop, after, prior)
+        above = value_of(weights, forecasts, stop, after, added)
     rest[m, 0] = rest[m, 1] = rest[m, 2] = 0.0
     for b in range(m - 1, -1, -1):
         rest[b, 0] = rest[b + 1, 0] + weights[start + b, 0]
@@ -81,8 +85,8 @@ cdef Cut best_cut(const double[:, ::1] weights, const double[::1] forecasts, Py_
             continue
         if l0 + l1 < min_weight or r0 + r1 < min_weight:
             continue
-        left = smoothed(l0, l1, lf, prior)
-        right = smoothed(r0, r1, rest[cut - start, 2], prior)
+        left = smoothed(l0, l1, lf, added)
+        right = smoothed(r0, r1, rest[cut - start, 2], added)
         if below + gap < left and left + gap < right and right + gap < above:
             best = Cut(cut, height)
     return best
@@ -137,7 +141,7 @@ cdef double lift_of_cut(const double[:, ::1] weights, Py_ssize_t start, Py_ssize
 
 
 def split_blocks(const double[:, ::1] weights, const double[::1] forecasts,
-                 const double[::1] smoothing, double forecast_weight, double gap,
+                 const double[::1] pseudocounts, double forecast_pseudocount, double gap,
                  double min_weight, double min_lift, Py_ssize_t max_bins):
     """Best-first splitting of a sequence of isotonic blocks: the IRP path.
 
@@ -161,7 +165,7 @@ def split_blocks(const double[:, ::1] weights, const double[::1] forecasts,
     cdef Py_ssize_t[::1] start_of = np.full(m + 1, -1, dtype=np.intp)
     cdef unsigned char[::1] waits = np.zeros(m + 1, dtype=np.uint8)  # by start
     cdef Py_ssize_t[::1] node_of = np.zeros(m + 1, dtype=np.intp)  # by start
-    cdef Prior prior = Prior(smoothing[0], smoothing[1], forecast_weight)
+    cdef Pseudocounts added = Pseudocounts(pseudocounts[0], pseudocounts[1], forecast_pseudocount)
     nodes, splits = np.empty(m, dtype=np.intp), np.empty((m, 3), dtype=np.intp)
     cdef Py_ssize_t[::1] node = nodes
     cdef Py_ssize_t[:, ::1] out = splits
@@ -173,7 +177,7 @@ def split_blocks(const double[:, ::1] weights, const double[::1] forecasts,
         while size > 0 and n_splits + 1 < max_bins:
             here = pop(queue, &size)
             cut = best_cut(weights, forecasts, start_of[here.start], here.start, here.stop,
-                           stop_of[here.stop], &prior, gap, min_weight, rest)
+                           stop_of[here.stop], &added, gap, min_weight, rest)
             if cut.place < 0 or (min_lift > 0 and lift_of_cut(
                     weights, here.start, cut.place, here.stop, parts) < min_lift * 0.5):
                 waits[here.start] = True

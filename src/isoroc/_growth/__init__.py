@@ -1,22 +1,34 @@
-"""Growth of trees: `grow_tree` and `grow_pulled` are the ways in."""
+"""Growth of trees: `grow_tree`, and `grow_pulled` where forecasts are part of the prior.
 
-from isoroc._growth.compression import compress_steps
+`options`
+    `GrowthOptions`, how a tree is grown.
+`grow`
+    From a sample to its tree; what mean forecasts have to do with the values of bins.
+`pav`
+    Two classes: isotonic regression, the IRP path, Venn-Abers; trees and step functions.
+`best_first`
+    Any number of classes: the paper's Algorithm 2, the gain, and what ROC monotonicity asks for.
+`sweep`, `grid`
+    The two searches for a threshold.
+`fixed`
+    Partitions whose thresholds do not depend on the labels.
+"""
+
 from isoroc._growth.fixed import cut_at, split_at_centroids
-from isoroc._growth.forecasts import grow_pulled, likeliest_weight, mean_forecasts
-from isoroc._growth.grid import steps_for
-from isoroc._growth.grow import GrowthOptions, grow_tree
-from isoroc._growth.steps import isotonic_steps, venn_abers_steps
+from isoroc._growth.grow import grow_pulled, grow_tree, pull_tree
+from isoroc._growth.options import GrowthOptions
+from isoroc._growth.pav import compress_steps, isotonic_steps, venn_abers_steps
+from isoroc._growth.sweep import MIN_GAP
 
 __all__ = [
+    "MIN_GAP",
     "GrowthOptions",
     "compress_steps",
     "cut_at",
     "grow_pulled",
     "grow_tree",
     "isotonic_steps",
-    "likeliest_weight",
-    "mean_forecasts",
+    "pull_tree",
     "split_at_centroids",
-    "steps_for",
     "venn_abers_steps",
 ]

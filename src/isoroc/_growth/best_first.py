@@ -1,5 +1,8 @@
 """Best-first growth under ROC monotonicity: the paper's Algorithm 2, for any number of classes.
 
+`grow` is the algorithm. `Growth` is the tree under growth: what ROC monotonicity asks of its next
+split, and the score by which splits compete. A search (`sweep.py`, `grid.py`) proposes thresholds.
+
 Where this departs from the paper:
 
 - "After a split, we only need to check the label's means in the K new regions" (section 3.3) holds
@@ -16,18 +19,306 @@ Where this departs from the paper:
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from isoroc._growth.growth import Growth, Split
-from isoroc._progress import Report
-from isoroc._tree import BinTree
+from isoroc._core.order import Wards, keep_order, required_differences, smallest_differences
+from isoroc._core.rows import lift, sort_into_regions
+from isoroc._counts import Points
+from isoroc._growth.options import GrowthOptions
+from isoroc._monotonicity import largest_slack
+from isoroc._simplex import Floats, Ints, regions
+from isoroc._tree import BinTree, bin_values
+
+#: Numbers of a tree, so that it is small enough for a model file. A tree has at most twice as many
+#: nodes as bins, each with K class weights, and each split has K thresholds and K children.
+MOST_NUMBERS = 1_000_000
+#: Least slack of a split. In the tree scope ties must not occur; in the global scope a bin that
+#: straddles a boundary sits on it, so slack 0 is allowed, up to rounding.
+LEAST_SLACK = {"global": -1e-12, "tree": 1e-9, None: -np.inf}
+
+
+class Surroundings(NamedTuple):
+    """What the rest of the tree demands of the children of one bin.
+
+    Arrays with a leading axis of 2 hold raw means and smoothed values.
+    """
+
+    bound: Floats
+    """(2, K, K): every child must have r_i - r_j >= bound[i, j], because of splits that have the
+    whole bin in one region."""
+    straddled: Floats
+    """(2, S, K, K): W, without this bin, of the splits that have it in several regions."""
+    region: NDArray[np.int32]
+    """(n, S): region of each of the bin's points under those splits."""
+    outside: Floats
+    """(2, B, K): values of the other bins, where a new split answers for them,"""
+    outside_points: Floats
+    """(m, K): their points,"""
+    outside_bins: NDArray[np.int32]
+    """(m,): and the bin of each point."""
+
+
+class Split(NamedTuple):
+    """A threshold for one bin."""
+
+    gamma: Floats
+    gain: float
+    """M(gamma)."""
+    children: Floats
+    """Class weights of the children, shape (c, K)."""
+    lift: float
+    """By how much it raises the log likelihood of the bin's labels."""
+
+    @classmethod
+    def of(cls, gamma: Floats, gain: float, children: Floats) -> Split:
+        """Split with its lift."""
+        return cls(gamma, gain, children, lift(children))
+
+
+class _Plan(NamedTuple):
+    """A split that has been found possible, with all that it changes."""
+
+    gamma: Floats
+    kept: Ints  # the regions that hold points
+    parts: list[Ints]  # the points of each
+    weights: Floats  # their class weights,
+    values: Floats  # (2, c, K): and their raw means and smoothed values
+    held: NDArray[np.uint8]  # (c, S, K): regions held by each, of all splits that answer for it
+    others: list[int]  # other bins that the new split answers for,
+    others_held: NDArray[np.uint8]  # (B, K): and its regions that they hold
+
+
+class Growth:
+    """A tree under growth: its bins, and what ROC monotonicity asks of the next split.
+
+    A split *answers for* the calibration points of all bins in the global scope, and of the bins
+    below it in the tree scope: it must sort their calibrated values as it sorts the points.
+
+    Parameters
+    ----------
+    counts : Points
+        What the tree is grown on.
+    options : GrowthOptions
+        Of these, `pseudocounts`, `monotonicity`, `min_bin_weight`, `min_lift`, `max_bins` and
+        `report` are used. A tree has at most ``MOST_NUMBERS / (4 * K)`` bins in any case.
+    """
+
+    def __init__(self, counts: Points, options: GrowthOptions) -> None:
+        self.points = counts.forecasts
+        self.point_weights = counts.class_weights
+        self.n_classes = counts.class_weights.shape[1]
+        # Of raw means, and of smoothed values: both must be in order.
+        self.pseudocounts = np.stack([np.zeros(self.n_classes), options.pseudocounts])
+        self.monotonicity = options.monotonicity
+        self.least_slack = LEAST_SLACK[self.monotonicity]
+        self.min_bin_weight = options.min_bin_weight or 0.0
+        self.min_lift = options.min_lift or 0.0
+        self.report = options.report
+        most = max(MOST_NUMBERS // (4 * self.n_classes), self.n_classes)
+        self.max_bins = most if options.max_bins is None else min(options.max_bins, most)
+        self.members: dict[int, Ints] = {}  # points of each bin
+        self.answering: dict[int, Sequence[int]] = {}  # splits that answer for each bin,
+        self.held: dict[int, NDArray[np.uint8]] = {}  # (S, K): and regions of these that it holds
+        self.class_weights: list[Floats] = []  # of each node,
+        self.node_values = np.empty((2, 64, self.n_classes))  # its raw mean and smoothed value
+        self.thresholds: list[Floats] = []
+        self.children: list[Ints] = []
+        self.split_nodes: list[int] = []
+        self.wards: list[Wards] = []  # of each split
+        whole = self.point_weights.sum(axis=0)
+        K = self.n_classes
+        nothing = np.empty((0, K), dtype=np.uint8)
+        self._add_node(np.arange(len(self.points)), whole, self._values(whole[None])[:, 0], nothing)
+        self._nobody = np.empty((2, 0, K)), np.empty((0, K)), np.empty(0, dtype=np.int32)
+
+    def _add_node(
+        self,
+        points: Ints,
+        class_weights: Floats,
+        values: Floats,
+        held: NDArray[np.uint8],
+        answering: Sequence[int] = (),
+    ) -> int:
+        node = len(self.class_weights)
+        if node == self.node_values.shape[1]:
+            self.node_values = np.concatenate([self.node_values, self.node_values], axis=1)
+        self.members[node] = points
+        self.answering[node] = answering
+        self.held[node] = held
+        self.class_weights.append(class_weights)
+        self.node_values[:, node] = values
+        return node
+
+    def _values(self, class_weights: Floats) -> Floats:
+        """Raw means and smoothed values for class weights (n, K), shape (2, n, K)."""
+        return bin_values(class_weights, self.pseudocounts[:, None, :])
+
+    def tree(self) -> BinTree:
+        """The tree so far."""
+        return BinTree(
+            thresholds=np.array(self.thresholds, dtype=np.float64).reshape(-1, self.n_classes),
+            children=np.array(self.children, dtype=np.intp).reshape(-1, self.n_classes),
+            split_nodes=np.array(self.split_nodes, dtype=np.intp),
+            class_weights=np.array(self.class_weights),
+        )
+
+    def score(self, split: Split) -> float:
+        """What splits compete by.
+
+        The first split should give as many classes as it can a region, so the number of children
+        counts, then M, which is at most twice the weight; later it is the lift for each bin added.
+        """
+        if self.thresholds:
+            return split.lift / (len(split.children) - 1)
+        return len(split.children) + split.gain / (4 * float(split.children.sum()))
+
+    def can_be_split(self, node: int) -> bool:
+        """Whether a bin is heavy enough for two and has labels of more than one class."""
+        weights = self.class_weights[node].tolist()
+        heavy = sum(weights) >= 2 * self.min_bin_weight
+        return heavy and sum(map(bool, weights)) > 1 and len(self.members[node]) > 1
+
+    def is_worth_it(self, split: Split) -> bool:
+        """Whether a split lifts the log likelihood by more than chance would."""
+        added = len(split.children) - 1
+        return bool(split.lift >= self.min_lift * 0.5 * (self.n_classes - 1) * added)
+
+    def _bounds_without(self, node: int) -> Floats:
+        """W, over all bins but one, of the splits that answer for it, shape (2, S, K, K)."""
+        wards: list[Wards | None] = [self.wards[s] for s in self.answering[node]]
+        return smallest_differences(self.node_values, wards, node)
+
+    def _others(self, node: int) -> list[int]:
+        """Bins besides this one that a split of it would answer for."""
+        return [v for v in self.members if v != node] if self.monotonicity == "global" else []
+
+    def surroundings(self, node: int) -> Surroundings:
+        """What the rest of the tree demands of the children of a bin."""
+        K = self.n_classes
+        points = self.members[node]
+        W = self._bounds_without(node)
+        bound = required_differences(W, self.held[node], self.least_slack)
+        if self.monotonicity != "global":  # then a split has all of a bin below it in one region
+            no_region = np.empty((len(points), 0), dtype=np.int32)
+            return Surroundings(bound, W[:, :0], no_region, *self._nobody)
+        straddled = np.flatnonzero(self.held[node].sum(axis=1) > 1)
+        region = np.empty((len(points), len(straddled)), dtype=np.int32)
+        for column, at in enumerate(straddled.tolist()):
+            gamma = self.thresholds[self.answering[node][at]]
+            region[:, column] = regions(self.points[points], gamma)
+        others = self._others(node)
+        rows = [self.members[v] for v in others]
+        return Surroundings(
+            bound=bound,
+            straddled=np.ascontiguousarray(W[:, straddled]),
+            region=region,
+            outside=np.ascontiguousarray(self.node_values[:, others]),
+            outside_points=self.points[np.concatenate(rows)] if rows else np.empty((0, K)),
+            outside_bins=np.repeat(np.arange(len(rows)), [len(r) for r in rows]).astype(np.int32),
+        )
+
+    def are_plausible(self, children: Floats, bound: Floats) -> NDArray[np.bool_]:
+        """Whether splits with these children, (C, K, K), keep the bound and their own order.
+
+        That is all there is to check in the tree scope; the global one has further conditions.
+        """
+        kept = children.sum(axis=2) > 0
+        with np.errstate(invalid="ignore"):  # regions without points have no value
+            values = bin_values(children, self.pseudocounts[:, None, None, :])
+        difference = values[..., :, None] - values[..., None, :]  # (2, C, child, i, j)
+        inside = (difference >= bound[:, None, None]).all(axis=(3, 4)) | ~kept
+        own = np.arange(self.n_classes)
+        W = np.where(kept[:, :, None], difference[:, :, own, own], np.inf)
+        W[..., own, own] = np.inf
+        slack = np.minimum(*(largest_slack(side) for side in W))
+        return np.asarray(inside.all(axis=(0, 2)) & (slack >= self.least_slack))
+
+    def plan(self, node: int, gamma: Floats) -> _Plan | None:
+        """The split of a bin, if it separates its points and keeps the tree ROC monotone.
+
+        This is the check that counts: it re-applies gamma as predictions will, and looks at all
+        constraints anew, whatever the search believed.
+        """
+        points = self.members[node]
+        region, weights = sort_into_regions(self.points, self.point_weights, points, gamma)
+        kept = np.flatnonzero(weights.sum(axis=1))
+        weights = weights[kept]
+        if len(kept) < 2 or weights.sum(axis=1).min() < self.min_bin_weight:
+            return None
+        if len(self.members) + len(kept) - 1 > self.max_bins:
+            return None
+        parts = [points[region == k] for k in kept]
+        values = self._values(weights)
+        held = self._held_by(parts, node, kept)
+        others = self._others(node)
+        others_held = self._regions_held([self.members[v] for v in others], gamma)
+        if self.monotonicity is not None:
+            outside = Wards(np.array(others), others_held) if others else None
+            wards = [*(self.wards[s] for s in self.answering[node]), outside]
+            W = smallest_differences(self.node_values, wards, node)
+            if not keep_order(W, values, held, self.least_slack):
+                return None
+        return _Plan(gamma, kept, parts, weights, values, held, others, others_held)
+
+    def _held_by(self, parts: list[Ints], node: int, kept: Ints) -> NDArray[np.uint8]:
+        """Regions held by each part of a bin, shape (c, S + 1, K).
+
+        Of the splits that answer for the bin, and of the new one, whose regions the parts are.
+        """
+        before = self.held[node]
+        if self.monotonicity is None:
+            return np.empty((len(parts), 0, self.n_classes), dtype=np.uint8)
+        held = np.zeros((len(parts), len(before) + 1, self.n_classes), dtype=np.uint8)
+        held[:, :-1] = before
+        held[np.arange(len(kept)), -1, kept] = 1
+        if self.monotonicity == "global":
+            for at in np.flatnonzero(before.sum(axis=1) > 1).tolist():
+                gamma = self.thresholds[self.answering[node][at]]
+                held[:, at] = self._regions_held(parts, gamma)
+        return held
+
+    def _regions_held(self, parts: list[Ints], gamma: Floats) -> NDArray[np.uint8]:
+        """Whether each part of the points has one in each region of gamma, shape (n, K)."""
+        held = np.zeros((len(parts), self.n_classes), dtype=np.uint8)
+        for mask, part in zip(held, parts, strict=True):
+            mask[regions(self.points[part], gamma)] = 1
+        return held
+
+    def attempt(self, node: int, gamma: Floats) -> Ints | None:
+        """Split a bin if it can be; the nodes of its regions, -1 where there is none."""
+        plan = self.plan(node, gamma)
+        if plan is None:
+            return None
+        del self.members[node], self.held[node]
+        earlier = self.answering.pop(node)
+        number = len(self.thresholds)
+        answering = [] if self.monotonicity is None else [*earlier, number]
+        parts = zip(plan.parts, plan.weights, plan.values.swapaxes(0, 1), plan.held, strict=True)
+        new = np.array([self._add_node(*part, answering) for part in parts])
+        for at, s in enumerate(earlier):
+            self.wards[s].replace(node, new, plan.held[:, at])
+        if answering:
+            every = np.concatenate([plan.held[:, -1], plan.others_held])
+            self.wards.append(Wards(np.array([*new, *plan.others]), every))
+            for v, held in zip(plan.others, plan.others_held, strict=True):
+                self.answering[v] = [*self.answering[v], number]
+                self.held[v] = np.vstack([self.held[v], held])
+        row = np.full(self.n_classes, -1)
+        row[plan.kept] = new
+        self.thresholds.append(gamma)
+        self.children.append(row)
+        self.split_nodes.append(node)
+        return row
+
 
 Search = Callable[[Growth, int], Split | None]
 
 
-def grow(growth: Growth, search: Search, *, report: Report = lambda _: None) -> BinTree:
+def grow(growth: Growth, search: Search) -> BinTree:
     """Split the best bin until none has a split that is worth it and keeps the tree ROC monotone.
 
     A split tightens what the other bins may do, so a score found earlier is an upper bound now: a
@@ -47,7 +338,7 @@ def grow(growth: Growth, search: Search, *, report: Report = lambda _: None) -> 
         if children is None:
             push(node, below=-score)
         else:
-            report(f"{len(growth.members)} bins")
+            growth.report(f"{len(growth.members)} bins")
             for child in children[children >= 0]:
                 push(int(child))
     return growth.tree()

@@ -7,9 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from isoroc._counts import Points
-from isoroc._growth.growth import Growth
+from isoroc._growth.best_first import Growth
+from isoroc._growth.grid import steps_for
+from isoroc._growth.options import GrowthOptions
 from isoroc._input import Sample
-from isoroc._simplex import Floats, regions
+from isoroc._simplex import Floats, lattice, regions
 from isoroc._tree import BinTree
 
 
@@ -31,10 +33,10 @@ def cut_at(sample: Sample, choose: Callable[[Floats, Floats], Floats]) -> BinTre
     return growth.tree()
 
 
-def split_at_centroids(sample: Sample, points: Floats, depth: int) -> BinTree:
-    """Regions split breadth first, each at the mean of those of the given points that it holds."""
+def split_at_centroids(sample: Sample, depth: int, grid_size: int | None = None) -> BinTree:
+    """Regions split breadth first, each at the mean of those lattice points that it holds."""
     growth = _start(sample)
-    level = {0: points}
+    level = {0: lattice(sample.n_classes, steps_for(sample.n_classes, grid_size))}
     for _ in range(depth):
         next_level: dict[int, Floats] = {}
         for node, inside in level.items():
@@ -50,5 +52,6 @@ def split_at_centroids(sample: Sample, points: Floats, depth: int) -> BinTree:
 
 def _start(sample: Sample) -> Growth:
     """Growth without conditions over all rows of a sample."""
-    no_smoothing = np.zeros(sample.n_classes)
-    return Growth(Points.of_rows(sample), smoothing=no_smoothing, monotonicity=None)
+    return Growth(
+        Points.of_rows(sample), GrowthOptions(np.zeros(sample.n_classes), monotonicity=None)
+    )

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from isoroc._core.rows import count_children
-from isoroc._growth.growth import Growth, Split, Surroundings
+from isoroc._growth.best_first import Growth, Split, Surroundings
 from isoroc._input import InputError
 from isoroc._simplex import Floats, lattice
 

@@ -1,59 +1,37 @@
-"""grow_tree: from a sample to the tree of its bins."""
+"""grow_tree: from a sample to the tree of its bins; and bins pulled to the forecasts of their rows.
+
+With ``prior="forecast"`` the value of a bin has the pseudocounts ``constant + c * mean forecast``.
+A bin of few rows then says what the model says rather than that all classes are alike. How much the
+model deserves is in the labels: given the bins, these are draws from a Dirichlet-multinomial
+distribution with the pseudocounts as parameters, and c is the one that makes them likeliest.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import NamedTuple
 
 import numpy as np
+from scipy.special import gammaln
 
 from isoroc._core.rows import route
 from isoroc._counts import BinaryCounts, Points
-from isoroc._growth.best_first import grow, regrow
+from isoroc._growth.best_first import LEAST_SLACK, Growth, grow, regrow
 from isoroc._growth.grid import Grid
-from isoroc._growth.growth import Growth, Monotonicity
-from isoroc._growth.pav import grow_isotonic
+from isoroc._growth.options import GrowthOptions
+from isoroc._growth.pav import Blocks, grow_isotonic
 from isoroc._growth.sweep import Sweep
 from isoroc._input import Sample, slices
-from isoroc._progress import Report
-from isoroc._simplex import Floats
-from isoroc._tree import BinTree
+from isoroc._monotonicity import bounds_below, bounds_of, largest_slack, regions_held
+from isoroc._simplex import Floats, Ints, second_probabilities
+from isoroc._tree import BinTree, bin_values
 
 #: Seed of growth where none is given: what RandomState(0) draws.
 SEED = 209652396
-
-
-@dataclass(frozen=True, eq=False)
-class GrowthOptions:
-    """How a tree is grown; the parameters of `IRPCalibrator` of the same names.
-
-    Attributes
-    ----------
-    smoothing : ndarray of shape (K,)
-        ``pseudocount * prior``, what is added to the class weights of a bin for its value.
-    min_bin_weight, min_lift : float or None
-        None stands for the default: no condition for two classes. For more, a bin has a thirtieth
-        of the total weight, but need not have more than 20, and the lift must be that of chance.
-    n_threads : int
-        Searches to run at a time.
-    random_state : RandomState or None
-        Draws a seed where growth needs one; None stands for a fixed one.
-    report : callable
-        Is called with a line of text as growth goes on.
-    """
-
-    smoothing: Floats
-    monotonicity: Monotonicity = "tree"
-    search: Literal["sweep", "grid"] = "sweep"
-    grid_size: int | None = None
-    n_starts: int = 1
-    max_bins: int | None = None
-    min_bin_weight: float | None = None
-    min_lift: float | None = None
-    max_cells: int = 10_000
-    n_threads: int = 1
-    random_state: np.random.RandomState | None = None
-    report: Report = lambda _: None
+#: Pseudocounts of mean forecasts to choose from. Where the model is calibrated the likelihood grows
+#: without end, but ever more slowly, and more than a hundred rows were no better on test rows.
+FORECAST_PSEUDOCOUNTS = np.append(0.0, np.geomspace(0.01, 100.0, 33))
 
 
 def grow_tree(sample: Sample, options: GrowthOptions) -> BinTree:
@@ -67,39 +45,178 @@ def grow_tree(sample: Sample, options: GrowthOptions) -> BinTree:
     --------
     >>> import numpy as np
     >>> sample = Sample(np.array([0.1, 0.2, 0.3, 0.4]), np.array([0, 0, 1, 1], dtype=np.uint8))
-    >>> tree = grow_tree(sample, GrowthOptions(smoothing=np.zeros(2)))
+    >>> tree = grow_tree(sample, GrowthOptions(pseudocounts=np.zeros(2)))
     >>> tree.thresholds[:, 1], tree.class_weights[tree.bins]
     (array([0.25]), array([[2., 0.], [0., 2.]]))
     """
-    tree, _ = grow_with_leaves(sample, options)
-    return tree
+    options = options.for_sample(sample)
+    if _is_isotonic(sample, options):
+        return grow_isotonic(Blocks.of(BinaryCounts.from_sample(sample)), options).tree
+    return _grow_best_first(sample, options)[0]
 
 
-def grow_with_leaves(sample: Sample, options: GrowthOptions) -> tuple[BinTree, Leaves | None]:
-    """Tree of `grow_tree`, and the leaves in which all rows were counted, if they were."""
+class Pulled(NamedTuple):
+    """A tree whose bins are pulled towards their mean forecasts."""
+
+    tree: BinTree
+    means: Floats
+    """(N, K): mean forecast of the rows of each node."""
+    forecast_pseudocount: float
+    """Rows that it stands for in the value of the node."""
+
+
+def grow_pulled(
+    sample: Sample, options: GrowthOptions, forecast_pseudocount: float | None
+) -> Pulled:
+    """Tree as of `grow_tree`, with mean forecasts as a further part of the prior.
+
+    Two classes: blocks of the isotonic regression are pooled until their values increase, and the
+    values of every stage of the path do. More classes: the tree is that of `grow_tree`, and the
+    pseudocount the largest one that leaves every split its certificate.
+
+    Parameters
+    ----------
+    sample : Sample
+    options : GrowthOptions
+        Its `pseudocounts` are the part of the prior that is the same for all bins.
+    forecast_pseudocount : float or None
+        Rows that a mean forecast stands for, at most; None finds the number by evidence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(200)
+    >>> sample = Sample(p, (rng.random(200) < p).astype(np.uint8))
+    >>> grow_pulled(sample, GrowthOptions(np.full(2, 0.5)), None).forecast_pseudocount
+    100.0
+    """
+    options = options.for_sample(sample)
+    constant = options.pseudocounts
+    if _is_isotonic(sample, options):
+        blocks = Blocks.of(BinaryCounts.from_sample(sample), sample.scores)
+        if forecast_pseudocount is None:
+            forecast_pseudocount = likeliest_pseudocount(blocks.weights, blocks.means(), constant)
+        path = grow_isotonic(blocks, options, forecast_pseudocount)
+        return Pulled(path.tree, path.means(), forecast_pseudocount)
+    tree, leaves = _grow_best_first(sample, options)
+    means = mean_forecasts(tree, sample) if leaves is None else leaves.means_in(tree)
+    most = forecast_pseudocount
+    if most is None:
+        most = likeliest_pseudocount(tree.class_weights[tree.bins], means[tree.bins], constant)
+    slack = _slack_of(tree, sample, options)
+    for c in (most, *(float(c) for c in FORECAST_PSEUDOCOUNTS[:0:-1] if c < most)):
+        values = bin_values(tree.class_weights, constant + c * means)[tree.bins]
+        if slack(values) >= LEAST_SLACK[options.monotonicity]:
+            return Pulled(tree, means, c)
+    return Pulled(tree, means, 0.0)  # growth has seen to it that these values have certificates
+
+
+def pull_tree(
+    tree: BinTree, sample: Sample, constant: Floats, forecast_pseudocount: float | None
+) -> Pulled:
+    """A tree grown without regard to mean forecasts, pulled towards those of its sample.
+
+    `constant` holds the pseudocounts that are the same for all bins; None as `forecast_pseudocount`
+    finds the number by evidence.
+    """
+    means = mean_forecasts(tree, sample)
+    c = forecast_pseudocount
+    if c is None:
+        c = likeliest_pseudocount(tree.class_weights[tree.bins], means[tree.bins], constant)
+    return Pulled(tree, means, c)
+
+
+def likeliest_pseudocount(class_weights: Floats, means: Floats, constant: Floats) -> float:
+    """Pseudocount of the mean forecasts of bins under which their labels are likeliest.
+
+    Parameters
+    ----------
+    class_weights, means : ndarrays of shape (B, K)
+        Weight of each class in each bin, and mean forecast of its rows.
+    constant : ndarray of shape (K,)
+        Pseudocounts that are the same for all bins; above 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> labels = np.array([[18.0, 2.0], [7.0, 13.0]])
+    >>> means = np.array([[0.9, 0.1], [0.4, 0.6]])
+    >>> likeliest_pseudocount(labels, means, np.full(2, 0.5))
+    100.0
+    >>> misleading = means[::-1]
+    >>> round(likeliest_pseudocount(labels, misleading, np.full(2, 0.5)), 2)
+    0.13
+    """
+    weight = class_weights.sum(axis=1)
+
+    def evidence(c: float) -> float:
+        pseudocounts = constant + c * means
+        total = pseudocounts.sum(axis=1)
+        of_bins = gammaln(total) - gammaln(total + weight)
+        of_classes = gammaln(pseudocounts + class_weights) - gammaln(pseudocounts)
+        return float(of_bins.sum() + of_classes.sum())
+
+    return float(max(FORECAST_PSEUDOCOUNTS, key=evidence))
+
+
+def mean_forecasts(tree: BinTree, sample: Sample) -> Floats:
+    """Mean forecast of the rows of a sample in each node of its tree, shape (N, K)."""
+    B = len(tree.bins)
+    sums = np.zeros((B, sample.n_classes))
+    for rows in slices(len(sample)):
+        P = sample.forecasts[rows]
+        bin_of = tree.bin_of(P)
+        if P.ndim == 1:
+            p = second_probabilities(P, sample.scores)
+            P = np.column_stack([1 - p, p])
+        weights = 1.0 if sample.weights is None else sample.weights[rows]
+        for k, column in enumerate(P.T):
+            sums[:, k] += np.bincount(bin_of, column * weights, B)
+    return _means(tree, np.arange(B), sums)
+
+
+def _means(tree: BinTree, bin_of: Ints, sums: Floats) -> Floats:
+    """Mean forecast of each node, shape (N, K), from sums of forecasts in parts of the bins."""
+    total = np.zeros_like(tree.class_weights)
+    np.add.at(total, tree.bins[bin_of], sums)
+    for node, children in zip(tree.split_nodes[::-1], tree.children[::-1], strict=True):
+        total[node] = total[children[children >= 0]].sum(axis=0)
+    return np.asarray(total / total.sum(axis=1, keepdims=True))
+
+
+def _slack_of(tree: BinTree, sample: Sample, options: GrowthOptions) -> Callable[[Floats], float]:
+    """Smallest slack of the splits as a function of the values of the bins."""
+    if options.monotonicity is None or not tree.n_splits:
+        return lambda _: np.inf
+    if options.monotonicity == "tree":
+        return lambda values: float(largest_slack(bounds_below(tree, values)).min())
+    held = regions_held(tree, sample.forecasts)
+    return lambda values: float(largest_slack(bounds_of(values, held)).min())
+
+
+def _is_isotonic(sample: Sample, options: GrowthOptions) -> bool:
+    return sample.n_classes == 2 and options.monotonicity is not None
+
+
+def _grow_best_first(sample: Sample, options: GrowthOptions) -> tuple[BinTree, Leaves | None]:
+    """Tree grown best first, and the leaves in which all rows were counted, if they were."""
     K = sample.n_classes
-    limits = limits_of(sample, options)
-    if K == 2 and options.monotonicity is not None:
-        return grow_isotonic(BinaryCounts.from_sample(sample), **limits), None
-
-    def start(counts: Points) -> Growth:
-        return Growth(counts, monotonicity=options.monotonicity, **limits)
-
     # Scores of two classes may be any real numbers: they stay exact, no cells.
     max_cells = None if K == 2 else options.max_cells
     counts = Points.from_arrays(*sample.arrays, max_cells=max_cells)
-    search = (
-        Grid(K, options.grid_size)
-        if options.search == "grid"
-        else Sweep(options.n_starts, _seed(options.random_state), options.n_threads)
-    )
-    tree = grow(start(counts), search, report=options.report)
+    if options.search == "grid":
+        tree = grow(Growth(counts, options), Grid(K, options.grid_size))
+    else:
+        state = options.random_state
+        seed = SEED if state is None else state.randint(2**31 - 1)
+        tree = grow(Growth(counts, options), Sweep(options.n_starts, seed, options.n_threads))
     if counts.exact:
         return tree, None
     if options.monotonicity == "global":  # a split answers for rows that it does not see
-        return regrow(tree, start(Points.of_rows(sample))), None
+        return regrow(tree, Growth(Points.of_rows(sample), options)), None
     leaves = Leaves.of(tree, sample)
-    return regrow(tree, start(leaves.points)), leaves
+    return regrow(tree, Growth(leaves.points, options)), leaves
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +235,10 @@ class Leaves:
 
     points: Points
     sums: Floats
+
+    def means_in(self, tree: BinTree) -> Floats:
+        """Mean forecast of each node of a tree with splits of theirs, shape (N, K)."""
+        return _means(tree, tree.bin_of(self.points.forecasts), self.sums)
 
     @classmethod
     def of(cls, tree: BinTree, sample: Sample) -> Leaves:
@@ -142,23 +263,3 @@ class Leaves:
             for k, column in enumerate(P.T):
                 sums[:, k] += np.bincount(leaf, column if some is None else column * some, m)
         return cls(Points(points[held], class_weights[held]), sums[held])
-
-
-def limits_of(sample: Sample, options: GrowthOptions) -> dict[str, Any]:
-    """What bounds growth on a sample, with the defaults that depend on it."""
-    K = sample.n_classes
-    bin_weight = 0.0 if K == 2 else min(20.0, float(sample.class_weights().sum()) / 30)
-    return {
-        "smoothing": options.smoothing,
-        "max_bins": options.max_bins,
-        "min_bin_weight": _default(options.min_bin_weight, bin_weight),
-        "min_lift": _default(options.min_lift, 0.0 if K == 2 else 1.0),
-    }
-
-
-def _seed(random_state: np.random.RandomState | None) -> int:
-    return SEED if random_state is None else random_state.randint(2**31 - 1)
-
-
-def _default(value: float | None, default: float) -> float:
-    return default if value is None else value

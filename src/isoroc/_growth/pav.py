@@ -1,59 +1,27 @@
-"""Two classes: isotonic regression, and the order in which recursive partitioning reaches it."""
+"""Two classes: isotonic regression, as a tree in the order of the IRP path and as step functions.
+
+The loop that pools adjacent violators is in `_core/pav.pyx`, that of the path in `_core/path.pyx`.
+
+A step function is its ascending cuts and one value more: ``values[i]`` for the scores with i cuts
+below them.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isoroc._core.path import split_blocks, sum_ranges
+from isoroc._core.pav import with_one_more
 from isoroc._counts import BinaryCounts
+from isoroc._growth.options import GrowthOptions
 from isoroc._simplex import Floats, Ints, midpoint
-from isoroc._tree import BinTree
+from isoroc._tree import BinTree, bin_values
 
-
-def grow_isotonic(
-    counts: BinaryCounts,
-    *,
-    smoothing: Floats,
-    max_bins: int | None = None,
-    min_bin_weight: float = 0.0,
-    min_lift: float = 0.0,
-) -> BinTree:
-    """Tree of the isotonic regression, its splits in the order of the IRP path.
-
-    Parameters
-    ----------
-    counts : BinaryCounts
-    smoothing : ndarray of shape (2,)
-        ``pseudocount * prior``, what is added to the class weights of a bin for its value.
-    max_bins : int, default=None
-        Stop the path there.
-    min_bin_weight : float
-        No split leaves a lighter bin.
-    min_lift : float
-        How many times the lift in log likelihood that chance alone would give, one half, a split
-        must have.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> y = np.array([0, 0, 1, 0, 1, 1], dtype=np.uint8)
-    >>> counts = BinaryCounts.from_arrays(np.array([0.1, 0.2, 0.3, 0.4, 0.8, 0.9]), y)
-    >>> tree = grow_isotonic(counts, smoothing=np.zeros(2))
-    >>> tree.thresholds[:, 1].round(3), tree.class_weights[tree.bins, 1]
-    (array([0.25, 0.6 ]), array([0., 1., 2.]))
-    """
-    low, high, weights = counts.isotonic_blocks()
-    blocks = Blocks(low, high, weights, np.zeros(len(weights))).pool(smoothing, 0.0)
-    return _grow(
-        blocks,
-        smoothing=smoothing,
-        forecast_weight=0.0,
-        max_bins=max_bins,
-        min_bin_weight=min_bin_weight,
-        min_lift=min_lift,
-    )[0]
+#: No resolution of `compress_steps` is finer than this many intervals of the angle.
+_FINEST = 2**30
 
 
 class Blocks(NamedTuple):
@@ -68,15 +36,27 @@ class Blocks(NamedTuple):
     forecasts: Floats
     """(m,): weighted sum of the second probabilities; not used where these have no weight."""
 
-    def values(self, smoothing: Floats, forecast_weight: float) -> Floats:
-        """Value of each block: ``smoothing`` and the weighted mean forecast added to its labels."""
-        smoothed = self.weights + smoothing
-        if forecast_weight:
-            mean = self.forecasts / self.weights.sum(axis=1)
-            smoothed += forecast_weight * np.column_stack([1 - mean, mean])
-        return np.asarray(smoothed[:, 1] / smoothed.sum(axis=1))
+    @classmethod
+    def of(
+        cls, counts: BinaryCounts, scores: Literal["probability", "logit"] | None = None
+    ) -> Blocks:
+        """Blocks of the isotonic regression; sums of forecasts need to know what scores are."""
+        low, high, weights = counts.isotonic_blocks()
+        sums = np.zeros(len(low)) if scores is None else counts.forecasts_in(low, high, scores)
+        return cls(low, high, weights, sums)
 
-    def pool(self, smoothing: Floats, forecast_weight: float) -> Blocks:
+    def means(self) -> Floats:
+        """Mean forecast of each block, shape (m, 2)."""
+        mean = self.forecasts / self.weights.sum(axis=1)
+        return np.column_stack([1 - mean, mean])
+
+    def values(self, pseudocounts: Floats, forecast_pseudocount: float = 0.0) -> Floats:
+        """Value of each block, the probability of the second class, shape (m,)."""
+        if forecast_pseudocount:
+            pseudocounts = pseudocounts + forecast_pseudocount * self.means()
+        return np.asarray(bin_values(self.weights, pseudocounts)[:, 1])
+
+    def pool(self, pseudocounts: Floats, forecast_pseudocount: float = 0.0) -> Blocks:
         """Pool blocks until their values increase strictly.
 
         Blocks come with increasing means, but a light block is drawn to the prior more than a heavy
@@ -85,8 +65,8 @@ class Blocks(NamedTuple):
         """
         blocks = self
         while True:
-            value = blocks.values(smoothing, forecast_weight)
-            in_order = value[:-1] + _gap(forecast_weight) < value[1:]
+            value = blocks.values(pseudocounts, forecast_pseudocount)
+            in_order = value[:-1] + _gap(forecast_pseudocount) < value[1:]
             first = np.flatnonzero(np.append(True, in_order))
             if len(first) == len(value):
                 return blocks
@@ -95,64 +75,55 @@ class Blocks(NamedTuple):
             blocks = Blocks(blocks.low[first], blocks.high[last], *sums)
 
 
-def grow_on_blocks(
-    blocks: Blocks,
-    *,
-    smoothing: Floats,
-    forecast_weight: float = 0.0,
-    max_bins: int | None = None,
-    min_bin_weight: float = 0.0,
-    min_lift: float = 0.0,
-) -> tuple[BinTree, Floats]:
-    """Tree of the isotonic regression with these blocks, and the mean forecast of each node.
+class Path(NamedTuple):
+    """Tree of pooled blocks."""
+
+    tree: BinTree
+    blocks: Blocks
+    ranges: Ints
+    """(N, 2): the blocks [start, stop) of each node."""
+
+    def means(self) -> Floats:
+        """Mean forecast of each node, shape (N, 2)."""
+        forecasts = self.blocks.forecasts
+        sums = np.array([forecasts[start:stop].sum() for start, stop in self.ranges.tolist()])
+        mean = (sums / self.tree.class_weights.sum(axis=1)).clip(0, 1)
+        return np.column_stack([1 - mean, mean])
+
+
+def grow_isotonic(
+    blocks: Blocks, options: GrowthOptions, forecast_pseudocount: float = 0.0
+) -> Path:
+    """Tree of the isotonic regression, its splits in the order of the IRP path.
 
     Parameters
     ----------
     blocks : Blocks
         Of the isotonic regression.
-    smoothing, max_bins, min_bin_weight, min_lift
-        As in `grow_isotonic`.
-    forecast_weight : float
-        Weight of the mean forecast of a bin's rows in its value.
+    options : GrowthOptions
+        Of these, `pseudocounts`, `max_bins`, `min_bin_weight` and `min_lift` are used.
+    forecast_pseudocount : float
+        Rows that the mean forecast of a bin's own rows stands for in its value.
 
-    Returns
-    -------
-    tree : BinTree
-    means : ndarray of shape (N, 2)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.array([0, 0, 1, 0, 1, 1], dtype=np.uint8)
+    >>> counts = BinaryCounts.from_arrays(np.array([0.1, 0.2, 0.3, 0.4, 0.8, 0.9]), y)
+    >>> tree = grow_isotonic(Blocks.of(counts), GrowthOptions(np.zeros(2))).tree
+    >>> tree.thresholds[:, 1].round(3), tree.class_weights[tree.bins, 1]
+    (array([0.25, 0.6 ]), array([0., 1., 2.]))
     """
-    blocks = blocks.pool(smoothing, forecast_weight)
-    tree, ranges = _grow(
-        blocks,
-        smoothing=smoothing,
-        forecast_weight=forecast_weight,
-        max_bins=max_bins,
-        min_bin_weight=min_bin_weight,
-        min_lift=min_lift,
-    )
-    sums = np.array([blocks.forecasts[start:stop].sum() for start, stop in ranges.tolist()])
-    mean = (sums / tree.class_weights.sum(axis=1)).clip(0, 1)
-    return tree, np.column_stack([1 - mean, mean])
-
-
-def _grow(
-    blocks: Blocks,
-    *,
-    smoothing: Floats,
-    forecast_weight: float,
-    max_bins: int | None,
-    min_bin_weight: float,
-    min_lift: float,
-) -> tuple[BinTree, Ints]:
-    """Tree of pooled blocks, and the range of blocks of each node, shape (N, 2)."""
+    blocks = blocks.pool(options.pseudocounts, forecast_pseudocount)
     nodes, splits = split_blocks(
         blocks.weights,
         blocks.forecasts,
-        smoothing,
-        forecast_weight,
-        _gap(forecast_weight),
-        min_bin_weight,
-        min_lift,
-        len(blocks.low) if max_bins is None else max_bins,
+        options.pseudocounts,
+        forecast_pseudocount,
+        _gap(forecast_pseudocount),
+        options.min_bin_weight or 0.0,
+        options.min_lift or 0.0,
+        len(blocks.low) if options.max_bins is None else options.max_bins,
     )
     start, cut, stop = splits.T
     ranges = np.empty((1 + 2 * len(splits), 2), dtype=np.intp)
@@ -166,20 +137,133 @@ def _grow(
         split_nodes=nodes,
         class_weights=sum_ranges(blocks.weights, ranges),
     )
-    return tree, ranges
+    return Path(tree, blocks, ranges)
 
 
-def pool_smoothed(
-    low: Floats, high: Floats, weights: Floats, smoothing: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Pool blocks until their smoothed values increase strictly; see `Blocks.pool`."""
-    pooled = Blocks(low, high, weights, np.zeros(len(weights))).pool(smoothing, 0.0)
-    return pooled.low, pooled.high, pooled.weights
-
-
-def _gap(forecast_weight: float) -> float:
+def _gap(forecast_pseudocount: float) -> float:
     """By how much values must increase.
 
     Mean forecasts are rounded, and values are computed from them in more than one place.
     """
-    return 1e-14 if forecast_weight else 0.0
+    return 1e-14 if forecast_pseudocount else 0.0
+
+
+def isotonic_steps(counts: BinaryCounts, pseudocounts: Floats) -> tuple[Floats, Floats]:
+    """Isotonic regression of the class on the score, its blocks' values smoothed.
+
+    Parameters
+    ----------
+    counts : BinaryCounts
+    pseudocounts : ndarray of shape (2,)
+        What is added to the class weights of a block for its value. Blocks whose values it would
+        bring out of order are pooled.
+
+    Returns
+    -------
+    cuts, values : ndarrays
+        A step function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.array([0, 0, 1, 0, 1, 1], dtype=np.uint8)
+    >>> counts = BinaryCounts.from_arrays(np.array([0.1, 0.2, 0.3, 0.4, 0.8, 0.9]), y)
+    >>> isotonic_steps(counts, np.array([0.5, 0.5]))
+    (array([0.25, 0.6 ]), array([0.16666667, 0.5       , 0.83333333]))
+    """
+    blocks = Blocks.of(counts).pool(pseudocounts)
+    return midpoint(blocks.high[:-1], blocks.low[1:]), blocks.values(pseudocounts)
+
+
+def venn_abers_steps(counts: BinaryCounts, extra: float = 1.0) -> tuple[Floats, Floats, Floats]:
+    """Isotonic regression at any score, had one more row been seen there: of class 0, of class 1.
+
+    Parameters
+    ----------
+    counts : BinaryCounts
+    extra : float
+        Weight of the row.
+
+    Returns
+    -------
+    cuts, lower, upper : ndarrays
+        Two step functions with the same cuts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> counts = BinaryCounts.from_arrays(np.array([0.2, 0.7]), np.array([0, 1], dtype=np.uint8))
+    >>> cuts, lower, upper = venn_abers_steps(counts)
+    >>> cuts, lower, upper
+    (array([0.2, 0.7]), array([0. , 0. , 0.5]), array([0.5, 1. , 1. ]))
+    """
+    scores, weights = counts.distinct()
+    p1 = with_one_more(weights, extra)
+    # The same with scores and classes turned around.
+    p0 = 1 - with_one_more(np.ascontiguousarray(weights[::-1, ::-1]), extra)[::-1]
+    # Between two scores a row of class 1 pools with the next and one of class 0 with the last, so
+    # p0 rises at a score and p1 just above it. A cut just below a score makes it the former.
+    cuts = np.column_stack([np.nextafter(scores, -np.inf), scores]).ravel()
+    lower = np.append(0.0, np.repeat(p0, 2))
+    upper = np.append(np.repeat(p1, 2), 1.0)
+    change = (np.diff(lower) != 0) | (np.diff(upper) != 0)
+    kept = np.append(True, change)
+    return cuts[change], lower[kept], upper[kept]
+
+
+def compress_steps(cuts: Floats, *values: Floats, most: int) -> tuple[Floats, ...]:
+    """Step functions with the same cuts, merged to at most `most` steps.
+
+    Values are compared on the scale of the angle arcsin(sqrt(p)), on which an estimate from n rows
+    has the standard error 1 / (2 sqrt(n)) whatever p is. The angle is divided into intervals of
+    equal length, and neighbouring steps are merged if all of their values lie in the same
+    intervals. There are as many intervals as `most` allows. With m functions they are at least
+    ``most // m``, so the angle of a value changes by at most ``pi / 4 / (most // m)``.
+
+    Parameters
+    ----------
+    cuts : ndarray of shape (s - 1,)
+        Where the functions step.
+    *values : ndarrays of shape (s,)
+        Values of each function, ascending numbers between 0 and 1.
+    most : int
+        Number of steps to keep, at least the number of functions. Functions that have no more are
+        not changed.
+
+    Returns
+    -------
+    cuts, *values : ndarrays
+        The functions with fewer steps. A value is in the middle of those that it stands for.
+
+    Examples
+    --------
+    >>> values = np.array([0.1, 0.1001, 0.5, 0.9, 0.9001])
+    >>> cuts, merged = compress_steps(np.array([1.0, 2.0, 3.0, 4.0]), values, most=3)
+    >>> cuts, merged.round(5)
+    (array([2., 3.]), array([0.10005, 0.5    , 0.90005]))
+    """
+    if len(values[0]) <= most:
+        return cuts, *values
+    angles = np.arcsin(np.sqrt(np.stack(values)))
+    few, many = most // len(values), _FINEST
+    while many - few > max(1, few // 100):  # `few` intervals are few enough, `many` too many
+        middle = (few + many) // 2
+        if len(_starts(angles, middle)) <= most:
+            few = middle
+        else:
+            many = middle
+    starts = _starts(angles, few)
+    ends = np.append(starts[1:], angles.shape[1]) - 1
+    means = np.sin((angles[:, starts] + angles[:, ends]) / 2) ** 2
+    merged = [
+        np.where(of_all[starts] == of_all[ends], of_all[starts], mean)
+        for of_all, mean in zip(values, means, strict=True)
+    ]
+    return cuts[starts[1:] - 1], *merged
+
+
+def _starts(angles: Floats, n_intervals: int) -> NDArray[np.intp]:
+    """First of each sequence of steps whose angles lie in the same intervals."""
+    interval = np.minimum(angles * (n_intervals / (np.pi / 2)), n_intervals - 1).astype(np.int64)
+    change = (np.diff(interval, axis=1) > 0).any(axis=0)
+    return np.flatnonzero(np.append(True, change))

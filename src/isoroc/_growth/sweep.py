@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._core.growth import Ascent
+from isoroc._growth.best_first import Growth, Split, Surroundings
 from isoroc._growth.grid import best_of
-from isoroc._growth.growth import Growth, Split, Surroundings
 from isoroc._simplex import Floats, Ints
 
 #: Points closer than this along an axis are ties: no threshold is put between them. It is a
@@ -110,7 +110,7 @@ class Sweep:
         The first shall have as many regions as it can.
         """
         classes = _by_weight(here.points, growth.class_weights[node])
-        gammas, axes = _families(classes, pairs=bool(growth.thresholds))
+        gammas, axes = families(classes, pairs=bool(growth.thresholds))
         gammas = gammas.copy()
         weight = here.weights.sum(axis=1)
         gammas[0] = weight @ here.points / weight.sum()
@@ -154,7 +154,7 @@ class Sweep:
 
 
 @lru_cache(maxsize=64)
-def _families(classes: tuple[int, ...], *, pairs: bool) -> _Starts:
+def families(classes: tuple[int, ...], *, pairs: bool) -> _Starts:
     """A start for the full split, whose threshold is to be filled in, and one for each pair."""
     K = len(classes)
     both = list(combinations(classes, 2)) if pairs and K > 2 else []
@@ -194,7 +194,7 @@ def _problem(growth: Growth, here: _Bin) -> Ascent:
         here.points,
         here.weights,
         here.around,
-        smoothing=growth.smoothing,
+        pseudocounts=growth.pseudocounts,
         slack=growth.least_slack,
         min_weight=here.share * growth.min_bin_weight,
         min_gap=MIN_GAP,

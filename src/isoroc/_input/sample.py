@@ -16,6 +16,7 @@ from isoroc._input.groups import Names
 from isoroc._input.labels import encode_labels
 from isoroc._input.parameters import check_option
 from isoroc._input.weights import check_weights
+from isoroc._kinds import Kind, kind_of
 from isoroc._simplex import Codes, Floats, Ints, count_classes
 
 
@@ -49,6 +50,11 @@ class Sample:
     scores: Literal["probability", "logit"] = "probability"
     fold: Ints | None = None
     groups: Names | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the forecasts."""
+        return kind_of(self.forecasts, self.scores)
 
     @property
     def n_classes(self) -> int:
@@ -200,6 +206,6 @@ def check_sample(
         place = [by_column.tolist().index(label) for label in classes.tolist()]
         classes, codes = by_column, np.array(place, dtype=codes.dtype)[codes]
     kind = resolve_scores(forecasts, scores, name=name, warn=warn)
-    if warn and kind == "probability" and forecasts.ndim == 1:
+    if kind == "probability" and forecasts.ndim == 1:
         forecasts = check_forecasts(forecasts, name=name, unit=True)
     return Sample(forecasts, codes, weights, classes, kind)

@@ -146,11 +146,11 @@ class IdentityMap(Map):
         return True
 
 
-def check_nested(maps: dict[str, Any], n_classes: int) -> None:
-    """Raise a `Fault` unless all values, by their places in the file, are sound maps."""
+def check_nested(maps: dict[str, Any], kind: Kind, n_classes: int) -> None:
+    """Raise a `Fault` unless all values, by their places in the file, are sound maps of a kind."""
     for place, nested in maps.items():
-        if not isinstance(nested, Map):
-            raise Fault(place, "expected a calibrator")
+        if not isinstance(nested, Map) or nested.kind is not kind:
+            raise Fault(place, f"expected a map of {kind.name}")
         try:
             nested.check(n_classes)
         except Fault as fault:

@@ -47,8 +47,8 @@ class GroupedMap(Map):
             raise Fault("weights", "expected numbers between 0 and 1")
         if len(self.members) != len(self.groups):
             raise Fault("members", f"expected {len(self.groups)} calibrators")
-        members = {f"members[{m}]": of for m, of in enumerate(self.members)}
-        check_nested({"common": self.common} | members, n_classes)
+        members = {f"members[{m}]": member for m, member in enumerate(self.members)}
+        check_nested({"common": self.common} | members, self.kind, n_classes)
 
     def formula(self, ops: Ops[V], X: V) -> V:
         """The common map."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,7 +17,7 @@ from isoroc._simplex import Floats
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class StepMap(Map):
+class OneVsRestMap(Map):
     """A step function of its own for the forecast of each class; rows are divided by their sum.
 
     Two classes have one function, that of the second.
@@ -24,14 +25,15 @@ class StepMap(Map):
     Attributes
     ----------
     cuts : sequence of ndarray of shape (m,)
-        Ascending.
-    values : sequence of ndarray of shape (m + 1,)
-        ``values[i]`` is the value of forecasts above i of the cuts.
+        Ascending; a forecast above i of them has the value ``step_values()[i]``.
     """
 
     cuts: Sequence[Floats] = state(states.list_of(states.ascending))
-    values: Sequence[Floats] = state(states.list_of(states.anything))
     exact: ClassVar[bool] = True
+
+    @abstractmethod
+    def step_values(self) -> Sequence[Floats]:
+        """Values of each function, shape (m + 1,)."""
 
     def check(self, n_classes: int) -> None:
         """Check the numbers, the values of each function against its cuts."""
@@ -49,7 +51,7 @@ class StepMap(Map):
 
     def formula(self, ops: Ops[V], X: V) -> V:
         """The values, divided by their sum."""
-        q = self.steps(ops, X, self.values)
+        q = self.steps(ops, X, self.step_values())
         if len(self.cuts) == 1:
             return ops.concat([1.0 - q, q])
         return q / ops.total(q)
@@ -62,7 +64,23 @@ class StepMap(Map):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class VennAbersMap(StepMap):
+class StepMap(OneVsRestMap):
+    """Step functions with given values.
+
+    Attributes
+    ----------
+    values : sequence of ndarray of shape (m + 1,)
+    """
+
+    values: Sequence[Floats] = state(states.list_of(states.anything))
+
+    def step_values(self) -> Sequence[Floats]:
+        """The values."""
+        return self.values
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class VennAbersMap(OneVsRestMap):
     """Step functions whose values combine lower and upper probabilities.
 
     Attributes
@@ -70,13 +88,12 @@ class VennAbersMap(StepMap):
     lower, upper : sequence of ndarray of shape (m + 1,)
     """
 
-    values: Sequence[Floats] = ()
     lower: Sequence[Floats] = state(states.list_of(states.anything))
     upper: Sequence[Floats] = state(states.list_of(states.anything))
 
-    def __post_init__(self) -> None:
-        pairs = zip(self.lower, self.upper, strict=False)
-        object.__setattr__(self, "values", [p1 / (1 - p0 + p1) for p0, p1 in pairs])
+    def step_values(self) -> Sequence[Floats]:
+        """``p1 / (1 - p0 + p1)``."""
+        return [p1 / (1 - p0 + p1) for p0, p1 in zip(self.lower, self.upper, strict=True)]
 
     def intervals(self, values: Floats) -> tuple[Floats, Floats]:
         """Lower and upper probabilities of a forecast array, shape (n, K) each."""

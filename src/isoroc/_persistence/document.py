@@ -17,7 +17,7 @@ from isoroc._files import replacing
 from isoroc._persistence.schema import Fault, check, schema
 
 FORMAT = "isoroc-model"
-VERSION = 1
+VERSION = 2
 
 #: Larger files are refused before they are parsed, and so are files of more values than this: a
 #: value takes some hundred bytes of memory at most, so reading a file never takes much.
@@ -54,8 +54,8 @@ def write(
     model : dict
         A calibrator as the schema's ``calibrator``.
     summary : dict, default=None
-        What to tell of it besides: anything that JSON can say, and arrays; NaN becomes null and
-        infinity the text "inf".
+        Further entries: anything that JSON can represent, and arrays. NaN becomes null and infinity
+        the text "inf".
     """
     body = _body(model, summary)
     document = body | {"checksum": _checksum(body)}
@@ -130,8 +130,8 @@ def _check_format(document: Any) -> dict[str, Any]:
 def _check_version(document: dict[str, Any]) -> None:
     version = document.get("version")
     if type(version) is int and version != VERSION:
-        shown = version if abs(version) < 10**6 else "unheard of"
-        raise Fault("version", f"format version {VERSION} is known, this one is {shown}")
+        shown = version if abs(version) < 10**6 else "a huge number"
+        raise Fault("version", f"expected format version {VERSION}, got {shown}")
 
 
 def _check_checksum(document: dict[str, Any]) -> None:
@@ -160,7 +160,7 @@ def plain(value: Any, place: str) -> Any:
         return None if math.isnan(value) else value
     if value is None or isinstance(value, bool | int | str):
         return value
-    raise TypeError(f"{place}: {type(value).__name__} is nothing that JSON can say.")
+    raise TypeError(f"{place}: {type(value).__name__} cannot be serialised to JSON.")
 
 
 def _check_size(data: bytes) -> None:

@@ -42,7 +42,7 @@ def schema() -> dict[str, Any]:
     Examples
     --------
     >>> schema()["title"]
-    'isoroc model file, version 1'
+    'isoroc model file, version 2'
     """
     text = files("isoroc._persistence").joinpath("schema.json").read_text(encoding="utf-8")
     return dict(json.loads(text))

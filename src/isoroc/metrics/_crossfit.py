@@ -163,7 +163,7 @@ class _Rows:
     def grow(self, training: Ints) -> BinTree:
         """The tree that `IRPCalibrator` would grow on some rows."""
         K = self.reduced.n_classes
-        return grow_tree(self.reduced.take(training), GrowthOptions(smoothing=np.full(K, 1 / K)))
+        return grow_tree(self.reduced.take(training), GrowthOptions(np.full(K, 1 / K)))
 
 
 class _Training(NamedTuple):

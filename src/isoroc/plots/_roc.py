@@ -8,12 +8,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from matplotlib.axes import Axes
 
-from isoroc._input import InputError, check_choices, check_option
+from isoroc._input import InputError, Sample, check_choices, check_option, first_improbable
 from isoroc._simplex import Floats
+from isoroc._table import Table
+from isoroc._views.thinning import thin
 from isoroc.metrics._inputs import check_outcomes
-from isoroc.metrics._roc import roc_convex_hull, symmetric_roc_curve
+from isoroc.metrics._roc import RocCurve, roc_convex_hull, symmetric_roc_curve
 from isoroc.plots._display import BeforeAfterDisplay, Layer, check_after
-from isoroc.plots._roc_layers import diagram, forecasts, one_vs_rest, roc
 from isoroc.plots._style import (
     NEUTRAL,
     add_legend,
@@ -25,9 +26,94 @@ from isoroc.plots._style import (
     wrapped,
 )
 
-_PANELS = {"roc": roc, "diagram": diagram, "forecasts": forecasts}
 #: Largest number of classes that have a panel, the heaviest ones.
 _MAX_CLASSES = 12
+#: Above this number of distinct forecasts a line replaces the points.
+_MAX_POINTS = 400
+
+
+def _one_vs_rest(
+    series: dict[str, Sample], most: int
+) -> tuple[list[Layer], dict[tuple[str, str], float]]:
+    """Curves of the heaviest classes against the rest, and the areas by series and class."""
+    layers, areas = [], {}
+    first = next(iter(series.values()))
+    heaviest = np.sort(np.argsort(-first.class_weights(), kind="stable")[:most])
+    for k in heaviest:
+        panel = str(first.classes[k])
+        is_class = first.codes == k
+        if is_class.all() or not is_class.any():  # without rows of both kinds there is no curve
+            continue
+        for name, sample in series.items():
+            scores = np.ascontiguousarray(sample.forecasts[:, k])
+            curve = symmetric_roc_curve(is_class, scores, sample_weight=sample.weights)
+            layers.append(_curve_layer(panel, name, curve))
+            areas[name, panel] = curve.area()
+    return layers, areas
+
+
+def _curve_layer(panel: str, series: str, curve: RocCurve) -> Layer:
+    """Curve with few vertices."""
+    p0, p1, thresholds = curve
+    kept = thin(p0, p1)
+    data = Table(p0=p0[kept], p1=p1[kept], threshold=thresholds[kept])
+    return Layer(panel, series, "curve", data)
+
+
+def _roc(curves: dict[str, RocCurve], _: float) -> list[Layer]:
+    """Curves of two classes."""
+    return [_curve_layer("roc", name, curve) for name, curve in curves.items()]
+
+
+def _sums(curve: RocCurve, share: float) -> tuple[Floats, Floats]:
+    """Cumulative sums of an ROC curve, by the inverse of the affine map in the paper's proof."""
+    second = share * (1 - curve.p1)
+    return (1 - share) * curve.p0 + second, second
+
+
+def _diagram(curves: dict[str, RocCurve], share: float) -> list[Layer]:
+    """Cumulative sums and their greatest convex minorant."""
+    layers = []
+    for name, curve in curves.items():
+        if name != "after":
+            rows, second = _sums(curve, share)
+            kept = thin(rows, second)
+            data = Table(rows=rows[kept], second=second[kept])
+            layers.append(Layer("diagram", name, "curve", data))
+    return layers
+
+
+def _forecasts(curves: dict[str, RocCurve], share: float) -> list[Layer]:
+    """Forecasts in ascending order, and their isotonic regression."""
+    first = next(iter(curves.values()))
+    scores = first.thresholds[1:]
+    if first_improbable(scores) is not None:
+        problem = f'"forecasts" needs probabilities, got {scores[0]:.6g} to {scores[-1]:.6g}'
+        raise InputError("panels", None, problem, "leave it out or calibrate the scores first")
+    rows, second = _sums(first, share)
+    middle = (rows[1:] + rows[:-1]) / 2
+    if len(scores) > _MAX_POINTS:
+        kept = thin(middle, scores)
+        line = Table(rows=middle[kept], forecast=scores[kept])
+        layers = [Layer("forecasts", "forecasts", "line", line)]
+    else:
+        # Whether rows of each class have this forecast, up to rounding.
+        present = np.column_stack([np.diff(rows - second), np.diff(second)]) > 1e-12
+        layers = [
+            Layer(
+                "forecasts",
+                str(k),
+                "points",
+                Table(rows=middle[present[:, k]], forecast=scores[present[:, k]]),
+            )
+            for k in (0, 1)
+        ]
+    ends, height = _sums(curves["hull"], share)
+    steps = Table(left=ends[:-1], right=ends[1:], value=np.diff(height) / np.diff(ends))
+    return [*layers, Layer("forecasts", "isotonic regression", "steps", steps)]
+
+
+_PANELS = {"roc": _roc, "diagram": _diagram, "forecasts": _forecasts}
 
 
 class RocDisplay(BeforeAfterDisplay):
@@ -125,7 +211,7 @@ class RocDisplay(BeforeAfterDisplay):
             series = {"before": sample, "after": changed}
         names = {"labels": sample.classes, "orientation": orientation}
         if sample.n_classes > 2:
-            layers, each = one_vs_rest(series, _MAX_CLASSES)
+            layers, each = _one_vs_rest(series, _MAX_CLASSES)
             if not layers:
                 raise InputError("y_true", None, "one class only", "a ROC curve needs two classes")
             return cls(layers, areas=each, **names).plot(ax)

@@ -1,4 +1,16 @@
-"""CalibrationMonitor: a sequential test of calibration, with estimates of what changed."""
+"""CalibrationMonitor: a sequential test of calibration, with estimates of what changed.
+
+Evidence against calibration is made of likelihood ratios of alternatives that are fixed in advance.
+Let q be the forecast of a row and r another forecast that is a function of q. If q is the
+probability of the outcome y given all that happened before, ``r[y] / q[y]`` has mean 1 given the
+past. So the product over rows is a martingale, an average of such products over alternatives r is
+one too, and by Ville's inequality it ever exceeds 1/alpha with probability alpha at most, however
+often one looks (Ramdas, Grünwald, Vovk and Shafer 2023). Evidence is the logarithm of this average.
+
+Forecasts that were right for a year may be wrong from today on. So the average is also taken over
+the batch with which an alternative begins: before, its ratio is 1. Otherwise the evidence of the
+good year would have to be made up for first.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +18,19 @@ import json
 import math
 import os
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_softmax, logsumexp
 
-from isoroc._cell_errors import error_in_cells
+from isoroc._cell_errors import cells_shape, error_in_cells, sum_in_cells
 from isoroc._files import replacing
 from isoroc._input import InputError, check_confidence, check_sample, to_array
 from isoroc._intervals import half_width
-from isoroc._monitor.evidence import NEVER, Alternatives, Evidence
-from isoroc._monitor.totals import Totals, numbers
+from isoroc._simplex import LEAST, Codes, Floats
 from isoroc._table import Table
 
 Advice = Literal["nothing", "adapt priors", "refit"]
@@ -25,6 +38,167 @@ Advice = Literal["nothing", "adapt priors", "refit"]
 #: The state keeps this many of the latest batches; older ones count in the totals only.
 KEPT_BATCHES = 1000
 FORMAT, VERSION = "isoroc-monitor", 1
+#: Forecasts to the power of these numbers, normalised: too sharp or not sharp enough.
+POWERS = np.exp([-0.8, -0.4, -0.2, -0.1, 0.1, 0.2, 0.4, 0.8])
+#: The odds of one class against all others times the exponential of these numbers.
+SHIFTS = np.array([-1.6, -0.8, -0.4, -0.2, 0.2, 0.4, 0.8, 1.6])
+#: The uniform forecast mixed in with these shares, for outcomes that were forecast as impossible.
+SHARES = np.array([0.003, 0.03, 0.3])
+#: Logarithm of no share at all; finite, as files cannot hold infinity.
+NEVER = -1e300
+#: Families of alternatives and their shares in the average.
+FAMILIES = {"confidence": 0.4, "class shares": 0.4, "impossible": 0.2}
+
+
+@dataclass(frozen=True)
+class Alternatives:
+    """The alternatives for K classes."""
+
+    n_classes: int
+
+    @cached_property
+    def family(self) -> list[str]:
+        """Family of each alternative."""
+        sizes = (len(POWERS), len(SHIFTS) * self.n_classes, len(SHARES))
+        return [name for name, size in zip(FAMILIES, sizes, strict=True) for _ in range(size)]
+
+    def log_ratios(self, Q: Floats, codes: Codes) -> Floats:
+        """Logarithm of ``r[y] / q[y]`` for each row and alternative, shape (n, M).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Q = np.array([[0.2, 0.8]])
+        >>> ratios = np.exp(Alternatives(2).log_ratios(Q, np.array([1])))
+        >>> other = np.exp(Alternatives(2).log_ratios(Q, np.array([0])))
+        >>> (0.8 * ratios + 0.2 * other).round(12).min()  # 1 for all of them
+        np.float64(1.0)
+        """
+        rows = np.arange(len(Q))
+        logs = np.log(np.maximum(Q, LEAST))
+        own = logs[rows, codes]
+        powers = [log_softmax(t * logs, axis=1)[rows, codes] - own for t in POWERS]
+        shifts = [
+            np.where(codes == k, b, 0.0) - np.log1p(Q[:, k] * np.expm1(b))
+            for k in range(self.n_classes)
+            for b in SHIFTS
+        ]
+        q = np.exp(own)
+        shares = [np.log((1 - share) * q + share / self.n_classes) - own for share in SHARES]
+        return np.column_stack([*powers, *shifts, *shares])
+
+    @cached_property
+    def weights(self) -> Floats:
+        """Share of each alternative in the average."""
+        sizes = {name: self.family.count(name) for name in FAMILIES}
+        return np.array([FAMILIES[name] / sizes[name] for name in self.family])
+
+    @cache  # noqa: B019  # a few families of one or two objects
+    def log_weights(self, *families: str) -> Floats:
+        """Logarithms of the shares in an average over some families."""
+        kept = self.weights * np.isin(self.family, families)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(kept / kept.sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Products of likelihood ratios, averaged over the batches with which they begin.
+
+    Attributes
+    ----------
+    log_begun : ndarray of shape (M,)
+        For each alternative, logarithm of the sum over the batches so far of the share of those
+        that begin with it times the product of ratios since then.
+    log_rest : float
+        Logarithm of the share that begins with a later batch; its ratio is 1 so far.
+    """
+
+    log_begun: Floats
+    log_rest: float
+
+    @classmethod
+    def none(cls, n_alternatives: int) -> Self:
+        """Evidence before the first batch."""
+        return cls(np.full(n_alternatives, NEVER), 0.0)
+
+    def add(self, log_products: Floats, n_batches: int) -> Self:
+        """Evidence with one more batch, after `n_batches` others."""
+        share = 1 / (n_batches + 2)  # of the rest: 1/2, 1/6, 1/12, ... of all
+        log_begun = np.logaddexp(self.log_begun, self.log_rest + math.log(share)) + log_products
+        return type(self)(log_begun, self.log_rest + math.log1p(-share))
+
+    def merge(self, other: Evidence) -> Self:
+        """Evidence of two streams of rows: the product, alternative by alternative."""
+        parts = [
+            self.log_begun + other.log_begun,
+            self.log_begun + other.log_rest,
+            other.log_begun + self.log_rest,
+        ]
+        return type(self)(np.asarray(logsumexp(parts, axis=0)), self.log_rest + other.log_rest)
+
+    def value(self, alternatives: Alternatives, *families: str) -> float:
+        """Logarithm of the average over alternatives, those of some families or all."""
+        shares = alternatives.log_weights(*(families or FAMILIES))
+        return float(np.logaddexp.reduce(np.logaddexp(self.log_begun, self.log_rest) + shares))
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """Sums over rows."""
+
+    rows: int
+    loss: float
+    promised: float
+    observed: Floats
+    expected: Floats
+    variance: Floats
+    """Of the number of rows of each class, if forecasts are calibrated."""
+    in_cells: Floats
+    """See `isoroc._cell_errors.sum_in_cells`."""
+
+    @classmethod
+    def empty(cls, n_classes: int) -> Self:
+        """Sums over no rows."""
+        zeros = np.zeros(n_classes)
+        return cls(0, 0.0, 0.0, zeros, zeros, zeros, np.zeros(cells_shape(n_classes)))
+
+    @classmethod
+    def of(cls, P: Floats, codes: NDArray[Any]) -> Self:
+        """Sums over the rows of a batch."""
+        loss = -np.log(np.maximum(P[np.arange(len(P)), codes], LEAST)).sum()
+        entropy = -(P * np.log(np.where(P > 0, P, 1.0))).sum()
+        observed = np.bincount(codes, minlength=P.shape[1]).astype(np.float64)
+        variance = (P * (1 - P)).sum(axis=0)
+        sums = observed, P.sum(axis=0), variance, sum_in_cells(P, codes)
+        return cls(len(P), float(loss), float(entropy), *sums)
+
+    def __add__(self, other: Totals) -> Totals:
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Totals(*(mine + theirs for mine, theirs in pairs))
+
+    def to_lists(self) -> dict[str, Any]:
+        """JSON values."""
+        return {name: np.asarray(value).tolist() for name, value in vars(self).items()}
+
+    @classmethod
+    def from_lists(cls, lists: dict[str, Any], n_classes: int) -> Self:
+        """Sums from JSON values."""
+        observed, expected, variance = (
+            _numbers(lists[name], n_classes) for name in ("observed", "expected", "variance")
+        )
+        shape = cells_shape(n_classes)
+        in_cells = _numbers(np.ravel(lists["in_cells"]), math.prod(shape)).reshape(shape)
+        sums = int(lists["rows"]), float(lists["loss"]), float(lists["promised"])
+        return cls(*sums, observed, expected, variance, in_cells)
+
+
+def _numbers(values: Any, size: int) -> Floats:
+    """Array of a given number of numbers, read from a file."""
+    array = np.array(values, dtype=np.float64)
+    if array.shape != (size,) or np.isnan(array).any():
+        raise ValueError(f"expected {size} numbers")
+    return array
 
 
 @dataclass(frozen=True)
@@ -57,8 +231,8 @@ class CalibrationMonitor:
     labels : array-like of shape (K,)
         The classes in the order of the columns of the forecasts.
     confidence : float, default=0.95
-        If forecasts are calibrated, no alarm is ever raised with this probability, however many
-        batches are seen.
+        If forecasts are calibrated, the chance of ever raising an alarm is at most
+        ``1 - confidence``, however many batches are seen.
     tolerance : float, default=0.0
         Miscalibration to put up with, in nats per row. Every model is slightly wrong, so with
         ``tolerance=0`` every model raises an alarm at some time. A calibrator that was fitted to n
@@ -282,8 +456,8 @@ class CalibrationMonitor:
         monitor.totals = Totals.from_lists(state["totals"], len(monitor.classes_))
         found = state["evidence"]
         size = len(monitor.alternatives.family)
-        monitor.evidence = Evidence(numbers(found["log_begun"], size), float(found["log_rest"]))
+        monitor.evidence = Evidence(_numbers(found["log_begun"], size), float(found["log_rest"]))
         monitor.n_batches = int(state["batches"])
         monitor.alarm_ = None if state["alarm"] is None else int(state["alarm"])
-        monitor.entries = [numbers(entry, 7).tolist() for entry in state["history"]]
+        monitor.entries = [_numbers(entry, 7).tolist() for entry in state["history"]]
         return monitor

@@ -1,0 +1,180 @@
+"""Calibrators in model files: everything is checked, nothing is executed."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import isoroc
+from isoroc._input import InputError
+from isoroc._maps.files import (
+    MAX_CLASSES,
+    checked_map,
+    faults_of,
+    map_document,
+)
+from isoroc._persistence import MAX_VALUES, Fault, checksum, decode, encode, read, write
+
+#: What is saved of every calibrator besides its map and its own attributes.
+COMMON = ("classes_", "n_features_in_", "feature_names_in_")
+
+
+def find_kind(name: str) -> type[Any] | None:
+    """Calibrator of a model file by the name of its class; None unless it is a public one."""
+    known = name.endswith("Calibrator") and name in isoroc.__all__
+    return getattr(isoroc, name) if known else None
+
+
+def save(calibrator: Any, path: str | os.PathLike[str], summary: dict[str, Any]) -> None:
+    """Write a fitted calibrator to a model file."""
+    write(path, to_document(calibrator, "model"), summary)
+
+
+def to_document(calibrator: Any, place: str) -> dict[str, Any]:
+    """The schema's ``calibrator`` for a fitted calibrator."""
+    n_classes = len(calibrator.classes_)
+    if n_classes > MAX_CLASSES:
+        fix = f"a model file holds at most {MAX_CLASSES}"
+        raise InputError(place, None, f"{n_classes} classes", fix)
+    common = {name: getattr(calibrator, name) for name in COMMON if hasattr(calibrator, name)}
+    document = _inner_document(calibrator, place, common)
+    return document | {"map": map_document(calibrator.map_, f"{place}.map")}
+
+
+def _inner_document(
+    calibrator: Any, place: str, common: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """The document of a calibrator without its map, which is part of another one's."""
+    kind = type(calibrator)
+    if find_kind(kind.__name__) is not kind:
+        raise TypeError(
+            f"{place}: {kind.__name__} cannot be stored in a model file; calibrators of isoroc, "
+            "numbers, strings and arrays can. Use skops or pickle for others."
+        )
+    learned = {name: getattr(calibrator, name) for name in calibrator._state}
+    return _pattern(calibrator, place) | {
+        "state": {
+            name: encode(value, f"{place}.state.{name}", _inner_document)
+            for name, value in ((common or {}) | learned).items()
+        }
+    }
+
+
+def _pattern(calibrator: Any, place: str) -> dict[str, Any]:
+    """The document of a calibrator that is not fitted, such as one among the parameters."""
+    kind = type(calibrator).__name__
+    if find_kind(kind) is not type(calibrator):
+        raise TypeError(f"{place}: {kind} cannot be stored in a model file.")
+    parameters = {
+        name: encode(value, f"{place}.parameters.{name}", _pattern)
+        for name, value in calibrator.get_params(deep=False).items()
+    }
+    return {"type": "calibrator", "kind": kind, "parameters": parameters, "state": {}}
+
+
+def checksum_of(calibrator: Any) -> str | None:
+    """Checksum of the file that `save` would write; None if no file can hold it."""
+    try:
+        document = to_document(calibrator, "model")
+        if _count_values(document) > MAX_VALUES:
+            return None
+        return checksum(document, calibrator.summary_)
+    except (TypeError, ValueError):
+        return None
+
+
+def _count_values(entry: Any) -> int:
+    """Values in a document; lists hold values of one kind."""
+    if isinstance(entry, dict):
+        return sum(map(_count_values, entry.values()))
+    if isinstance(entry, list):
+        nested = entry and isinstance(entry[0], dict | list)
+        return sum(map(_count_values, entry)) if nested else len(entry)
+    return 1
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Calibrator from a model file that `save` wrote: it predicts what the saved one did.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    calibrator
+        Fitted, of the class that was saved; its `summary_` is what the file says about the fit.
+
+    Raises
+    ------
+    ModelFileError
+        A `ValueError` that names the file, the place in it and the fix, for every file that is not
+        a sound model file: damaged, altered, too large, of another version, or something else.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import isoroc
+    >>> calibrator = isoroc.IRPCalibrator().fit([0.1, 0.3, 0.7, 0.9], ["no", "yes", "no", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.json")
+    ...     calibrator.save(path, summary={"data": "2026-07"})
+    ...     loaded = isoroc.load(path)
+    >>> (loaded.predict_proba([0.2, 0.8]) == calibrator.predict_proba([0.2, 0.8])).all()
+    np.True_
+    >>> loaded.summary_
+    {'rows': 4, 'weight': 4.0, 'class_weights': [2.0, 2.0], 'data': '2026-07'}
+    """
+    document = read(path)
+    with faults_of(path):
+        model = document["model"]
+        calibrator = _restore(model, "model", COMMON)
+        calibrator.map_ = checked_map(model, vars(calibrator))
+        _check_state(calibrator, "model.state")
+    calibrator.summary_ = document["summary"]
+    calibrator._finish()
+    return calibrator
+
+
+def _restore(document: dict[str, Any], place: str, common: tuple[str, ...] = ()) -> Any:
+    """Calibrator with the parameters and attributes of a document."""
+    calibrator = _make(document, place)
+    known = {*common, *calibrator._state}
+    for name, value in document["state"].items():
+        inner = f"{place}.state.{ascii(name)[1:-1]}"
+        if name not in known:
+            raise Fault(inner, "is unknown to this version")
+        setattr(calibrator, name, decode(value, inner, _restore))
+    for name in calibrator._state:
+        if name not in document["state"]:
+            raise Fault(f"{place}.state.{name}", "is missing")
+    return calibrator
+
+
+def _check_state(calibrator: Any, place: str) -> None:
+    sizes = {"K": len(calibrator.classes_)}
+    for name, check in calibrator._state.items():
+        check(getattr(calibrator, name), f"{place}.{name}", sizes)
+
+
+def _make(document: dict[str, Any], place: str) -> Any:
+    """Calibrator with the parameters of a document, not fitted."""
+    kind = find_kind(document["kind"]) if document["type"] == "calibrator" else None
+    if kind is None:
+        raise Fault(f"{place}.kind", f"{document['kind']!a} is not a calibrator of this version")
+    calibrator = kind()
+    known = calibrator.get_params(deep=False)
+    for name, value in document["parameters"].items():
+        inner = f"{place}.parameters.{ascii(name)[1:-1]}"
+        if name not in known:
+            raise Fault(inner, "is unknown to this version")
+        setattr(calibrator, name, decode(value, inner, _make_pattern))
+    return calibrator
+
+
+def _make_pattern(document: dict[str, Any], place: str) -> Any:
+    """Calibrator that is a parameter of another: it has no state."""
+    for name in document["state"]:
+        raise Fault(f"{place}.state.{ascii(name)[1:-1]}", "is unknown to this version")
+    return _make(document, place)

@@ -1,0 +1,261 @@
+"""Maps in model files: everything is checked, nothing is executed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoroc import _maps
+from isoroc._input import InputError, check_forecasts, check_groups
+from isoroc._kinds import KINDS, Kind
+from isoroc._maps.base import Map
+from isoroc._maps.bins import BinMap
+from isoroc._maps.grouped import GroupedMap
+from isoroc._persistence import Fault, ModelFileError, decode, encode, read
+from isoroc._persistence.states import ROUNDING
+from isoroc._simplex import Floats
+from isoroc._table import Table
+
+#: All maps, by the names of their classes.
+MAPS: dict[str, type[Map]] = {
+    name: getattr(_maps, name) for name in _maps.__all__ if name.endswith("Map") and name != "Map"
+}
+#: So that no file can make loading slow.
+MAX_CLASSES = 10_000
+
+
+def map_document(fitted: Any, place: str) -> dict[str, Any]:
+    """The schema's ``map`` for a map and those inside it."""
+    if not isinstance(fitted, Map):
+        name = type(fitted).__name__
+        raise TypeError(f"{place}: {name} cannot be stored in a model file.")
+    numbers = {
+        name: encode(getattr(fitted, name), f"{place}.numbers.{name}", map_document)
+        for name in fitted.states()
+    }
+    kind = type(fitted).__name__
+    return {"type": "map", "kind": kind, "forecasts": fitted.kind.name, "numbers": numbers}
+
+
+def map_from(document: dict[str, Any], place: str) -> Map:
+    """The map of a document; its numbers may not fit together."""
+    kind = MAPS.get(document["kind"])
+    if kind is None or document["type"] != "map":
+        raise Fault(f"{place}.kind", f"{document['kind']!a} is not a map of this version")
+    known, numbers = kind.states(), {}
+    for name, value in document["numbers"].items():
+        inner = f"{place}.numbers.{ascii(name)[1:-1]}"
+        if name not in known:
+            raise Fault(inner, "is unknown to this version")
+        numbers[name] = decode(value, inner, map_from)
+    for name in known:
+        if name not in numbers:
+            raise Fault(f"{place}.numbers.{name}", "is missing")
+    return kind(kind=KINDS[document["forecasts"]], **numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedMap:
+    """A map from a model file: what it takes to serve a calibrator, without scikit-learn.
+
+    Attributes
+    ----------
+    map_ : Map
+        What the calibrator does with forecasts.
+    calibrator : str
+        Name of the calibrator's class.
+    classes_ : ndarray of shape (K,)
+        The label of each column of the calibrated forecasts.
+    n_features_in_ : int
+        Columns of the forecasts; 1 for scores of two classes.
+    names : list of str or None
+        Names of these columns, if `fit` saw any.
+    state : dict
+        What else the calibrator learned, by the names of its attributes.
+    summary_ : dict
+        What it was fitted on: rows, weight, class weights, and what was saved besides.
+    checksum : str
+        Checksum of the file.
+    """
+
+    map_: Map
+    calibrator: str
+    classes_: NDArray[Any]
+    n_features_in_: int
+    names: list[str] | None
+    state: dict[str, Any]
+    summary_: dict[str, Any]
+    checksum: str
+
+    @property
+    def scores_(self) -> Literal["probability", "logit"]:
+        """Whether forecasts are probabilities or logits."""
+        return self.map_.kind.scores
+
+    @property
+    def grouped_(self) -> bool:
+        """Whether rows have groups."""
+        return isinstance(self.map_, GroupedMap) and self.map_.grouped
+
+    def predict_proba(self, P: Any, groups: Any = None) -> Floats:
+        """Calibrated forecasts, shape (n, K), one column for each of `classes_`; rows sum to one.
+
+        Parameters
+        ----------
+        P : array-like, dataframe or series
+            Forecasts as in `fit`, columns in the same order.
+        groups : array-like of shape (n,), default=None
+            Group of each row, for a calibrator that was fitted with groups.
+        """
+        values = check_new(P, self.map_.kind, self.n_features_in_)
+        return apply_map(self.map_, values, groups)
+
+    def tables(self) -> dict[str, Table]:
+        """Tables of what was learned, such as the bins and the path of a tree."""
+        found = {name: value for name, value in self.state.items() if isinstance(value, Table)}
+        if isinstance(self.map_, BinMap):
+            names = [str(label) for label in self.classes_]
+            found |= {"bins_": self.map_.bins(names), "path_": self.map_.path(names)}
+        return found
+
+
+def check_new(P: Any, kind: Kind, n_columns: int) -> Floats:
+    """Forecast array of new rows."""
+    return check_forecasts(P, scores=kind.scores, n_columns=n_columns)
+
+
+def apply_map(fitted: Map, values: Floats, groups: Any) -> Floats:
+    """Calibrated forecasts of a forecast array whose rows may have groups."""
+    if groups is not None:
+        if not isinstance(fitted, GroupedMap):
+            raise InputError("groups", None, "were not given in fit", "leave them out")
+        return fitted.apply_to_groups(values, check_groups(groups, len(values)))
+    if isinstance(fitted, GroupedMap) and fitted.grouped:
+        fix = "pass the group of each row; new ones get the common map"
+        raise InputError("groups", None, "were given in fit", fix)
+    return fitted.apply(values)
+
+
+def load_map(path: str | os.PathLike[str]) -> LoadedMap:
+    """The map in a model file: it makes the forecasts of the saved calibrator.
+
+    Unlike `isoroc.load`, it imports neither scikit-learn nor SciPy and reads no parameters of the
+    fit, so it is the quickest way to serve a model.
+
+    Parameters
+    ----------
+    path : path-like
+        A file that a calibrator's `save` or ``isoroc fit`` wrote.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, was altered, or is not a model file of this version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import isoroc
+    >>> calibrator = isoroc.IRPCalibrator().fit([0.1, 0.3, 0.7, 0.9], ["no", "yes", "no", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "model.json")
+    ...     calibrator.save(path)
+    ...     served = load_map(path)
+    >>> served.classes_.tolist(), served.predict_proba([0.2, 0.8]).shape
+    (['no', 'yes'], (2, 2))
+    """
+    document = read(path)
+    with faults_of(path):
+        model = document["model"]
+        state = decode_state(model["state"], "model.state")
+        fitted = checked_map(model, state)
+    names = state.pop("feature_names_in_", None)
+    return LoadedMap(
+        map_=fitted,
+        calibrator=model["kind"],
+        classes_=state.pop("classes_"),
+        n_features_in_=state.pop("n_features_in_"),
+        names=None if names is None else names.tolist(),
+        state=state,
+        summary_=document["summary"],
+        checksum=document["checksum"],
+    )
+
+
+@contextmanager
+def faults_of(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn faults of a document into errors about its file."""
+    try:
+        yield
+    except Fault as fault:
+        raise ModelFileError.of(path, fault) from fault
+
+
+def decode_state(state: dict[str, Any], place: str) -> dict[str, Any]:
+    """Attributes of a calibrator; calibrators inside it stay documents."""
+    return {name: decode(value, f"{place}.{name}", lambda d, _: d) for name, value in state.items()}
+
+
+def checked_map(model: dict[str, Any], state: dict[str, Any]) -> Map:
+    """The map of a calibrator's document, from which forecasts on the simplex can be made."""
+    if "map" not in model:
+        raise Fault("model.map", "is missing")
+    try:
+        with np.errstate(all="ignore"):
+            fitted = map_from(model["map"], "model.map")
+            K = _check_common(state, fitted.kind)
+            fitted.check(K)
+            _check_forecasts(fitted, K)
+    except Fault as fault:
+        place = fault.place if fault.place.startswith("model.") else f"model.map.{fault.place}"
+        raise Fault(place.removesuffix("."), fault.problem) from fault
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        problem = f"no forecasts can be made from it ({ascii(str(error))[1:100]})"
+        raise Fault("model.map", problem) from error
+    return fitted
+
+
+def _check_common(state: dict[str, Any], kind: Kind) -> int:
+    """Check classes and columns; returns K."""
+    classes = state.get("classes_")
+    if not isinstance(classes, np.ndarray) or classes.ndim != 1:
+        raise Fault("model.state.classes_", "expected an array")
+    if not 2 <= len(classes) <= MAX_CLASSES:
+        problem = f"expected 2 to {MAX_CLASSES} classes, got {len(classes)}"
+        raise Fault("model.state.classes_", problem)
+    if len(set(classes.tolist())) != len(classes) or any(c != c for c in classes.tolist()):  # noqa: PLR0124
+        raise Fault("model.state.classes_", "the classes are not distinct")
+    n_columns, K = state.get("n_features_in_"), len(classes)
+    if type(n_columns) is not int or n_columns != (1 if kind.single else K) or (
+        kind.single and K != 2
+    ):
+        problem = f"expected the number of columns of {kind.name} of {K} classes"
+        raise Fault("model.state.n_features_in_", problem)
+    names = state.get("feature_names_in_", np.array([""] * n_columns, dtype=object))
+    if not isinstance(names, np.ndarray) or names.shape != (n_columns,) or names.dtype != object:
+        raise Fault("model.state.feature_names_in_", f"expected {n_columns} names")
+    return K
+
+
+def _check_forecasts(fitted: Map, n_classes: int) -> None:
+    """Make a few forecasts; what they must be is known."""
+    if fitted.kind.single:
+        values = np.array([0.0, 0.5, 1.0])
+    else:
+        values = np.full((3, n_classes), 1 / n_classes)
+        values[:2] = 0.0
+        values[0, 0] = values[1, -1] = 1.0
+        if fitted.kind.scores == "logit":
+            values = np.log(np.maximum(values, 1e-300))
+    Q = fitted.apply(values)
+    if Q.shape != (len(values), n_classes) or not (
+        (Q >= 0).all() and (np.abs(Q.sum(axis=1) - 1) < ROUNDING).all()
+    ):
+        raise Fault("model.map", "the forecasts made from it are not valid probabilities")
