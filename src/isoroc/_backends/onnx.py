@@ -551,7 +551,9 @@ def _factor(matrix: Floats) -> Floats | None:
     if n == 1:
         return matrix[:, 0]
     diagonal = matrix.diagonal()
-    return diagonal if n == width and np.count_nonzero(matrix) == np.count_nonzero(diagonal) else None
+    return (
+        diagonal if n == width and np.count_nonzero(matrix) == np.count_nonzero(diagonal) else None
+    )
 
 
 def _blocks(weights: Floats) -> Floats:

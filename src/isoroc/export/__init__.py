@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from isoroc.export._counts_sql import counts_sql as counts_sql
+    from isoroc.export._onnx import calibrate_onnx as calibrate_onnx
     from isoroc.export._onnx import to_onnx as to_onnx
-    from isoroc.export._onnx_classifiers import calibrate_onnx as calibrate_onnx
     from isoroc.export._sql import to_sql as to_sql
     from isoroc.export._torch import to_torch as to_torch
 
 __all__ = ["calibrate_onnx", "counts_sql", "to_onnx", "to_sql", "to_torch"]
 
 _MODULES = {
-    "calibrate_onnx": "isoroc.export._onnx_classifiers",
+    "calibrate_onnx": "isoroc.export._onnx",
     "counts_sql": "isoroc.export._counts_sql",
     "to_onnx": "isoroc.export._onnx",
     "to_sql": "isoroc.export._sql",
