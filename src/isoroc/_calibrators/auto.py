@@ -9,36 +9,41 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
-from isoroc._calibrators import mixture
-from isoroc._calibrators.base import Calibrator
+from isoroc._backends import NUMPY
+from isoroc._calibrators.base import Calibrator, FromMap, adopt
 from isoroc._calibrators.identity import IdentityCalibrator
 from isoroc._calibrators.isotonic import IsotonicCalibrator
 from isoroc._calibrators.kernel import KernelCalibrator
 from isoroc._calibrators.matrix import MatrixCalibrator
-from isoroc._calibrators.member_scores import (
+from isoroc._calibrators.mixing import (
     bounded_losses,
     losses_by_fold,
+    mixture_weights,
     score_members,
     verdict,
 )
+from isoroc._calibrators.monotone import MonotoneCalibrator
 from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
-from isoroc._calibrators.weights import mixture_weights
 from isoroc._counts import in_cells
-from isoroc._cyclic import CyclicCheck
+from isoroc._cyclic import CyclicCheck, check_cyclic
 from isoroc._folds import counted_folds, deal_folds
 from isoroc._input import InputError, Sample, check_number, check_option
-from isoroc._maps.auto import AutoMap
-from isoroc._progress import progress
+from isoroc._kinds import columns_of
+from isoroc._maps import IdentityMap, Map, MixtureCertificate, MixtureMap, MonotoneMap
+from isoroc._maps.monotone import TRACE, with_floor
+from isoroc._persistence import states
+from isoroc._progress import Report, progress
 from isoroc._random import check_random_state
-from isoroc._simplex import Ints
+from isoroc._simplex import LEAST, Floats, Ints
 
 #: With more classes the fit of a `KernelCalibrator` takes too long.
 KERNEL_CLASSES = 30
 
 
-class AutoCalibrator(AutoMap, Calibrator):
+class AutoCalibrator(Calibrator):
     """The calibrator for those who do not want to choose: a mixture of all that suit the data.
 
     Every member forecasts rows that it has not seen, in cross-validation. The weights make the
@@ -131,9 +136,23 @@ class AutoCalibrator(AutoMap, Calibrator):
     'leave it'
     """
 
-    uses_folds: ClassVar[bool] = True
+    _uses_folds: ClassVar[bool] = True
+    _state: ClassVar[dict[str, states.Check]] = {
+        "members_": states.list_of(states.anything),
+        "member_scores_": states.table,
+        "cv_results_": states.table,
+        "verdict_": states.sentence,
+    }
 
+    map_: MixtureMap
     members_: list[Calibrator]
+    weights_ = FromMap()
+
+    @property
+    def certificate_(self) -> MixtureCertificate | None:
+        """The guarantee of a monotone mixture in words."""
+        check_is_fitted(self, "map_")
+        return self.map_.certificate(len(self.classes_))
 
     def __init__(
         self,
@@ -154,7 +173,7 @@ class AutoCalibrator(AutoMap, Calibrator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: Sample) -> MixtureMap:
         check_number("max_cells", self.max_cells, numbers.Integral, minimum=2)
         random_state = check_random_state(self.random_state)
         members = self._resolve_members(sample.n_classes, random_state)
@@ -163,19 +182,16 @@ class AutoCalibrator(AutoMap, Calibrator):
             sample = in_cells(sample, fold, self.max_cells)
             fold = counted_folds(sample)
         with progress("calibrating", shown=self.verbose > 0) as report:
-            forecasts = self._each(members, "fit_out_of_fold", sample, fold, report=report)
-            rows = np.arange(len(fold))
-            likelihood = np.stack([Q[rows, sample.codes] for Q in forecasts], axis=1)
-            row_weights = sample.row_weights()
-            prior = np.array([member.prior_share for member in members])
-            weights = mixture_weights(likelihood, row_weights, prior)
-            kept = np.flatnonzero(weights)
-            self.members_ = [members[m] for m in kept]
-            self.weights_ = weights[kept]
+            found = self._fit_members(members, sample, fold, report)
+        rows = np.arange(len(fold))
+        likelihood = np.stack([Q[rows, sample.codes] for _, Q in found], axis=1)
+        row_weights = sample.row_weights()
+        shares = np.array([member._share for member in members])
+        weights = mixture_weights(likelihood, row_weights, shares)
+        kept = np.flatnonzero(weights)
+        self.members_ = [members[m] for m in kept]
         names = [type(member).__name__ for member in members]
-        identity = IdentityCalibrator()
-        identity.fit_sample(sample)
-        before = identity.calibrate(sample.forecasts)[rows, sample.codes]
+        before = IdentityMap(kind=sample.kind).apply(sample.forecasts)[rows, sample.codes]
         columns = np.column_stack([likelihood, likelihood @ weights, before])
         losses = bounded_losses(columns, row_weights, sample.n_classes)
         counted = sample.fold is not None
@@ -186,6 +202,16 @@ class AutoCalibrator(AutoMap, Calibrator):
         n_rows = row_weights if counted else np.ones(len(before))
         impossible, n = round(n_rows[before == 0].sum()), round(n_rows.sum())
         self.verdict_ = verdict(self.member_scores_, impossible, n)
+        return MixtureMap(
+            kind=sample.kind,
+            members=[found[m][0] for m in kept],
+            weights=weights[kept],
+            monotone=bool(self.monotone),
+        )
+
+    def _finish(self) -> None:
+        # The members are calibrators of their own, to look at, to apply and to export.
+        adopt(self, self.members_, self.map_.members)
 
     def _deal(self, sample: Sample, random_state: np.random.RandomState) -> Ints:
         """Fold of each row."""
@@ -217,23 +243,25 @@ class AutoCalibrator(AutoMap, Calibrator):
             )
         return fold
 
-    def _each(self, members: list[Calibrator], method: str, *args: Any, report: Any) -> list[Any]:
-        """Call a method of each member."""
+    def _fit_members(
+        self, members: list[Calibrator], sample: Sample, fold: Ints, report: Report
+    ) -> list[tuple[Map, Floats]]:
+        """The map of each member, and its forecasts of rows that it has not seen."""
 
-        def call(member: Calibrator) -> Any:
+        def fit(member: Calibrator) -> tuple[Map, Floats]:
             report(type(member).__name__)
-            return getattr(member, method)(*args)
+            return member._fit_out_of_fold(sample, fold)
 
         # Threads, because members spend their time in compiled code that lets others run.
         return list(
-            Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(call)(m) for m in members)
+            Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fit)(m) for m in members)
         )
 
     def _resolve_members(self, n_classes: int, random_state: Any) -> list[Calibrator]:
         check_option("monotone", self.monotone, (True, False))
         members: Any = self.members
         if isinstance(members, str) and members == "auto":
-            choose = mixture.monotone_members if self.monotone else default_members
+            choose = monotone_members if self.monotone else default_members
             members = choose(n_classes)
         elif self.monotone:
             fix = 'expected members="auto"'
@@ -253,9 +281,8 @@ class AutoCalibrator(AutoMap, Calibrator):
         """Check the guarantee of a monotone mixture on any rows, as in `MonotoneCalibrator`."""
         if not self.monotone:
             raise InputError("monotone", None, "is False, so there is no guarantee to verify")
-        forecasts = self._check_new(P)
-        Q = self.calibrate(forecasts)
-        return mixture.verify_mixture(self.members_, self.weights_, forecasts, Q)
+        values = self._check_new(P)
+        return _check_mixture(self.map_, values)
 
 
 def default_members(n_classes: int) -> list[Calibrator]:
@@ -264,3 +291,30 @@ def default_members(n_classes: int) -> list[Calibrator]:
     if n_classes <= KERNEL_CLASSES:
         return [*members, KernelCalibrator()]
     return [*members, MatrixCalibrator(), IsotonicCalibrator()]
+
+
+def monotone_members(n_classes: int) -> list[Calibrator]:
+    """What members="auto" mixes with monotone=True."""
+    members: list[Calibrator] = [IdentityCalibrator(), MonotoneCalibrator()]
+    if n_classes == 2:
+        members += [TemperatureCalibrator(), IsotonicCalibrator()]
+    # For more classes, temperature scaling is a gradient in other coordinates: its floor differs.
+    return members
+
+
+def _check_mixture(mixture: MixtureMap, values: Floats) -> CyclicCheck:
+    """Check that a mixture of monotone maps is monotone on the rows of a forecast array."""
+    X, Q = columns_of(values), mixture.apply(values)
+    if Q.shape[1] == 2:
+        scores = mixture.kind.score(NUMPY, X)
+        return check_cyclic(np.hstack([np.zeros_like(scores), scores]), Q)
+    floor = mixture.floor
+    z = np.ascontiguousarray(with_floor(NUMPY, mixture.kind.logs(NUMPY, X, LEAST), floor))
+    potential = np.zeros(len(z))
+    for weight, member in zip(mixture.weights, mixture.members, strict=True):
+        if isinstance(member, MonotoneMap):
+            potential += weight * member.potential.value(z)
+        else:
+            P = member.apply(values)
+            potential += weight * (P - (1 - TRACE) * floor * np.log(P + floor)).sum(axis=1)
+    return check_cyclic(z, Q, potential)

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 
-from isoroc._calibrators.base import Calibrator
+from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.irp import FULL, IRPCalibrator
 from isoroc._growth import grow_tree
 from isoroc._input import Sample, check_number
-from isoroc._maps.bagging import BaggedIRPMap
+from isoroc._maps import BaggedMap, Forecasts
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats, Ints
 from isoroc._top import TopReduction
@@ -26,7 +26,7 @@ TURNS_MANY = (1, 2, 3)
 SOME = 12
 
 
-class BaggedIRPCalibrator(BaggedIRPMap, Calibrator):
+class BaggedIRPCalibrator(Calibrator):
     """The mean of isotonic recursive partitions of resampled rows.
 
     A tree's forecasts jump at the borders of its bins, and the borders move with the rows. The mean
@@ -98,7 +98,14 @@ class BaggedIRPCalibrator(BaggedIRPMap, Calibrator):
     array([[0.05, 0.06, 0.05]])
     """
 
-    prior_share: ClassVar[float] = 0.3
+    _share: ClassVar[float] = 0.3
+    _uses_order_only: ClassVar[bool] = True
+
+    map_: BaggedMap
+    trees_ = FromMap()
+    reductions_ = FromMap()
+    priors_ = FromMap()
+    pseudocount_ = FromMap()
 
     def __init__(
         self,
@@ -115,52 +122,63 @@ class BaggedIRPCalibrator(BaggedIRPMap, Calibrator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: Sample) -> BaggedMap:
         check_number("n_trees", self.n_trees, numbers.Integral, minimum=1)
         check_number("max_samples", self.max_samples, numbers.Integral, minimum=2)
         irp = IRPCalibrator() if self.calibrator is None else self.calibrator
         if not isinstance(irp, IRPCalibrator):
             raise TypeError(f"calibrator: expected an IRPCalibrator, got {irp!r}.")
-        irp.check_pseudocount()
-        irp.check_parameters(sample.n_classes)
+        irp._check_pseudocount()
+        irp._check_parameters(sample.n_classes)
+        kind, sample = sample.kind, sample.on_simplex()
         turns = _turns(irp.top, sample.n_classes)[: self.n_trees]
         reductions = [None if top is None else TopReduction.fit(top, sample) for top in turns]
         reduced = [sample if r is None else r.reduce_sample(sample) for r in reductions]
-        priors = [irp.resolve_prior(turn.class_weights()) for turn in reduced]
+        priors = [irp._resolve_prior(turn.class_weights()) for turn in reduced]
         n = len(sample) if sample.fold is None else round(float(sample.row_weights().sum()))
         size = min(max(n, 1), self.max_samples)
         random_state = check_random_state(self.random_state)
         seeds = random_state.randint(2**31 - 1, size=self.n_trees)
         bags = [_Bag(t, size, seed) for t, seed in enumerate(seeds.tolist())]
-        self.trees_ = Parallel(n_jobs=self.n_jobs)(
+        trees = Parallel(n_jobs=self.n_jobs)(
             delayed(_grow)(irp, reduced[t % len(turns)], priors[t % len(turns)], bag)
             for t, bag in enumerate(bags)
         )
-        self.reductions_ = reductions
-        self.priors_ = priors
-        self.pseudocount_ = irp.constant_pseudocount()
-        self.oob_forecasts_ = self._out_of_bag(sample, bags)
+        fitted = BaggedMap(
+            kind=kind,
+            trees=trees,
+            reductions=reductions,
+            priors=priors,
+            pseudocount=irp._constant_pseudocount(),
+        )
+        self.oob_forecasts_ = _out_of_bag(replace(fitted, kind=sample.kind), sample, bags)
+        return fitted
 
-    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> Floats:  # noqa: ARG002
-        self._fit(sample)
-        return self.oob_forecasts_
+    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[BaggedMap, Floats]:  # noqa: ARG002
+        fitted = self._fit(sample)
+        return fitted, self.oob_forecasts_
 
     def predict_std(self, P: Any) -> Floats:
         """Standard deviation over the trees of each calibrated probability, shape (n, K)."""
-        return np.asarray(np.std(list(self._of_each_tree(self._check_new(P))), axis=0))
+        values = self._check_new(P)
+        forecasts = Forecasts(values, self.map_.kind)
+        return np.std([tree.compiled(forecasts) for tree in self.map_.members()], axis=0)
 
-    def _out_of_bag(self, sample: Sample, bags: list[_Bag]) -> Floats:
-        n = len(sample.codes)
-        total = np.zeros((n, sample.n_classes))
-        unseen_total = np.zeros_like(total)
-        times = np.zeros((n, 1))
-        for Q, bag in zip(self._of_each_tree(sample.forecasts), bags, strict=True):
-            unseen = (bag.draw(sample) == 0)[:, None]
-            total += Q
-            unseen_total += unseen * Q
-            times += unseen
-        mean = total / len(bags)
-        return np.where(times > 0, unseen_total / np.maximum(times, 1), mean)
+
+def _out_of_bag(fitted: BaggedMap, sample: Sample, bags: list[_Bag]) -> Floats:
+    """Mean forecasts of the trees that have not seen a row; of all trees if there is none."""
+    total = np.zeros((len(sample), sample.n_classes))
+    unseen_total = np.zeros_like(total)
+    times = np.zeros((len(sample), 1))
+    forecasts = Forecasts(sample.forecasts, sample.kind)
+    for tree, bag in zip(fitted.members(), bags, strict=True):
+        Q = tree.compiled(forecasts)
+        unseen = (bag.draw(sample) == 0)[:, None]
+        total += Q
+        unseen_total += unseen * Q
+        times += unseen
+    mean = total / len(bags)
+    return np.where(times > 0, unseen_total / np.maximum(times, 1), mean)
 
 
 def _turns(top: Any, n_classes: int) -> tuple[int | None, ...]:
@@ -206,4 +224,4 @@ def _grow(irp: IRPCalibrator, sample: Sample, prior: Floats, bag: _Bag) -> BinTr
         weights *= drawn.weights
     drawn = replace(drawn, weights=weights)
     random_state = np.random.RandomState(bag.seed)
-    return grow_tree(drawn, irp.growth_options(prior, random_state, lambda _: None))
+    return grow_tree(drawn, irp._growth_options(prior, random_state, lambda _: None))

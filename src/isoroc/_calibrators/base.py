@@ -30,6 +30,7 @@ from isoroc._input import (
 )
 from isoroc._maps import Map
 from isoroc._maps.files import check_new
+from isoroc._persistence import Fault
 from isoroc._persistence.states import Check
 from isoroc._simplex import Floats, Ints
 from isoroc._threads import one_blas_thread
@@ -329,3 +330,17 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         columns = forecasts.reshape(len(forecasts), -1)
         named = with_readable_names(P) if is_into_dataframe(P) else columns
         validate_data(self, X=named, reset=reset, skip_check_array=True)
+
+
+def adopt(parent: Calibrator, inside: Sequence[Any], maps: Sequence[Map]) -> None:
+    """Make calibrators inside another one fitted calibrators of their own."""
+    if len(inside) != len(maps):
+        raise Fault("model.state", f"expected {len(maps)} calibrators, got {len(inside)}")
+    for calibrator, fitted in zip(inside, maps, strict=True):
+        if not isinstance(calibrator, Calibrator):
+            raise Fault("model.state", "expected calibrators")
+        calibrator.map_ = fitted
+        for name in (*files.COMMON, "summary_"):
+            if hasattr(parent, name):
+                setattr(calibrator, name, getattr(parent, name))
+        calibrator._finish()

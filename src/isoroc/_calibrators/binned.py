@@ -3,82 +3,63 @@
 from __future__ import annotations
 
 import numbers
-from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from isoroc._calibrators.base import Calibrator
+from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._growth import pull_tree
 from isoroc._input import InputError, Sample, check_forecasts, check_number, to_array
-from isoroc._maps.binned import BinMap
-from isoroc._persistence import states
+from isoroc._kinds import Kind
+from isoroc._maps import BinMap
 from isoroc._simplex import Floats, Ints
+from isoroc._table import Table
+from isoroc._top import TopReduction
 from isoroc._tree import BinTree
 
 
-class BinCalibrator(BinMap, Calibrator):
+class BinCalibrator(Calibrator):
     """Base of the calibrators that sort forecasts into the bins of a `BinTree`.
 
-    A subclass has the parameters `pseudocount` and `prior` and says how the tree is grown.
+    A subclass has the parameters `pseudocount` and `prior` and says in `_fit` how the tree is grown.
     """
 
     pseudocount: float | Literal["auto"]
     prior: Any
 
-    prior_share: ClassVar[float] = 0.3
+    _share: ClassVar[float] = 0.3
+    _uses_order_only: ClassVar[bool] = True
 
-    def _fit(self, sample: Sample) -> None:
-        self.check_pseudocount()
-        self._fit_tree(sample)
+    map_: BinMap
+    tree_ = FromMap()
+    prior_ = FromMap()
+    pseudocount_ = FromMap()
+    bin_values_ = FromMap()
 
-    @abstractmethod
-    def _fit_tree(self, sample: Sample) -> None:
-        """Set `tree_` and the prior (`_set_prior`), and what else the subclass predicts with."""
+    @property
+    def n_bins_(self) -> int:
+        """Number of bins."""
+        check_is_fitted(self, "map_")
+        return len(self.map_.tree.bins)
 
-    def _set_prior(
-        self, constant: Floats, means: Floats | None = None, forecast_pseudocount: float = 0.0
-    ) -> None:
-        """Set `prior_` and `pseudocount_`.
+    @property
+    def bins_(self) -> Table:
+        """One row per bin: bounds (two classes), weight, observed rates with intervals, values."""
+        check_is_fitted(self, "map_")
+        return self.map_.bins([str(label) for label in self.classes_])
 
-        Parameters
-        ----------
-        constant : ndarray of shape (K,)
-            The part of the prior that is the same for all bins.
-        means : ndarray of shape (N, K)
-            Mean forecast of each node, the other part.
-        forecast_pseudocount : float
-            Pseudocount of the mean forecast.
-        """
-        constant_pseudocount = self.constant_pseudocount()
-        self.pseudocount_ = constant_pseudocount + forecast_pseudocount
-        self.prior_ = constant
-        if means is not None and forecast_pseudocount:
-            pseudocounts = constant_pseudocount * constant + forecast_pseudocount * means
-            self.prior_ = pseudocounts / pseudocounts.sum(axis=1, keepdims=True)
-
-    def _set_tree(self, tree: BinTree, sample: Sample) -> None:
-        """Set a tree that was grown without regard to the prior, and the prior."""
-        self.tree_ = tree
-        constant = self.resolve_prior(sample.class_weights())
-        if not self.prior_is_forecast():
-            self._set_prior(constant)
-            return
-        pseudocounts = self.constant_pseudocount() * constant
-        _, means, found = pull_tree(tree, sample, pseudocounts, self.forecast_pseudocount())
-        self._set_prior(constant, means, found)
-
-    def _check_fitted(self, n_classes: int) -> None:
-        """Check the fitted attributes, and the parameter that `pseudocount_` rests on."""
-        super()._check_fitted(n_classes)
-        if self.pseudocount != "auto":
-            states.number(most=states.LARGEST_WEIGHT)(self.pseudocount, "pseudocount", {})
+    @property
+    def path_(self) -> Table:
+        """One row per stage, from one bin to `n_bins_`: the split that led to it, and the loss."""
+        check_is_fitted(self, "map_")
+        return self.map_.path([str(label) for label in self.classes_])
 
     def apply(self, P: Any) -> Ints:
         """Row of `bins_` in which each forecast lies, shape (n,)."""
-        forecasts = self._check_new(P)
-        return self.tree_.bin_of(self._to_bin_space(forecasts))
+        values = self._check_new(P)
+        return np.asarray(self.map_.bin_of(values))
 
     def staged_predict_proba(self, P: Any) -> Iterator[Floats]:
         """Calibrated forecasts of every stage of `path_`, from one bin to `n_bins_`.
@@ -93,23 +74,63 @@ class BinCalibrator(BinMap, Calibrator):
         ndarray of shape (n, K)
             The forecasts of a stage.
         """
-        forecasts = self._check_new(P)
-        bin_of = self.tree_.bin_of(self._to_bin_space(forecasts))
-        values = self._node_values()
-        for node_of_bin in self.tree_.stages():
-            stage = np.take(values[node_of_bin], bin_of, axis=0)
-            yield self._from_bin_space(stage, forecasts)
+        values = self._check_new(P)
+        return self.map_.stages(values)
 
-    def check_pseudocount(self) -> None:
+    def _map_of(
+        self,
+        kind: Kind,
+        tree: BinTree,
+        constant: Floats,
+        *,
+        means: Floats | None = None,
+        forecast_pseudocount: float = 0.0,
+        reduction: TopReduction | None = None,
+    ) -> BinMap:
+        """The map of a tree.
+
+        Parameters
+        ----------
+        kind : Kind
+        tree : BinTree
+        constant : ndarray of shape (K,)
+            The part of the prior that is the same for all bins.
+        means : ndarray of shape (N, K)
+            Mean forecast of each node, the other part.
+        forecast_pseudocount : float
+            Pseudocount of the mean forecast.
+        reduction : TopReduction or None
+        """
+        own = self._constant_pseudocount()
+        prior = constant
+        if means is not None and forecast_pseudocount:
+            pseudocounts = own * constant + forecast_pseudocount * means
+            prior = pseudocounts / pseudocounts.sum(axis=1, keepdims=True)
+        pseudocount = own + forecast_pseudocount
+        return BinMap(
+            kind=kind, tree=tree, prior=prior, pseudocount=pseudocount, reduction=reduction
+        )
+
+    def _map_of_fixed(self, kind: Kind, tree: BinTree, sample: Sample) -> BinMap:
+        """The map of a tree that was grown without regard to the prior."""
+        self._check_pseudocount()
+        constant = self._resolve_prior(sample.class_weights())
+        if not self._prior_is_forecast():
+            return self._map_of(kind, tree, constant)
+        pseudocounts = self._constant_pseudocount() * constant
+        _, means, found = pull_tree(tree, sample, pseudocounts, self._forecast_pseudocount())
+        return self._map_of(kind, tree, constant, means=means, forecast_pseudocount=found)
+
+    def _check_pseudocount(self) -> None:
         """Raise an error if the pseudocount is not a number >= 0 or "auto"."""
         if self.pseudocount != "auto":
             check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
 
-    def prior_is_forecast(self) -> bool:
+    def _prior_is_forecast(self) -> bool:
         """Whether the mean forecast of a bin's rows is part of its prior."""
         return isinstance(self.prior, str) and self.prior == "forecast"
 
-    def constant_pseudocount(self) -> float:
+    def _constant_pseudocount(self) -> float:
         """Pseudocount of the part of the prior that is the same for all bins.
 
         If the rest of the prior is the mean forecast, this part is worth one row: enough that no
@@ -118,22 +139,15 @@ class BinCalibrator(BinMap, Calibrator):
         if self.pseudocount == "auto":
             return 1.0
         given = float(self.pseudocount)
-        return min(given, 1.0) if self.prior_is_forecast() else given
+        return min(given, 1.0) if self._prior_is_forecast() else given
 
-    def forecast_pseudocount(self) -> float | None:
+    def _forecast_pseudocount(self) -> float | None:
         """Pseudocount of the mean forecast; None if it is to be found by evidence."""
         if self.pseudocount == "auto":
             return None
-        return float(self.pseudocount) - self.constant_pseudocount()
+        return float(self.pseudocount) - self._constant_pseudocount()
 
-    def held_out_loss(self, train: Sample, test: Sample) -> float:
-        """Total log loss of rows under a fit to others."""
-        self.fit_sample(train)
-        Q = self.calibrate(test.forecasts)
-        likelihood = Q[np.arange(len(Q)), test.codes].clip(min=1e-300)
-        return -float(test.row_weights() @ np.log(likelihood))
-
-    def resolve_prior(self, class_weights: Floats) -> Floats:
+    def _resolve_prior(self, class_weights: Floats) -> Floats:
         """Probabilities that are the same for all bins: what `prior` stands for.
 
         For "forecast" these are the uniform ones that mean forecasts are mixed with.

@@ -132,8 +132,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         calibrator = _restore(model, "model", COMMON)
         calibrator.map_ = checked_map(model, vars(calibrator))
         _check_state(calibrator, "model.state")
-    calibrator.summary_ = document["summary"]
-    calibrator._finish()
+        calibrator.summary_ = document["summary"]
+        calibrator._finish()
     return calibrator
 
 

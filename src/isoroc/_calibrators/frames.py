@@ -11,8 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 import isoroc
-from isoroc._checks import check_row, check_score
-from isoroc._counts import ArrayArithmetic
+from isoroc._backends import NUMPY
 from isoroc._input import InputError
 from isoroc._simplex import Floats
 
@@ -21,7 +20,7 @@ def predict_frame(
     calibrator: Any, df: Any, probs: list[str], names: list[str] | None, group: str | None = None
 ) -> Any:
     """What `predict_frame` of a calibrator returns."""
-    check_is_fitted(calibrator, "classes_")
+    check_is_fitted(calibrator, "map_")
     names = names or [f"calibrated_{label}" for label in calibrator.classes_]
     for argument, given, expected in (
         ("probs", probs, calibrator.n_features_in_),
@@ -76,14 +75,8 @@ def add_columns(
 
 def calibrate_good_rows(calibrator: Any, forecasts: Floats, groups: Any = None) -> Floats:
     """Calibrated forecasts, NaN for rows that `predict_proba` would refuse."""
-    w = ArrayArithmetic()
-    if forecasts.shape[1] == 1:
-        _, good = check_score(w, forecasts[:, 0], unit=calibrator.takes_probabilities())
-    elif calibrator.scores_ == "logit":
-        good = np.isfinite(forecasts).all(axis=1)
-    else:
-        with np.errstate(invalid="ignore"):
-            _, good = check_row(w, list(forecasts.T))
+    with np.errstate(invalid="ignore"):
+        good = calibrator.map_.kind.clean(NUMPY, forecasts)[1][:, 0]
     further = {}
     if groups is not None:
         good = np.asarray(good) & ~groups.is_null().to_numpy()

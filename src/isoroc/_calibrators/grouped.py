@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators import frames
 from isoroc._calibrators.auto import AutoCalibrator
-from isoroc._calibrators.base import Calibrator
-from isoroc._calibrators.group_map import GroupMap, score_groups
+from isoroc._calibrators.base import Calibrator, FromMap, adopt
+from isoroc._calibrators.mixing import bounded_losses, mean_and_error, mixture_weights
 from isoroc._calibrators.thresholds import CarriedThresholds
 from isoroc._folds import deal_folds
 from isoroc._input import (
+    InputError,
     Sample,
     Scores,
     check_groups,
@@ -27,12 +28,21 @@ from isoroc._input import (
     rows_by_group,
     warn_if_reversed,
 )
-from isoroc._maps.grouped import GroupedMap
-from isoroc._maps.load import COMMON
+from isoroc._maps import GroupedMap, Map
+from isoroc._maps.files import apply_map
+from isoroc._persistence import states
 from isoroc._random import check_random_state
+from isoroc._simplex import Floats, Ints
+from isoroc._table import Table
 
 
-class GroupedCalibrator(GroupedMap, Calibrator):
+#: Weight of the common map relative to that of a group's own, before any row is seen. The own map
+#: then has less than `LEAST_WEIGHT`, so that a group keeps the common map exactly unless its rows
+#: speak against it (docs/decisions.md has the figures).
+COMMON_SHARE = 16.0
+
+
+class GroupedCalibrator(Calibrator):
     """Maps by group, shrunken towards a common map as far as the rows of the group allow.
 
     The calibrator is fitted to all rows, which gives the common map, and to the rows of each group
@@ -104,6 +114,19 @@ class GroupedCalibrator(GroupedMap, Calibrator):
       south  1495       1
     """
 
+    _state: ClassVar[dict[str, states.Check]] = {
+        "common_": states.anything,
+        "members_": states.list_of(states.anything, least=0),
+        "group_scores_": states.table,
+    }
+
+    map_: GroupedMap
+    common_: Calibrator
+    members_: list[Calibrator]
+    grouped_ = FromMap()
+    groups_ = FromMap()
+    weights_ = FromMap()
+
     def __init__(
         self,
         calibrator: Calibrator | None = None,
@@ -118,9 +141,8 @@ class GroupedCalibrator(GroupedMap, Calibrator):
         self.random_state = random_state
 
     @property
-    def uses_folds(self) -> bool:  # type: ignore[override]
-        """Whether the folds of counts are needed."""
-        return self._pattern().uses_folds
+    def _uses_folds(self) -> bool:  # type: ignore[override]
+        return self._pattern()._uses_folds
 
     def _pattern(self) -> Calibrator:
         """What the maps are made of, not fitted."""
@@ -168,40 +190,52 @@ class GroupedCalibrator(GroupedMap, Calibrator):
         warn_if_reversed(sample)
         if groups is not None:
             sample = replace(sample, groups=check_groups(groups, len(sample)))
-        return self.fit_validated(sample, P)
+        return self._fit_validated(sample, P)
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit(self, sample: Sample) -> GroupedMap:
         check_number("min_rows", self.min_rows, numbers.Integral, minimum=1)
         check_number("cv", self.cv, numbers.Integral, minimum=2)
-        common = self._pattern()
-        found: list[GroupMap] = []
+        self.common_ = self._pattern()
+        found: list[_Group] = []
         if sample.groups is None:
-            common.fit_sample(sample)
+            common = self.common_._fit(sample)
         else:
             fold = deal_folds(len(sample), int(self.cv), check_random_state(self.random_state))
-            Q = common.fit_out_of_fold(sample, fold)
+            common, Q = self.common_._fit_out_of_fold(sample, fold)
             likelihood = Q[np.arange(len(Q)), sample.codes]
             for name, rows in rows_by_group(sample.groups):
                 own = self._pattern() if len(rows) >= self.min_rows else None
                 part = sample.take(rows), fold[rows], likelihood[rows]
-                found.append(GroupMap.fit(name, *part, own))
-        kept = [(group, group.member) for group in found if group.member is not None]
-        self.common_ = common
-        self.grouped_ = sample.groups is not None
-        self.groups_ = np.array([group.name for group, _ in kept], dtype=np.str_)
-        self.members_ = [member for _, member in kept]
-        self.weights_ = np.array([group.weight for group, _ in kept], dtype=np.float64)
-        self.group_scores_ = score_groups(found)
+                found.append(_fit_group(name, *part, own))
+        kept = [group for group in found if group.fitted is not None]
+        self.members_ = [group.own for group in kept]
+        self.group_scores_ = _score_groups(found)
+        return GroupedMap(
+            kind=sample.kind,
+            common=common,
+            grouped=sample.groups is not None,
+            groups=np.array([group.name for group in kept], dtype=np.str_),
+            members=[group.fitted for group in kept],
+            weights=np.array([group.weight for group in kept], dtype=np.float64),
+        )
 
-    def fit_validated(self, sample: Sample, P: Any = None) -> Self:
-        """Fit to a sample whose parts have been checked; see `Calibrator`."""
-        super().fit_validated(sample, P)
+    def _finish(self) -> None:
         # The maps are calibrators of their own, to look at, to apply and to export.
-        for fitted in (self.common_, *self.members_):
-            for name in COMMON:
-                if hasattr(self, name):
-                    setattr(fitted, name, getattr(self, name))
-        return self
+        adopt(self, [self.common_, *self.members_], [self.map_.common, *self.map_.members])
+
+    def predict_proba(self, P: Any, groups: Any = None) -> Floats:
+        """Calibrated forecasts, shape (n, K), one column for each of `classes_`; rows sum to one.
+
+        Parameters
+        ----------
+        P : array-like, dataframe or series
+            Forecasts as in `fit`.
+        groups : array-like of shape (n,), default=None
+            Group of each row; required if there were groups in `fit`. Groups that `fit` has not
+            seen get the common map.
+        """
+        values = self._check_new(P)
+        return apply_map(self.map_, values, groups)
 
     def predict(self, P: Any, groups: Any = None) -> NDArray[Any]:
         """Label with the largest calibrated probability, the first of `classes_` on ties."""
@@ -210,7 +244,6 @@ class GroupedCalibrator(GroupedMap, Calibrator):
 
     def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
         """Thresholds of the common map, if there were no groups in `fit`; see `Calibrator`."""
-        check_is_fitted(self, "classes_")
         self._refuse_without_groups("thresholds differ by group; common_ is the common map")
         return super().carry_over(thresholds, P)
 
@@ -224,7 +257,70 @@ class GroupedCalibrator(GroupedMap, Calibrator):
     ) -> Any:
         """As for every calibrator; `group` is the column of the groups."""
         if group is None:
-            check_is_fitted(self, "classes_")
             self._refuse_without_groups("name the column of the groups with group=")
         probs = [probs] if isinstance(probs, str) else list(probs)
         return frames.predict_frame(self, df, probs, None if names is None else list(names), group)
+
+    def _refuse_without_groups(self, fix: str) -> None:
+        check_is_fitted(self, "map_")
+        if self.map_.grouped:
+            raise InputError("groups", None, "were given in fit", fix)
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """What was found in one group."""
+
+    name: str
+    own: Any
+    """The calibrator of the group."""
+    fitted: Map | None
+    """Its map, if it has weight."""
+    weight: float
+    losses: Floats
+    """Of each row, under the common map and under the mixture; shape (n, 2)."""
+    row_weights: Floats
+
+
+def _fit_group(
+    name: str, sample: Sample, fold: Ints, common: Floats, own: Calibrator | None
+) -> _Group:
+    """Fit the map of a group, and weigh it.
+
+    Parameters
+    ----------
+    name : str
+        The group.
+    sample : Sample
+        Its rows.
+    fold : ndarray of shape (n,)
+        Fold of each row.
+    common : ndarray of shape (n,)
+        Probability that the common map, fitted to other folds, gave to each label.
+    own : Calibrator or None
+        What is to be fitted; None if the group keeps the common map.
+    """
+    row_weights = sample.row_weights()
+    likelihood, weights = np.column_stack([common, common]), np.array([1.0, 0.0])
+    folds, fold = np.unique(fold, return_inverse=True)
+    fitted: Map | None = None
+    if own is not None and len(folds) > 1 and np.count_nonzero(sample.class_weights()) > 1:
+        fitted, Q = own._fit_out_of_fold(sample, fold)
+        likelihood[:, 1] = Q[np.arange(len(Q)), sample.codes]
+        weights = mixture_weights(likelihood, row_weights, np.array([COMMON_SHARE, 1.0]))
+    columns = np.column_stack([common, likelihood @ weights])
+    losses = bounded_losses(columns, row_weights, sample.n_classes)
+    kept = fitted if weights[1] > 0 else None
+    return _Group(name, own, kept, float(weights[1]), losses, row_weights)
+
+
+def _score_groups(found: list[_Group]) -> Table:
+    """Table of all groups."""
+    names = ("group", "rows", "weight", "common_log_loss", "log_loss", "gain", "gain_se")
+    rows: list[tuple[Any, ...]] = []
+    for group in found:
+        gains = group.losses[:, :1] - group.losses[:, 1:]
+        (common, mixed), _ = mean_and_error(group.losses, group.row_weights, counted=False)
+        (gain,), (error,) = mean_and_error(gains, group.row_weights, counted=False)
+        rows.append((group.name, len(gains), group.weight, common, mixed, gain, error))
+    return Table.from_rows(rows, *names)

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._growth import cut_at
 from isoroc._input import InputError, Sample, check_number, check_option
-from isoroc._maps.binned import HistogramMap
+from isoroc._maps import BinMap
 from isoroc._simplex import Floats
 
 
-class HistogramCalibrator(HistogramMap, BinCalibrator):
+class HistogramCalibrator(BinCalibrator):
     """Regular binning for two classes: fixed bins, each with its observed rate.
 
     Parameters
@@ -71,7 +71,7 @@ class HistogramCalibrator(HistogramMap, BinCalibrator):
         self.pseudocount = pseudocount
         self.prior = prior
 
-    def _fit_tree(self, sample: Sample) -> None:
+    def _fit(self, sample: Sample) -> BinMap:
         check_number("n_bins", self.n_bins, numbers.Integral, minimum=1)
         check_option("strategy", self.strategy, ("uniform", "quantile"))
         if sample.n_classes != 2:
@@ -82,7 +82,8 @@ class HistogramCalibrator(HistogramMap, BinCalibrator):
                 "the target is multiclass",
                 "RecursiveBinningCalibrator takes any number of classes",
             )
-        self._set_tree(cut_at(sample, self._cuts), sample)
+        kind, sample = sample.kind, sample.on_simplex()
+        return self._map_of_fixed(kind, cut_at(sample, self._cuts), sample)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -10,12 +10,16 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 
+from sklearn.utils.validation import check_is_fitted
+
+from isoroc._calibrators.base import FromMap
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._folds import counted_folds, deal_folds
 from isoroc._growth import GrowthOptions, grow_pulled, grow_tree
 from isoroc._input import InputError, Sample, check_number, check_option, check_sample
-from isoroc._maps.binned import IRPMap
-from isoroc._monotonicity import certify
+from isoroc._maps import BinMap
+from isoroc._monotonicity import Certificate, certify
+from isoroc._persistence import states
 from isoroc._progress import progress
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats
@@ -26,7 +30,7 @@ FULL = 4
 _TOPS = (1, 2, 3)
 
 
-class IRPCalibrator(IRPMap, BinCalibrator):
+class IRPCalibrator(BinCalibrator):
     """Isotonic recursive partitioning: bins whose splits can be repeated after calibration.
 
     For two classes this is isotonic regression, found as a path of nested partitions; the map is
@@ -163,7 +167,17 @@ class IRPCalibrator(IRPMap, BinCalibrator):
     True
     """
 
-    uses_folds: ClassVar[bool] = True
+    _uses_folds: ClassVar[bool] = True
+    _state: ClassVar[dict[str, states.Check]] = {"certificate_": states.certificate}
+
+    certificate_: Certificate | None
+    reduction_ = FromMap()
+
+    @property
+    def top_(self) -> int | None:
+        """How many of the largest probabilities are calibrated; None where all are."""
+        check_is_fitted(self, "map_")
+        return None if self.map_.reduction is None else self.map_.reduction.top
 
     def __init__(
         self,
@@ -213,15 +227,18 @@ class IRPCalibrator(IRPMap, BinCalibrator):
         if self.certificate_ is None:
             problem = "None gives no guarantee, so there is nothing to verify"
             raise InputError("monotonicity", None, problem)
-        forecasts = self._check_new(P)
-        sample = check_sample(forecasts, y, sample_weight, self.classes_, scores=self.scores_)
-        sample = replace(sample, forecasts=forecasts).on_simplex()  # scores as predictions see them
-        if self.reduction_ is not None:
-            sample = self.reduction_.reduce_sample(sample)
-        return self.certificate_.verify(self.tree_, self.bin_values_, sample.positive())
+        values = self._check_new(P)
+        sample = check_sample(values, y, sample_weight, self.classes_, scores=self.scores_)
+        sample = replace(sample, forecasts=values).on_simplex()  # scores as predictions see them
+        if self.map_.reduction is not None:
+            sample = self.map_.reduction.reduce_sample(sample)
+        tree, bin_values = self.map_.tree, self.map_.bin_values
+        return self.certificate_.verify(tree, bin_values, sample.positive())
 
-    def _fit_tree(self, sample: Sample) -> None:
-        self.check_parameters(sample.n_classes)
+    def _fit(self, sample: Sample) -> BinMap:
+        self._check_pseudocount()
+        self._check_parameters(sample.n_classes)
+        kind, sample = sample.kind, sample.on_simplex()
         random_state = check_random_state(self.random_state)
         with progress("growing", shown=self.verbose > 0) as report:
             top = self._choose_top(sample, random_state)
@@ -229,29 +246,28 @@ class IRPCalibrator(IRPMap, BinCalibrator):
             if top is not None:
                 reduction = TopReduction.fit(top, sample)
                 sample = reduction.reduce_sample(sample)
-            prior = self.resolve_prior(sample.class_weights())
-            options = self.growth_options(prior, random_state, report)
-            if self.prior_is_forecast():
-                tree, means, found = grow_pulled(sample, options, self.forecast_pseudocount())
-                self._set_prior(prior, means, found)
+            prior = self._resolve_prior(sample.class_weights())
+            options = self._growth_options(prior, random_state, report)
+            means, found = None, 0.0
+            if self._prior_is_forecast():
+                tree, means, found = grow_pulled(sample, options, self._forecast_pseudocount())
             else:
                 tree = grow_tree(sample, options)
-                self._set_prior(prior)
-        self.tree_ = tree
-        if reduction is not None:
-            Q = np.take(self.bin_values_, tree.bin_of(sample.forecasts), axis=0)
-            reduction = reduction.settle(Q, of_classes)
-        self.reduction_ = reduction
+        fitted = self._map_of(kind, tree, prior, means=means, forecast_pseudocount=found)
         self.certificate_ = None
         if self.monotonicity is not None:
             points = sample.forecasts if self.monotonicity == "global" else None
-            certificate = certify(tree, self.bin_values_, points)
+            certificate = certify(tree, fitted.bin_values, points)
             self.certificate_ = replace(certificate, top=top)
+        if reduction is None:
+            return fitted
+        Q = np.take(fitted.bin_values, tree.bin_of(sample.forecasts), axis=0)
+        return replace(fitted, reduction=reduction.settle(Q, of_classes))
 
-    def growth_options(self, prior: Floats, random_state: Any, report: Any) -> GrowthOptions:
+    def _growth_options(self, prior: Floats, random_state: Any, report: Any) -> GrowthOptions:
         """How a tree of this calibrator is grown."""
         return GrowthOptions(
-            pseudocounts=self.constant_pseudocount() * prior,
+            pseudocounts=self._constant_pseudocount() * prior,
             monotonicity=self.monotonicity,
             search=self.search,
             grid_size=self.grid_size,
@@ -280,10 +296,10 @@ class IRPCalibrator(IRPMap, BinCalibrator):
                 changed = {"top": top, "verbose": 0, "random_state": seed}
                 candidate = IRPCalibrator(**self.get_params() | changed)
                 train, test = sample.take(fold != k), sample.take(fold == k)
-                losses[top] += candidate.held_out_loss(train, test)
+                losses[top] += _held_out_loss(candidate, train, test)
         return min(losses, key=losses.__getitem__)
 
-    def check_parameters(self, n_classes: int) -> None:
+    def _check_parameters(self, n_classes: int) -> None:
         """Refuse parameters that make no sense, for K classes."""
         check_option("monotonicity", self.monotonicity, ("tree", "global", None))
         check_option("search", self.search, ("sweep", "grid"))
@@ -304,6 +320,13 @@ class IRPCalibrator(IRPMap, BinCalibrator):
         if reduces and not isinstance(self.prior, str):
             fix = 'pass top=None, or prior="forecast", "uniform" or "marginal"'
             raise InputError("prior", None, "probabilities of classes, but bins are of ranks", fix)
+
+
+def _held_out_loss(candidate: IRPCalibrator, train: Sample, test: Sample) -> float:
+    """Total log loss of rows under a fit to others."""
+    Q = candidate._fit(train).apply(test.forecasts)
+    likelihood = Q[np.arange(len(Q)), test.codes].clip(min=1e-300)
+    return -float(test.row_weights() @ np.log(likelihood))
 
 
 def _unless_auto(value: float | str) -> float | None:

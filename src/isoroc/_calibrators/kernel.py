@@ -17,7 +17,7 @@ from isoroc._input import Sample, check_number
 from isoroc._maps import Forecasts, KernelMap, TemperatureMap
 from isoroc._maps.kernel import Positions
 from isoroc._persistence import states
-from isoroc._simplex import LEAST, Codes, Floats, Ints
+from isoroc._simplex import LEAST, Floats, Ints
 
 #: Least distance of the places at which ranks bend, so that slopes are small and rounding errors do
 #: not show.

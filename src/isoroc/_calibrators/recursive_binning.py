@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._growth import split_at_centroids
 from isoroc._input import Sample, check_number
-from isoroc._maps.binned import RecursiveBinningMap
+from isoroc._maps import BinMap
 
 
-class RecursiveBinningCalibrator(RecursiveBinningMap, BinCalibrator):
+class RecursiveBinningCalibrator(BinCalibrator):
     """Recursive binning: every region is split at its centroid, whatever the labels say.
 
     The paper's comparison. Regions are split breadth first at the mean of their lattice points.
@@ -75,8 +75,10 @@ class RecursiveBinningCalibrator(RecursiveBinningMap, BinCalibrator):
         self.prior = prior
         self.grid_size = grid_size
 
-    def _fit_tree(self, sample: Sample) -> None:
+    def _fit(self, sample: Sample) -> BinMap:
         check_number("depth", self.depth, numbers.Integral, minimum=0)
         if self.grid_size is not None:
             check_number("grid_size", self.grid_size, numbers.Integral, minimum=1)
-        self._set_tree(split_at_centroids(sample, self.depth, self.grid_size), sample)
+        kind, sample = sample.kind, sample.on_simplex()
+        tree = split_at_centroids(sample, self.depth, self.grid_size)
+        return self._map_of_fixed(kind, tree, sample)
