@@ -251,29 +251,27 @@ class OnnxOps(Ops[Tensor]):
             left, right = self._function(a, width), self._function(b, width)
             if left is None or right is None:
                 return None
-            result = left.plus(right if operator == "+" else right.times(-1.0))
-        elif operator in "*/" and not isinstance(b, Tensor):
-            result = self._scaled(a, b if operator == "*" else 1 / np.asarray(b))
-        elif operator == "*" and not isinstance(a, Tensor):
-            result = self._scaled(b, a)
-        else:
-            return None
-        return result if result is not None and result.size <= _FEW_WEIGHTS else None
+            return left.plus(right if operator == "+" else right.times(-1.0))
+        if operator in "*/" and not isinstance(b, Tensor):
+            return self._scaled(a, b if operator == "*" else 1 / np.asarray(b))
+        if operator == "*" and not isinstance(a, Tensor):
+            return self._scaled(b, a)
+        return None
 
     def _scaled(self, a: Tensor, factor: Any) -> Linear | None:
         function = self._function(a, max(a.width, np.size(factor)))
         return None if function is None else function.times(factor)
 
     def _function(self, a: Any, width: int) -> Linear | None:
-        """A vector or constants as a linear function of a width, unless its matrix were large."""
+        """A vector or constants as a linear function of a width, unless that took many products."""
         if not isinstance(a, Tensor):
             return Linear({}, np.broadcast_to(np.asarray(a, dtype=np.float64), (width,)))
-        function = a.linear
-        if function is None:
-            if a.width * width > _FEW_WEIGHTS:
-                return None
-            function = Linear({a.name: np.eye(a.width)}, np.zeros(a.width))
-        return function if a.width == width else function.take([0] * width)
+        if a.linear is None and a.width * width > _FEW_WEIGHTS:
+            return None
+        function = a.linear or Linear({a.name: np.eye(a.width)}, np.zeros(a.width))
+        if a.width == width:
+            return function
+        return function.take([0] * width) if function.size * width <= _FEW_WEIGHTS else None
 
     def compute(self, function: Linear) -> str:
         """Name of the result of a linear function."""
@@ -376,6 +374,8 @@ class OnnxOps(Ops[Tensor]):
         return self._apply("Cast", self._reduced("ReduceMin", numbers), to=_BOOL)
 
     def _reduced(self, operator: str, a: Tensor) -> Tensor:
+        if a.width == 1 and operator != "ReduceSumSquare":
+            return a
         return Tensor(self, 1, self._graph.reduce(operator, a.name))
 
     def is_at(self, place: Tensor, numbers: int | Ints) -> Tensor:
@@ -390,20 +390,23 @@ class OnnxOps(Ops[Tensor]):
         width = len(places)
         if not self._exact and a.linear is not None:
             return Tensor(self, width, a.linear.take(places))
-        start = places[0]
         if places == list(range(a.width)):
             return a
-        follow = places == list(range(start, start + width))
-        if follow and not start % width and a.width <= _MOST_PARTS * width:
-            sizes = [width] * (a.width // width) + [a.width % width] * (a.width % width > 0)
-            parts = self._graph.nodes(
-                "Split", a.name, self._graph.integers(*sizes), axis=1, outputs=[""] * len(sizes)
-            )
-            return Tensor(self, width, parts[start // width])
+        if width == 1 and a.width <= _MOST_PARTS:
+            return self.split(a, [1] * a.width)[places[0]]
         found = self._graph.node("Gather", a.name, self._graph.integers(*places), axis=1)
         return Tensor(self, width, found)
 
+    def split(self, a: Tensor, widths: Sequence[int]) -> list[Tensor]:
+        if len(widths) == 1 or (not self._exact and a.linear is not None):
+            return super().split(a, widths)
+        sizes, unnamed = self._graph.integers(*widths), [""] * len(widths)
+        parts = self._graph.nodes("Split", a.name, sizes, axis=1, outputs=unnamed)
+        return [Tensor(self, width, part) for width, part in zip(widths, parts, strict=True)]
+
     def concat(self, parts: Sequence[Tensor]) -> Tensor:
+        if len(parts) == 1:
+            return parts[0]
         width, start = sum(part.width for part in parts), 0
         if not self._exact and any(part.linear is not None for part in parts):
             joined: Linear | None = Linear({}, np.zeros(width))
@@ -512,13 +515,16 @@ class OnnxOps(Ops[Tensor]):
         return self._apply("LogSoftmax", a, axis=1)
 
     def bend(self, a: Tensor, knots: Floats, slopes: Floats) -> Tensor:
-        each = self._on_third_axis(a.name, a.width, 1)
-        raised, offset = self._graph.node("Max", each, self._name(knots)), -(slopes @ knots)
+        offset = -(slopes @ knots)
         if len(slopes) * slopes.size > _FEW_WEIGHTS:
+            each = self._on_third_axis(a.name, a.width, 1)
+            raised = self._graph.node("Max", each, self._name(knots))
             return self._sums_of_runs(raised, slopes) + offset
-        shape = self._graph.integers(0, slopes.size)
-        of_runs = Tensor(self, slopes.size, self._graph.node("Reshape", raised, shape))
-        return self.linear(of_runs, _blocks(slopes), offset)
+        # A product is quicker than copies of single columns.
+        repeats = np.repeat(np.eye(a.width), len(knots), axis=0)
+        each_often = self.linear(self.input(a.name, a.width), repeats)
+        raised_often = self.maximum(each_often, np.tile(knots, a.width))
+        return self.linear(raised_often, _blocks(slopes), offset)
 
     def along(self, a: Tensor, knots: Floats) -> Tensor:
         # Each stretch between two knots adds the share of it that lies below. The difference comes

@@ -107,17 +107,16 @@ class Ops(ABC, Generic[V]):
         n = self.width(a)
         if n > _BLOCK:
             half = n // 2 - n // 2 % _LANES
-            low, high = self.take(a, range(half)), self.take(a, range(half, n))
+            low, high = self.split(a, [half, n - half])
             return self.total(low) + self.total(high)
-        parts, start = [], 0
-        if n >= _LANES:
-            start = n - n % _LANES
-            firsts = range(0, start, _LANES)
-            lanes = reduce(add, [self.take(a, range(i, i + _LANES)) for i in firsts])
+        n_lanes, rest = divmod(n, _LANES)
+        parts = self.split(a, [_LANES] * n_lanes + [1] * rest)
+        if n_lanes:
+            lanes = reduce(add, parts[:n_lanes])
             while self.width(lanes) > 1:
                 lanes = self._sums_of_pairs(lanes)
-            parts = [lanes]
-        return reduce(add, [*parts, *(self.take(a, [k]) for k in range(start, n))])
+            parts = [lanes, *parts[n_lanes:]]
+        return reduce(add, parts)
 
     def _sums_of_pairs(self, a: V) -> V:
         """Sums of the first and second column, of the third and fourth, and so on."""
@@ -145,6 +144,13 @@ class Ops(ABC, Generic[V]):
     @abstractmethod
     def take(self, a: V, columns: Sequence[int] | Ints) -> V:
         """Some of the columns, which may be repeated."""
+
+    def split(self, a: V, widths: Sequence[int]) -> list[V]:
+        """Parts of some widths, from the first column to the last."""
+        ends = np.cumsum(widths).tolist()
+        return [
+            self.take(a, range(end - width, end)) for width, end in zip(widths, ends, strict=True)
+        ]
 
     @abstractmethod
     def concat(self, parts: Sequence[V]) -> V:

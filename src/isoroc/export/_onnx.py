@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from isoroc._input import InputError
 from isoroc._maps.files import LoadedMap
-from isoroc.export._formula import calibrated, check_exportable, is_exact, is_grouped
+from isoroc.export._formula import calibrated, check_exportable, is_grouped
 
 try:
     import onnx
@@ -121,7 +121,7 @@ def build(
         Versions of the sets of operators by name.
     """
     graph, tensor = Graph(opsets[""], "isoroc_"), onnx.helper.make_tensor_value_info
-    ops = OnnxOps(graph, exact=is_exact(calibrator))
+    ops = OnnxOps(graph, exact=calibrator.map_.exact)
     inputs = [tensor(names.forecasts, input_type, ["N", n_columns])]
     forecasts = names.forecasts
     if input_type != _DOUBLE:
