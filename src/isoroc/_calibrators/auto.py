@@ -29,8 +29,8 @@ from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._counts import in_cells
 from isoroc._cyclic import CyclicCheck, check_cyclic
-from isoroc._folds import counted_folds, deal_folds
-from isoroc._input import InputError, Sample, check_number, check_option
+from isoroc._folds import deal_folds
+from isoroc._input import CellSample, InputError, Sample, check_number, check_option
 from isoroc._kinds import columns_of
 from isoroc._maps import IdentityMap, Map, MixtureCertificate, MixtureMap, MonotoneMap
 from isoroc._maps.monotone import TRACE, with_floor
@@ -178,9 +178,9 @@ class AutoCalibrator(Calibrator):
         random_state = check_random_state(self.random_state)
         members = self._resolve_members(sample.n_classes, random_state)
         fold = self._deal(sample, random_state)
-        if sample.fold is None and len(sample) > self.max_cells:
+        if not isinstance(sample, CellSample) and len(sample) > self.max_cells:
             sample = in_cells(sample, fold, self.max_cells)
-            fold = counted_folds(sample)
+            fold = sample.folds()
         with progress("calibrating", shown=self.verbose > 0) as report:
             found = self._fit_members(members, sample, fold, report)
         rows = np.arange(len(fold))
@@ -194,7 +194,7 @@ class AutoCalibrator(Calibrator):
         before = IdentityMap(kind=sample.kind).apply(sample.forecasts)[rows, sample.codes]
         columns = np.column_stack([likelihood, likelihood @ weights, before])
         losses = bounded_losses(columns, row_weights, sample.n_classes)
-        counted = sample.fold is not None
+        counted = isinstance(sample, CellSample)
         self.member_scores_ = score_members(
             [*names, "mixture"], np.append(weights, 1.0), losses, row_weights, counted=counted
         )
@@ -216,8 +216,8 @@ class AutoCalibrator(Calibrator):
     def _deal(self, sample: Sample, random_state: np.random.RandomState) -> Ints:
         """Fold of each row."""
         n = len(sample)
-        if sample.fold is not None:
-            return counted_folds(sample)
+        if isinstance(sample, CellSample):
+            return sample.folds()
         if isinstance(self.cv, int | np.integer):
             check_number("cv", self.cv, numbers.Integral, minimum=2)
             # Not stratified: classes that are equally frequent in all folds by design would make it

@@ -11,21 +11,21 @@ from numpy.typing import NDArray
 from isoroc._counts.builders import probabilities
 from isoroc._counts.cells import Cells, Tally
 from isoroc._counts.grid import Grid
-from isoroc._input import Sample
+from isoroc._input import CellSample, Sample
 from isoroc._simplex import LEAST, Floats, Ints
 from isoroc._special import logit
 from isoroc._table import Table
 
 
-def sample_of(classes: NDArray[Any], grid: Grid, cells: Cells) -> Sample:
+def sample_of(classes: NDArray[Any], grid: Grid, cells: Cells) -> CellSample:
     """Weighted rows: the mean forecast of each entry, once for each class with weight."""
     entry, codes = np.nonzero(cells.class_weights)
     means = cells.mean_forecasts(grid)[entry]
-    return Sample(
-        means[:, 0] if grid.n_columns == 1 else np.ascontiguousarray(means),
-        codes.astype(np.min_scalar_type(len(classes) - 1)),
-        cells.class_weights[entry, codes],
-        classes,
+    return CellSample(
+        forecasts=means[:, 0] if grid.n_columns == 1 else np.ascontiguousarray(means),
+        codes=codes.astype(np.min_scalar_type(len(classes) - 1)),
+        weights=cells.class_weights[entry, codes],
+        classes=classes,
         fold=cells.fold[entry].astype(np.intp),
     )
 
@@ -47,8 +47,8 @@ def table_of(classes: NDArray[Any], grid: Grid, cells: Cells) -> Table:
 LEAST_RESOLUTION = {2: 1024, 3: 32, 4: 32}
 
 
-def in_cells(sample: Sample, fold: Ints, most: int) -> Sample:
-    """A sample of many rows as cells, at most so many for all folds together.
+def in_cells(sample: Sample, fold: Ints, most: int) -> CellSample:
+    """A sample of many rows as cells, at most `most` in total over all folds.
 
     Where cells of the least resolution are more, twice as many weighted rows are drawn from them at
     random: with many classes hardly two rows share a cell.
@@ -71,7 +71,7 @@ def in_cells(sample: Sample, fold: Ints, most: int) -> Sample:
     tally.add(columns, sample.codes, sample.weights, fold)
     cells = tally.cells()
     rows = sample_of(np.arange(K), tally.grid, cells).draw(2 * most)
-    return replace(
+    return replace(  # type: ignore[return-value]
         rows,
         forecasts=_as_scores(rows.forecasts, sample),
         classes=sample.classes,
