@@ -139,6 +139,8 @@ WIDE = [(PROBABILITIES, 12), (LOGITS, 70), (PROBABILITIES, 140)]
 
 def is_rounded(own):
     """Whether last digits may differ: libraries compute logarithms and exponentials differently."""
+    if isinstance(own, m.GroupedMap):
+        return any(map(is_rounded, [own.common, *own.members]))
     if isinstance(own, m.IdentityMap):
         return own.kind.scores == "logit"
     return own.kind is LOGITS or not isinstance(own, m.BinMap | m.BaggedMap | m.StepMap)
@@ -212,9 +214,14 @@ OPERATIONS = {
     ),
     "steps": (
         lambda o, X: o.steps(_CUTS, _VALUES, X),
-        lambda X: np.stack(
-            [v[(x[:, None] > c).sum(axis=1)] for c, v, x in zip(_CUTS, _VALUES, X.T, strict=True)]
-        ).T,
+        lambda X: (
+            np.stack(
+                [
+                    v[(x[:, None] > c).sum(axis=1)]
+                    for c, v, x in zip(_CUTS, _VALUES, X.T, strict=True)
+                ]
+            ).T
+        ),
     ),
     "locate": (
         lambda o, X: o.look_up(np.arange(82.0).reshape(41, 2), o.locate(_CUTS[3], o.take(X, [3]))),
@@ -234,9 +241,14 @@ OPERATIONS = {
     ),
     "log odds": (
         lambda o, X: o.log_odds(o.log_softmax(9.0 * X)),
-        lambda X: np.stack(
-            [9 * X[:, k] - np.logaddexp.reduce(np.delete(9 * X, k, 1), axis=1) for k in range(4)]
-        ).T,
+        lambda X: (
+            np.stack(
+                [
+                    9 * X[:, k] - np.logaddexp.reduce(np.delete(9 * X, k, 1), axis=1)
+                    for k in range(4)
+                ]
+            ).T
+        ),
     ),
     "mix uniform": (lambda o, X: o.mix_uniform(X, 0.1), lambda X: 0.9 * X + 0.025),
     "bend": (
@@ -249,12 +261,14 @@ OPERATIONS = {
     ),
     "along close knots": (
         lambda o, X: o.along(X * 4e-9 - 5.0, _KNOTS * 4e-9 - 5) * 3.0 - 1.0,
-        lambda X: np.stack(
-            [
-                3 * np.interp(X[:, k] * 4e-9 - 5, _KNOTS[k] * 4e-9 - 5, np.arange(5) / 4) - 1
-                for k in range(4)
-            ]
-        ).T,
+        lambda X: (
+            np.stack(
+                [
+                    3 * np.interp(X[:, k] * 4e-9 - 5, _KNOTS[k] * 4e-9 - 5, np.arange(5) / 4) - 1
+                    for k in range(4)
+                ]
+            ).T
+        ),
     ),
     "bumps": (
         lambda o, X: o.bumps(X, 2 * _MATRIX),

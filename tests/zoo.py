@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
 import isoroc
+from formulas import is_rounded
 from isoroc import IRPCalibrator
 from strategies import binary_data, labelled_forecasts
 
@@ -145,7 +146,7 @@ def on_thresholds(calibrator):
     P = np.vstack([P, np.nextafter(P, np.inf), np.nextafter(P, -np.inf)])
     if scores:
         inside = (P >= 0).all(axis=1) & (P <= 1).all(axis=1)
-        return P[inside] if calibrator.takes_probabilities() else P
+        return P[inside] if calibrator.scores_ == "probability" else P
     return P[(P >= 0).all(axis=1) & (np.abs(P.sum(axis=1) - 1) < 1e-9)]
 
 
@@ -155,8 +156,7 @@ def assert_agrees(calibrator, P, Q):
     Libraries compute logarithms and exponentials differently in the last digit.
     """
     expected = calibrator.predict_proba(P)
-    several_logits = calibrator.scores_ == "logit" and calibrator.n_features_in_ > 1
-    if calibrator.reads_logs or several_logits:
+    if is_rounded(calibrator.map_):
         np.testing.assert_allclose(Q, expected, rtol=0, atol=1e-12)
     else:
         np.testing.assert_array_equal(Q, expected)

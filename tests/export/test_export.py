@@ -3,7 +3,8 @@ import sys
 import pytest
 
 import isoroc.export
-from isoroc.export._maps import check_exportable
+from isoroc import InputError
+from isoroc.export._formula import check_exportable
 
 
 def test_names():
@@ -24,5 +25,5 @@ def test_a_missing_package_is_named(function, missing, monkeypatch):
 
 
 def test_only_calibrators_are_exported():
-    with pytest.raises(TypeError, match=r"a calibrator of isoroc, got int; .*calibrators_"):
+    with pytest.raises(InputError, match=r"is of type int; .*a calibrator .*calibrators_"):
         check_exportable(3)

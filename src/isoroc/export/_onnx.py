@@ -129,8 +129,9 @@ def build(
     X, groups = ops.input(forecasts, n_columns), None
     X = ops.take(X, range(n_columns - calibrator.n_features_in_, n_columns))
     if is_grouped(calibrator):
-        groups = ops.find("groups", calibrator.map_.groups.tolist())
         inputs.append(tensor("groups", _STRING, ["N", 1]))
+        if len(calibrator.map_.groups):  # otherwise all have the common map
+            groups = ops.find("groups", calibrator.map_.groups.tolist())
     Q, good = calibrated(ops, calibrator, X, groups)
     missing = graph.constant(np.array(math.nan))
     graph.node("Where", good.name, Q.name, missing, output=names.calibrated)
@@ -303,9 +304,11 @@ def _check_columns(output: Any, calibrator: Any) -> int:
     n_columns = size.dim_value if size.HasField("dim_value") else max(own, 2)
     second = own == 1 and n_columns == 2 and calibrator.scores_ == "probability"
     if n_columns != own and not second:
-        problem = f"it was fitted to {own} columns of {calibrator.scores_} forecasts"
-        fix = f"the output {output.name} has {n_columns}"
-        raise InputError("calibrator", None, problem, fix)
+        problem = (
+            f"it was fitted to {own} columns of {calibrator.scores_} forecasts, but the output "
+            f"{output.name} has {n_columns}"
+        )
+        raise InputError("calibrator", None, problem)
     return n_columns
 
 
