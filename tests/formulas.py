@@ -155,14 +155,14 @@ _KNOTS = np.sort(np.random.default_rng(4).random((4, 5)), axis=1)
 #: Each operation on rows X of width four in (0, 1), and what it means in plain NumPy.
 OPERATIONS = {
     "arithmetic": (
-        lambda o, X: (1.0 - X) * X / (2.0 + X) - 3 * X + np.arange(4.0),
+        lambda _, X: (1.0 - X) * X / (2.0 + X) - 3 * X + np.arange(4.0),
         lambda X: (1 - X) * X / (2 + X) - 3 * X + np.arange(4),
     ),
     "with a column": (
         lambda o, X: X - o.take(X, [1]) / 2.0 + np.arange(4.0) * o.sum(X),
         lambda X: X - X[:, [1]] / 2 + np.arange(4) * X.sum(axis=1, keepdims=True),
     ),
-    "negative": (lambda o, X: -X, lambda X: -X),
+    "negative": (lambda _, X: -X, lambda X: -X),
     "log": (lambda o, X: o.log(X), np.log),
     "exp": (lambda o, X: o.exp(X), np.exp),
     "sqrt": (lambda o, X: o.sqrt(X), np.sqrt),
@@ -174,7 +174,7 @@ OPERATIONS = {
         lambda X: np.minimum(X, np.arange(4) / 4),
     ),
     "where": (
-        lambda o, X: o.where((X <= 0.5) & (0.1 <= X), X, -1.0),
+        lambda o, X: o.where((X <= 0.5) & (X >= 0.1), X, -1.0),
         lambda X: np.where((X >= 0.1) & (X <= 0.5), X, -1),
     ),
     "sum": (lambda o, X: o.sum(X * X), lambda X: (X**2).sum(axis=1)[:, None]),
