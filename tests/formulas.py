@@ -1,5 +1,8 @@
 """Operations and maps of every type, to hold backends against NumPy."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from isoroc import _maps as m
@@ -90,7 +93,7 @@ def smooth_maps(kind, K):
 def step_maps(kind, K):
     rng = np.random.default_rng(1)
     shrunk = {"kind": kind, "pseudocount": 1.0}
-    whole = {"reduction": None, "prior": np.full(K, 1 / K)}
+    whole: dict[str, Any] = {"reduction": None, "prior": np.full(K, 1 / K)}
     for n_splits in (0, 1, 12):
         yield m.BinMap(**shrunk, **whole, tree=random_tree(K, n_splits))
     trees = [random_tree(K, 4, seed) for seed in range(3)]
@@ -99,7 +102,7 @@ def step_maps(kind, K):
         for capped in (False, True):
             reduction = TopReduction(top, 0.01, capped)
             prior = np.full(top + 1, 1 / (top + 1))
-            own = {"reduction": reduction, "prior": prior}
+            own: dict[str, Any] = {"reduction": reduction, "prior": prior}
             yield m.BinMap(**shrunk, **own, tree=random_tree(top + 1, 6, top))
             yield m.BaggedMap(
                 **shrunk,
@@ -153,7 +156,7 @@ _MATRIX = np.random.default_rng(3).normal(size=(3, 4))
 _KNOTS = np.sort(np.random.default_rng(4).random((4, 5)), axis=1)
 
 #: Each operation on rows X of width four in (0, 1), and what it means in plain NumPy.
-OPERATIONS = {
+OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "arithmetic": (
         lambda _, X: (1.0 - X) * X / (2.0 + X) - 3 * X + np.arange(4.0),
         lambda X: (1 - X) * X / (2 + X) - 3 * X + np.arange(4),

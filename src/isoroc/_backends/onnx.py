@@ -234,9 +234,9 @@ class OnnxOps(Ops[Tensor]):
 
     def combine(self, operator: str, a: Any, b: Any) -> Tensor:
         """``a operator b``, of which at least one is a vector."""
-        if operator in "+-" and not isinstance(b, Tensor) and not np.any(b):
+        if isinstance(a, Tensor) and _is_zero(b) and operator in "+-":
             return a
-        if operator == "+" and not isinstance(a, Tensor) and not np.any(a):
+        if isinstance(b, Tensor) and _is_zero(a) and operator == "+":
             return b
         function = None if self._exact else self._combined(operator, a, b)
         width = max(_width(a), _width(b))
@@ -544,6 +544,10 @@ class OnnxOps(Ops[Tensor]):
 
 def _width(a: Any) -> int:
     return a.width if isinstance(a, Tensor) else np.size(a)
+
+
+def _is_zero(a: Any) -> bool:
+    return not isinstance(a, Tensor) and not np.any(a)
 
 
 def _first_of_largest(graph: Graph, matrix: str) -> str:

@@ -9,20 +9,15 @@ from importlib.metadata import version as version_of
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
+from onnx import compose
 
+from isoroc._backends.onnx import ML, ML_OPSET, Graph, OnnxOps
 from isoroc._input import InputError
 from isoroc._maps.files import LoadedMap
 from isoroc.export._formula import calibrated, check_exportable, is_grouped
-
-try:
-    import onnx
-    from google.protobuf.message import DecodeError
-    from onnx import compose
-
-    from isoroc._backends.onnx import ML, ML_OPSET, Graph, OnnxOps
-except ImportError as error:
-    raise ImportError("exports to ONNX need onnx: pip install onnx") from error
 
 #: What the outputs of a classifier are renamed with where calibrated ones take their names.
 _PREFIX = "uncalibrated_"

@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import torch
+
+from isoroc._backends.torch import TorchOps, TorchVector
 from isoroc._input import InputError
 from isoroc.export._formula import calibrated, check_exportable, is_grouped
-
-try:
-    import torch
-
-    from isoroc._backends.torch import TorchOps, TorchVector
-except ImportError as error:
-    raise ImportError("to_torch needs torch: pip install torch") from error
 
 
 def to_torch(calibrator: Any) -> Any:
