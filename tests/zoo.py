@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
 import isoroc
+from formulas import is_rounded
 from isoroc import IRPCalibrator
-from isoroc._maps import GroupedMap, MixtureMap
 from strategies import binary_data, labelled_forecasts
 
 #: Every public calibrator by its name.
@@ -156,10 +156,7 @@ def assert_agrees(calibrator, P, Q):
     Libraries compute logarithms and exponentials differently in the last digit.
     """
     expected = calibrator.predict_proba(P)
-    several_logits = calibrator.scores_ == "logit" and calibrator.n_features_in_ > 1
-    fitted_map = calibrator.map_
-    of_several = isinstance(fitted_map, MixtureMap | GroupedMap)  # some of them may be smooth
-    if not fitted_map.exact or several_logits or of_several:
+    if is_rounded(calibrator.map_):
         np.testing.assert_allclose(Q, expected, rtol=0, atol=1e-12)
     else:
         np.testing.assert_array_equal(Q, expected)

@@ -89,7 +89,7 @@ class Builder:
         from isoroc._counts import tensors  # noqa: PLC0415  # the only users are those of torch
 
         batch = tensors.check_batch(P, y, weight, fold_by, self._scores)
-        n_columns = len(batch.columns)
+        n_columns = batch.forecasts.shape[1]
         K = max(n_columns, 2)
         labels = np.arange(K) if self._labels is None else np.asarray(self._labels)
         codes = tensors.encode(batch.labels, labels, K)

@@ -1,0 +1,28 @@
+"""What can be exported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from isoroc._input import InputError
+from isoroc._maps import Map
+from isoroc._maps.formula import calibrated, is_exact, is_grouped
+
+__all__ = ["calibrated", "check_exportable", "is_exact", "is_grouped"]
+
+
+def check_exportable(fitted: Any) -> None:
+    """Refuse what is not a fitted calibrator of the package."""
+    if isinstance(getattr(fitted, "map_", None), Map):
+        return
+    if hasattr(fitted, "fit_counts"):  # one of ours
+        from sklearn.utils.validation import check_is_fitted  # noqa: PLC0415  # served maps need none
+
+        check_is_fitted(fitted, "map_")
+    raise InputError(
+        "calibrator",
+        None,
+        f"is of type {type(fitted).__name__}",
+        "expected a calibrator of isoroc; of a CalibratedClassifier export calibrators_[0] and put "
+        "it behind the exported model",
+    )
