@@ -76,15 +76,18 @@ class Probabilities(Kind):
         smallest, off = ops.smallest(X), ops.absolute(add(X) - 1.0)
         # A sum with NaN is not near one, whatever the smallest is.
         good = (off <= SUM_TOLERANCE) & (-RANGE_TOLERANCE <= smallest)
-        filler, clipped = 1 / ops.width(X), ops.maximum(X, 0.0)
+        filler = 1 / ops.width(X)
         if not exact:
+            clipped = ops.maximum(X, 0.0)
             total = ops.guarded(good, add(clipped), 1.0)
             return ops.guarded(good, clipped / total, filler), good
         unchanged = (off <= SUM_EXACT) & (0.0 <= smallest)
-        # Most rows stay unchanged, and databases compute the rest of a choice for others only.
-        total = ops.where(unchanged, 1.0, ops.where(good, add(clipped), 1.0))
+        # Most rows stay unchanged, and databases compute the rest of a choice for others only, so
+        # what is clipped is not a vector that both choices share.
+        total = ops.where(unchanged, 1.0, ops.where(good, add(ops.maximum(X, 0.0)), 1.0))
         divisor = ops.where(ops.absolute(total - 1.0) <= SUM_EXACT, 1.0, total)
-        return ops.where(unchanged, X, ops.guarded(good, clipped / divisor, filler)), good
+        scaled = ops.maximum(X, 0.0) / divisor
+        return ops.where(unchanged, X, ops.guarded(good, scaled, filler)), good
 
     def probabilities(self, ops: Ops[V], X: V) -> V:  # noqa: ARG002
         """The numbers themselves."""

@@ -14,6 +14,7 @@ import isoroc
 from cli_tables import make_forecasts
 from isoroc._cli import main
 from isoroc._input import InputError, check_forecasts, valid_rows
+from isoroc._kinds import kind_of
 
 BAD = {3: ["nan", "0.5", "0.5"], 40: ["", "0.5", "0.5"], 41: ["x", "0.5", "0.5"],
        250: ["0.9", "0.9", "0.9"], 299: ["-0.5", "1", "0.5"]}  # fmt: skip
@@ -81,14 +82,17 @@ NUMBERS = st.sampled_from([-1.0, -1e-5, -1e-9, 0.0, 0.5, 0.9995, 0.998, 1.0, 1.0
 
 @given(st.lists(NUMBERS, min_size=1, max_size=3), st.sampled_from(["auto", "logit"]), st.booleans())
 def test_a_row_is_valid_if_and_only_if_it_is_accepted(row, scores, unit):
-    values = np.array([row])
+    values = np.array(row if len(row) == 1 else [row])
+    unit = unit and scores != "logit"
+    of_logits = scores == "logit" or (values.ndim == 1 and not unit)
+    kind = kind_of(values, "logit" if of_logits else "probability")
     try:
         check_forecasts(values, scores=scores, unit=unit)
     except InputError:
         accepted = False
     else:
         accepted = True
-    assert valid_rows(values, scores=scores, unit=unit).tolist() == [accepted]
+    assert valid_rows(values, kind).tolist() == [accepted]
 
 
 @pytest.mark.parametrize(

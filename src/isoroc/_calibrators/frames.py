@@ -10,9 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-import isoroc
-from isoroc._backends import NUMPY
-from isoroc._input import InputError
+from isoroc._input import InputError, valid_rows
 from isoroc._simplex import Floats
 
 
@@ -50,9 +48,11 @@ def predict_frame(
     if engine.is_pyspark() or engine.is_pyspark_connect():
         return _map_spark(df, add, names)
     if engine.is_duckdb():
-        options = {"table": "isoroc_frame", "keep": known, "names": names, "group": group}
-        query = isoroc.export.to_sql(calibrator, probs, dialect="duckdb", **options)
-        return df.query("isoroc_frame", query)
+        from isoroc._maps.query import write_query  # noqa: PLC0415  # sqlglot is optional
+
+        outputs, table = {name: k for k, name in enumerate(names)}, "isoroc_frame"
+        options = {"dialect": "duckdb", "table": [table], "keep": known, "group": group}
+        return df.query(table, write_query(calibrator, probs, outputs, **options))
     raise TypeError(f"df: dataframes of {engine} are not supported.")
 
 
@@ -75,16 +75,15 @@ def add_columns(
 
 def calibrate_good_rows(calibrator: Any, forecasts: Floats, groups: Any = None) -> Floats:
     """Calibrated forecasts, NaN for rows that `predict_proba` would refuse."""
-    with np.errstate(invalid="ignore"):
-        good = calibrator.map_.kind.clean(NUMPY, forecasts)[1][:, 0]
+    values = forecasts[:, 0] if forecasts.shape[1] == 1 else forecasts
+    good = valid_rows(values, calibrator.map_.kind)
     further = {}
     if groups is not None:
-        good = np.asarray(good) & ~groups.is_null().to_numpy()
+        good &= ~groups.is_null().to_numpy()
         further["groups"] = groups.to_numpy()[good]
     Q = np.full((len(forecasts), len(calibrator.classes_)), np.nan)
     if good.any():
-        some = forecasts[good]
-        Q[good] = calibrator.predict_proba(some[:, 0] if some.shape[1] == 1 else some, **further)
+        Q[good] = calibrator.predict_proba(values[good], **further)
     return Q
 
 

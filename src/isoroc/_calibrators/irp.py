@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
-
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators.base import FromMap

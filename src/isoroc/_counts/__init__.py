@@ -5,8 +5,8 @@ The data model has three layers.
 `Grid`
     Which forecasts share a cell: ``floor(N sqrt(p_k))`` for each class k, N a power of two, so that
     resolutions nest; or every distinct forecast is a cell of its own ("exact"). It also says which
-    rows share a fold: by a hash of a row key or of the forecast. Both are programs over
-    `isoroc._writer.Arithmetic`, so NumPy, torch, dataframe engines and SQL run the same one.
+    rows share a fold: by a hash of a row key or of the forecast. Both are formulas over `Ops`, so
+    NumPy, torch, dataframe engines and SQL run the same one.
 `Cells`
     One entry for each cell and fold: number of rows, weight of each class, sum of the forecasts.
     Entries add up, so cells of parts of the data merge into those of the whole.
@@ -22,7 +22,6 @@ the forecasts, and the constant ``isoroc`` with the grid as JSON.
 classes, and sorted scores of two.
 """
 
-from isoroc._counts.arrays import ArrayArithmetic
 from isoroc._counts.builders import in_cells
 from isoroc._counts.cells import Cells, Tally
 from isoroc._counts.counts import Counts
@@ -30,7 +29,6 @@ from isoroc._counts.grid import Grid, Resolution
 from isoroc._counts.points import BinaryCounts, Points
 
 __all__ = [
-    "ArrayArithmetic",
     "BinaryCounts",
     "Cells",
     "Counts",

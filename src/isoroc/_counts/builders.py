@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._counts.arrays import ArrayArithmetic
+from isoroc._backends import NUMPY
 from isoroc._counts.cells import Cells, Tally
-from isoroc._counts.grid import MOST_EXACT, Grid, Resolution, write_fold, write_key_fold
+from isoroc._counts.grid import MOST_EXACT, Grid, Resolution, fold, key_fold
 from isoroc._input import (
     CellSample,
     InputError,
@@ -140,16 +140,16 @@ def probabilities(sample: Sample) -> Floats:
 
 def find_folds(values: Floats, n_folds: int) -> NDArray[np.int16]:
     """Fold of each row by a hash of its forecast, shape (n, C), or of its key, shape (n,)."""
-    fold = np.zeros(len(values), dtype=np.int16)
+    found = np.zeros(len(values), dtype=np.int16)
     if n_folds == 1:
-        return fold
-    w = ArrayArithmetic()
+        return found
     for rows in slices(len(values)):
         if values.ndim == 1:
-            fold[rows] = write_key_fold(w, values[rows], n_folds)
+            folds = key_fold(NUMPY, values[rows, None], n_folds)
         else:
-            fold[rows] = write_fold(w, list(values[rows].T), n_folds)
-    return fold
+            folds = fold(NUMPY, np.asfortranarray(values[rows]), n_folds)
+        found[rows] = folds[:, 0]
+    return found
 
 
 def in_cells(sample: Sample, fold: Ints, most: int) -> CellSample:
@@ -174,8 +174,8 @@ def in_cells(sample: Sample, fold: Ints, most: int) -> CellSample:
     least = LEAST_RESOLUTION.get(K, start.resolution)
     tally = Tally(start, K, most=most, least=int(least))
     tally.add(columns, sample.codes, sample.weights, fold)
-    cells = tally.cells()
-    rows = cells.sample(tally.grid, np.arange(K)).draw(2 * most)
+    found = tally.cells()
+    rows = found.sample(tally.grid, np.arange(K)).draw(2 * most)
     return replace(  # type: ignore[return-value]
         rows,
         forecasts=_as_scores(rows.forecasts, sample),

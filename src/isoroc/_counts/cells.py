@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._counts.arrays import ArrayArithmetic
-from isoroc._counts.grid import Grid, write_cells
+from isoroc._backends import NUMPY
+from isoroc._counts.grid import Grid, cells
 from isoroc._input import SLICE, CellSample, InputError, Sample, slices
 from isoroc._simplex import Codes, Floats
 
@@ -58,8 +58,7 @@ class Cells:
         if grid == coarser:
             return self
         if grid.exact:
-            coordinates = write_cells(ArrayArithmetic(), list(self.keys.T), coarser)
-            keys: NDArray[Any] = np.column_stack(coordinates).astype(np.int32)
+            keys: NDArray[Any] = cells(NUMPY, self.keys, coarser).astype(np.int32)
         else:
             keys = grid.join(self.keys, coarser)
         return gather([replace(self, keys=keys)])
@@ -232,9 +231,8 @@ class Tally:
         return self._most is not None and len(cells) > self._most and not at_end
 
     def _keys(self, forecasts: Floats) -> NDArray[Any]:
-        columns = list(np.ascontiguousarray(forecasts.T))
-        keys = np.column_stack(write_cells(ArrayArithmetic(), columns, self.grid))
-        return keys if self.grid.exact else keys.astype(np.int32)
+        keys = cells(NUMPY, np.asfortranarray(forecasts), self.grid)
+        return np.ascontiguousarray(keys if self.grid.exact else keys.astype(np.int32))
 
 
 def _count(keys: NDArray[Any], fold: NDArray[Any] | None, sample: Sample, n_classes: int) -> Cells:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 
-from isoroc._checks import check_row, check_score
+from isoroc._backends.columns import ColumnOps, Columns, Scalars
 from isoroc._counts.builders import Parts, check_folds
 from isoroc._counts.cells import MOST_ENTRIES, check_entries
 from isoroc._counts.files import from_long
@@ -15,110 +16,135 @@ from isoroc._counts.grid import (
     MOST_EXACT,
     Grid,
     Resolution,
+    cells,
     default_resolution,
-    write_cells,
-    write_fold,
-    write_key_fold,
+    fold,
+    key_fold,
 )
 from isoroc._input import InputError
-from isoroc._writer import Arithmetic
+from isoroc._kinds import PROBABILITIES, SECOND_PROBABILITY
 
 #: Rows in which too many distinct forecasts show that they cannot all be kept.
 _GLANCE = 4 * MOST_EXACT
 #: Rows of polars that are added up at a time.
 _BATCH = 2**20
+_OPERATORS = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "<=": operator.le,
+    "==": operator.eq,
+    "&": operator.and_,
+}
 
 
 class Column(NamedTuple):
     """An expression, and after which stage of the query it can be computed."""
 
     expression: nw.Expr
-    stage: int
+    stage: int = 0
+    is_kept: bool = False
 
 
-class FrameArithmetic(Arithmetic[Column]):
+class _FrameScalars(Scalars[Column]):
     """Columns are expressions of narwhals; what is used again becomes a column of a stage.
 
     Each stage is one `with_columns`, which every engine runs as it is.
     """
 
     def __init__(self) -> None:
-        self._stages: list[dict[str, nw.Expr]] = []
+        self.stages: list[dict[str, nw.Expr]] = []
         self._n_kept = 0
 
-    def read(self, name: str) -> Column:
-        """A column of the dataframe."""
-        return Column(nw.col(name), 0)
+    def keep(self, column: Column) -> Column:
+        if column.is_kept:
+            return column
+        while len(self.stages) <= column.stage:
+            self.stages.append({})
+        name = f"isoroc_{self._n_kept}"
+        self._n_kept += 1
+        self.stages[column.stage][name] = column.expression
+        return Column(nw.col(name), column.stage + 1, is_kept=True)
 
     def number(self, value: float) -> Column:
-        return Column(nw.lit(value, nw.Float64()), 0)
+        return Column(nw.lit(value, nw.Float64()), is_kept=True)
 
-    def add(self, a: Column, b: Column) -> Column:
-        return Column(a.expression + b.expression, max(a.stage, b.stage))
+    def function(self, name: str, a: Column) -> Column:
+        if name == "floor":
+            a = self.keep(a)
+            return Column(a.expression.floor().cast(nw.Float64()), a.stage)  # an integer in Spark
+        function = {"absolute": "abs"}.get(name, name)
+        return Column(getattr(a.expression, function)(), a.stage)
 
-    def subtract(self, a: Column, b: Column) -> Column:
-        return Column(a.expression - b.expression, max(a.stage, b.stage))
-
-    def multiply(self, a: Column, b: Column) -> Column:
-        return Column(a.expression * b.expression, max(a.stage, b.stage))
-
-    def divide(self, a: Column, b: Column) -> Column:
-        return Column(a.expression / b.expression, max(a.stage, b.stage))
-
-    def absolute(self, a: Column) -> Column:
-        return Column(a.expression.abs(), a.stage)
-
-    def sqrt(self, a: Column) -> Column:
-        return Column(a.expression.sqrt(), a.stage)
-
-    def floor(self, a: Column) -> Column:
-        [a] = self.keep([a])
-        return Column(a.expression.floor().cast(nw.Float64()), a.stage)  # an integer in Spark
-
-    def at_most(self, a: Column, b: Column) -> Column:
-        return Column(a.expression <= b.expression, max(a.stage, b.stage))
-
-    def both(self, a: Column, b: Column) -> Column:
-        return Column(a.expression & b.expression, max(a.stage, b.stage))
+    def binary(self, operator: str, a: Column, b: Column) -> Column:
+        combined = _OPERATORS[operator](a.expression, b.expression)
+        return Column(combined, max(a.stage, b.stage))
 
     def where(self, condition: Column, a: Column, b: Column) -> Column:
         chosen = nw.when(condition.expression).then(a.expression).otherwise(b.expression)
         return Column(chosen, max(condition.stage, a.stage, b.stage))
 
-    def largest(self, columns: Sequence[Column]) -> tuple[Column, Column]:
-        # One level of expressions: planners that merge stages would repeat a chain of choices.
-        columns = self.keep(columns)
-        stage = max(column.stage for column in columns)
-        largest = nw.max_horizontal(*(column.expression for column in columns))
-        [best] = self.keep([Column(largest, stage)])
-        place = nw.lit(float(len(columns) - 1), nw.Float64())
+    # One level of expressions: planners that merge stages would repeat a chain of choices.
+
+    def largest(self, columns: Sequence[Column]) -> Column:
+        return self._extreme(nw.max_horizontal, columns)
+
+    def smallest(self, columns: Sequence[Column]) -> Column:
+        return self._extreme(nw.min_horizontal, columns)
+
+    def _extreme(self, function: Callable[..., nw.Expr], columns: Sequence[Column]) -> Column:
+        columns = [self.keep(column) for column in columns]
+        found = function(*(column.expression for column in columns))
+        return Column(found, max(column.stage for column in columns))
+
+    def place_of(self, value: Column, columns: Sequence[Column]) -> Column:
+        value, place = self.keep(value), self.number(float(len(columns) - 1))
         for k, column in reversed(list(enumerate(columns[:-1]))):
-            found = nw.lit(float(k), nw.Float64())
-            is_best = column.expression == best.expression
-            place = nw.when(is_best).then(found).otherwise(place)
-        return best, Column(place, best.stage)
+            is_largest = self.binary("==", self.keep(column), value)
+            place = self.where(is_largest, self.number(float(k)), place)
+        return place
 
     def is_at(self, place: Column, number: int) -> Column:
-        return Column(place.expression == float(number), place.stage)
+        return self.binary("==", place, self.number(float(number)))
 
-    def keep(self, columns: Iterable[Column]) -> list[Column]:
-        return [self._keep(column) for column in columns]
 
-    def _keep(self, column: Column) -> Column:
-        while len(self._stages) <= column.stage:
-            self._stages.append({})
-        name = f"isoroc_{self._n_kept}"
-        self._n_kept += 1
-        self._stages[column.stage][name] = column.expression
-        return Column(nw.col(name), column.stage + 1)
+class FrameOps(ColumnOps[Column]):
+    """Vector operations on the columns of a dataframe.
 
-    def run_on(self, frame: Any, outputs: dict[str, Column]) -> Any:
-        """The dataframe with the outputs as columns, and without those of the stages."""
-        for stage in self._stages:
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> ops = FrameOps()
+    >>> X = ops.read(["a", "b"])
+    >>> frame = nw.from_native(pd.DataFrame({"a": [1.0, 4.0], "b": [2.0, 3.0]}))
+    >>> ops.run_on(frame, {"largest": ops.largest(X)[0]}).to_native()
+         a    b  largest
+    0  1.0  2.0      2.0
+    1  4.0  3.0      4.0
+    """
+
+    scalars: _FrameScalars
+
+    def __init__(self) -> None:
+        super().__init__(_FrameScalars())
+
+    def read(self, names: Sequence[str]) -> Columns[Column]:
+        """Columns of the dataframe."""
+        return self.vector([Column(nw.col(name), is_kept=True) for name in names])
+
+    def run_on(self, frame: Any, outputs: dict[str, Columns[Column]]) -> Any:
+        """The dataframe with new columns, vectors of width one, by their names."""
+        found = {name: vector.columns()[0].expression for name, vector in outputs.items()}
+        for stage in self.scalars.stages:
             if stage:
                 frame = frame.with_columns(**stage)
-        added = frame.with_columns(**{name: c.expression for name, c in outputs.items()})
-        return added.drop(*(name for stage in self._stages for name in stage))
+        added = frame.with_columns(**found)
+        return added.drop(*(name for stage in self.scalars.stages for name in stage))
+
+    def named(self, names: Sequence[str], a: Columns[Column]) -> dict[str, Columns[Column]]:
+        """The columns of a vector by names, as `run_on` takes them."""
+        return {name: self.take(a, [k]) for k, name in enumerate(names)}
 
 
 def count_frame(
@@ -192,14 +218,12 @@ def _elementwise(frame: Any, step: Callable[[Any], Any]) -> Any:
 
 def _normalise(frame: Any) -> Any:
     """Forecasts as `predict_proba` sees them, and whether it would take them."""
-    w = FrameArithmetic()
-    columns = [w.read(name) for name in frame.collect_schema().names() if name.startswith("p_")]
-    if len(columns) == 1:
-        columns, good = check_score(w, columns[0], unit=True)
-    else:
-        columns, good = check_row(w, columns)
-    named = {f"q_{k}": column for k, column in enumerate(columns)}
-    return w.run_on(frame, named | {"good": good})
+    ops = FrameOps()
+    names = [name for name in frame.collect_schema().names() if name.startswith("p_")]
+    kind = SECOND_PROBABILITY if len(names) == 1 else PROBABILITIES
+    X, good = kind.clean(ops, ops.read(names))
+    named = ops.named([f"q_{k}" for k in range(len(names))], X)
+    return ops.run_on(frame, named | {"good": good})
 
 
 def _select(frame: Any, probs: list[str], label: str, weight: str | None, key: str | None) -> Any:
@@ -273,16 +297,16 @@ def _are_few(frame: Any, n_columns: int) -> bool:
 
 def _place(frame: Any, grid: Grid, n_folds: int, *, keyed: bool) -> Any:
     """Cell and fold of each row, and what is added up."""
-    w = FrameArithmetic()
-    columns = [w.read(f"q_{k}") for k in range(grid.n_columns)]
-    outputs = dict(zip(grid.names, write_cells(w, columns, grid), strict=True))
+    ops = FrameOps()
+    X = ops.read([f"q_{k}" for k in range(grid.n_columns)])
+    outputs = ops.named(grid.names, cells(ops, X, grid))
     if n_folds == 1:
-        outputs["fold"] = w.number(0.0)
+        outputs["fold"] = ops.vector([ops.scalars.number(0.0)])
     elif keyed:
-        outputs["fold"] = write_key_fold(w, w.read("key"), n_folds)
+        outputs["fold"] = key_fold(ops, ops.read(["key"]), n_folds)
     else:
-        outputs["fold"] = write_fold(w, columns, n_folds)
-    frame = w.run_on(frame, outputs)
+        outputs["fold"] = fold(ops, X, n_folds)
+    frame = ops.run_on(frame, outputs)
     weighted = "weight" in frame.collect_schema().names()
     weight = nw.col("weight") if weighted else nw.lit(1.0, nw.Float64())
     sums = {f"sum_{k}": nw.col(f"q_{k}") * weight for k in range(grid.n_columns)}

@@ -1,4 +1,4 @@
-"""Grid: which forecasts share a cell, and which rows share a fold, in the words of a `Writer`.
+"""Grid: which forecasts share a cell, and which rows share a fold, over `Ops`.
 
 The cell of a forecast is ``floor(N sqrt(p_k))`` for each class k. The square root maps the simplex
 to a sphere on which equal cells are equal in Fisher information, so resolution is finest near the
@@ -10,17 +10,17 @@ roots, floors), so every engine that computes with IEEE doubles finds the same c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from functools import reduce
+from typing import Any, Literal
 
 import numpy as np
 
+from isoroc._backends import Ops, V
 from isoroc._input import InputError
 from isoroc._simplex import Ints
-from isoroc._writer import Arithmetic
 
-C = TypeVar("C")
 Resolution = int | Literal["auto", "exact"]
 
 #: Up to this many classes a cell has a coordinate for each of them; above, for the largest few.
@@ -123,71 +123,59 @@ def check_resolution(resolution: Any) -> Any:
     return int(resolution)
 
 
-def write_cells(w: Arithmetic[C], columns: Sequence[C], grid: Grid) -> list[C]:
+def cells(ops: Ops[V], X: V, grid: Grid) -> V:
     """Coordinates of forecasts, one column for each of `Grid.names`."""
     if grid.exact:
-        return [w.add(column, w.number(0.0)) for column in columns]  # no -0.0
-    N = w.number(float(grid.resolution))
-    one, zero = w.number(1.0), w.number(0.0)
+        return X + 0.0  # no -0.0
 
-    def root(p: C) -> C:
-        return w.floor(w.multiply(N, w.sqrt(p)))
+    def root(p: V) -> V:
+        return ops.floor(float(grid.resolution) * ops.sqrt(p))
 
-    def rest(kept: C) -> C:
-        return root(w.sqrt(w.maximum(w.subtract(one, kept), zero)))
+    def rest(kept: V) -> V:
+        return root(ops.sqrt(ops.maximum(1.0 - kept, 0.0)))
 
-    if len(columns) == 1:
-        columns = w.keep([w.maximum(w.subtract(one, columns[0]), zero), columns[0]])
+    if ops.width(X) == 1:
+        X = ops.concat([ops.maximum(1.0 - X, 0.0), X])
     if grid.top is None:
-        if len(columns) == 2:
-            return [root(p) for p in columns]
-        largest, _ = w.largest(columns)
-        return [*(root(p) for p in columns), rest(largest)]
-    left, values, places = list(columns), [], []
+        return root(X) if ops.width(X) == 2 else ops.concat([root(X), rest(ops.largest(X)[0])])
+    left, values, places = X, [], []
     for _ in range(grid.top):
-        value, place = w.keep(w.largest(left))
+        value, place = ops.largest(left)
         values.append(value)
         places.append(place)
-        left = w.keep(w.where(w.is_at(place, k), w.number(-1.0), p) for k, p in enumerate(left))
-    return [*places, *(root(value) for value in values), rest(w.run(values))]
+        left = ops.where(ops.is_at(place, np.arange(ops.width(X))), -1.0, left)
+    return ops.concat([*places, root(ops.concat(values)), rest(_added(values))])
 
 
-def write_fold(w: Arithmetic[C], columns: Sequence[C], n_folds: int) -> C:
+def fold(ops: Ops[V], X: V, n_folds: int) -> V:
     """Fold of each row by a hash of its forecast. Equal forecasts share a fold."""
     # Roots, so that the last digits of forecasts that are all but certain still count.
-    numbers = np.random.default_rng(0).random(len(columns)).tolist()
-    parts = [w.multiply(w.number(c), w.sqrt(p)) for c, p in zip(numbers, columns, strict=True)]
-    [scaled] = w.keep([w.multiply(w.run(parts), w.number(float(_LIMB)))])
+    parts = np.random.default_rng(0).random(ops.width(X)) * ops.sqrt(X)
+    scaled = _added(ops.take(parts, [k]) for k in range(ops.width(X))) * float(_LIMB)
     limbs = []
     for _ in range(3):
-        limb, scaled = _split(w, scaled)
-        limbs.append(limb)
-    return _hash(w, limbs, n_folds)
+        limbs.append(ops.floor(scaled))
+        scaled = (scaled - limbs[-1]) * float(_LIMB)
+    return _hash(ops, limbs, n_folds)
 
 
-def write_key_fold(w: Arithmetic[C], key: C, n_folds: int) -> C:
+def key_fold(ops: Ops[V], key: V, n_folds: int) -> V:
     """Fold of each row by a hash of its key, a whole number. Equal keys share a fold."""
-    [high] = w.keep([w.floor(w.divide(key, w.number(float(_LIMB))))])
-    low = w.subtract(key, w.multiply(high, w.number(float(_LIMB))))
-    return _hash(w, w.keep([low, _remainder(w, high, _LIMB)]), n_folds)
+    high = ops.floor(key / float(_LIMB))
+    return _hash(ops, [key - high * float(_LIMB), _remainder(ops, high, _LIMB)], n_folds)
 
 
-def _split(w: Arithmetic[C], scaled: C) -> tuple[C, C]:
-    """Whole part of a number, and the rest of it, scaled up."""
-    [whole] = w.keep([w.floor(scaled)])
-    [rest] = w.keep([w.multiply(w.subtract(scaled, whole), w.number(float(_LIMB)))])
-    return whole, rest
+def _added(parts: Iterable[V]) -> V:
+    """Sum from left to right."""
+    return reduce(lambda a, b: a + b, parts)
 
 
-def _hash(w: Arithmetic[C], limbs: Sequence[C], n_folds: int) -> C:
-    state = w.number(1.0)
-    for limb in (*limbs, w.number(0.0)):  # one more turn mixes the last limb
-        mixed = w.add(w.multiply(state, w.number(float(_FACTOR))), limb)
-        [state] = w.keep([_remainder(w, mixed, _PRIME)])
-    return _remainder(w, state, n_folds)
+def _hash(ops: Ops[V], limbs: Sequence[V], n_folds: int) -> V:
+    state: Any = 1.0
+    for limb in (*limbs, 0.0):  # one more turn mixes the last limb
+        state = _remainder(ops, state * float(_FACTOR) + limb, _PRIME)
+    return _remainder(ops, state, n_folds)
 
 
-def _remainder(w: Arithmetic[C], a: C, divisor: int) -> C:
-    [a] = w.keep([a])
-    whole = w.floor(w.divide(a, w.number(float(divisor))))
-    return w.subtract(a, w.multiply(whole, w.number(float(divisor))))
+def _remainder(ops: Ops[V], a: V, divisor: int) -> V:
+    return a - ops.floor(a / float(divisor)) * float(divisor)

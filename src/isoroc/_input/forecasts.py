@@ -8,10 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from isoroc._backends import NUMPY
 from isoroc._core.rows import check_rows
 from isoroc._input.arrays import to_array
 from isoroc._input.error import InputError
-from isoroc._kinds import RANGE_TOLERANCE, SUM_EXACT, SUM_TOLERANCE
+from isoroc._kinds import RANGE_TOLERANCE, SUM_EXACT, SUM_TOLERANCE, Kind, columns_of
 from isoroc._simplex import Floats
 from isoroc._special import log_softmax
 
@@ -75,32 +76,26 @@ def check_forecasts(
     return _check_probabilities(values, name)
 
 
-def valid_rows(values: Floats, *, scores: Scores = "auto", unit: bool = False) -> NDArray[np.bool_]:
-    """Which rows `check_forecasts` accepts.
+def valid_rows(values: Floats, kind: Kind) -> NDArray[np.bool_]:
+    """Which rows are forecasts of a kind: those that `check_forecasts` accepts.
 
     Parameters
     ----------
     values : ndarray of shape (n, K) or (n,)
         Numbers, NaN where one is missing.
-    scores, unit
-        As in `check_forecasts`.
+    kind : Kind
+        What they are.
 
     Examples
     --------
     >>> import numpy as np
-    >>> valid_rows(np.array([[0.25, 0.75], [np.nan, 0.5], [0.5, 0.6]]))
+    >>> from isoroc._kinds import PROBABILITIES
+    >>> valid_rows(np.array([[0.25, 0.75], [np.nan, 0.5], [0.5, 0.6]]), PROBABILITIES)
     array([ True, False, False])
     """
-    columns = values.reshape(len(values), -1)
-    finite = np.isfinite(columns).all(axis=1)
-    if columns.shape[1] > 1 and scores != "logit":
-        with np.errstate(invalid="ignore", over="ignore"):
-            near_one = np.abs(columns.sum(axis=1) - 1) <= SUM_TOLERANCE
-        return np.asarray(finite & near_one & (columns >= -RANGE_TOLERANCE).all(axis=1))
-    if columns.shape[1] == 1 and (unit or scores == "probability"):
-        inside = (columns >= -RANGE_TOLERANCE) & (columns <= 1 + RANGE_TOLERANCE)
-        return np.asarray(finite & inside[:, 0])
-    return np.asarray(finite)
+    with np.errstate(all="ignore"):
+        _, good = kind.clean(NUMPY, columns_of(values))
+    return np.asarray(good[:, 0])
 
 
 def _numbers(P: Any, name: str) -> Floats:

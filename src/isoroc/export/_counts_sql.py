@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isoroc._checks import check_row, check_score
+from isoroc._backends.sql import Dialect, Node, SqlOps, case, column, double, nodes
 from isoroc._counts import Grid, Resolution
 from isoroc._counts.files import describe
-from isoroc._counts.grid import default_resolution, write_cells, write_fold, write_key_fold
-from isoroc.export._dialects import Dialect
-from isoroc.export._expressions import Node, case, column, double, nodes
-from isoroc.export._sql import check_table
-from isoroc.export._sql_writer import SqlWriter
+from isoroc._counts.grid import cells, default_resolution, fold, key_fold
+from isoroc._kinds import PROBABILITIES, SECOND_PROBABILITY
+from isoroc._maps.query import check_dialect, check_table, check_width
 
 
 def counts_sql(
@@ -62,33 +60,31 @@ def counts_sql(
       "cell_1",
       "label"
     """
+    check_dialect(dialect)
     probs = [probs] if isinstance(probs, str) else list(probs)
     parts = check_table(table)
     if resolution == "auto":
         resolution = default_resolution(max(len(probs), 2))
     grid = Grid.choose(len(probs), resolution)
     used = [*probs, label, *(name for name in (weight, fold_by) if name is not None)]
-    w = SqlWriter(dialect, taken=[*used, *parts])
-    columns = w.read(probs)
-    if len(probs) == 1:
-        columns, good = check_score(w, columns[0], unit=True)
-    else:
-        columns, good = check_row(w, columns)
-    rows: dict[str, Node] = dict(zip(grid.names, write_cells(w, columns, grid), strict=True))
+    ops = SqlOps(dialect, taken=[*used, *parts])
+    kind = SECOND_PROBABILITY if len(probs) == 1 else PROBABILITIES
+    X, good = kind.clean(ops, ops.read(probs))
+    found = cells(ops, X, grid)
     if folds == 1:
-        rows["fold"] = w.number(0.0)
+        own_fold = ops.vector([ops.scalars.number(0.0)])
     elif fold_by is not None:
-        [key] = w.read([fold_by])
-        rows["fold"] = write_key_fold(w, key, folds)
+        own_fold = key_fold(ops, ops.read([fold_by]), folds)
     else:
-        rows["fold"] = write_fold(w, columns, folds)
-    one = w.number(1.0)
-    weighed = one if weight is None else double(column(weight))
-    rows["weight"] = weighed
-    rows["label"] = case([(good, column(label))], nodes.Null())
-    rows |= {f"sum_{k}": w.multiply(p, weighed) for k, p in enumerate(columns)}
+        own_fold = fold(ops, X, folds)
+    weighed = ops.vector([ops.scalars.number(1.0) if weight is None else double(column(weight))])
+    names = [*grid.names, "fold", "weight", *(f"sum_{k}" for k in range(len(probs)))]
+    vectors = ops.concat([found, own_fold, weighed, X * weighed])
+    rows: dict[str, Node] = dict(zip(names, vectors.columns(), strict=True))
+    rows["label"] = case([(good.columns()[0], column(label))], nodes.Null())
     kept = [name for name in dict.fromkeys((label, weight, fold_by)) if name is not None]
-    inner = w.stages.select(parts, kept, rows)
+    inner = ops.stages.select(parts, kept, rows)
+    check_width(ops, dialect)
     # The columns that were handed on to be used are not part of the answer.
     inner.set("expressions", inner.expressions[len(kept) :])
     keys = ["fold", *grid.names, "label"]
@@ -102,4 +98,4 @@ def counts_sql(
     )
     query = query.from_(inner.subquery("isoroc_cells"))
     query = query.group_by(*(column(name) for name in keys))
-    return w.text(query)
+    return ops.text(query)

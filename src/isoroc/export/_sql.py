@@ -1,4 +1,4 @@
-"""Calibrators as SQL queries, built from expressions and never from pieces of text."""
+"""Calibrators as SQL queries."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ import re
 from collections.abc import Sequence
 from importlib.metadata import version
 from textwrap import TextWrapper
-from typing import Any, Literal
+from typing import Any
 
-from isoroc._calibrators.document import checksum_of
-from isoroc.export._dialects import DIALECTS, WITH_LISTS, Dialect, rules_of
-from isoroc.export._expressions import nodes, table_node
-from isoroc.export._lists import write_lists
-from isoroc.export._maps import check_exportable, is_grouped, write_map
-from isoroc.export._sql_writer import SqlWriter
-
-__all__ = ["DIALECTS", "check_table", "to_sql"]
+from isoroc._backends.sql import Dialect
+from isoroc._input import InputError
+from isoroc._maps.query import check_dialect, check_table, write_query
+from isoroc.export._formula import check_exportable
 
 #: Between a slash and a star, which together open or end a comment.
 _BESIDE = re.compile(r"(?<=\*)(?=/)|(?<=/)(?=\*)")
@@ -33,7 +29,6 @@ def to_sql(
     keep: str | Sequence[str] | None = None,
     names: str | Sequence[str] | None = None,
     group: str | None = None,
-    form: Literal["columns", "lists"] | None = None,
     view: str | Sequence[str] | None = None,
     checksum: str | None = None,
 ) -> str:
@@ -66,11 +61,6 @@ def to_sql(
     group : str, default=None
         Column of the groups of a `GroupedCalibrator`, required if it was fitted with groups. Its
         values are compared as text, and a NULL gets NULLs.
-    form : {"columns", "lists"}, default=None
-        Whether the steps of the map have a column for each class, or one list of all classes.
-        Statements with lists are much shorter and planned much faster; in DuckDB they take more
-        time for each row. By default lists for more than 16 classes in ClickHouse, 50 in Spark and
-        200 in DuckDB; other dialects have columns only.
     view : str or sequence of str, default=None
         Name of a view: the statement creates it instead of returning rows.
     checksum : str, default=None
@@ -103,49 +93,20 @@ def to_sql(
     FROM "isoroc_stage_3"
     """
     check_exportable(calibrator)
-    rules_of(dialect)
+    check_dialect(dialect)
     columns = [columns] if isinstance(columns, str) else list(columns)
     outputs = _name_outputs(calibrator, columns, names)
-    parts = check_table(table)
-    kept = _check_keep(columns if keep is None else keep, list(outputs))
-    if is_grouped(calibrator) != (group is not None):
-        fix = "has groups: name their column" if group is None else "was fitted without groups"
-        raise ValueError(f"group: the calibrator {fix}.")
-    used = [*columns, *(kept or ()), *outputs, *parts, *([group] if group else [])]
-    writer = SqlWriter(dialect, taken=used)
-    found = None if group is None else writer.find(group, calibrator.groups_.tolist())
-    if _by_lists(dialect, form, len(columns)):
-        calibrated = write_lists(writer, dialect, calibrator, columns, found)
-    else:
-        calibrated = write_map(writer, calibrator, writer.read(columns), found)
-    chosen = {name: calibrated[k] for name, k in outputs.items()}
-    replaced = [name for name in columns if name in outputs] if kept is None else []
-    statement = writer.stages.select(parts, kept, chosen, replaced)
-    if view is not None:
-        target = table_node(check_table(view, "view"))
-        statement = nodes.Create(this=target, kind="VIEW", expression=statement)
-    return f"{_header(calibrator, checksum)}\n{writer.text(statement)}"
-
-
-def _by_lists(dialect: str, form: str | None, n_columns: int) -> bool:
-    """Whether a map is written by lists."""
-    if form not in ("columns", "lists", None):
-        raise ValueError(f'form: expected "columns" or "lists", got {form!r}.')
-    most = rules_of(dialect).most_classes
-    if form == "lists" and most is None:
-        raise ValueError(
-            f'form: {dialect} has no functions of lists; leave out form="lists", or choose a '
-            f"dialect that has them: {', '.join(WITH_LISTS)}."
-        )
-    return form == "lists" or (form is None and most is not None and n_columns > most)
-
-
-def check_table(table: str | Sequence[str], argument: str = "table") -> list[str]:
-    """Parts of the name of a table; raises an error if it is none."""
-    parts = table.split(".") if isinstance(table, str) else list(table)
-    if not 1 <= len(parts) <= 3 or not all(parts):
-        raise ValueError(f"{argument}: expected [[catalog.]schema.]{argument}, got {table!r}.")
-    return parts
+    query = write_query(
+        calibrator,
+        columns,
+        outputs,
+        dialect=dialect,
+        table=check_table(table),
+        keep=_check_keep(columns if keep is None else keep, list(outputs)),
+        group=group,
+        view=None if view is None else check_table(view, "view"),
+    )
+    return f"{_header(calibrator, checksum)}\n{query}"
 
 
 def _name_outputs(
@@ -162,9 +123,8 @@ def _name_outputs(
         ("names", names, len(names) if single else K),
     ):
         if len(given) != expected:
-            raise ValueError(
-                f"{argument}: the calibrator has {expected}, got {len(given)}: {', '.join(given)}."
-            )
+            problem = f"{len(given)} given ({', '.join(given)})"
+            raise InputError(argument, None, problem, f"the calibrator has {expected}")
     _check_distinct(names)
     return dict(zip(names, [K - 1] if single else range(K), strict=True))
 
@@ -174,7 +134,8 @@ def _check_keep(keep: str | Sequence[str], names: Sequence[str]) -> list[str] | 
     kept = [keep] if isinstance(keep, str) else list(keep)
     if ALL in kept:
         if len(kept) > 1:
-            raise ValueError(f'keep: "*" stands for all columns; leave out {", ".join(kept)}.')
+            others = ", ".join(name for name in kept if name != ALL)
+            raise InputError("keep", None, '"*" stands for all columns', f"leave out {others}")
         return None
     _check_distinct([*kept, *names])
     return kept
@@ -185,10 +146,11 @@ def _check_distinct(names: Sequence[str]) -> None:
     for name in names:
         # To most databases names that differ in case only are the same.
         if (folded := name.lower()) in seen:
-            raise ValueError(
-                f"names: the query would have the columns {seen[folded]!r} and {name!r}, which "
-                "are the same to many databases; pass other names."
+            problem = (
+                f"the query would have the columns {seen[folded]!r} and {name!r}, which are the "
+                "same to many databases"
             )
+            raise InputError("names", None, problem, "pass other names")
         seen[folded] = name
 
 
@@ -198,10 +160,13 @@ def _header(calibrator: Any, checksum: str | None) -> str:
     No text of a class can end the comment or open another one inside it: quotes, backslashes,
     control and other than ASCII characters are escaped, and slashes and stars kept apart.
     """
-    checksum = checksum_of(calibrator) if checksum is None else checksum
+    checksum = calibrator.checksum if checksum is None else checksum
     model = [f"Model: {checksum}"] if checksum else []
     classes = ", ".join(json.dumps(str(label)) for label in calibrator.classes_)
-    about = f"{calibrator.kind()} of isoroc {version('isoroc')}"
+    # The map of a model file has the name of its calibrator.
+    kind = getattr(calibrator, "calibrator", None)
+    name = kind if isinstance(kind, str) else type(calibrator).__name__
+    about = f"{name} of isoroc {version('isoroc')}"
     text = _BESIDE.sub(" ", "\n".join([about, *model, f"Classes: {classes}"]))
     wrapper = TextWrapper(
         96, subsequent_indent="   ", break_long_words=False, break_on_hyphens=False

@@ -6,19 +6,19 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from isoroc._simplex import Floats, Ints
-from isoroc._tree import BinTree
-from isoroc._writer import Writer
-from isoroc.export._dialects import rules_of
-from isoroc.export._expressions import (
+from isoroc._backends.columns import Scalars
+from isoroc._backends.sql.dialects import Rules
+from isoroc._backends.sql.expressions import (
     Node,
     adopt,
+    call,
     case,
-    column,
     integer,
     nodes,
+    numbers_in_text,
 )
-from isoroc.export._list_functions import ENTRY, list_functions
+from isoroc._simplex import Floats, Ints
+from isoroc._tree import BinTree
 
 #: Places, or splits of a level of a tree, beyond which joins and lists are as fast as CASE.
 FEW_PLACES = 16
@@ -32,34 +32,29 @@ class Route:
     """
 
     def __init__(
-        self, w: Writer[Node], dialect: str, tree: BinTree, columns: Sequence[Node]
+        self, scalars: Scalars[Node], rules: Rules, tree: BinTree, columns: Sequence[Node]
     ) -> None:
-        self._w = w
-        self._rules = rules_of(dialect)
-        self._lists = list_functions(dialect)
+        self._scalars = scalars
+        self._rules = rules
         self._tree = tree
-        self._columns = w.keep(columns)
+        self._columns = [scalars.keep(own) for own in columns]
         self._place_of = {int(node): place for place, node in enumerate(tree.bins)}
         self._unfinished: list[int] = []
 
     def place(self) -> Node:
         """Place among the bins."""
-        w = self._w
+        scalars, depth = self._scalars, self._rules.depth
         place = self._walk(0, self._levels_by_case())
         while waiting := self._unfinished:
             self._unfinished = []
-            [at] = w.keep([place])
-            if self._by_lists(len(waiting)):
+            at = scalars.keep(place)
+            if self._rules.lists and len(waiting) > FEW_PLACES:
                 place = self._step(at, np.array(waiting))
             else:
                 numbered = enumerate(waiting, start=1)
-                ways = [(w.is_at(at, -i), self._walk(n, self._rules.depth)) for i, n in numbered]
+                ways = [(scalars.is_at(at, -i), self._walk(n, depth)) for i, n in numbered]
                 place = case(ways, adopt(at), flat=False)
         return place
-
-    def _by_lists(self, n_splits: int) -> bool:
-        """Whether a level of so many splits is a look-up."""
-        return self._rules.lists and n_splits > FEW_PLACES
 
     def _levels_by_case(self) -> int:
         """Levels of the tree, from the first on, that are written as one CASE."""
@@ -86,9 +81,10 @@ class Route:
         tree = self._tree
         split = tree.split_of_node[node]
         kept = np.flatnonzero(tree.children[split] >= 0)
-        thresholds = [self._w.number(tree.thresholds[split, k]) for k in kept]
+        scalars = self._scalars
         margins = [
-            self._w.subtract(self._columns[k], at) for k, at in zip(kept, thresholds, strict=True)
+            scalars.binary("-", self._columns[k], scalars.number(tree.thresholds[split, k]))
+            for k in kept
         ]
         *below, last = [self._walk(int(c), depth - 1) for c in tree.children[split, kept]]
         return case(_first_of_largest(margins, below), last)
@@ -98,53 +94,28 @@ class Route:
 
         Rows that are at -i are in the i-th of the waiting nodes; those at 0 or above have arrived.
         """
-        w, tree, K = self._w, self._tree, self._tree.n_classes
+        tree, K, binary = self._tree, self._tree.n_classes, self._scalars.binary
         splits = tree.split_of_node[waiting]
         children = tree.children[splits]
         # No margin below an infinite threshold is the largest.
         thresholds = np.where(children >= 0, tree.thresholds[splits], np.inf)
-        before = w.multiply(integer(-K), w.add(adopt(at), integer(1)))
+        before = binary("*", integer(-K), binary("+", adopt(at), integer(1)))
         numbers = [self._number(c) if c >= 0 else 0 for c in children.ravel().tolist()]
-        place = w.add(before, self._region(at, thresholds))
-        entry = self._lists.extract(self._lists.integers(numbers), place)
+        place = binary("+", before, self._region(at, thresholds))
+        entry = call("LIST_EXTRACT", numbers_in_text(numbers, "array<int>"), place)
         arrived = nodes.GTE(this=adopt(at), expression=integer(0))
         return case([(arrived, adopt(at))], entry, flat=False)
 
     def _region(self, at: Node, thresholds: Floats) -> Node:
         """Regions in which rows that are at -1, -2, ... lie, the first of which is 1."""
-        w, own = self._w, nodes.Neg(this=adopt(at))
-        lists = [self._lists.numbers(values) for values in thresholds.T.tolist()]
-        margins = w.keep(
-            w.subtract(x, self._lists.extract(values, own))
+        scalars, own = self._scalars, nodes.Neg(this=adopt(at))
+        lists = [numbers_in_text(values) for values in thresholds.T.tolist()]
+        margins = [
+            scalars.keep(scalars.binary("-", x, call("LIST_EXTRACT", values, own)))
             for x, values in zip(self._columns, lists, strict=True)
-        )
+        ]
         K = len(margins)
         return case(_first_of_largest(margins, map(integer, range(1, K))), integer(K))
-
-
-class ListRoute(Route):
-    """Finds the bins of forecasts that are a list, one level after the other."""
-
-    def __init__(self, w: Writer[Node], dialect: str, tree: BinTree, forecasts: Node) -> None:
-        super().__init__(w, dialect, tree, ())
-        self._forecasts = forecasts
-
-    def _by_lists(self, n_splits: int) -> bool:  # noqa: ARG002
-        return True
-
-    def _levels_by_case(self) -> int:
-        return 0
-
-    def _region(self, at: Node, thresholds: Floats) -> Node:
-        w, lists, K = self._w, self._lists, thresholds.shape[1]
-        # Rows that have arrived are looked up at the first of the waiting nodes, to no effect.
-        waiting = case([(nodes.GTE(this=adopt(at), expression=integer(0)), integer(-1))], adopt(at))
-        [before] = w.keep([w.multiply(integer(-K), w.add(waiting, integer(1)))])
-        entry = column(ENTRY)
-        threshold = lists.extract(lists.numbers(thresholds.ravel().tolist()), w.add(before, entry))
-        margin = w.subtract(lists.extract(self._forecasts, entry), threshold)
-        [margins] = w.keep([lists.each(margin, ENTRY, lists.places(K))])
-        return lists.first_of_largest(margins)
 
 
 def _first_of_largest(margins: list[Node], ways: Iterable[Node]) -> list[tuple[Node, Node]]:

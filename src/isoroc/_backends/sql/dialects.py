@@ -55,10 +55,10 @@ class Rules:
     arrays : bool, default=False
         Whether entries of a constant array are found by their place, at no cost per entry.
     lists : bool, default=False
-        Whether parts of maps of few classes are written by inner products of lists, expressions of
-        their entries, and joins to the last of the smaller keys.
+        Whether parts of maps are written by inner products of lists, expressions of their entries,
+        and joins to the last of the smaller keys.
     most_classes : int, default=None
-        Classes beyond which all of a map is written by lists, if the dialect has functions of them.
+        Classes that a map may have: planners take more than linear time for columns.
     most_columns : int, default=None
         Columns that a query may have.
     depth : int, default=12
@@ -85,9 +85,9 @@ class Rules:
 #: The rules of each dialect. MariaDB is run as MySQL.
 RULES: dict[str, Rules] = {
     "bigquery": Rules("bigquery", star="except", careful_exp=True, most_columns=10_000),
-    "clickhouse": Rules("clickhouse", star="except", lazy=True, arrays=True, most_classes=16),
+    "clickhouse": Rules("clickhouse", star="except", lazy=True, arrays=True, most_classes=100),
     "datafusion": Rules("duckdb", star="except"),
-    "duckdb": Rules("duckdb", star="except", arrays=True, lists=True, most_classes=200),
+    "duckdb": Rules("duckdb", star="except", arrays=True, lists=True, most_classes=1000),
     "mysql": Rules("mysql", limit=2**64 - 1, most_columns=4096),
     "polars": Rules("duckdb", star="except"),
     "postgres": Rules(
@@ -101,7 +101,7 @@ RULES: dict[str, Rules] = {
     ),
     "redshift": Rules("redshift", numbers="cast", star="except", underflow=True, most_columns=1600),
     "snowflake": Rules("snowflake", numbers="cast", star="except", careful_exp=True),
-    "spark": Rules("spark", star="row", arrays=True, most_classes=50),
+    "spark": Rules("spark", star="row", arrays=True, most_classes=300),
     "sqlite": Rules("sqlite", numbers="fraction", limit=-1, offset=True, most_columns=2000),
     "trino": Rules("trino", arrays=True),
     # CASE may be nested to level 10.
@@ -111,18 +111,3 @@ RULES: dict[str, Rules] = {
 }
 
 DIALECTS = tuple(RULES)
-#: Those in which a map can be written by lists.
-WITH_LISTS = tuple(name for name, rules in RULES.items() if rules.most_classes is not None)
-
-
-def rules_of(dialect: str) -> Rules:
-    """Rules of a dialect; raises an error for unknown ones.
-
-    Examples
-    --------
-    >>> rules_of("mysql").limit
-    18446744073709551615
-    """
-    if dialect not in RULES:
-        raise ValueError(f"dialect: expected one of {', '.join(DIALECTS)}, got {dialect!r}.")
-    return RULES[dialect]

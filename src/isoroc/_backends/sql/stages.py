@@ -7,8 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from isoroc.export._dialects import Rules
-from isoroc.export._expressions import Node, adopt, call, case, column, integer, nodes, table_node
+from isoroc._backends.sql.dialects import RULES
+from isoroc._backends.sql.expressions import (
+    Node,
+    adopt,
+    call,
+    case,
+    column,
+    integer,
+    nodes,
+    table_node,
+)
 
 #: What sqlglot calls the columns that a star leaves out; versions differ.
 _EXCEPT = "except_" if "except_" in nodes.Star.arg_types else "except"
@@ -35,9 +44,11 @@ class Stages:
     the expression that uses it.
     """
 
-    def __init__(self, dialect: str, rules: Rules, taken: Sequence[str]) -> None:
+    def __init__(self, dialect: str, taken: Sequence[str]) -> None:
         self._dialect = dialect
-        self._rules = rules
+        self._rules = RULES[dialect]
+        #: Most columns that a stage of the statement has, once it was written.
+        self.widest = 0
         self._columns: dict[str, Node] = {}
         self._joins: dict[str, Node] = {}
         self._name_of: dict[Node, str] = {}
@@ -49,6 +60,8 @@ class Stages:
         """The expression as a column, to be used more than once."""
         if isinstance(expression, nodes.Column):
             return expression
+        if isinstance(expression, nodes.EQ) and isinstance(expression.expression, nodes.Literal):
+            return expression  # whether a place is a number, which is found as fast as a column
         name = self._name_of.get(expression)
         is_condition = isinstance(expression, _CONDITIONS)
         as_number = is_condition and not self._rules.conditions
@@ -100,7 +113,8 @@ class Stages:
         table : sequence of str
             Parts of its name.
         keep : sequence of str or None
-            Columns of the table that are handed on; if None, all but the replaced ones.
+            Columns of the table that are handed on; if None, all but the replaced ones, which
+            the `star` of the dialect's rules must allow.
         outputs : dict
             Expressions by the names of the columns that are added.
         replaced : sequence of str, default=()
@@ -110,7 +124,7 @@ class Stages:
         of_stages = self._stages()
         source: Any = table_node(table)
         source, first, last = self._hand_on(source, keep, replaced)
-        live = None if keep is None else self._check_columns(of_stages, len(keep), outputs)
+        live = None if keep is None else self._live(of_stages, len(keep), outputs)
         before, stages = first, []
         for number, stage in enumerate(of_stages):
             columns = stage.columns
@@ -192,12 +206,6 @@ class Stages:
             left_out = [*self._columns, *replaced]
             added = [nodes.to_identifier(name, quoted=True) for name in left_out]
             return source, [nodes.Star()], [nodes.Star(**{_EXCEPT: added})]
-        if self._rules.star is None or replaced:
-            which = "all but some" if replaced else "all"
-            raise ValueError(
-                f"keep: {self._dialect} cannot hand on {which} columns of a table without their "
-                "names; name them."
-            )
         row = f"{self._prefix}row"
         if self._dialect == "postgres":
             own = f"{self._prefix}source"
@@ -207,34 +215,19 @@ class Stages:
         whole = nodes.Column(this=nodes.Star(), table=nodes.to_identifier(row, quoted=True))
         return source, named({row: call("STRUCT", nodes.Star())}), [whole]
 
-    def _check_columns(
+    def _live(
         self, stages: Sequence[_Stage], n_kept: int, outputs: dict[str, Node]
     ) -> list[list[str]] | None:
-        """Columns that each stage hands on; None for all, if they are few."""
-        most = self._rules.most_columns
+        """Columns of each stage, and of those before, that later ones use; None for all, if few."""
         if len(self._columns) <= _FEW_COLUMNS:
             return None
-        live = _live(stages, outputs)
-        n_columns = n_kept + max(len(outputs), *map(len, live))
-        if most is not None and n_columns > most:
-            raise ValueError(
-                f"dialect: this map needs {n_columns:,} columns at once, and {self._dialect} "
-                f"allows {most:,}. Use another dialect, a calibrator of fewer classes, or ONNX."
-            )
-        return live
-
-
-def _live(stages: Sequence[_Stage], outputs: dict[str, Node]) -> list[list[str]]:
-    """Columns of each stage, and of those before, that later ones use."""
-    known = [name for stage in stages for name in stage.columns]
-    needed = _used(outputs.values())
-    live = []
-    for stage in reversed(stages):
-        live.append([name for name in known if name in needed])
-        needed |= _used(stage.columns.values())
-        needed |= _used(stage.joins)
-        known = known[: len(known) - len(stage.columns)]
-    return live[::-1]
+        known, needed, live = list(self._columns), _used(outputs.values()), []
+        for stage in reversed(stages):
+            live.append([name for name in known if name in needed])
+            needed |= _used(stage.columns.values()) | _used(stage.joins)
+            known = [name for name in known if name not in stage.columns]
+        self.widest = n_kept + max(len(outputs), *map(len, live))
+        return live[::-1]
 
 
 def _survey(node: Node) -> tuple[list[Node], int]:

@@ -6,12 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from isoroc._simplex import Floats
-
 try:
     from sqlglot import expressions as nodes
 except ImportError as error:
-    raise ImportError("to_sql needs sqlglot: pip install sqlglot") from error
+    raise ImportError("SQL needs sqlglot: pip install 'isoroc[sql]'") from error
 
 #: Any piece of SQL; in quotes, as versions of sqlglot differ in what they call it.
 Node: TypeAlias = "nodes.Expr"
@@ -28,9 +26,7 @@ __all__ = [
     "double",
     "fraction",
     "integer",
-    "integers_in_text",
     "literal",
-    "matrix_in_text",
     "nodes",
     "numbers_in_text",
     "table_node",
@@ -105,41 +101,16 @@ def literal(value: float) -> Node:
     return nodes.Neg(this=number) if math.copysign(1.0, value) < 0 else number
 
 
-def numbers_in_text(values: Sequence[float], brackets: str) -> Node:
-    """An array of doubles as a text that is cast: one word to a parser, however many there are.
+def numbers_in_text(values: list[Any], kind: str = "array<double>", brackets: str = "[]") -> Node:
+    """A constant array as a text that is cast: one word to a parser, however long it is.
 
     Examples
     --------
-    >>> numbers_in_text([0.1, 2.0], "[]").sql("duckdb")
+    >>> numbers_in_text([0.1, 2.0]).sql("duckdb")
     "CAST('[0.1, 2.0]' AS DOUBLE[])"
     """
-    text = nodes.Literal.string(f"{brackets[0]}{', '.join(map(repr, values))}{brackets[1]}")
-    return nodes.Cast(this=text, to=nodes.DataType.build("array<double>"))
-
-
-def integers_in_text(values: Sequence[int]) -> Node:
-    """An array of integers as a text that is cast.
-
-    Examples
-    --------
-    >>> integers_in_text([1, -2]).sql("duckdb")
-    "CAST('[1, -2]' AS INT[])"
-    """
-    text = nodes.Literal.string(str(list(values)))
-    return nodes.Cast(this=text, to=nodes.DataType.build("array<int>"))
-
-
-def matrix_in_text(matrix: Floats) -> Node:
-    """An array of arrays of doubles as a text that is cast.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> matrix_in_text(np.eye(2)).sql("duckdb")
-    "CAST('[[1.0, 0.0], [0.0, 1.0]]' AS DOUBLE[][])"
-    """
-    text = nodes.Literal.string(str(matrix.tolist()))
-    return nodes.Cast(this=text, to=nodes.DataType.build("array<array<double>>"))
+    text = nodes.Literal.string(f"{brackets[0]}{str(values)[1:-1]}{brackets[1]}")
+    return nodes.Cast(this=text, to=nodes.DataType.build(kind))
 
 
 def fraction(value: float) -> Node:

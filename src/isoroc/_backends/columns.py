@@ -1,0 +1,308 @@
+"""Vectors as lists of columns, for languages that compute with one column at a time.
+
+A language such as SQL has expressions of single columns. It implements `Scalars`, and `ColumnOps`
+writes each vector operation out in these. What several operations use is computed once: a vector
+makes its columns when they are first asked for, and by then it knows how often it is used.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from isoroc._backends.ops import Ops, Value
+from isoroc._simplex import Floats, Ints
+from isoroc._tree import BinTree
+
+#: A column of numbers, of truth values or of places.
+C = TypeVar("C")
+
+#: Columns that NumPy adds in one run, and accumulators that it has for it.
+_BLOCK, _LANES = 128, 8
+#: Operations after which a column is kept, however often it is used, so that no expression is deep.
+_DEEP = 30
+
+
+class Scalars(ABC, Generic[C]):
+    """Operations on single columns."""
+
+    @abstractmethod
+    def number(self, value: float) -> C:
+        """A column of one value; NaN stands for a missing one."""
+
+    @abstractmethod
+    def function(self, name: str, a: C) -> C:
+        """``"log"``, ``"exp"``, ``"sqrt"``, ``"floor"`` or ``"absolute"`` of a column."""
+
+    @abstractmethod
+    def binary(self, operator: str, a: C, b: C) -> C:
+        """``a operator b``, for one of ``+ - * / <= &``."""
+
+    @abstractmethod
+    def where(self, condition: C, a: C, b: C) -> C:
+        """The first where a condition is true, the second where it is false or unknown."""
+
+    @abstractmethod
+    def largest(self, columns: Sequence[C]) -> C:
+        """Largest of some columns."""
+
+    @abstractmethod
+    def smallest(self, columns: Sequence[C]) -> C:
+        """Smallest of some columns."""
+
+    @abstractmethod
+    def place_of(self, value: C, columns: Sequence[C]) -> C:
+        """Place of the first of some columns that equals a value."""
+
+    @abstractmethod
+    def is_at(self, place: C, number: int) -> C:
+        """Whether a place is this one."""
+
+    @abstractmethod
+    def keep(self, column: C) -> C:
+        """The same column, to be used more than once."""
+
+    def maximum(self, a: C, b: C) -> C:
+        """The larger of two."""
+        a, b = self.keep(a), self.keep(b)
+        return self.where(self.binary("<=", a, b), b, a)
+
+    def minimum(self, a: C, b: C) -> C:
+        """The smaller of two."""
+        a, b = self.keep(a), self.keep(b)
+        return self.where(self.binary("<=", a, b), a, b)
+
+    def every(self, conditions: Sequence[C]) -> C:
+        """Whether several conditions are true."""
+        return reduce(partial(self.binary, "&"), conditions)
+
+    def total(self, columns: Sequence[C]) -> C:
+        """Sum of columns in the order in which NumPy adds the entries of a row."""
+        n, add = len(columns), partial(self.binary, "+")
+        if n > _BLOCK:
+            half = n // 2 - n // 2 % _LANES
+            return add(self.total(columns[:half]), self.total(columns[half:]))
+        if n < _LANES:
+            return reduce(add, columns)
+        full = n - n % _LANES
+        lanes = [reduce(add, columns[i:full:_LANES]) for i in range(_LANES)]
+        while len(lanes) > 1:
+            lanes = [add(a, b) for a, b in zip(lanes[::2], lanes[1::2], strict=True)]
+        return reduce(add, columns[full:], lanes[0])
+
+    def weighted(self, weights: Sequence[float], columns: Sequence[C]) -> C:
+        """Sum of columns times weights."""
+        terms = [
+            column if weight == 1 else self.binary("*", self.number(weight), column)
+            for weight, column in zip(weights, columns, strict=True)
+            if weight
+        ]
+        return self.total(terms or [self.number(0.0)])
+
+
+class Columns(Value, Generic[C]):
+    """A vector that makes its columns when they are asked for.
+
+    Parameters
+    ----------
+    ops : ColumnOps
+        The operations that it takes part in.
+    width : int
+        Number of columns.
+    inputs : sequence of Columns
+        Vectors that it is computed from.
+    make : callable
+        Returns its columns from lists of theirs.
+    times : int, default=None
+        How often each column of an input is used; by default once, or once for each column that
+        it is combined with.
+    """
+
+    def __init__(
+        self,
+        ops: ColumnOps[C],
+        width: int,
+        inputs: Sequence[Columns[C]],
+        make: Callable[..., list[C]],
+        *,
+        times: int | None = None,
+    ) -> None:
+        self.ops = ops
+        self.width = width
+        self._inputs = inputs
+        self._make = make
+        self._made: list[C] | None = None
+        self._uses = self._depth = 0
+        for vector in inputs:
+            vector._uses += times or max(1, width // vector.width)
+
+    def binary(self, operator: str, a: Any, b: Any) -> Columns[C]:  # type: ignore[override]
+        """``a operator b``, column by column."""
+        return self.ops.each(partial(self.ops.scalars.binary, operator), a, b)
+
+    def columns(self) -> list[C]:
+        """The columns.
+
+        Ask for them when all that uses them has been written.
+        """
+        waiting: list[Columns[C]] = [self]  # not by recursion: formulas may be deep
+        while waiting:
+            missing = [vector for vector in waiting[-1]._inputs if vector._made is None]
+            if missing:
+                waiting += reversed(missing)
+            else:
+                waiting.pop()._compute()
+        return self._compute()
+
+    def _compute(self) -> list[C]:
+        if self._made is None:
+            made = self._make(*(vector._compute() for vector in self._inputs))
+            self._depth = 1 + max((vector._depth for vector in self._inputs), default=0)
+            if self._uses > 1 or self._depth > _DEEP:
+                made = [self.ops.scalars.keep(own) for own in made]
+                self._depth = 0
+            self._made = made
+        return self._made
+
+
+class ColumnOps(Ops[Columns[C]], Generic[C]):
+    """Vector operations, written out in operations on single columns.
+
+    Parameters
+    ----------
+    scalars : Scalars
+        These.
+    """
+
+    def __init__(self, scalars: Scalars[C]) -> None:
+        self.scalars = scalars
+
+    def vector(self, columns: Sequence[C]) -> Columns[C]:
+        """A vector of columns that are there."""
+        return Columns(self, len(columns), (), lambda: list(columns))
+
+    def each(self, write: Callable[..., C], *parts: Any) -> Columns[C]:
+        """A function of each column of vectors or constants; one column goes with all others."""
+        vectors = [self._lift(part) for part in parts]
+        width = max(vector.width for vector in vectors)
+
+        def make(*columns: list[C]) -> list[C]:
+            spread = (own * width if len(own) == 1 else own for own in columns)
+            return [write(*own) for own in zip(*spread, strict=True)]
+
+        return Columns(self, width, vectors, make)
+
+    def _lift(self, part: Any) -> Columns[C]:
+        if isinstance(part, Columns):
+            return part
+        numbers = np.atleast_1d(np.asarray(part, dtype=np.float64)).tolist()
+        return self.vector([self.scalars.number(value) for value in numbers])
+
+    def _reduced(self, write: Callable[[list[C]], C], *vectors: Columns[C]) -> Columns[C]:
+        """A vector of one column, computed from all columns of others."""
+        return Columns(self, 1, vectors, lambda *columns: [write(*columns)])
+
+    def log(self, a: Columns[C]) -> Columns[C]:
+        return self.each(partial(self.scalars.function, "log"), a)
+
+    def exp(self, a: Columns[C]) -> Columns[C]:
+        return self.each(partial(self.scalars.function, "exp"), a)
+
+    def sqrt(self, a: Columns[C]) -> Columns[C]:
+        return self.each(partial(self.scalars.function, "sqrt"), a)
+
+    def floor(self, a: Columns[C]) -> Columns[C]:
+        return self.each(partial(self.scalars.function, "floor"), a)
+
+    def absolute(self, a: Columns[C]) -> Columns[C]:
+        return self.each(partial(self.scalars.function, "absolute"), a)
+
+    def maximum(self, a: Any, b: Any) -> Columns[C]:
+        return self.each(self.scalars.maximum, a, b)
+
+    def minimum(self, a: Any, b: Any) -> Columns[C]:
+        return self.each(self.scalars.minimum, a, b)
+
+    def where(self, condition: Any, a: Any, b: Any) -> Columns[C]:
+        return self.each(self.scalars.where, condition, a, b)
+
+    def width(self, a: Columns[C]) -> int:
+        return a.width
+
+    def sum(self, a: Columns[C]) -> Columns[C]:
+        return self.total(a)  # nested less deeply than from left to right
+
+    def total(self, a: Columns[C]) -> Columns[C]:
+        return self._reduced(self.scalars.total, a)
+
+    def largest(self, a: Columns[C]) -> tuple[Columns[C], Columns[C]]:
+        value = self._reduced(self.scalars.largest, a)
+        return value, self._reduced(lambda at, own: self.scalars.place_of(at[0], own), value, a)
+
+    def smallest(self, a: Columns[C]) -> Columns[C]:
+        return self._reduced(self.scalars.smallest, a)
+
+    def every(self, conditions: Columns[C]) -> Columns[C]:
+        return self._reduced(self.scalars.every, conditions)
+
+    def is_at(self, place: Columns[C], numbers: int | Ints) -> Columns[C]:
+        at: list[int] = np.atleast_1d(numbers).tolist()
+        return Columns(
+            self, len(at), [place], lambda own: [self.scalars.is_at(own[0], n) for n in at]
+        )
+
+    def take(self, a: Columns[C], columns: Sequence[int] | Ints) -> Columns[C]:
+        taken = [int(k) for k in columns]
+        times = max(Counter(taken).values())
+        return Columns(self, len(taken), [a], lambda own: [own[k] for k in taken], times=times)
+
+    def concat(self, parts: Sequence[Columns[C]]) -> Columns[C]:
+        width = sum(part.width for part in parts)
+        return Columns(self, width, parts, lambda *own: [c for part in own for c in part], times=1)
+
+    def linear(
+        self, a: Columns[C], matrix: Floats, offset: Floats | None = None
+    ) -> Columns[C]:
+        rows = matrix.tolist()
+        product = Columns(
+            self,
+            len(rows),
+            [a],
+            lambda own: [self.scalars.weighted(row, own) for row in rows],
+            times=len(rows),
+        )
+        return product if offset is None else product + offset
+
+    def run_sums(self, a: Columns[C], weights: Floats) -> Columns[C]:
+        (K, L), rows = weights.shape, weights.tolist()
+
+        def make(own: list[C]) -> list[C]:
+            runs = [own[start : start + L] for start in range(0, K * L, L)]
+            return [self.scalars.weighted(*pair) for pair in zip(rows, runs, strict=True)]
+
+        return Columns(self, K, [a], make)
+
+    def locate(self, cuts: Floats, score: Columns[C]) -> Columns[C]:
+        return self.sum(self.where(score <= cuts, 0.0, 1.0)) if len(cuts) else self._lift(0.0)
+
+    def look_up(self, table: Floats, place: Columns[C]) -> Columns[C]:
+        is_row = self.where(self.is_at(place, np.arange(len(table))), 1.0, 0.0)
+        return self.linear(is_row, table.T)
+
+    def route(self, tree: BinTree, a: Columns[C]) -> Columns[C]:
+        # Splits come in the order in which they were made, so a node is found before it is split.
+        node = self._lift(0.0)
+        splits = zip(tree.split_nodes, tree.thresholds, tree.children, strict=True)
+        for parent, threshold, below in splits:
+            kept = np.flatnonzero(below >= 0)
+            region = self.largest(self.take(a, kept) - threshold[kept])[1]
+            child = self.look_up(below[kept, None].astype(np.float64), region)
+            node = self.where(self.is_at(node, int(parent)), child, node)
+        place = np.zeros((len(tree.class_weights), 1))
+        place[tree.bins, 0] = np.arange(len(tree.bins))
+        return self.look_up(place, node)

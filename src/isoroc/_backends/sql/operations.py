@@ -1,0 +1,324 @@
+"""The operations on columns as expressions of SQL."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from isoroc._backends.columns import ColumnOps, Columns, Scalars
+from isoroc._backends.sql.dialects import RULES
+from isoroc._backends.sql.expressions import (
+    Node,
+    adopt,
+    arithmetic,
+    call,
+    case,
+    choose,
+    column,
+    decimal,
+    double,
+    fraction,
+    integer,
+    literal,
+    nodes,
+    numbers_in_text,
+)
+from isoroc._backends.sql.routes import FEW_PLACES, Route
+from isoroc._backends.sql.stages import Stages
+from isoroc._simplex import Floats
+from isoroc._tree import BinTree
+
+_NUMBERS = {"literal": literal, "cast": decimal, "fraction": fraction}
+_ARITHMETIC = {"+": nodes.Add, "-": nodes.Sub, "*": nodes.Mul, "/": nodes.Div}
+_FUNCTIONS = {"log": nodes.Ln, "exp": nodes.Exp, "sqrt": nodes.Sqrt, "absolute": nodes.Abs}
+#: Below this the exponential is written as 0, where databases raise an error if it underflows,
+_TINY_EXPONENT = -690.0
+#: and a factor of a product below this counts as 0.
+_TINY_FACTOR = 1e-150
+#: Arguments of a function, and conditions of a conjunction, at most.
+_MANY = 64
+#: Squared length of centres up to which rounding errors of distances to them are far below 1.
+_FAR = 1e9
+#: Sizes from which on a matrix is multiplied by inner products of lists.
+_WIDE, _LARGE = 6, 36
+
+
+class SqlScalars(Scalars[Node]):
+    """Columns are expressions; those that are used again are named in stages of the query."""
+
+    def __init__(self, dialect: str, taken: Sequence[str]) -> None:
+        self._dialect = dialect
+        self._rules = RULES[dialect]
+        self.stages = Stages(dialect, taken)
+
+    def keep(self, column: Node) -> Node:
+        return self.stages.keep(column)
+
+    def number(self, value: float) -> Node:
+        return nodes.Null() if math.isnan(value) else _NUMBERS[self._rules.numbers](value)
+
+    def function(self, name: str, a: Node) -> Node:
+        if name == "floor":
+            return double(nodes.Floor(this=adopt(a)))  # an integer in Spark
+        if name == "exp" and (self._rules.careful_exp or self._rules.underflow):
+            a = self.keep(a)
+            tiny = self.binary("<=", a, self.number(_TINY_EXPONENT))
+            return self.where(tiny, self.number(0.0), nodes.Exp(this=adopt(a)))
+        return _FUNCTIONS[name](this=adopt(a))
+
+    def binary(self, operator: str, a: Node, b: Node) -> Node:
+        if operator == "*" and self._rules.underflow:
+            a, b = self._factor(a), self._factor(b)
+        if operator in _ARITHMETIC:
+            return arithmetic(_ARITHMETIC[operator], adopt(a), adopt(b))
+        of_truth = nodes.LTE if operator == "<=" else nodes.And
+        return of_truth(this=adopt(a), expression=adopt(b))
+
+    def _factor(self, a: Node) -> Node:
+        """A number whose product with another one like it does not underflow."""
+        if a.find(nodes.Column) is None:
+            return a
+        a = self.keep(a)
+        tiny = self.binary("<=", self.function("absolute", a), self.number(_TINY_FACTOR))
+        return self.keep(self.where(tiny, self.number(0.0), a))
+
+    def where(self, condition: Node, a: Node, b: Node) -> Node:
+        if self._rules.lazy and a.find(nodes.Column):
+            # What only branches need would be computed again wherever it is used.
+            if isinstance(b, nodes.Null):
+                start = self.where(condition, self.number(0.0), self.number(math.nan))
+                return self.binary("+", a, start)
+            place = self.binary("+", integer(1), call("COALESCE", condition, integer(0)))
+            return call("arrayElement", nodes.Array(expressions=[adopt(b), adopt(a)]), place)
+        return case([(adopt(condition), adopt(a))], adopt(b))
+
+    def maximum(self, a: Node, b: Node) -> Node:
+        # CASE is faster than GREATEST in DuckDB.
+        return super().maximum(a, b) if self._rules.lists else self.largest([a, b])
+
+    def minimum(self, a: Node, b: Node) -> Node:
+        return super().minimum(a, b) if self._rules.lists else self.smallest([a, b])
+
+    def largest(self, columns: Sequence[Node]) -> Node:
+        return self._extreme("GREATEST", "MAX", columns)
+
+    def smallest(self, columns: Sequence[Node]) -> Node:
+        return self._extreme("LEAST", "MIN", columns)
+
+    def _extreme(self, name: str, short: str, columns: Sequence[Node]) -> Node:
+        while len(columns) > _MANY:
+            columns = [self._extreme(name, short, part) for part in _parts(columns)]
+        if len(columns) == 1:
+            return columns[0]
+        if not self._rules.extremes:
+            return _extreme_of_rows(short, columns)
+        # By name: sqlglot would guard its own GREATEST against NULLs, which do not come here.
+        return call(short if self._dialect == "sqlite" else name, *columns)
+
+    def every(self, conditions: Sequence[Node]) -> Node:
+        while len(conditions) > _MANY:
+            every = super().every
+            conditions = [self.keep(every(part)) for part in _parts(conditions)]
+        return super().every(conditions)
+
+    def place_of(self, value: Node, columns: Sequence[Node]) -> Node:
+        value = self.keep(value)
+        ways = [
+            (nodes.EQ(this=adopt(self.keep(own)), expression=adopt(value)), integer(k))
+            for k, own in enumerate(columns[:-1])
+        ]
+        return case(ways, integer(len(ways)))
+
+    def is_at(self, place: Node, number: int) -> Node:
+        return nodes.EQ(this=adopt(place), expression=integer(number))
+
+    def locate(self, cuts: Floats, score: Node) -> Node:
+        """Place among ascending cuts."""
+        score = self.keep(score)
+        if self._rules.lists and len(cuts) > FEW_PLACES and isinstance(score, nodes.Column):
+            return self.stages.join_last(score, numbers_in_text(cuts.tolist()), len(cuts))
+        if self._dialect == "clickhouse" and len(cuts) > FEW_PLACES:
+            name = "isoroc_cut"
+            below = nodes.LT(this=column(name), expression=adopt(score))
+            entry = nodes.to_identifier(name, quoted=True)
+            is_below = nodes.Lambda(this=below, expressions=[entry])
+            return call("arrayCount", is_below, _clickhouse_numbers(cuts.tolist()))
+        return choose(
+            [integer(place) for place in range(len(cuts) + 1)],
+            lambda place: self.binary("<=", score, self.number(cuts[place])),
+        )
+
+    def entry(self, values: list[float], place: Node) -> Node:
+        """Entry of a constant list at a place that was kept."""
+        if not self._rules.arrays or len(values) <= FEW_PLACES:
+            return choose(
+                [self.number(value) for value in values],
+                lambda at: self.binary("<=", place, integer(at)),
+            )
+        first = nodes.Add(this=adopt(place), expression=integer(1))
+        if self._rules.lists:
+            return call("LIST_EXTRACT", numbers_in_text(values), first)
+        if self._dialect == "clickhouse":
+            return call("arrayElement", _clickhouse_numbers(values), first)
+        if self._dialect == "postgres":
+            array = nodes.Paren(this=numbers_in_text(values, brackets="{}"))
+            return nodes.Bracket(this=array, expressions=[first])
+        entries = [self.number(value) for value in values]
+        return call("ELEMENT_AT", nodes.Array(expressions=entries), first)
+
+
+class SqlOps(ColumnOps[Node]):
+    """Vector operations in a dialect of SQL.
+
+    Parameters
+    ----------
+    dialect : str
+    taken : sequence of str
+        Names that no column of a stage may have.
+    """
+
+    scalars: SqlScalars
+
+    def __init__(self, dialect: str, taken: Sequence[str]) -> None:
+        super().__init__(SqlScalars(dialect, taken))
+        self._rules = RULES[dialect]
+
+    @property
+    def stages(self) -> Stages:
+        """Stages of the query."""
+        return self.scalars.stages
+
+    def read(self, names: Sequence[str]) -> Columns[Node]:
+        """Columns of the table as doubles."""
+        return self.vector([self.scalars.keep(double(column(name))) for name in names])
+
+    def find(self, name: str, values: list[str]) -> tuple[Columns[Node], Columns[Node]]:
+        """Place of each entry of a column among texts, -1 for others, and whether there is one."""
+        text = nodes.cast(column(name), "text")
+        equal = [nodes.EQ(this=text.copy(), expression=nodes.Literal.string(v)) for v in values]
+        ways = [(condition, integer(place)) for place, condition in enumerate(equal)]
+        place = case(ways, integer(-1)) if ways else integer(-1)
+        known = nodes.Not(this=nodes.Is(this=column(name), expression=nodes.Null()))
+        return self.vector([self.scalars.keep(place)]), self.vector([self.scalars.keep(known)])
+
+    def text(self, statement: Any) -> str:
+        """A statement as text."""
+        return str(statement.sql(dialect=self._rules.sqlglot, pretty=True, copy=False))
+
+    def linear(
+        self, a: Columns[Node], matrix: Floats, offset: Floats | None = None
+    ) -> Columns[Node]:
+        is_large = a.width >= _WIDE and matrix.size >= _LARGE
+        if not (self._rules.lists and (is_large or isinstance(a, _Listed))):
+            return super().linear(a, matrix, offset)
+        rows = [numbers_in_text(row) for row in matrix.tolist()]
+        listed = a if isinstance(a, _Listed) else _Listed(self, a.width, a, _pack)
+        product = Columns(
+            self,
+            len(rows),
+            [listed.whole],
+            lambda own: [call("LIST_INNER_PRODUCT", own[0], row) for row in rows],
+        )
+        return product if offset is None else product + offset
+
+    def bend(self, a: Columns[Node], knots: Floats, slopes: Floats) -> Columns[Node]:
+        # The larger of two is half of their sum and distance, which takes less time than a choice.
+        bent = slopes.sum(axis=1) / 2 * a - slopes @ knots / 2
+        distances = self.concat([self.absolute(a - knot) for knot in knots.tolist()])
+        by_class = np.arange(len(knots) * a.width).reshape(len(knots), -1).T
+        return bent + self.run_sums(self.take(distances, by_class.ravel()), slopes / 2)
+
+    def along(self, a: Columns[Node], knots: Floats) -> Columns[Node]:
+        def make(own: list[Node]) -> list[Node]:
+            return [self._along(x, at) for x, at in zip(own, knots.tolist(), strict=True)]
+
+        return Columns(self, a.width, [a], make, times=knots.shape[1])
+
+    def _along(self, a: Node, knots: list[float]) -> Node:
+        """How far a column lies along its knots: databases compute only the branch of a row."""
+        binary, number, where = self.scalars.binary, self.scalars.number, self.scalars.where
+        share, n = number(1.0), len(knots) - 1
+        for i, (low, high) in reversed(list(enumerate(pairwise(knots)))):
+            rise = binary("*", binary("-", a, number(low)), number(1 / (n * (high - low))))
+            here = binary("+", rise, number(i / n))
+            share = where(binary("<=", a, number(high)), here, share)
+        return where(binary("<=", a, number(knots[0])), number(0.0), share)
+
+    def bumps(self, a: Columns[Node], centres: Floats) -> Columns[Node]:
+        squares = (centres**2).sum(axis=1)
+        if not self._rules.lists or squares.max(initial=0.0) > _FAR or not len(centres):
+            return super().bumps(a, centres)
+        # All bumps by one expression of a list, however many there are.
+        half_square = 0.5 * self.sum(a * a)
+        rows = np.column_stack([-centres, np.ones(len(centres)), 1 + squares / 2])
+        point = self.concat([a, half_square, self._lift(1.0)])
+        return _Listed(self, len(centres), point, partial(_heights, rows))
+
+    def locate(self, cuts: Floats, score: Columns[Node]) -> Columns[Node]:
+        return self._reduced(lambda own: self.scalars.locate(cuts, own[0]), score)
+
+    def look_up(self, table: Floats, place: Columns[Node]) -> Columns[Node]:
+        def make(own: list[Node]) -> list[Node]:
+            at = self.scalars.keep(own[0])
+            return [self.scalars.entry(values, at) for values in table.T.tolist()]
+
+        return Columns(self, table.shape[1], [place], make)
+
+    def route(self, tree: BinTree, a: Columns[Node]) -> Columns[Node]:
+        return self._reduced(
+            lambda own: Route(self.scalars, self._rules, tree, own).place(), a
+        )
+
+
+class _Listed(Columns[Node]):
+    """A vector whose columns are the entries of a list, which is one expression."""
+
+    def __init__(self, ops: SqlOps, width: int, source: Columns[Node], write: Any) -> None:
+        self.whole = Columns(ops, 1, [source], lambda own: [write(ops.scalars, own)], times=1)
+        super().__init__(ops, width, [self.whole], self._entries)
+
+    def _entries(self, whole: list[Node]) -> list[Node]:
+        return [call("LIST_EXTRACT", whole[0], integer(k + 1)) for k in range(self.width)]
+
+
+def _pack(scalars: SqlScalars, columns: Sequence[Node]) -> Node:
+    return call("LIST_VALUE", *columns)
+
+
+def _heights(rows: Floats, scalars: SqlScalars, point: Sequence[Node]) -> Node:
+    """List of the bumps: one over the inner product of a point with each row."""
+    name = "isoroc_row"
+    vector = scalars.keep(call("LIST_VALUE", *point))
+    away = call("LIST_INNER_PRODUCT", vector, column(name))
+    height = scalars.binary("/", scalars.number(1.0), away)
+    entry = nodes.to_identifier(name, quoted=True)
+    matrix = numbers_in_text(rows.tolist(), "array<array<double>>")
+    each = nodes.Comprehension(this=height, expression=entry, iterator=matrix)
+    return nodes.Array(expressions=[each])
+
+
+def _clickhouse_numbers(values: list[float]) -> Node:
+    # The type is given as text: in a cast, sqlglot would let entries be missing.
+    return call("CAST", nodes.Literal.string(str(values)), nodes.Literal.string("Array(Float64)"))
+
+
+def _extreme_of_rows(name: str, columns: Sequence[Node]) -> Node:
+    """The largest or smallest column by an aggregate over a table of one column."""
+    table = nodes.Values(
+        expressions=[nodes.Tuple(expressions=[adopt(entry)]) for entry in columns],
+        alias=nodes.TableAlias(
+            this=nodes.to_identifier("isoroc_values", quoted=True),
+            columns=[nodes.to_identifier("isoroc_value", quoted=True)],
+        ),
+    )
+    query = nodes.Select(expressions=[call(name, column("isoroc_value"))])
+    return nodes.Subquery(this=query.from_(table, copy=False))
+
+
+def _parts(columns: Sequence[Node]) -> list[Sequence[Node]]:
+    return [columns[i : i + _MANY] for i in range(0, len(columns), _MANY)]
