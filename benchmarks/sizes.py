@@ -47,9 +47,12 @@ def main() -> None:
         seconds = time.process_time() - start
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "model.json")
-            calibrator.save(path)
-            size = path.stat().st_size / 2**20
-        print(f"| {name} | {seconds:.1f} | {size:.2f} |", flush=True)
+            try:
+                calibrator.save(path)
+                size = f"{path.stat().st_size / 2**20:.2f}"
+            except ValueError:
+                size = "too large"
+        print(f"| {name} | {seconds:.1f} | {size} |", flush=True)
 
 
 if __name__ == "__main__":

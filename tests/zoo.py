@@ -10,9 +10,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
 import isoroc
+from formulas import is_rounded
 from isoroc import IRPCalibrator
-from isoroc._kinds import LOG_ODDS, LOGITS
-from isoroc._maps import GroupedMap, IdentityMap, MixtureMap
 from strategies import binary_data, labelled_forecasts
 
 #: Every public calibrator by its name.
@@ -151,24 +150,13 @@ def on_thresholds(calibrator):
     return P[(P >= 0).all(axis=1) & (np.abs(P.sum(axis=1) - 1) < 1e-9)]
 
 
-def takes_logs(fitted):
-    """Whether a map computes logarithms or exponentials."""
-    if isinstance(fitted, GroupedMap):
-        return any(takes_logs(member) for member in (fitted.common, *fitted.members))
-    if fitted.kind is LOGITS or isinstance(fitted, MixtureMap):
-        return True
-    if isinstance(fitted, IdentityMap):
-        return fitted.kind is LOG_ODDS
-    return not fitted.exact
-
-
 def assert_agrees(calibrator, P, Q):
     """Assert that Q is what `predict_proba` returns, to the last bit where no logarithm is taken.
 
     Libraries compute logarithms and exponentials differently in the last digit.
     """
     expected = calibrator.predict_proba(P)
-    if takes_logs(calibrator.map_):
+    if is_rounded(calibrator.map_):
         np.testing.assert_allclose(Q, expected, rtol=0, atol=1e-12)
     else:
         np.testing.assert_array_equal(Q, expected)

@@ -1,7 +1,9 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+import isoroc
 from isoroc import (
     AutoCalibrator,
     CalibratedClassifier,
@@ -26,12 +28,36 @@ FEW = [IdentityCalibrator(), TemperatureCalibrator(), IsotonicCalibrator()]
 def test_the_mixture_is_the_weighted_mean_of_its_members():
     P, y = data()
     cal = AutoCalibrator(random_state=0).fit(P, y)
-    members = [m.calibrate(P) for m in cal.members_]
+    members = [m.predict_proba(P) for m in cal.members_]
     np.testing.assert_allclose(
         cal.predict_proba(P), np.average(members, axis=0, weights=cal.weights_), atol=1e-15
     )
     assert cal.weights_.sum() == pytest.approx(1)
     assert (cal.weights_ > 0).all()
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_members_are_calibrators_that_can_be_used(K, tmp_path):
+    P, y = data(K=K)
+    names = [f"class {k}" for k in range(K)]
+    frame = pd.DataFrame(P, columns=names)
+    cal = AutoCalibrator(members=FEW, random_state=0).fit(frame, np.array(names)[y])
+    cal.save(tmp_path / "mixture.json")
+    loaded = isoroc.load(tmp_path / "mixture.json")
+    assert len(cal.members_) == len(loaded.members_) == len(cal.weights_)
+    for member, again in zip(cal.members_, loaded.members_, strict=True):
+        alone = type(member)().fit(frame, np.array(names)[y])
+        expected = alone.predict_proba(frame)
+        for own in (member, again):
+            assert own.classes_.tolist() == names
+            np.testing.assert_allclose(own.predict_proba(frame), expected, atol=1e-12)
+            np.testing.assert_array_equal(own.predict(frame), alone.predict(frame))
+            own.save(tmp_path / "member.json")
+            from_file = isoroc.load(tmp_path / "member.json")
+            assert type(from_file) is type(member)
+            np.testing.assert_array_equal(from_file.predict_proba(frame), own.predict_proba(frame))
+            with pytest.raises(ValueError, match="columns"):
+                own.predict_proba(P[:, 0])
 
 
 def test_verdicts():

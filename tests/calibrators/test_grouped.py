@@ -45,7 +45,7 @@ def test_groups_that_differ_gain(fitted):
     with pytest.raises(isoroc.InputError, match="were given in fit"):
         fitted.predict_proba(P)
     assert set(NAMES[:2]) <= set(fitted.groups_)
-    shared = fitted.calibrate(P)
+    shared = fitted.common_.predict_proba(P)
     for name in NAMES[:2]:
         rows = groups == name
         assert log_loss(y[rows], Q[rows]) < log_loss(y[rows], shared[rows]) - 0.02
@@ -59,17 +59,16 @@ def test_small_and_unknown_groups_get_the_common_map(fitted):
     P, _, groups = grouped_data(seed=2)
     assert "small" not in fitted.groups_
     others = np.where(np.isin(groups, fitted.groups_), "never seen", groups)
-    np.testing.assert_array_equal(fitted.predict_proba(P, others), fitted.calibrate(P))
+    np.testing.assert_array_equal(fitted.predict_proba(P, others), fitted.common_.predict_proba(P))
 
 
 def test_the_common_map_is_that_of_all_rows(fitted):
     P, y, _ = grouped_data()
     alone = IsotonicCalibrator().fit(P, y)
-    np.testing.assert_array_equal(fitted.calibrate(P), alone.predict_proba(P))
     np.testing.assert_array_equal(fitted.common_.predict_proba(P), alone.predict_proba(P))
     without = GroupedCalibrator(IsotonicCalibrator()).fit(P, y)
     np.testing.assert_array_equal(without.predict_proba(P), alone.predict_proba(P))
-    np.testing.assert_array_equal(without.predict_proba(P, np.arange(len(P))), alone.calibrate(P))
+    np.testing.assert_array_equal(without.predict_proba(P, np.arange(len(P))), alone.predict_proba(P))
 
 
 def test_groups_at_random_keep_the_common_map():

@@ -5,8 +5,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 from isoroc import KernelCalibrator, MatrixCalibrator, SplineCalibrator, TemperatureCalibrator
-from isoroc._calibrators import kernel, kernel_problem
-from isoroc._calibrators.kernel_problem import Problem, bumps, choose_centres, whitening
+from isoroc._backends import NUMPY
+from isoroc._calibrators import kernel
+from isoroc._calibrators.kernel import Problem, bumps, choose_centres
+from isoroc._calibrators.tempering import Tempering
 from isoroc._input import Sample
 
 
@@ -20,13 +22,14 @@ def confused(n, seed=0):
 
 
 def a_problem(n=60, K=3, m=5, seed=0):
+    """A problem, and its inputs, computed again: bumps, the log forecasts of each class, one."""
     rng = np.random.default_rng(seed)
-    x = rng.normal(size=(2 * K, n))
-    centres = x[:, choose_centres(x, m)].T
-    z = np.log(rng.dirichlet(np.ones(K), size=n).T)
-    inputs = np.concatenate([bumps(centres, x), x[:K], np.ones((1, n))])
+    P = rng.dirichlet(np.ones(K), size=n)
     codes, weights = rng.integers(K, size=n), rng.uniform(0.5, 2, size=n)
-    return Problem(inputs, whitening(centres, K + 1), z, codes, weights), inputs
+    sample = Sample(P, codes.astype(np.uint8), weights)
+    problem = Problem(sample, n, Tempering(1e-300, 1.5, 0.01), 0.5, m)
+    x = problem.positions.of(NUMPY, problem.z.T, np.log(P)).T
+    return problem, np.concatenate([bumps(problem.centres, x), x[:K], np.ones((1, n))])
 
 
 def test_it_learns_what_other_maps_cannot():
@@ -77,11 +80,9 @@ def test_the_penalty_is_that_of_the_kernel():
     # The squared norm of a map is w' G w for weights w of the bumps, of Gram matrix G.
     problem, _ = a_problem()
     theta = np.random.default_rng(1).normal(size=problem.start().shape)
-    x = np.random.default_rng(0).normal(size=(6, 60))
-    centres = x[:, choose_centres(x, 5)].T
     w = theta @ problem.basis
     gram = np.eye(w.shape[1])
-    gram[:5, :5] = bumps(centres, centres.T)
+    gram[:5, :5] = bumps(problem.centres, problem.centres.T)
     np.testing.assert_allclose(np.einsum("ki,ij,kj->", w, gram, w), (theta**2).sum(), rtol=1e-6)
 
 
@@ -103,13 +104,13 @@ def test_shared_positions_give_the_forecasts_of_separate_fits():
     P, y, _ = confused(1000)
     sample, fold = Sample(P, y.astype(np.uint8), None), np.arange(1000) % 5
     together = KernelCalibrator(penalty=1.0)
-    Q = together.fit_out_of_fold(sample, fold)
+    whole, Q = together._fit_out_of_fold(sample, fold)
     for held_out in range(5):
         inside = fold == held_out
         apart = KernelCalibrator(penalty=1.0).fit(P[~inside], y[~inside]).predict_proba(P[inside])
         assert np.abs(Q[inside] - apart).mean() < 0.01
     again = KernelCalibrator(penalty=1.0).fit(P, y)
-    np.testing.assert_array_equal(together.calibrate(P), again.predict_proba(P))
+    np.testing.assert_array_equal(whole.apply(P), again.predict_proba(P))
 
 
 def test_of_many_rows_some_are_enough(monkeypatch):
@@ -118,14 +119,15 @@ def test_of_many_rows_some_are_enough(monkeypatch):
     monkeypatch.setattr(kernel, "MOST_FEATURES", 20 * 2000)
     monkeypatch.setattr(kernel, "CENTRE_ROWS", 500)
     thinned = KernelCalibrator(n_centres=20)
-    Q = thinned.fit_out_of_fold(Sample(P, y.astype(np.uint8), None), np.arange(4000) % 5)
+    sample = Sample(P, y.astype(np.uint8), None)
+    whole, Q = thinned._fit_out_of_fold(sample, np.arange(4000) % 5)
     assert np.abs(Q - every.predict_proba(P)).mean() < 0.05
-    assert thinned.smoothing_ == pytest.approx(1 / 4001)
+    assert whole.smoothing == pytest.approx(1 / 4001)
 
 
 def test_a_fit_that_ends_early_warns(monkeypatch):
     P, y, _ = confused(300)
-    monkeypatch.setattr(kernel_problem, "ROUNDS", 1)
+    monkeypatch.setattr(kernel, "ROUNDS", 1)
     with pytest.warns(ConvergenceWarning, match="KernelCalibrator: the fit did not converge"):
         KernelCalibrator().fit(P, y)
 

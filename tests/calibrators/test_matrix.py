@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from isoroc import MatrixCalibrator, TemperatureCalibrator
-from isoroc._calibrators import matrix, tempered
+from isoroc._calibrators import matrix, tempering
 
 
 def confused(n, K, seed=0):
@@ -82,8 +82,8 @@ def test_many_rows_start_from_a_part_and_end_at_the_same_fit(monkeypatch):
     P, y, _ = confused(2000, 3)
     calibrator = MatrixCalibrator(floor=1e-300, penalty=1.0)
     whole = calibrator.fit(P, y).predict_proba(P)
-    monkeypatch.setattr(tempered, "LEAST_ROWS", 100)
-    monkeypatch.setattr(tempered, "PART", 600)
+    monkeypatch.setattr(tempering, "LEAST_ROWS", 100)
+    monkeypatch.setattr(tempering, "PART", 600)
     np.testing.assert_allclose(calibrator.fit(P, y).predict_proba(P), whole, atol=1e-4)
 
 
@@ -133,9 +133,9 @@ def test_bad_parameters(params, error, message):
 
 @pytest.mark.parametrize("newton_terms", [0, 400])
 def test_it_warns_if_the_fit_did_not_converge(newton_terms, monkeypatch):
-    monkeypatch.setattr("isoroc._calibrators.matrix.NEWTON_TERMS", newton_terms)
-    monkeypatch.setattr("isoroc._calibrators.regression.STEPS", 1)
-    monkeypatch.setattr("isoroc._calibrators.regression.DESCENT_STEPS", 1)
+    monkeypatch.setattr(matrix, "NEWTON_TERMS", newton_terms)
+    monkeypatch.setattr(matrix, "STEPS", 1)
+    monkeypatch.setattr(matrix, "DESCENT_STEPS", 1)
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), size=200)
     with pytest.warns(ConvergenceWarning, match="MatrixCalibrator: the fit did not converge"):

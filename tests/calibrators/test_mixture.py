@@ -1,4 +1,4 @@
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,8 +15,8 @@ from isoroc import (
     MonotoneCalibrator,
     TemperatureCalibrator,
 )
-from isoroc._calibrators.mixture import monotone_members, verify_mixture
-from isoroc._maps.monotone_mixture import certify_mixture
+from isoroc._calibrators.auto import monotone_members
+from isoroc._maps import MixtureMap, StepMap
 from strategies import arbitrary, binary_data, labelled_forecasts
 
 few = settings(max_examples=15)
@@ -27,7 +27,8 @@ def fitted_mixture(P, y, K, weights, **options):
     cal = AutoCalibrator(monotone=True, cv=2, random_state=0)
     cal.fit(P, y, labels=range(K), **options)
     cal.members_ = [m.fit(P, y, labels=range(K), **options) for m in monotone_members(K)]
-    cal.weights_ = np.asarray(weights)
+    members = [member.map_ for member in cal.members_]
+    cal.map_ = replace(cal.map_, members=members, weights=np.asarray(weights))
     return cal
 
 
@@ -53,12 +54,14 @@ def test_every_mixture_of_monotone_members_is_monotone(data, K, seed):
 def test_mixtures_for_scores_of_two_classes(data, seed):
     scores, y, _ = data
     weights = np.random.default_rng(seed).dirichlet(np.ones(4))
-    kind: Any = "probability" if ((scores >= 0) & (scores <= 1)).all() else "logit"
-    members = [m.fit(scores, y, scores=kind) for m in monotone_members(2)]
-    forecasts = np.asarray(scores, dtype=float)
-    Q = sum(w * m.predict_proba(scores) for w, m in zip(weights, members, strict=True))
-    assert verify_mixture(members, weights, forecasts, Q)
-    assert not verify_mixture(members, weights, forecasts, Q[:, ::-1]) or np.ptp(Q[:, 1]) < 1e-12
+    cal = fitted_mixture(scores, y, 2, weights)
+    assert cal.verify(scores)
+    if np.ptp(scores):
+        falling = StepMap(
+            kind=cal.map_.kind, cuts=[np.array([scores.min()])], values=[np.array([0.6, 0.4])]
+        )
+        cal.map_ = replace(cal.map_, members=[falling], weights=np.ones(1))
+        assert not cal.verify(scores)
 
 
 def test_the_automatic_mixture_keeps_its_guarantee_through_a_file(tmp_path):
@@ -100,11 +103,16 @@ def test_two_classes_keep_the_roc_curve(columns, scores):
 def test_certificates_say_what_holds():
     P = np.random.default_rng(0).dirichlet(np.ones(2), 50)
     y = P[:, 1] > 0.4
-    steps = IsotonicCalibrator().fit(P, y)
-    flat = TemperatureCalibrator(floor=0.6).fit(P, y)
-    assert "Non-decreasing" in str(certify_mixture([steps, flat], 2))
+    steps = IsotonicCalibrator().fit(P, y).map_
+
+    def certificate(other):
+        members = [steps, other.fit(P, y).map_]
+        mixture = MixtureMap(kind=steps.kind, members=members, weights=np.ones(2) / 2, monotone=True)
+        return str(mixture.certificate(2))
+
+    assert "Non-decreasing" in certificate(TemperatureCalibrator(floor=0.6))
     for strict in (IdentityCalibrator(), TemperatureCalibrator(), MonotoneCalibrator()):
-        assert "Strictly" in str(certify_mixture([steps, strict.fit(P, y)], 2))
+        assert "Strictly" in certificate(strict)
 
 
 def test_without_the_option_there_is_no_certificate():
@@ -129,7 +137,7 @@ def test_thresholds_carry_over_exactly():
     p = rng.random(600)
     y = (rng.random(600) < p**2).astype(int)
     cal = fitted_mixture(p, y, 2, np.array([0.1, 0.2, 0.3, 0.4]))  # with isotonic steps
-    assert cal.is_increasing()
+    assert cal.map_.is_increasing()
     for threshold in (0.1, 0.5, 0.83):
         carried = cal.carry_over(threshold)
         assert carried.exact

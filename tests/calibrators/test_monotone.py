@@ -8,11 +8,11 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import log_loss, roc_auc_score
 
 from isoroc import IdentityCalibrator, MonotoneCalibrator, TemperatureCalibrator
-from isoroc._calibrators import departures, descent, log_cells, monotone, posterior, tempered
-from isoroc._calibrators.departures import Departures
-from isoroc._calibrators.posterior import Posterior
+from isoroc._backends import NUMPY
+from isoroc._calibrators import descent, monotone, potential_fit, tempering
+from isoroc._calibrators.potential_fit import Departures, Posterior, gather
 from isoroc._cyclic import check_cyclic
-from isoroc._maps.potential import Potential
+from isoroc._maps import Potential
 from strategies import arbitrary, binary_data, labelled_forecasts
 from truths import ill_conditioned
 
@@ -138,7 +138,7 @@ def test_averages_with_the_identity_and_among_each_other_are_monotone():
     P, y = overconfident(400, 4)
     cal = MonotoneCalibrator().fit(P, y)
     z, Q = cal.coordinates(P), cal.predict_proba(P)
-    others = [random_potential(4, seed).gradient(z.T) for seed in range(3)]
+    others = [random_potential(4, seed).gradient(NUMPY, z) for seed in range(3)]
     parts = [Q, IdentityCalibrator().fit(P, y).predict_proba(P), *others]
     for weights in np.random.default_rng(0).dirichlet(np.ones(len(parts)), 5):
         mixture = np.tensordot(weights, parts, axes=1)
@@ -154,8 +154,8 @@ def test_averages_with_the_identity_and_among_each_other_are_monotone():
 def test_the_map_is_the_gradient_of_its_potential(seed, K):
     F = random_potential(K, seed)
     z = np.random.default_rng(seed).normal(scale=3, size=K)
-    numerical = approx_fprime(z, lambda v: F.value(v[:, None])[0], 1e-6)
-    np.testing.assert_allclose(F.gradient(z[:, None])[0], numerical, atol=1e-5)
+    numerical = approx_fprime(z, lambda v: F.value(v[None])[0], 1e-6)
+    np.testing.assert_allclose(F.gradient(NUMPY, z[None])[0], numerical, atol=1e-5)
 
 
 @few
@@ -163,12 +163,12 @@ def test_the_map_is_the_gradient_of_its_potential(seed, K):
 def test_the_potential_is_convex_and_ignores_constants(seed, K):
     F = random_potential(K, seed)
     rng = np.random.default_rng(seed)
-    a, b = rng.normal(scale=5, size=(2, K, 50))
-    s = rng.random(50)
-    chord = s * F.value(a) + (1 - s) * F.value(b)
+    a, b = rng.normal(scale=5, size=(2, 50, K))
+    s = rng.random((50, 1))
+    chord = s[:, 0] * F.value(a) + (1 - s[:, 0]) * F.value(b)
     assert (F.value(s * a + (1 - s) * b) <= chord + 1e-12 * (1 + np.abs(chord))).all()
     np.testing.assert_allclose(F.value(a + 2), F.value(a) + 2, rtol=1e-9)
-    np.testing.assert_allclose(F.gradient(a + 2), F.gradient(a), rtol=1e-9)
+    np.testing.assert_allclose(F.gradient(NUMPY, a + 2), F.gradient(NUMPY, a), rtol=1e-9)
 
 
 def test_the_certificate_carries_the_potential_of_the_fitted_map():
@@ -208,16 +208,16 @@ def test_the_map_is_the_documented_formula():
 @pytest.mark.parametrize("K", [2, 3, 5])
 def test_vertices_alone_are_temperature_scaling_with_biases(K):
     rng = np.random.default_rng(0)
-    z, biases = rng.normal(size=(K, 40)), rng.normal(size=(K, 1))
+    z, biases = rng.normal(size=(40, K)), rng.normal(size=(K, 1))
     F = Potential(0.6, np.zeros((K, 1)), biases)
-    np.testing.assert_allclose(F.gradient(z).T, softmax(0.6 * z + biases, axis=0))
+    np.testing.assert_allclose(F.gradient(NUMPY, z), softmax(0.6 * z + biases[:, 0], axis=1))
 
 
 def test_without_departures_two_classes_are_temperature_scaling():
-    z = np.random.default_rng(0).normal(scale=2, size=(2, 40))
+    z = np.random.default_rng(0).normal(scale=2, size=(40, 2))
     family = Departures(2, 1e12, 0.6)
-    q = family.potential(np.zeros(family.n_parameters)).gradient(z)
-    np.testing.assert_allclose(q.T, softmax(0.6 * z, axis=0), atol=1e-9)
+    q = family.potential(np.zeros(family.n_parameters)).gradient(NUMPY, z)
+    np.testing.assert_allclose(q, softmax(0.6 * z, axis=1), atol=1e-9)
 
 
 # The fit
@@ -225,9 +225,9 @@ def test_without_departures_two_classes_are_temperature_scaling():
 
 @pytest.mark.parametrize("K", [2, 3, 5, 7])
 def test_gradient_and_curvature_of_the_posterior(K, monkeypatch):
-    monkeypatch.setattr(departures, "PAIR_CLASSES", 5)  # seven classes do not interact
+    monkeypatch.setattr(potential_fit, "PAIR_CLASSES", 5)  # seven classes do not interact
     for name in ("NUMBERS", "GRADIENT_NUMBERS", "LEAST_ROWS"):  # several parts of rows
-        monkeypatch.setattr(posterior, name, 40)
+        monkeypatch.setattr(potential_fit, name, 40)
     P, y = overconfident(150, K)
     weights = np.random.default_rng(1).random(150) + 0.5
     family = Departures(K, weights.sum(), 0.8)
@@ -242,7 +242,7 @@ def test_gradient_and_curvature_of_the_posterior(K, monkeypatch):
         g = one.loss(theta)[1] - family.precision() * theta
         H += weights[i] * np.outer(g, g)
     np.testing.assert_allclose(rows.curvature(theta), H, rtol=1e-7, atol=1e-9)
-    monkeypatch.setattr(posterior, "DENSE", 1)
+    monkeypatch.setattr(potential_fit, "DENSE", 1)
     np.testing.assert_allclose(rows.curvature(theta), np.diag(H), rtol=1e-7, atol=1e-9)
 
 
@@ -305,7 +305,7 @@ def test_converges_on_ill_conditioned_data(K):
 
 
 def test_it_warns_if_the_fit_did_not_converge(monkeypatch):
-    monkeypatch.setattr(posterior, "ROUNDS", 1)
+    monkeypatch.setattr(potential_fit, "ROUNDS", 1)
     P, y = overconfident(200, 3)
     with pytest.warns(ConvergenceWarning, match="did not converge"):
         cal = MonotoneCalibrator().fit(P, y)
@@ -315,8 +315,8 @@ def test_it_warns_if_the_fit_did_not_converge(monkeypatch):
 def test_many_rows_start_from_a_part_and_end_at_the_same_fit(monkeypatch):
     P, y = overconfident(2000, 3)
     whole = MonotoneCalibrator().fit(P, y).predict_proba(P)
-    monkeypatch.setattr(tempered, "LEAST_ROWS", 500)
-    monkeypatch.setattr(tempered, "PART", 1500)
+    monkeypatch.setattr(tempering, "LEAST_ROWS", 500)
+    monkeypatch.setattr(tempering, "PART", 1500)
     np.testing.assert_allclose(MonotoneCalibrator().fit(P, y).predict_proba(P), whole, atol=0.02)
 
 
@@ -325,9 +325,9 @@ def test_many_rows_are_gathered_in_cells(K, monkeypatch):
     P, y = overconfident(20_000, K)
     weights = np.random.default_rng(0).integers(1, 3, 20_000).astype(float)
     whole = MonotoneCalibrator().fit(P, y, sample_weight=weights).predict_proba(P)
-    monkeypatch.setattr(log_cells, "MOST_ROWS", 1000)
-    monkeypatch.setattr(log_cells, "WIDTH", 1 / 16 if K == 2 else 1 / 4)  # few rows per cell
-    _, codes, gathered = log_cells.gather(np.log(P.T), y, weights)
+    monkeypatch.setattr(potential_fit, "MOST_ROWS", 1000)
+    monkeypatch.setattr(potential_fit, "WIDTH", 1 / 16 if K == 2 else 1 / 4)  # few rows per cell
+    _, codes, gathered = gather(np.log(P.T), y, weights)
     assert len(codes) < 10_000
     np.testing.assert_allclose(np.bincount(codes, gathered), np.bincount(y, weights))
     of_cells = MonotoneCalibrator().fit(P, y, sample_weight=weights)
@@ -335,15 +335,15 @@ def test_many_rows_are_gathered_in_cells(K, monkeypatch):
 
 
 def test_cells_hold_rows_of_one_class_that_are_close(monkeypatch):
-    monkeypatch.setattr(log_cells, "MOST_ROWS", 10)
+    monkeypatch.setattr(potential_fit, "MOST_ROWS", 10)
     centres = np.array([[0.0, 0, -3.0, 0], [0.0, 0, 0, 0]])
     z = np.repeat(centres, 10, axis=1) + 5.01
     codes = np.repeat(np.array([0, 1, 1, 0], dtype=np.uint8), 10)
-    z, codes, weights = log_cells.gather(z, codes, np.full(40, 0.5))
+    z, codes, weights = gather(z, codes, np.full(40, 0.5))
     found = sorted(zip((z[0] - z[1]).round(12), codes.tolist(), weights, strict=True))
     assert found == [(-3.0, 1, 5.0), (0.0, 0, 10.0), (0.0, 1, 5.0)]
     apart = np.linspace(0, 100, 40)
-    z, _, _ = log_cells.gather(np.stack([apart, -apart]), codes.repeat(14)[:40], np.ones(40))
+    z, _, _ = gather(np.stack([apart, -apart]), codes.repeat(14)[:40], np.ones(40))
     assert z.shape == (2, 40)
 
 
@@ -373,9 +373,9 @@ def test_many_classes(K):
 
 def test_uniform_directions_are_a_short_form(monkeypatch):
     P, y = overconfident(300, 4)
-    monkeypatch.setattr(departures, "PAIR_CLASSES", 3)
+    monkeypatch.setattr(potential_fit, "PAIR_CLASSES", 3)
     cal = MonotoneCalibrator().fit(P, y)
-    z = cal.coordinates(P).T
+    z = cal.coordinates(P)
     long = Potential(
         cal.scale_,
         cal.softness_,
@@ -383,8 +383,8 @@ def test_uniform_directions_are_a_short_form(monkeypatch):
         (1 - np.eye(4)) / 3,
         np.zeros((4, 4)),
     )
-    np.testing.assert_allclose(long.gradient(z), cal.predict_proba(P), rtol=1e-9)
-    np.testing.assert_allclose(long.value(z), cal.certificate_.potential(z.T), rtol=1e-9)
+    np.testing.assert_allclose(long.gradient(NUMPY, z), cal.predict_proba(P), rtol=1e-9)
+    np.testing.assert_allclose(long.value(z), cal.certificate_.potential(z), rtol=1e-9)
 
 
 def test_floors_that_a_temperature_makes_up_for_tie():

@@ -6,9 +6,9 @@ from scipy.special import expit, log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from isoroc import SplineCalibrator, TemperatureCalibrator
-from isoroc._calibrators import spline, spline_problem
-from isoroc._calibrators.spline import log_odds
-from isoroc._calibrators.spline_problem import Problem
+from isoroc._backends import NUMPY
+from isoroc._calibrators import spline
+from isoroc._calibrators.spline import Problem
 from isoroc._input import Sample
 from strategies import arbitrary, labelled_forecasts
 from truths import ill_conditioned
@@ -135,10 +135,12 @@ def test_scores_are_log_odds_where_they_cannot_be_probabilities():
 
 
 def test_odds_of_sure_forecasts_keep_their_digits():
-    logs = np.log(np.array([[1.0, 0.3], [1e-25, 0.3], [3e-25, 0.4]]))
-    odds = log_odds(logs, np.exp(logs))
-    np.testing.assert_allclose(odds[0], [-np.log(4e-25), np.log(0.3 / 0.7)])
-    np.testing.assert_allclose(odds[2], [np.log(3e-25), np.log(0.4 / 0.6)])
+    for K in (3, 100):
+        P = np.full((2, K), 1e-30)
+        P[:, :3] = [[1.0, 1e-25, 3e-25], [0.3, 0.3, 0.4]]
+        odds = NUMPY.log_odds(np.log(P))
+        np.testing.assert_allclose(odds[:, 0], [-np.log(4e-25), np.log(0.3 / 0.7)], rtol=1e-6)
+        np.testing.assert_allclose(odds[:, 2], [np.log(3e-25), np.log(0.4 / 0.6)], rtol=1e-6)
 
 
 def test_zeros_are_raised_to_the_smallest_forecast_seen():
@@ -152,7 +154,7 @@ def test_zeros_are_raised_to_the_smallest_forecast_seen():
 
 
 def test_with_many_classes_only_their_own_probability_moves_them(monkeypatch):
-    monkeypatch.setattr(spline_problem, "MATRIX_CLASSES", 4)
+    monkeypatch.setattr(spline, "MATRIX_CLASSES", 4)
     P, y, _ = overconfident(400, 5)
     coef = SplineCalibrator().fit(P, y).coef_
     assert (coef == np.diag(np.diag(coef))).all()
@@ -162,9 +164,10 @@ def test_of_many_rows_some_are_enough(monkeypatch):
     P, y, truth = overconfident(4000, 3)
     monkeypatch.setattr(spline, "MOST_FEATURES", 2000 * 3 * 9)
     thinned = SplineCalibrator()
-    Q = thinned.fit_out_of_fold(Sample(P, y.astype(np.uint8), None), np.arange(4000) % 5)
+    sample = Sample(P, y.astype(np.uint8), None)
+    whole, Q = thinned._fit_out_of_fold(sample, np.arange(4000) % 5)
     assert np.abs(Q - truth).mean() < 0.03
-    assert thinned.smoothing_ == pytest.approx(1 / 4001)
+    assert whole.smoothing == pytest.approx(1 / 4001)
     weighted = SplineCalibrator().fit(P, y, sample_weight=np.full(4000, 2.0))
     assert weighted.smoothing_ == pytest.approx(1 / 8001)
 
@@ -173,7 +176,7 @@ def test_shared_features_give_the_forecasts_of_separate_fits():
     P, y, _ = overconfident(600, 3)
     sample, fold = Sample(P, y.astype(np.uint8), None), np.arange(600) % 5
     together = SplineCalibrator()
-    Q = together.fit_out_of_fold(sample, fold)
+    whole, Q = together._fit_out_of_fold(sample, fold)
     apart = np.empty_like(Q)
     for held_out in range(5):
         inside = fold == held_out
@@ -181,7 +184,7 @@ def test_shared_features_give_the_forecasts_of_separate_fits():
         apart[inside] = part.predict_proba(P[inside])
     assert np.abs(Q - apart).mean() < 0.005
     np.testing.assert_array_equal(
-        together.calibrate(P), SplineCalibrator().fit(P, y).predict_proba(P)
+        whole.apply(P), SplineCalibrator().fit(P, y).predict_proba(P)
     )
 
 
@@ -204,13 +207,13 @@ def test_bad_parameters(params, error, match):
 
 @pytest.mark.parametrize("K", [2, 3, 5])
 def test_gradient_and_curvature(K, monkeypatch):
-    monkeypatch.setattr(spline_problem, "MATRIX_CLASSES", 4)  # five classes have no matrix
-    monkeypatch.setattr(spline_problem, "NUMBERS", 64 * K * (4 + 2 * K))  # several parts of rows
+    monkeypatch.setattr(spline, "MATRIX_CLASSES", 4)  # five classes have no matrix
+    monkeypatch.setattr(spline, "NUMBERS", 64 * K * (4 + 2 * K))  # several parts of rows
     P, y, _ = overconfident(200, K)
     logs = np.log(P.T)
     weights = np.random.default_rng(1).random(200) + 0.5
     knots = np.array([-1.0, 0.5])
-    problem = Problem.of(logs, log_odds(logs, np.exp(logs)), knots, y, weights, penalty=0.5)
+    problem = Problem.of(logs, NUMPY.log_odds(logs.T).T, knots, y, weights, penalty=0.5)
     free = np.ones(len(problem.strengths), dtype=bool)  # the diagonal of the matrix stays 0
     if problem.others is not None:
         free[-K * K :: K + 1] = False
@@ -238,8 +241,8 @@ def test_gradient_and_curvature(K, monkeypatch):
 def test_sharp_forecasts_are_fitted_to_the_optimum(K, dense, monkeypatch):
     """Log forecasts of naive Bayes reach from 0 to hundreds, where plain L-BFGS stops early."""
     if not dense:
-        monkeypatch.setattr(spline_problem, "DENSE", 0)
-        monkeypatch.setattr(spline_problem, "ROUNDS", 200)
+        monkeypatch.setattr(spline, "DENSE", 0)
+        monkeypatch.setattr(spline, "ROUNDS", 200)
     P, y, _ = overconfident(400, K, power=30.0)
     keep = []
     solve = Problem.solve
@@ -272,7 +275,7 @@ def test_converges_on_ill_conditioned_data(K):
 
 
 def test_it_warns_if_the_fit_did_not_converge(monkeypatch):
-    monkeypatch.setattr(spline_problem, "ROUNDS", 1)
+    monkeypatch.setattr(spline, "ROUNDS", 1)
     P, y, _ = overconfident(200, 3)
     with pytest.warns(ConvergenceWarning, match="SplineCalibrator: the fit did not converge"):
         SplineCalibrator().fit(P, y)

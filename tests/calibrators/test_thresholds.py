@@ -81,11 +81,11 @@ def test_all_forms_of_two_class_forecasts_carry_the_same_threshold():
 
 def test_maps_with_flat_parts_are_not_called_increasing():
     P, y = example(2)
-    assert not TemperatureCalibrator(floor=0.6).fit(P, y).is_increasing()
+    assert not TemperatureCalibrator(floor=0.6).fit(P, y).map_.is_increasing()
     steps = AutoCalibrator(members=[IRPCalibrator()], cv=2, random_state=0).fit(P, y)
-    assert not steps.is_increasing()
+    assert not steps.map_.is_increasing()
     mixed = AutoCalibrator(members=[TemperatureCalibrator()], cv=2, random_state=0).fit(P, y)
-    assert mixed.is_increasing()
+    assert mixed.map_.is_increasing()
 
 
 @settings(max_examples=40, deadline=None)

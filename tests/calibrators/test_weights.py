@@ -4,15 +4,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from isoroc._calibrators import weights
-from isoroc._calibrators.weights import mixture_weights
+from isoroc._calibrators import mixing
+from isoroc._calibrators.mixing import mixture_weights
 
 
 def objective(w, likelihood, rows, prior):
     """What the weights maximise, written down again."""
     prior = prior / prior.sum()
     entropy = np.where(w > 0, w * np.log(np.maximum(w, 1e-300) / prior), 0.0).sum()
-    return (rows * np.log(likelihood @ w)).sum() - weights.STRENGTH * entropy
+    return (rows * np.log(likelihood @ w)).sum() - mixing.STRENGTH * entropy
 
 
 @pytest.mark.filterwarnings("ignore:Values in x were outside bounds")  # SciPy before 1.16
@@ -25,7 +25,7 @@ def test_no_other_weights_are_better(seed, M, n):
     likelihood[:, 0] = likelihood[:, 0].clip(min=1e-3)  # or all members may say impossible at once
     rows, prior = rng.uniform(0.5, 2, size=n), rng.uniform(0.1, 8, size=M)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weights, "LEAST_WEIGHT", 0.0)
+        patch.setattr(mixing, "LEAST_WEIGHT", 0.0)
         found = mixture_weights(likelihood, rows, prior)
     assert found.sum() == pytest.approx(1)
     value = objective(found, likelihood, rows, prior)
@@ -57,7 +57,7 @@ def test_equal_members_share_as_the_prior_does():
 
 
 def test_the_prior_fades_with_the_rows(monkeypatch):
-    monkeypatch.setattr(weights, "LEAST_WEIGHT", 0.0)
+    monkeypatch.setattr(mixing, "LEAST_WEIGHT", 0.0)
     likelihood = np.tile([[0.5, 0.9], [0.5, 0.4]], (500, 1))  # the second is better on average
     prior = np.array([9.0, 1.0])
     of_first = [mixture_weights(likelihood[:n], np.ones(n), prior)[0] for n in (2, 20, 200, 1000)]

@@ -5,10 +5,53 @@ import pytest
 import torch
 
 from engine_tables import make_columns
+from formulas import EXACT, OPERATIONS, SHAPES, WIDE, all_maps, is_rounded, smooth_maps
+from formulas import forecasts as forecasts_of
 from isoroc import Counts, InputError, TemperatureCalibrator
+from isoroc._backends.torch import TorchOps, TorchVector
 from isoroc._counts import tensors
 from isoroc.export import to_torch
 from zoo import CASES, fitted, forecasts, on_thresholds
+
+
+def in_torch(formula, X):
+    tensor = torch.tensor(X)
+    return formula(TorchOps(tensor.device), TorchVector(tensor)).tensor
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations(name):
+    X = np.random.default_rng(0).random((200, 4))
+    formula, expected = OPERATIONS[name]
+    found = in_torch(formula, X)
+    if name in EXACT:
+        np.testing.assert_array_equal(found, expected(X))
+    else:
+        tolerance = 1e-6 if name == "along close knots" else 1e-12
+        np.testing.assert_allclose(found, expected(X), rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("kind", "K"), SHAPES + WIDE, ids=lambda value: getattr(value, "name", value)
+)
+def test_maps(kind, K):
+    X = forecasts_of(kind, K)
+    for own in all_maps(kind, K):
+        found = in_torch(own.formula, X)
+        expected = own.apply(X[:, 0] if kind.single else X)
+        if is_rounded(own):
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12, err_msg=str(type(own)))
+        else:
+            np.testing.assert_array_equal(found, expected, err_msg=str(type(own)))
+
+
+@pytest.mark.parametrize(("kind", "K"), SHAPES, ids=lambda value: getattr(value, "name", value))
+def test_gradients_of_smooth_maps(kind, K):
+    X = torch.tensor(forecasts_of(kind, K, 8)[1:], requires_grad=True)
+    X = X if kind.scores == "logit" else (0.9 * X + 0.1 / K).detach().requires_grad_()
+    ops = TorchOps(X.device)
+    for own in smooth_maps(kind, K):
+        assert torch.autograd.gradcheck(lambda P, m=own: m.formula(ops, TorchVector(P)).tensor, X)
 
 
 @pytest.mark.parametrize("K", [1, 2, 3, 13])

@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from isoroc import AutoCalibrator, GroupedCalibrator, IRPCalibrator, TemperatureCalibrator
+from isoroc import (
+    AutoCalibrator,
+    GroupedCalibrator,
+    InputError,
+    IRPCalibrator,
+    TemperatureCalibrator,
+)
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -128,9 +134,9 @@ def test_models_that_cannot_be_joined_are_refused(tmp_path):
         (before, calibrator, {"probabilities": "label"}, "named 'label'"),
         (dictionaries(), calibrator, {}, "zipmap"),
         (classifier_graph(classifier, opset=11), calibrator, {}, "operator set is 11; convert"),
-        (tmp_path / "text", calibrator, {}, "text: not an ONNX model"),
+        (tmp_path / "text", calibrator, {}, "text is not an ONNX model"),
     ):
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(InputError, match=message):
             calibrate_onnx(model, fitted, **options)
-    with pytest.raises(TypeError, match="expected a calibrator"):
+    with pytest.raises(InputError, match="expected a calibrator"):
         calibrate_onnx(before, classifier)

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -43,6 +45,8 @@ class Vector(Protocol):
 
 V = TypeVar("V", bound=Any)
 
+#: Columns that NumPy adds in one run, and accumulators that it has for it.
+_BLOCK, _LANES = 128, 8
 #: Columns up to which the sums of all but one are a product with a matrix.
 _FEW = 64
 
@@ -98,9 +102,26 @@ class Ops(ABC, Generic[V]):
     def sum(self, a: V) -> V:
         """Sum of the columns in any order; width one, as all that follow here."""
 
-    @abstractmethod
     def total(self, a: V) -> V:
         """Sum of the columns in the order in which NumPy adds the entries of a row."""
+        n = self.width(a)
+        if n > _BLOCK:
+            half = n // 2 - n // 2 % _LANES
+            low, high = self.split(a, [half, n - half])
+            return self.total(low) + self.total(high)
+        n_lanes, rest = divmod(n, _LANES)
+        parts = self.split(a, [_LANES] * n_lanes + [1] * rest)
+        if n_lanes:
+            lanes = reduce(add, parts[:n_lanes])
+            while self.width(lanes) > 1:
+                lanes = self._sums_of_pairs(lanes)
+            parts = [lanes, *parts[n_lanes:]]
+        return reduce(add, parts)
+
+    def _sums_of_pairs(self, a: V) -> V:
+        """Sums of the first and second column, of the third and fourth, and so on."""
+        n = self.width(a)
+        return self.take(a, range(0, n, 2)) + self.take(a, range(1, n, 2))
 
     @abstractmethod
     def largest(self, a: V) -> tuple[V, V]:
@@ -123,6 +144,13 @@ class Ops(ABC, Generic[V]):
     @abstractmethod
     def take(self, a: V, columns: Sequence[int] | Ints) -> V:
         """Some of the columns, which may be repeated."""
+
+    def split(self, a: V, widths: Sequence[int]) -> list[V]:
+        """Parts of some widths, from the first column to the last."""
+        ends = np.cumsum(widths).tolist()
+        return [
+            self.take(a, range(end - width, end)) for width, end in zip(widths, ends, strict=True)
+        ]
 
     @abstractmethod
     def concat(self, parts: Sequence[V]) -> V:

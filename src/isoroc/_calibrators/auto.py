@@ -138,6 +138,7 @@ class AutoCalibrator(Calibrator):
     """
 
     _uses_folds: ClassVar[bool] = True
+    _deals_rows: ClassVar[bool] = True
     _state: ClassVar[dict[str, states.Check]] = {
         "members_": states.list_of(states.anything),
         "member_scores_": states.table,

@@ -100,6 +100,8 @@ class BaggedIRPCalibrator(Calibrator):
 
     _share: ClassVar[float] = 0.3
     _uses_order_only: ClassVar[bool] = True
+    _deals_rows: ClassVar[bool] = True
+    _uses_column_order: ClassVar[bool] = True
 
     map_: BaggedMap
     trees_ = FromMap()

@@ -44,7 +44,10 @@ class FromMap:
         self._name = name.removesuffix("_")
 
     def __get__(self, calibrator: Any, owner: type) -> Any:
-        return self if calibrator is None else getattr(calibrator.map_, self._name)
+        if calibrator is None:
+            return self
+        check_is_fitted(calibrator, "map_")
+        return getattr(calibrator.map_, self._name)
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
@@ -60,6 +63,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     _uses_folds: ClassVar[bool] = False
     #: Whether only the order of scores counts, so that their unit need not be known.
     _uses_order_only: ClassVar[bool] = False
+    #: Whether rows are dealt to folds or drawn one by one, so that for a given random state their
+    #: order matters, and a weight of two is not exactly the row twice.
+    _deals_rows: ClassVar[bool] = False
+    #: Whether the order of the columns matters.
+    _uses_column_order: ClassVar[bool] = False
     #: Attributes besides the map that a model file holds, and what must be true of each.
     _state: ClassVar[dict[str, Check]] = {}
 

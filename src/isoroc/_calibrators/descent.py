@@ -32,7 +32,7 @@ class Factor:
     def __init__(self, H: Floats, precision: Floats) -> None:
         self._dense = H.ndim == 2
         full = H + np.diag(precision) if self._dense else H + precision
-        self._root = _cholesky(full) if self._dense else np.sqrt(full)
+        self._root = cholesky(full) if self._dense else np.sqrt(full)
 
     def variances(self) -> Floats:
         """Diagonal of the inverse of the curvature."""
@@ -58,7 +58,7 @@ class Factor:
         return float((self.gradient(gradient) ** 2).sum()) / 2
 
 
-def _cholesky(H: Floats) -> Floats:
+def cholesky(H: Floats) -> Floats:
     """Lower Cholesky factor of a curvature that is positive definite but for rounding errors.
 
     Where forecasts are certain or few distinct values occur, the curvature of some parameters is

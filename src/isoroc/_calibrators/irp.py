@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
-
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators.base import FromMap
@@ -168,6 +167,7 @@ class IRPCalibrator(BinCalibrator):
     """
 
     _uses_folds: ClassVar[bool] = True
+    _uses_column_order: ClassVar[bool] = True
     _state: ClassVar[dict[str, states.Check]] = {"certificate_": states.certificate}
 
     certificate_: Certificate | None

@@ -21,8 +21,7 @@ class IsotonicCalibrator(Calibrator):
     For two classes it predicts what ``IRPCalibrator(prior="uniform")`` does. For more, each column
     of the forecasts has a map of its own, and rows are divided by their sum. It is quick and needs
     few rows. The maps keep the order of the rows in each column, but not the order of the classes
-    in a row. Maps of more than 4,096 steps, or of more than 250,000 steps over all classes, are
-    compressed as those of `VennAbersCalibrator`.
+    in a row.
 
     Parameters
     ----------

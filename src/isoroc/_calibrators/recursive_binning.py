@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import Literal
+from typing import ClassVar, Literal
 
 from numpy.typing import ArrayLike
 
@@ -61,6 +61,8 @@ class RecursiveBinningCalibrator(BinCalibrator):
     >>> RecursiveBinningCalibrator(depth=2).fit(P, y).n_bins_
     9
     """
+
+    _uses_column_order: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from isoroc._input import InputError, to_array
-from isoroc._kinds import LogOdds, Logits, SecondProbability
+from isoroc._kinds import Logits, LogOdds, SecondProbability
 from isoroc._maps import Map
 from isoroc._monotonicity import smallest_differences, solve
 from isoroc._simplex import Floats, Ints, midpoint, regions

@@ -20,11 +20,8 @@ class VennAbersCalibrator(Calibrator):
     was fitted with the truth, which is the basis of the method's guarantee of calibration. For
     three classes or more each class is set against the rest and rows are divided by their sum.
 
-    The functions have a step at almost every score. Beyond S = 4,096 steps per class, or 250,000
-    over all classes, neighbouring steps with nearly the same values are merged, so that the fit
-    is small enough for a model file: arcsin(sqrt(p)) of p0 and p1 changes by at most pi / (2 S),
-    or p by at most ``pi * sqrt(p * (1 - p)) / S`` to first order. With up to 61 classes that is
-    less than 0.0004, the standard error of a frequency among 1.7 million rows.
+    The functions have a step at almost every score, so a fit to many rows may be too large for a
+    model file; `save` then raises an error.
 
     Attributes
     ----------

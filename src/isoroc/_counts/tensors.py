@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._checks import check_row, check_score
-from isoroc._counts.arrays import ArrayArithmetic
 from isoroc._counts.cells import Cells
-from isoroc._counts.grid import Grid, write_cells, write_fold, write_key_fold
+from isoroc._counts.grid import Grid, cells, fold, key_fold
 from isoroc._input import InputError, Scores
+from isoroc._kinds import LOG_ODDS, LOGITS, PROBABILITIES, SECOND_PROBABILITY
 
 try:
     import torch
+
+    from isoroc._backends.torch import TorchOps, TorchVector
 except ImportError as error:
     raise ImportError("counts of tensors need torch: pip install torch") from error
 
@@ -29,8 +30,8 @@ _ODD = (-0x61C8864680B583EB, -0x40A7B892E31B1A47)
 class Batch(NamedTuple):
     """Checked tensors of one device."""
 
-    columns: list[Any]
-    """Probabilities of each class, or of the second of two; each contiguous in memory."""
+    forecasts: Any
+    """Probabilities of each class, or of the second of two; columns are contiguous in memory."""
     labels: Any
     weights: Any
     key: Any
@@ -43,16 +44,15 @@ def check_batch(P: Any, y: Any, weight: Any, key: Any, scores: Scores) -> Batch:
     device = forecasts.device
     if not len(forecasts):
         raise InputError("P", None, "no rows", "at least one is needed")
-    n_columns = forecasts.shape[1]
-    w = ArrayArithmetic(torch, device=device)
+    ops, X = TorchOps(device), TorchVector(forecasts.T.contiguous().T)
     if scores == "logit":
-        good = torch.isfinite(forecasts).all(dim=1)
-        forecasts = torch.sigmoid(forecasts) if n_columns == 1 else torch.softmax(forecasts, 1)
-        columns = list(forecasts.T.contiguous())
-    elif n_columns == 1:
-        columns, good = check_score(w, forecasts[:, 0], unit=True)
+        kind = LOG_ODDS if forecasts.shape[1] == 1 else LOGITS
+        X, valid = kind.clean(ops, X)
+        X = kind.probabilities(ops, X)
+        X = ops.take(X, [1]) if kind.single else X
     else:
-        columns, good = check_row(w, list(forecasts.T.contiguous()))
+        X, valid = (SECOND_PROBABILITY if forecasts.shape[1] == 1 else PROBABILITIES).clean(ops, X)
+    good = valid.tensor[:, 0]
     _refuse("P", ~good, P, "expected finite logits, or probabilities that sum to one")
     labels = torch.as_tensor(y, device=device)
     if len(labels) != len(forecasts):
@@ -68,7 +68,7 @@ def check_batch(P: Any, y: Any, weight: Any, key: Any, scores: Scores) -> Batch:
         if key.is_floating_point():
             raise InputError("fold_by", None, "has no integers", "expected whole numbers")
         key = key.to(torch.float64)
-    return Batch(columns, labels, weights, key)
+    return Batch(X.tensor, labels, weights, key)
 
 
 def _refuse(argument: str, bad: Any, values: Any, fix: str) -> None:
@@ -99,8 +99,7 @@ def count(batch: Batch, codes: Any, grid: Grid, n_folds: int, n_classes: int) ->
     step = _rows_at_a_time(codes.device)
     for start in range(0, len(codes), step):
         rows = slice(start, start + step)
-        columns = [column[rows] for column in batch.columns]
-        part = Batch(columns, *(None if tensor is None else tensor[rows] for tensor in batch[1:]))
+        part = Batch(*(None if tensor is None else tensor[rows] for tensor in batch))
         yield _count(part, codes[rows], grid, n_folds, n_classes)
 
 
@@ -113,23 +112,23 @@ def _rows_at_a_time(device: Any) -> int:
 
 
 def _count(batch: Batch, codes: Any, grid: Grid, n_folds: int, n_classes: int) -> Cells:
-    columns = batch.columns
-    w = ArrayArithmetic(torch, device=codes.device)
+    ops, X = TorchOps(codes.device), TorchVector(batch.forecasts)
     if n_folds == 1:
-        fold = torch.zeros_like(codes)
+        folds = torch.zeros_like(codes)
     elif batch.key is not None:
-        fold = write_key_fold(w, batch.key, n_folds).to(torch.int64)
+        folds = key_fold(ops, TorchVector(batch.key[:, None]), n_folds).tensor[:, 0]
     else:
-        fold = write_fold(w, columns, n_folds).to(torch.int64)
-    keys = write_cells(w, columns, grid)
+        folds = fold(ops, X, n_folds).tensor[:, 0]
+    folds = folds.to(torch.int64)
+    coordinates = list(cells(ops, X, grid).tensor.T)
     if grid.exact:
-        group, cells, folds = _group_exact(keys, fold)
+        group, keys, folds = _group_exact(coordinates, folds)
     else:
-        group, found = _group([*(key.to(torch.int64) for key in keys), fold])
-        cells, folds = found[:, :-1].to(torch.int32), found[:, -1]
-    del keys, fold
-    m = len(cells)
-    weights = batch.weights
+        group, combinations = _group([*(c.to(torch.int64) for c in coordinates), folds])
+        keys, folds = combinations[:, :-1].to(torch.int32), combinations[:, -1]
+    del coordinates
+    m = len(keys)
+    columns, weights = list(batch.forecasts.T), batch.weights
     class_weights = torch.bincount(group * n_classes + codes, weights, m * n_classes)
     scaled = columns if weights is None else [column * weights for column in columns]
     sums = [torch.bincount(group, column, m) for column in scaled]
@@ -138,7 +137,7 @@ def _count(batch: Batch, codes: Any, grid: Grid, n_folds: int, n_classes: int) -
         class_weights.reshape(m, -1).sum(1) if weights is None else torch.bincount(group, None, m)
     )
     counted = Cells(
-        cells.cpu().numpy(),
+        keys.cpu().numpy(),
         folds.cpu().numpy(),
         rows.cpu().numpy(),
         class_weights.reshape(m, n_classes).to(torch.float64).cpu().numpy(),

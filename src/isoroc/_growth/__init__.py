@@ -17,13 +17,12 @@
 from isoroc._growth.fixed import cut_at, split_at_centroids
 from isoroc._growth.grow import grow_pulled, grow_tree, pull_tree
 from isoroc._growth.options import GrowthOptions
-from isoroc._growth.pav import compress_steps, isotonic_steps, venn_abers_steps
+from isoroc._growth.pav import isotonic_steps, venn_abers_steps
 from isoroc._growth.sweep import MIN_GAP
 
 __all__ = [
     "MIN_GAP",
     "GrowthOptions",
-    "compress_steps",
     "cut_at",
     "grow_pulled",
     "grow_tree",

@@ -19,6 +19,7 @@ Where this departs from the paper:
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -33,9 +34,6 @@ from isoroc._monotonicity import largest_slack
 from isoroc._simplex import Floats, Ints, regions
 from isoroc._tree import BinTree, bin_values
 
-#: Numbers of a tree, so that it is small enough for a model file. A tree has at most twice as many
-#: nodes as bins, each with K class weights, and each split has K thresholds and K children.
-MOST_NUMBERS = 1_000_000
 #: Least slack of a split. In the tree scope ties must not occur; in the global scope a bin that
 #: straddles a boundary sits on it, so slack 0 is allowed, up to rounding.
 LEAST_SLACK = {"global": -1e-12, "tree": 1e-9, None: -np.inf}
@@ -104,7 +102,7 @@ class Growth:
         What the tree is grown on.
     options : GrowthOptions
         Of these, `pseudocounts`, `monotonicity`, `min_bin_weight`, `min_lift`, `max_bins` and
-        `report` are used. A tree has at most ``MOST_NUMBERS / (4 * K)`` bins in any case.
+        `report` are used.
     """
 
     def __init__(self, counts: Points, options: GrowthOptions) -> None:
@@ -118,8 +116,7 @@ class Growth:
         self.min_bin_weight = options.min_bin_weight or 0.0
         self.min_lift = options.min_lift or 0.0
         self.report = options.report
-        most = max(MOST_NUMBERS // (4 * self.n_classes), self.n_classes)
-        self.max_bins = most if options.max_bins is None else min(options.max_bins, most)
+        self.max_bins = math.inf if options.max_bins is None else options.max_bins
         self.members: dict[int, Ints] = {}  # points of each bin
         self.answering: dict[int, Sequence[int]] = {}  # splits that answer for each bin,
         self.held: dict[int, NDArray[np.uint8]] = {}  # (S, K): and regions of these that it holds

@@ -115,18 +115,16 @@ class Potential:
         """The calibrated forecasts, of width K, from log forecasts."""
         scores = self._scores(ops, z)
         e = ops.exp(scores - ops.largest(scores)[0])
-        x = ops.run_sums(e, np.ones_like(self.softness))
-        if self.interactions is None:
-            y = ops.sum(x)
-            share = y / (y * y)
-        else:
+        own, soft = ops.run_sums(e, 1 - self.softness), ops.run_sums(e, self.softness)
+        if self.interactions is not None:
+            x = ops.run_sums(e, np.ones_like(self.softness))
             y = ops.linear(x, np.exp(self.interactions))
-            share = y / ops.sum(x * y)
-        own = share * ops.run_sums(e, 1 - self.softness)
-        soft = share * ops.run_sums(e, self.softness)
+            own, soft = own * y, soft * y
         if self.directions is not None:
-            return own + ops.linear(soft, self.directions.T)
-        return own + (ops.sum(soft) - soft) / float(len(self.softness) - 1)
+            weighted = own + ops.linear(soft, self.directions.T)
+        else:
+            weighted = own + (ops.sum(soft) - soft) / float(len(self.softness) - 1)
+        return weighted / ops.sum(weighted)  # prototypes sum to one
 
     def _scores(self, ops: Ops[V], z: V) -> V:
         """``s_kl``, of width K L."""
@@ -190,9 +188,7 @@ class MonotoneMap(Map):
     @property
     def potential(self) -> Potential:
         """The potential."""
-        return Potential(
-            self.scale, self.softness, self.biases, self.directions, self.interactions
-        )
+        return Potential(self.scale, self.softness, self.biases, self.directions, self.interactions)
 
     @property
     def certificate(self) -> GradientCertificate:

@@ -64,8 +64,9 @@ def write(
     try:
         _check_size(data)
     except Fault as fault:
-        fix = "Fit it with fewer bins, members or groups."
-        raise ValueError(f"{os.fspath(path)}: it cannot be saved: {fault}. {fix}") from fault
+        problem = f"the model is too large for a model file: {fault}"
+        fix = "Fit it to fewer rows or with fewer bins, members or groups, or use skops or pickle."
+        raise ValueError(f"{os.fspath(path)}: {problem}. {fix}") from fault
     try:
         check(document, schema())
     except Fault as fault:

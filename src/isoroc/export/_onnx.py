@@ -1,31 +1,32 @@
-"""Calibrators as ONNX graphs of standard operators in double precision."""
+"""Calibrators as ONNX graphs, alone or behind a classifier that is a graph already."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 from importlib.metadata import version as version_of
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
+from onnx import compose
 
-from isoroc._calibrators.document import checksum_of
-from isoroc.export._formulas import Column, Formulas
-from isoroc.export._maps import check_exportable, is_grouped, write_checked
+from isoroc._backends.onnx import ML, ML_OPSET, Graph, OnnxOps
+from isoroc._input import InputError
+from isoroc._maps.files import LoadedMap
+from isoroc.export._formula import calibrated, check_exportable, is_grouped
 
-try:
-    import onnx
-
-    from isoroc.export._matrices import Matrices
-    from isoroc.export._nodes import ML, ML_OPSET
-except ImportError as error:
-    raise ImportError("to_onnx needs onnx: pip install onnx") from error
-
+#: What the outputs of a classifier are renamed with where calibrated ones take their names.
+_PREFIX = "uncalibrated_"
 #: The first operator set that has all the operators used here, and the one used by default.
 OLDEST_OPSET, _OPSET = 13, 17
 
 _DOUBLE, _STRING = onnx.TensorProto.DOUBLE, onnx.TensorProto.STRING
+_REAL = (onnx.TensorProto.FLOAT, _DOUBLE)
+_LABEL = (onnx.TensorProto.INT64, onnx.TensorProto.INT32, _STRING)
 _TYPES = {"double": _DOUBLE, "float": onnx.TensorProto.FLOAT}
 
 
@@ -80,21 +81,13 @@ def to_onnx(
     """
     check_exportable(calibrator)
     if input_type not in _TYPES:
-        raise ValueError(f'input_type: expected "double" or "float", got {input_type!r}.')
+        fix = 'expected "double" or "float"'
+        raise InputError("input_type", None, f"is {input_type!r}", fix)
     if not OLDEST_OPSET <= opset <= onnx.defs.onnx_opset_version():
-        raise ValueError(
-            f"opset: expected {OLDEST_OPSET} to {onnx.defs.onnx_opset_version()}, got {opset}."
-        )
+        raise InputError("opset", None, f"is {opset}", f"expected {_known_opsets()}")
     names = Names("forecasts", "calibrated", "label" if label else None)
     opsets = {"": opset} | ({ML: ML_OPSET} if is_grouped(calibrator) else {})
     return build(calibrator, names, _TYPES[input_type], calibrator.n_features_in_, opsets)
-
-
-class _Unguarded(Formulas):
-    """Formulas of operators that never fail: those of invalid numbers return NaN or any number."""
-
-    def guarded(self, good: Column, a: Column, harmless: Column) -> Column:  # noqa: ARG002
-        return a
 
 
 class Names(NamedTuple):
@@ -122,36 +115,32 @@ def build(
     opsets : dict
         Versions of the sets of operators by name.
     """
-    formulas, nodes = _Unguarded(), Matrices("isoroc_", opsets[""])
-    tensor = onnx.helper.make_tensor_value_info
+    graph, tensor = Graph(opsets[""], "isoroc_"), onnx.helper.make_tensor_value_info
+    ops = OnnxOps(graph, exact=calibrator.map_.exact)
     inputs = [tensor(names.forecasts, input_type, ["N", n_columns])]
     forecasts = names.forecasts
     if input_type != _DOUBLE:
-        forecasts = nodes.node("Cast", forecasts, to=_DOUBLE)
-    nodes.input(forecasts, n_columns)
-    columns = formulas.read(forecasts, n_columns)[-calibrator.n_features_in_ :]
-    groups = None
+        forecasts = graph.node("Cast", forecasts, to=_DOUBLE)
+    X, groups = ops.input(forecasts, n_columns), None
+    X = ops.take(X, range(n_columns - calibrator.n_features_in_, n_columns))
     if is_grouped(calibrator):
-        groups = (formulas.find("groups", calibrator.groups_.tolist()), None)
         inputs.append(tensor("groups", _STRING, ["N", 1]))
-    calibrated, good = write_checked(formulas, calibrator, columns, groups)
-    _, best = formulas.largest(calibrated)
-    needed = [*calibrated, good, *([best] if names.label else [])]
-    nodes.compute(needed, exact=calibrator.has_steps())
-    missing = nodes.constant(np.array([[math.nan]]))
-    found = nodes.matrix(calibrated)
-    nodes.node("Where", nodes.matrix([good]), found, missing, output=names.calibrated)
-    outputs = [tensor(names.calibrated, _DOUBLE, ["N", len(calibrated)])]
+        if len(calibrator.map_.groups):  # otherwise all have the common map
+            groups = ops.find("groups", calibrator.map_.groups.tolist())
+    Q, good = calibrated(ops, calibrator, X, groups)
+    missing = graph.constant(np.array(math.nan))
+    graph.node("Where", good.name, Q.name, missing, output=names.calibrated)
+    outputs = [tensor(names.calibrated, _DOUBLE, ["N", Q.width])]
     if names.label:
         classes, unknown = _labels(calibrator.classes_)
-        found = nodes.node("Gather", nodes.constant(classes), nodes.matrix([best]))
-        found = nodes.node("Where", nodes.matrix([good]), found, nodes.constant(unknown))
-        nodes.node("Reshape", found, nodes.integers(-1), output=names.label)
+        found = graph.node("Gather", graph.constant(classes), ops.largest(Q)[1].name)
+        found = graph.node("Where", good.name, found, graph.constant(unknown))
+        graph.node("Reshape", found, graph.integers(-1), output=names.label)
         kind = onnx.helper.np_dtype_to_tensor_dtype(classes.dtype)
         outputs.append(tensor(names.label, kind, ["N"]))
     imports = [onnx.helper.make_opsetid(*item) for item in opsets.items()]
     model = onnx.helper.make_model(
-        nodes.graph("isoroc", inputs, outputs),
+        graph.proto("isoroc", inputs, outputs),
         producer_name="isoroc",
         producer_version=version_of("isoroc"),
         opset_imports=imports,
@@ -174,10 +163,158 @@ def _labels(classes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def _metadata(calibrator: Any) -> dict[str, str]:
     """What a graph says of the calibrator that it was made from."""
+    loaded = isinstance(calibrator, LoadedMap)
     entries = {
         "isoroc.version": version_of("isoroc"),
-        "isoroc.calibrator": calibrator.kind(),
+        "isoroc.calibrator": calibrator.calibrator if loaded else type(calibrator).__name__,
         "isoroc.classes": json.dumps(calibrator.classes_.tolist(), default=str),
     }
-    checksum = checksum_of(calibrator)
+    checksum = calibrator.checksum
     return entries if checksum is None else entries | {"isoroc.checksum": checksum}
+
+
+def calibrate_onnx(
+    classifier: onnx.ModelProto | str | os.PathLike[str],
+    calibrator: Any,
+    *,
+    probabilities: str | None = None,
+) -> onnx.ModelProto:
+    """ONNX model of a classifier with calibrated outputs.
+
+    The model takes what the classifier takes, and its outputs have the names and the order that
+    they had: the label, which is now the class of the largest calibrated probability, and the
+    probabilities, which are now calibrated and of type double. Other outputs are left out.
+
+    Parameters
+    ----------
+    classifier : onnx.ModelProto or path-like
+        Model, or its file, with an output of shape (N, K), as skl2onnx makes it with
+        ``options={"zipmap": False}``.
+    calibrator : calibrator
+        Fitted to forecasts of the classifier: all columns or, of two, the second.
+    probabilities : str, default=None
+        Output with the forecasts. By default the only one that is a matrix of floats or doubles.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Labels and metadata are those of `to_onnx`. The label is called ``label`` if the classifier
+        has none.
+
+    Examples
+    --------
+    >>> from onnx import parser
+    >>> classifier = parser.parse_model(
+    ...     '<ir_version: 8, opset_import: ["" : 17]>'
+    ...     "softmax (float[N, 2] X) => (float[N, 2] probabilities) {"
+    ...     "probabilities = Softmax <axis = 1> (X) }"
+    ... )
+    >>> import isoroc
+    >>> calibrator = isoroc.IRPCalibrator().fit([0.1, 0.3, 0.7, 0.9], ["no", "yes", "no", "yes"])
+    >>> model = calibrate_onnx(classifier, calibrator)
+    >>> [tensor.name for tensor in (*model.graph.input, *model.graph.output)]
+    ['X', 'probabilities', 'label']
+    """
+    check_exportable(calibrator)
+    if not isinstance(classifier, onnx.ModelProto):
+        classifier = _load(classifier)
+    output = _find_probabilities(classifier, probabilities)
+    n_columns = _check_columns(output, calibrator)
+    order = [tensor.name for tensor in classifier.graph.output]
+    label = next((o.name for o in classifier.graph.output if _is_label(o)), "label")
+    before = compose.add_prefix(
+        classifier,
+        _PREFIX,
+        rename_nodes=False,
+        rename_edges=False,
+        rename_inputs=False,
+        rename_initializers=False,
+        rename_value_infos=False,
+        rename_functions=False,
+    )
+    opsets = _common_opsets(before, grouped=is_grouped(calibrator))
+    names = Names("isoroc_forecasts", output.name, label)
+    after = build(calibrator, names, output.type.tensor_type.elem_type, n_columns, opsets)
+    before.ir_version = after.ir_version = max(before.ir_version, after.ir_version)
+    model = compose.merge_models(
+        before,
+        after,
+        io_map=[(_PREFIX + output.name, names.forecasts)],
+        outputs=[output.name, label],
+        producer_name="isoroc",
+        producer_version=after.producer_version,
+    )
+    if label in order and order.index(label) < order.index(output.name):
+        model.graph.output.reverse()
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def _load(path: str | os.PathLike[str]) -> onnx.ModelProto:
+    try:
+        return onnx.load(path)
+    except DecodeError as error:
+        raise InputError("classifier", None, f"{os.fspath(path)} is not an ONNX model") from error
+
+
+def _common_opsets(classifier: onnx.ModelProto, *, grouped: bool) -> dict[str, int]:
+    """Sets of operators for a calibrator; those of the classifier are raised where they must be."""
+    found = {entry.domain: entry.version for entry in classifier.opset_import}
+    if not OLDEST_OPSET <= found.get("", 0) <= onnx.defs.onnx_opset_version():
+        problem = f"its operator set is {found.get('', 0)}"
+        raise InputError("classifier", None, problem, f"convert it with {_known_opsets()}")
+    if not grouped:
+        return {"": found[""]}
+    if found.get(ML, ML_OPSET) < ML_OPSET:
+        if any(node.op_type == "LabelEncoder" for node in classifier.graph.node):
+            fix = f"convert it with operators {ML} {ML_OPSET} or later"
+            raise InputError("classifier", None, "its operators on strings are too old", fix)
+        for entry in classifier.opset_import:
+            if entry.domain == ML:
+                entry.version = ML_OPSET  # only LabelEncoder has changed
+    return {"": found[""], ML: max(found.get(ML, ML_OPSET), ML_OPSET)}
+
+
+def _find_probabilities(classifier: onnx.ModelProto, name: str | None) -> Any:
+    """Output of a classifier with its forecasts."""
+    outputs = {output.name: output for output in classifier.graph.output}
+    if name is None:
+        found = [output for output in outputs.values() if _is_matrix(output)]
+    else:
+        found = [outputs[name]] if name in outputs and _is_matrix(outputs[name]) else []
+    if len(found) == 1:
+        return found[0]
+    if any(o.type.HasField("sequence_type") for o in outputs.values()):
+        fix = 'convert it with options={"zipmap": False} of skl2onnx'
+        raise InputError("classifier", None, "an output is a sequence of dictionaries", fix)
+    asked = "one matrix of floats or doubles" if name is None else f"such a matrix named {name!r}"
+    problem = f"the outputs of the classifier are {', '.join(outputs)}"
+    raise InputError("probabilities", None, problem, f"expected {asked} among them")
+
+
+def _check_columns(output: Any, calibrator: Any) -> int:
+    """Number of columns of the forecasts of a classifier."""
+    own: int = calibrator.n_features_in_
+    size = output.type.tensor_type.shape.dim[1]
+    n_columns = size.dim_value if size.HasField("dim_value") else max(own, 2)
+    second = own == 1 and n_columns == 2 and calibrator.scores_ == "probability"
+    if n_columns != own and not second:
+        problem = (
+            f"it was fitted to {own} columns of {calibrator.scores_} forecasts, but the output "
+            f"{output.name} has {n_columns}"
+        )
+        raise InputError("calibrator", None, problem)
+    return n_columns
+
+
+def _is_matrix(output: onnx.ValueInfoProto) -> bool:
+    tensor = output.type.tensor_type
+    return tensor.elem_type in _REAL and len(tensor.shape.dim) == 2
+
+
+def _is_label(output: onnx.ValueInfoProto) -> bool:
+    return output.type.tensor_type.elem_type in _LABEL
+
+
+def _known_opsets() -> str:
+    return f"{OLDEST_OPSET} to {onnx.defs.onnx_opset_version()}"

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from typing import Any
 
-import numpy as np
+import torch
 
-from isoroc._counts import ArrayArithmetic
-from isoroc._simplex import Floats
-from isoroc._tree import BinTree
-from isoroc._writer import Writer
-from isoroc.export._maps import check_exportable, is_grouped, write_map
-
-try:
-    import torch
-except ImportError as error:
-    raise ImportError("to_torch needs torch: pip install torch") from error
+from isoroc._backends.torch import TorchOps, TorchVector
+from isoroc._input import InputError
+from isoroc.export._formula import calibrated, check_exportable, is_grouped
 
 
 def to_torch(calibrator: Any) -> Any:
@@ -50,10 +43,8 @@ def to_torch(calibrator: Any) -> Any:
     """
     check_exportable(calibrator)
     if is_grouped(calibrator):
-        raise TypeError(
-            "calibrator: tensors hold no names of groups; export common_ or an entry of members_, "
-            "or use to_onnx or to_sql."
-        )
+        fix = "export common_ or an entry of members_, or use to_onnx or to_sql"
+        raise InputError("calibrator", None, "tensors hold no names of groups", fix)
     return _Module(calibrator)
 
 
@@ -66,39 +57,8 @@ class _Module(torch.nn.Module):
         n_columns = self._calibrator.n_features_in_
         P = forecasts.to(torch.float64).reshape(len(forecasts), -1)
         if P.shape[1] != n_columns:
-            raise ValueError(f"forecasts: expected {n_columns} columns, got {P.shape[1]}.")
-        columns = write_map(_TorchWriter(torch, device=P.device), self._calibrator, list(P.T))
-        return torch.stack([column.expand(len(P)) for column in columns], dim=1)
-
-
-class _TorchWriter(ArrayArithmetic, Writer[Any]):
-    """Columns are tensors of shape (n,)."""
-
-    def log(self, a: Any) -> Any:
-        return torch.log(a)
-
-    def exp(self, a: Any) -> Any:
-        return torch.exp(a)
-
-    def locate(self, cuts: Floats, score: Any) -> Any:
-        return torch.searchsorted(self._tensor(cuts), score.detach().contiguous())
-
-    def look_up(self, table: Floats, place: Any) -> list[Any]:
-        return list(self._tensor(table)[place].T)
-
-    def route(self, tree: BinTree, columns: Sequence[Any]) -> Any:
-        P = torch.stack(list(columns), dim=1).detach()
-        node = torch.zeros(len(P), dtype=torch.int64, device=P.device)
-        for split, at in enumerate(tree.split_nodes.tolist()):
-            here = torch.nonzero(node == at)[:, 0]
-            children = tree.children[split]
-            kept = np.flatnonzero(children >= 0)
-            margins = P[here][:, kept] - self._tensor(tree.thresholds[split, kept])
-            _, best = self.largest(list(margins.T))
-            node[here] = self._tensor(children[kept])[best.to(torch.int64)]
-        place = np.full(len(tree.class_weights), -1)
-        place[tree.bins] = np.arange(len(tree.bins))
-        return self._tensor(place)[node]
-
-    def _tensor(self, values: Any) -> Any:
-        return torch.as_tensor(np.ascontiguousarray(values), **self._options)
+            fix = f"expected {n_columns} columns"
+            raise InputError("forecasts", None, f"{P.shape[1]} columns", fix)
+        ops = TorchOps(P.device)
+        Q, good = calibrated(ops, self._calibrator, TorchVector(P))
+        return ops.where(good, Q, math.nan).tensor

@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from isoroc._backends.sql.dialects import RULES
-from isoroc._backends.sql.expressions import Node, adopt, call, case, column, integer, nodes, table_node
+from isoroc._backends.sql.expressions import (
+    Node,
+    adopt,
+    call,
+    case,
+    column,
+    integer,
+    nodes,
+    table_node,
+)
 
 #: What sqlglot calls the columns that a star leaves out; versions differ.
 _EXCEPT = "except_" if "except_" in nodes.Star.arg_types else "except"

@@ -1,0 +1,582 @@
+"""The operations as nodes of an ONNX graph of standard operators in double precision.
+
+A node takes about a microsecond, whatever it computes of a few numbers, so few nodes are written.
+Equal ones are one, and those that nothing needs are left out. Unless a map has steps, whose sums
+must be those of NumPy to the last bit, sums and multiples of vectors are not computed at once but
+kept as *linear functions* of the tensors that they are made of: what a formula does in several
+steps is then one product with a matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from isoroc._backends.ops import Ops, Value
+from isoroc._simplex import Floats, Ints
+from isoroc._tree import BinTree
+
+#: The operators on strings, and the first version that finds places of strings.
+ML, ML_OPSET = "ai.onnx.ml", 2
+
+#: From here on the axes of all reductions are an input.
+_AXES_INPUT = 18
+#: Largest size of the matrices that stand for steps which each column could take by itself.
+_FEW_WEIGHTS = 2048
+#: More terms of a linear function than this are joined before they are multiplied.
+_MOST_PRODUCTS = 2
+#: Matrices are split into at most this many parts.
+_MOST_PARTS = 32
+#: Lists of cuts are made equally long if that makes them at most this many times as long.
+_MOST_PADDING = 3
+
+_BOOL, _INT32, _INT64 = onnx.TensorProto.BOOL, onnx.TensorProto.INT32, onnx.TensorProto.INT64
+_ZERO = onnx.helper.make_tensor("zero", _INT64, [1], [0])
+_OPERATORS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "<=": "LessOrEqual", "&": "And"}
+
+
+class Graph:
+    """Nodes and constants.
+
+    Parameters
+    ----------
+    opset : int
+        Version of the operators.
+    prefix : str
+        What all names begin with.
+    """
+
+    def __init__(self, opset: int, prefix: str) -> None:
+        self._opset = opset
+        self.prefix = prefix
+        self._nodes: list[onnx.NodeProto] = []
+        self._known: dict[tuple[Any, ...], Sequence[str]] = {}
+        self._constants: dict[tuple[Any, ...], onnx.TensorProto] = {}
+
+    def node(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
+        """Add a node, unless there is an equal one; its output's name."""
+        return self.nodes(operator, *inputs, outputs=[output], **attributes)[0]
+
+    def nodes(
+        self, operator: str, *inputs: str, outputs: Sequence[str], **attributes: Any
+    ) -> Sequence[str]:
+        """Add a node of several outputs, named or not; their names."""
+        key = (operator, inputs, tuple(outputs), str(attributes))
+        if key not in self._known:
+            at = f"{self.prefix}{operator}_{len(self._nodes)}_"
+            names = [given or f"{at}{i}" for i, given in enumerate(outputs)]
+            self._nodes.append(onnx.helper.make_node(operator, inputs, names, **attributes))
+            self._known[key] = names
+        return self._known[key]
+
+    def constant(self, value: NDArray[Any]) -> str:
+        """Name of a constant."""
+        key = (value.dtype.str, value.shape, value.tobytes())
+        if key not in self._constants:
+            name = f"{self.prefix}constant_{len(self._constants)}"
+            self._constants[key] = onnx.numpy_helper.from_array(value, name)
+        return self._constants[key].name
+
+    def integers(self, *values: int) -> str:
+        """Name of a constant vector."""
+        return self.constant(np.array(values, dtype=np.int64))
+
+    def inner(self) -> Graph:
+        """A graph for the inside of a node; names of both are different."""
+        return Graph(self._opset, f"{self.prefix}inner_{len(self._nodes)}_")
+
+    def reduce(self, operator: str, tensor: str, axis: int = 1) -> str:
+        """What an operator makes of the last axis; a matrix."""
+        keepdims = int(axis == 1)
+        if operator == "ReduceSum" or self._opset >= _AXES_INPUT:
+            return self.node(operator, tensor, self.integers(axis), keepdims=keepdims)
+        return self.node(operator, tensor, axes=[axis], keepdims=keepdims)
+
+    def proto(self, name: str, inputs: list[Any], outputs: list[Any]) -> onnx.GraphProto:
+        """The graph of some outputs."""
+        needed, kept = {output.name for output in outputs}, []
+        for node in reversed(self._nodes):
+            if needed.intersection(node.output):
+                kept.append(node)
+                needed.update(_read_by(node))
+        constants = [constant for constant in self._constants.values() if constant.name in needed]
+        return onnx.helper.make_graph(kept[::-1], name, inputs, outputs, constants)
+
+
+def _read_by(node: onnx.NodeProto) -> Iterator[str]:
+    """Names that a node takes, in graphs inside it too."""
+    yield from node.input
+    for attribute in node.attribute:
+        for inner in attribute.g.node:
+            yield from _read_by(inner)
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """Sum of products of tensors with matrices, plus an offset.
+
+    Attributes
+    ----------
+    terms : dict
+        Matrix of shape (width, width of the tensor) for each tensor by its name.
+    offset : ndarray of shape (width,)
+    """
+
+    terms: dict[str, Floats]
+    offset: Floats
+
+    @property
+    def size(self) -> int:
+        """Entries of all matrices."""
+        return sum(matrix.size for matrix in self.terms.values())
+
+    def times(self, factor: Any) -> Linear:
+        """Each column times a factor, or all times the same."""
+        each = np.broadcast_to(factor, self.offset.shape)
+        terms = {name: each[:, None] * matrix for name, matrix in self.terms.items()}
+        return Linear(terms, each * self.offset)
+
+    def plus(self, other: Linear) -> Linear:
+        """Sum of two of the same width."""
+        terms = dict(self.terms)
+        for name, matrix in other.terms.items():
+            terms[name] = terms[name] + matrix if name in terms else matrix
+        return Linear(terms, self.offset + other.offset)
+
+    def then(self, matrix: Floats) -> Linear:
+        """Product of a matrix with the result."""
+        terms = {name: matrix @ own for name, own in self.terms.items()}
+        return Linear(terms, matrix @ self.offset)
+
+    def take(self, columns: Sequence[int] | Ints) -> Linear:
+        """Some of the columns."""
+        rows = np.asarray(columns)
+        terms = {name: matrix[rows] for name, matrix in self.terms.items()}
+        return Linear(terms, self.offset[rows])
+
+    def below(self, before: int, after: int) -> Linear:
+        """With columns of zeros before and after."""
+        rows = (before, after)
+        terms = {name: np.pad(matrix, (rows, (0, 0))) for name, matrix in self.terms.items()}
+        return Linear(terms, np.pad(self.offset, rows))
+
+
+class Tensor(Value):
+    """A matrix of a graph, one row per forecast.
+
+    Parameters
+    ----------
+    ops : OnnxOps
+    width : int
+        Number of columns.
+    value : str or Linear
+        Its name, or what it is a function of, as long as nothing has to know its numbers.
+    """
+
+    def __init__(self, ops: OnnxOps, width: int, value: str | Linear) -> None:
+        self._ops = ops
+        self.width = width
+        self._value = value
+
+    @property
+    def name(self) -> str:
+        """Name in the graph, which computes it from now on."""
+        if isinstance(self._value, Linear):
+            self._value = self._ops.compute(self._value)
+        return self._value
+
+    @property
+    def linear(self) -> Linear | None:
+        """The function, if it has not been computed."""
+        return self._value if isinstance(self._value, Linear) else None
+
+    def binary(self, operator: str, a: Any, b: Any) -> Tensor:
+        """``a operator b``."""
+        return self._ops.combine(operator, a, b)
+
+
+class OnnxOps(Ops[Tensor]):
+    """Vectors are matrices of a graph.
+
+    Parameters
+    ----------
+    graph : Graph
+    exact : bool
+        Whether operations are those of the formula to the last bit; otherwise up to rounding.
+    """
+
+    def __init__(self, graph: Graph, *, exact: bool) -> None:
+        self._graph = graph
+        self._exact = exact
+
+    def input(self, name: str, width: int) -> Tensor:
+        """A matrix of the graph."""
+        return Tensor(self, width, name)
+
+    def find(self, name: str, names: Sequence[str]) -> Tensor:
+        """Places of a column of strings among some names, -1 for others."""
+        found = self._graph.node(
+            "LabelEncoder",
+            name,
+            domain=ML,
+            keys_strings=list(names),
+            values_int64s=list(range(len(names))),
+            default_int64=-1,
+        )
+        return Tensor(self, 1, found)
+
+    # Linear functions
+
+    def combine(self, operator: str, a: Any, b: Any) -> Tensor:
+        """``a operator b``, of which at least one is a vector."""
+        if isinstance(a, Tensor) and _is_zero(b) and operator in "+-":
+            return a
+        if isinstance(b, Tensor) and _is_zero(a) and operator == "+":
+            return b
+        function = None if self._exact else self._combined(operator, a, b)
+        width = max(_width(a), _width(b))
+        if function is not None:
+            return Tensor(self, width, function)
+        return self._apply(_OPERATORS[operator], a, b, width=width)
+
+    def _combined(self, operator: str, a: Any, b: Any) -> Linear | None:
+        """``a operator b`` as a linear function of what they are made of, where it is one."""
+        if operator in "+-":
+            width = max(_width(a), _width(b))
+            left, right = self._function(a, width), self._function(b, width)
+            if left is None or right is None:
+                return None
+            return left.plus(right if operator == "+" else right.times(-1.0))
+        if operator in "*/" and not isinstance(b, Tensor):
+            return self._scaled(a, b if operator == "*" else 1 / np.asarray(b))
+        if operator == "*" and not isinstance(a, Tensor):
+            return self._scaled(b, a)
+        return None
+
+    def _scaled(self, a: Tensor, factor: Any) -> Linear | None:
+        function = self._function(a, max(a.width, np.size(factor)))
+        return None if function is None else function.times(factor)
+
+    def _function(self, a: Any, width: int) -> Linear | None:
+        """A vector or constants as a linear function of a width, unless that took many products."""
+        if not isinstance(a, Tensor):
+            return Linear({}, np.broadcast_to(np.asarray(a, dtype=np.float64), (width,)))
+        if a.linear is None and a.width * width > _FEW_WEIGHTS:
+            return None
+        function = a.linear or Linear({a.name: np.eye(a.width)}, np.zeros(a.width))
+        if a.width == width:
+            return function
+        return function.take([0] * width) if function.size * width <= _FEW_WEIGHTS else None
+
+    def compute(self, function: Linear) -> str:
+        """Name of the result of a linear function."""
+        width, graph = len(function.offset), self._graph
+        terms = {name: (matrix, _factor(matrix)) for name, matrix in function.terms.items()}
+        same = [
+            name
+            for name, (matrix, factor) in terms.items()
+            if matrix.shape[1] == width and factor is not None and (factor == 1).all()
+        ]
+        result = graph.constant(function.offset) if function.offset.any() else ""
+        for name in same:
+            result = graph.node("Add", name, result) if result else name
+            del terms[name]
+        if len(terms) > _MOST_PRODUCTS:
+            joined = np.hstack([matrix for matrix, _ in terms.values()])
+            terms = {graph.node("Concat", *terms, axis=1): (joined, None)}
+        for name, (matrix, factor) in terms.items():
+            if factor is not None and not result:
+                result = graph.node("Mul", name, graph.constant(factor))
+            elif factor is not None and (np.abs(factor) == 1).all() and np.ptp(factor) == 0:
+                result = graph.node("Add" if factor[0] > 0 else "Sub", result, name)
+            else:
+                result = graph.node("Gemm", name, graph.constant(matrix), result, transB=1)
+        return result
+
+    def linear(self, a: Tensor, matrix: Floats, offset: Floats | None = None) -> Tensor:
+        before = None if self._exact else a.linear
+        function = None if before is None else before.then(matrix)
+        if function is None or function.size > max(_FEW_WEIGHTS, matrix.size):
+            function = Linear({a.name: matrix}, np.zeros(len(matrix)))
+        if offset is not None:
+            function = Linear(function.terms, function.offset + offset)
+        return Tensor(self, len(matrix), function)
+
+    # Each column by itself
+
+    def log(self, a: Tensor) -> Tensor:
+        return self._apply("Log", a)
+
+    def exp(self, a: Tensor) -> Tensor:
+        return self._apply("Exp", a)
+
+    def sqrt(self, a: Tensor) -> Tensor:
+        return self._apply("Sqrt", a)
+
+    def floor(self, a: Tensor) -> Tensor:
+        return self._apply("Floor", a)
+
+    def absolute(self, a: Tensor) -> Tensor:
+        return self._apply("Abs", a)
+
+    def maximum(self, a: Any, b: Any) -> Tensor:
+        return self._apply("Max", a, b)
+
+    def minimum(self, a: Any, b: Any) -> Tensor:
+        return self._apply("Min", a, b)
+
+    def where(self, condition: Tensor, a: Any, b: Any) -> Tensor:
+        return self._apply("Where", condition, a, b)
+
+    def guarded(self, good: Tensor, a: Tensor, harmless: float) -> Tensor:  # noqa: ARG002
+        """The vector itself: operators return NaN or any number where others fail."""
+        return a
+
+    def _apply(self, operator: str, *inputs: Any, width: int = 0, **attributes: Any) -> Tensor:
+        names = [self._name(a) for a in inputs]
+        width = width or max(_width(a) for a in inputs)
+        return Tensor(self, width, self._graph.node(operator, *names, **attributes))
+
+    def _name(self, a: Any) -> str:
+        if isinstance(a, Tensor):
+            return a.name
+        return self._graph.constant(np.asarray(a, dtype=np.float64))
+
+    # The columns of a row together
+
+    def width(self, a: Tensor) -> int:
+        return a.width
+
+    def sum(self, a: Tensor) -> Tensor:
+        if not self._exact and a.width <= _FEW_WEIGHTS:
+            return self.linear(a, np.ones((1, a.width)))
+        return self._reduced("ReduceSum", a)
+
+    def _sums_of_pairs(self, a: Tensor) -> Tensor:
+        # A product adds zeros to the sum of two numbers, so that it is the same to the last bit,
+        # except for rows with infinite numbers, which are refused.
+        return self.linear(a, np.repeat(np.eye(a.width // 2), 2, axis=1))
+
+    def largest(self, a: Tensor) -> tuple[Tensor, Tensor]:
+        place = _first_of_largest(self._graph, a.name)
+        return self._reduced("ReduceMax", a), Tensor(self, 1, place)
+
+    def smallest(self, a: Tensor) -> Tensor:
+        return self._reduced("ReduceMin", a)
+
+    def every(self, conditions: Tensor) -> Tensor:
+        numbers = self._apply("Cast", conditions, to=_INT32)
+        return self._apply("Cast", self._reduced("ReduceMin", numbers), to=_BOOL)
+
+    def _reduced(self, operator: str, a: Tensor) -> Tensor:
+        if a.width == 1 and operator != "ReduceSumSquare":
+            return a
+        return Tensor(self, 1, self._graph.reduce(operator, a.name))
+
+    def is_at(self, place: Tensor, numbers: int | Ints) -> Tensor:
+        values = np.asarray(numbers, dtype=np.int64)
+        found = self._graph.node("Equal", place.name, self._graph.constant(values))
+        return Tensor(self, values.size, found)
+
+    # Vectors of other widths
+
+    def take(self, a: Tensor, columns: Sequence[int] | Ints) -> Tensor:
+        places = [int(column) for column in columns]
+        width = len(places)
+        if not self._exact and a.linear is not None:
+            return Tensor(self, width, a.linear.take(places))
+        if places == list(range(a.width)):
+            return a
+        if width == 1 and a.width <= _MOST_PARTS:
+            return self.split(a, [1] * a.width)[places[0]]
+        found = self._graph.node("Gather", a.name, self._graph.integers(*places), axis=1)
+        return Tensor(self, width, found)
+
+    def split(self, a: Tensor, widths: Sequence[int]) -> list[Tensor]:
+        if len(widths) == 1 or (not self._exact and a.linear is not None):
+            return super().split(a, widths)
+        sizes, unnamed = self._graph.integers(*widths), [""] * len(widths)
+        parts = self._graph.nodes("Split", a.name, sizes, axis=1, outputs=unnamed)
+        return [Tensor(self, width, part) for width, part in zip(widths, parts, strict=True)]
+
+    def concat(self, parts: Sequence[Tensor]) -> Tensor:
+        if len(parts) == 1:
+            return parts[0]
+        width, start = sum(part.width for part in parts), 0
+        if not self._exact and any(part.linear is not None for part in parts):
+            joined: Linear | None = Linear({}, np.zeros(width))
+            for part in parts:
+                own, start = self._function(part, part.width), start + part.width
+                if joined is not None and own is not None:
+                    joined = joined.plus(own.below(start - part.width, width - start))
+                else:
+                    joined = None
+            if joined is not None and joined.size <= _FEW_WEIGHTS:
+                return Tensor(self, width, joined)
+        return self._apply("Concat", *parts, axis=1, width=width)
+
+    def run_sums(self, a: Tensor, weights: Floats) -> Tensor:
+        if len(weights) * weights.size <= _FEW_WEIGHTS:
+            return self.linear(a, _blocks(weights))
+        return self._sums_of_runs(self._on_third_axis(a.name, *weights.shape), weights)
+
+    def _on_third_axis(self, name: str, n_columns: int, n: int) -> str:
+        """Runs of n columns of a matrix, each on a third axis."""
+        return self._graph.node("Reshape", name, self._graph.integers(0, n_columns, n))
+
+    def _sums_of_runs(self, name: str, weights: Floats) -> Tensor:
+        """Weighted sums along a third axis."""
+        scaled = self._graph.node("Mul", name, self._graph.constant(weights))
+        return Tensor(self, len(weights), self._graph.reduce("ReduceSum", scaled, 2))
+
+    # Trees and steps
+
+    def steps(self, cuts: Sequence[Floats], values: Sequence[Floats], a: Tensor) -> Tensor:
+        place, first = self._search(cuts, a)
+        table = np.zeros(first[-1] + len(values[-1]))
+        for start, own in zip(first, values, strict=True):
+            table[start : start + len(own)] = own
+        return Tensor(self, a.width, self._graph.node("Gather", self._name(table), place))
+
+    def locate(self, cuts: Floats, score: Tensor) -> Tensor:
+        return Tensor(self, 1, self._search([cuts], score)[0])
+
+    def _search(self, cuts: Sequence[Floats], a: Tensor) -> tuple[str, Ints]:
+        """Place of each column among its cuts in the lists of all, and where each list starts."""
+        # Binary search: a step asks whether the number lies above the cut half the range on. A list
+        # begins with an entry that is never read and ends with one that nothing exceeds.
+        n_steps = max(map(len, cuts)).bit_length() or 1
+        # No step leads beyond ends that are as far as all steps together.
+        padded = len(cuts) << n_steps <= _MOST_PADDING * sum(len(own) + 2 for own in cuts)
+        after = [2**n_steps - 1 - len(own) if padded else 1 for own in cuts]
+        pairs = zip(cuts, after, strict=True)
+        lists = [np.pad(own, (1, n), constant_values=np.inf) for own, n in pairs]
+        lengths = np.array([len(own) for own in lists])
+        first = np.cumsum(lengths) - lengths
+        ends, entries, graph = first + lengths - 1, np.concatenate(lists), self._graph
+        joined, place = graph.constant(entries), graph.constant(first)
+        for step in reversed(range(n_steps)):
+            if step == n_steps - 1:
+                begin = np.minimum(first + 2**step, ends)
+                further, cut = graph.constant(begin), graph.constant(entries[begin])
+            else:
+                further = graph.node("Add", place, graph.integers(2**step))
+                further = further if padded else graph.node("Min", further, graph.constant(ends))
+                cut = graph.node("Gather", joined, further)
+            place = graph.node("Where", graph.node("Greater", a.name, cut), further, place)
+        return place, first
+
+    def route(self, tree: BinTree, a: Tensor) -> Tensor:
+        N, K = tree.class_weights.shape
+        # For each node the threshold and the children of its split. A child that does not exist
+        # never has the largest margin, and a bin leads to itself.
+        gammas, children = np.zeros((N, K)), np.repeat(np.arange(N)[:, None], K, axis=1)
+        gammas[tree.split_nodes] = np.where(tree.children >= 0, tree.thresholds, np.inf)
+        children[tree.split_nodes] = tree.children
+        place = np.zeros(N, dtype=np.int64)
+        place[tree.bins] = np.arange(len(tree.bins))
+
+        graph, points = self._graph, a.name
+        margins = graph.node("Sub", points, graph.constant(gammas[0]))
+        child = graph.node("Gather", graph.constant(children[0]), _first_of_largest(graph, margins))
+
+        step = graph.inner()
+        node, goes_on = f"{step.prefix}node", f"{step.prefix}goes_on"
+        gamma = step.node("Gather", step.constant(gammas), node)
+        gamma = step.node("Reshape", gamma, step.integers(-1, K))
+        region = _first_of_largest(step, step.node("Sub", points, gamma))
+        at = step.node("Add", step.node("Mul", node, step.integers(K)), region)
+        step.node("Gather", step.constant(children.ravel()), at, output=f"{node}_next")
+        step.node("Identity", goes_on, output=f"{goes_on}_next")
+        tensor = onnx.helper.make_tensor_value_info
+        truth = [tensor(name, _BOOL, []) for name in (goes_on, f"{goes_on}_next")]
+        number = [tensor(name, _INT64, ["N", 1]) for name in (node, f"{node}_next")]
+        inputs = [tensor(f"{step.prefix}depth", _INT64, []), truth[0], number[0]]
+        body = step.proto("one_step_down", inputs, [truth[1], number[1]])
+        more = graph.constant(np.array(max(_depth(tree) - 1, 0)))
+        leaf = graph.node("Loop", more, "", child, body=body)
+        return Tensor(self, 1, graph.node("Gather", graph.constant(place), leaf))
+
+    def look_up(self, table: Floats, place: Tensor) -> Tensor:
+        found = self._graph.node("GatherND", self._name(table), place.name)
+        return Tensor(self, table.shape[1], found)
+
+    # Smooth functions
+
+    def softmax(self, a: Tensor) -> Tensor:
+        return self._apply("Softmax", a, axis=1)
+
+    def log_softmax(self, a: Tensor) -> Tensor:
+        return self._apply("LogSoftmax", a, axis=1)
+
+    def bend(self, a: Tensor, knots: Floats, slopes: Floats) -> Tensor:
+        offset = -(slopes @ knots)
+        if len(slopes) * slopes.size > _FEW_WEIGHTS:
+            each = self._on_third_axis(a.name, a.width, 1)
+            raised = self._graph.node("Max", each, self._name(knots))
+            return self._sums_of_runs(raised, slopes) + offset
+        # A product is quicker than copies of single columns.
+        repeats = np.repeat(np.eye(a.width), len(knots), axis=0)
+        each_often = self.linear(self.input(a.name, a.width), repeats)
+        raised_often = self.maximum(each_often, np.tile(knots, a.width))
+        return self.linear(raised_often, _blocks(slopes), offset)
+
+    def along(self, a: Tensor, knots: Floats) -> Tensor:
+        # Each stretch between two knots adds the share of it that lies below. The difference comes
+        # first: close knots would otherwise cost digits.
+        graph, low = self._graph, knots[:, :-1]
+        above = graph.node("Sub", self._on_third_axis(a.name, a.width, 1), graph.constant(low))
+        shares = graph.node("Mul", above, graph.constant(1 / np.diff(knots, axis=1)))
+        clipped = graph.node("Clip", shares, self._name(0.0), self._name(1.0))
+        return Tensor(self, a.width, graph.reduce("ReduceMean", clipped, 2))
+
+    def bumps(self, a: Tensor, centres: Floats) -> Tensor:
+        squares = self._reduced("ReduceSumSquare", a)
+        to_centres = self.linear(a, -centres, 1 + (centres**2).sum(axis=1) / 2)
+        # At least one, but for rounding errors.
+        return 1.0 / self.maximum(to_centres + 0.5 * squares, 1.0)
+
+
+def _width(a: Any) -> int:
+    return a.width if isinstance(a, Tensor) else np.size(a)
+
+
+def _is_zero(a: Any) -> bool:
+    return not isinstance(a, Tensor) and not np.any(a)
+
+
+def _first_of_largest(graph: Graph, matrix: str) -> str:
+    """Place of the largest entry of each row, the lowest on ties."""
+    return graph.node("ArgMax", matrix, axis=1, keepdims=1, select_last_index=0)
+
+
+def _factor(matrix: Floats) -> Floats | None:
+    """What a product with a matrix multiplies each column with, if it does nothing else."""
+    width, n = matrix.shape
+    if n == 1:
+        return matrix[:, 0]
+    diagonal = matrix.diagonal()
+    return (
+        diagonal if n == width and np.count_nonzero(matrix) == np.count_nonzero(diagonal) else None
+    )
+
+
+def _blocks(weights: Floats) -> Floats:
+    """Matrix whose product with a vector is that of each row with its part of the vector."""
+    K, L = weights.shape
+    matrix = np.zeros((K, K, L))
+    matrix[np.arange(K), np.arange(K)] = weights
+    return matrix.reshape(K, K * L)
+
+
+def _depth(tree: BinTree) -> int:
+    """Splits on the longest way from the root to a bin."""
+    depth = np.zeros(len(tree.class_weights), dtype=np.int64)
+    for node, below in zip(tree.split_nodes, tree.children, strict=True):
+        depth[below[below >= 0]] = depth[node] + 1
+    return int(depth.max())

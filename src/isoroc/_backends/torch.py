@@ -1,0 +1,151 @@
+"""The operations on tensors of torch, in double precision on the device where they are."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from isoroc._backends.ops import Ops, Value
+from isoroc._simplex import Floats, Ints
+from isoroc._tree import BinTree
+
+_OPERATORS = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "<=": operator.le,
+    "&": operator.and_,
+}
+
+
+class TorchVector(Value):
+    """A tensor of shape (n, width)."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+    def binary(self, operator: str, a: Any, b: Any) -> TorchVector:
+        """``a operator b``."""
+        constants = {"dtype": torch.float64, "device": self.tensor.device}
+        left, right = (
+            torch.as_tensor(x, **constants)
+            if isinstance(x, np.ndarray)
+            else getattr(x, "tensor", x)
+            for x in (a, b)
+        )
+        return TorchVector(_OPERATORS[operator](left, right))
+
+
+class TorchOps(Ops[TorchVector]):
+    """Vectors are tensors. Smooth formulas have gradients, steps have none.
+
+    Parameters
+    ----------
+    device : torch.device
+        Where the tensors are.
+    """
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+
+    def _tensor(self, a: Any) -> Any:
+        """A vector or constants as a tensor of doubles."""
+        if isinstance(a, TorchVector):
+            return a.tensor
+        return torch.as_tensor(a, dtype=torch.float64, device=self._device)
+
+    def log(self, a: TorchVector) -> TorchVector:
+        return TorchVector(torch.log(a.tensor))
+
+    def exp(self, a: TorchVector) -> TorchVector:
+        return TorchVector(torch.exp(a.tensor))
+
+    def sqrt(self, a: TorchVector) -> TorchVector:
+        if a.tensor.device.type == "cpu" and not a.tensor.requires_grad:
+            # On x86-64, torch takes roots from a library that does not round them correctly, and
+            # cells and folds must be the same everywhere.
+            return TorchVector(torch.from_numpy(np.sqrt(a.tensor.numpy())))
+        return TorchVector(torch.sqrt(a.tensor))
+
+    def floor(self, a: TorchVector) -> TorchVector:
+        return TorchVector(torch.floor(a.tensor))
+
+    def absolute(self, a: TorchVector) -> TorchVector:
+        return TorchVector(torch.abs(a.tensor))
+
+    def maximum(self, a: Any, b: Any) -> TorchVector:
+        return TorchVector(torch.maximum(self._tensor(a), self._tensor(b)))
+
+    def minimum(self, a: Any, b: Any) -> TorchVector:
+        return TorchVector(torch.minimum(self._tensor(a), self._tensor(b)))
+
+    def where(self, condition: TorchVector, a: Any, b: Any) -> TorchVector:
+        return TorchVector(torch.where(condition.tensor, self._tensor(a), self._tensor(b)))
+
+    def width(self, a: TorchVector) -> int:
+        return int(a.tensor.shape[1])
+
+    def sum(self, a: TorchVector) -> TorchVector:
+        return TorchVector(a.tensor.sum(dim=1, keepdim=True))
+
+    def largest(self, a: TorchVector) -> tuple[TorchVector, TorchVector]:
+        value, place = a.tensor.max(dim=1, keepdim=True)
+        return TorchVector(value), TorchVector(place)
+
+    def smallest(self, a: TorchVector) -> TorchVector:
+        return TorchVector(a.tensor.amin(dim=1, keepdim=True))
+
+    def every(self, conditions: TorchVector) -> TorchVector:
+        return TorchVector(conditions.tensor.all(dim=1, keepdim=True))
+
+    def is_at(self, place: TorchVector, numbers: int | Ints) -> TorchVector:
+        return TorchVector(place.tensor == torch.as_tensor(numbers, device=self._device))
+
+    def take(self, a: TorchVector, columns: Sequence[int] | Ints) -> TorchVector:
+        return TorchVector(a.tensor[:, list(columns)])
+
+    def split(self, a: TorchVector, widths: Sequence[int]) -> list[TorchVector]:
+        return [TorchVector(part) for part in torch.split(a.tensor, list(widths), dim=1)]
+
+    def concat(self, parts: Sequence[TorchVector]) -> TorchVector:
+        return TorchVector(torch.cat([part.tensor for part in parts], dim=1))
+
+    def linear(self, a: TorchVector, matrix: Floats, offset: Floats | None = None) -> TorchVector:
+        product = TorchVector(a.tensor @ self._tensor(matrix).T)
+        return product if offset is None else product + offset
+
+    def run_sums(self, a: TorchVector, weights: Floats) -> TorchVector:
+        runs = a.tensor.reshape(-1, *weights.shape)
+        return TorchVector((runs * self._tensor(weights)).sum(dim=2))
+
+    def locate(self, cuts: Floats, score: TorchVector) -> TorchVector:
+        return TorchVector(
+            torch.searchsorted(self._tensor(cuts), score.tensor.detach().contiguous())
+        )
+
+    def route(self, tree: BinTree, a: TorchVector) -> TorchVector:
+        P = a.tensor.detach()
+        node = torch.zeros(len(P), dtype=torch.int64, device=P.device)
+        thresholds = np.where(tree.children >= 0, tree.thresholds, np.inf)
+        children = torch.as_tensor(tree.children, device=P.device)
+        for split, at in enumerate(tree.split_nodes.tolist()):
+            here = torch.nonzero(node == at)[:, 0]
+            _, region = (P[here] - self._tensor(thresholds[split])).max(dim=1)
+            node[here] = children[split, region]
+        place = np.full(len(tree.class_weights), -1)
+        place[tree.bins] = np.arange(len(tree.bins))
+        return TorchVector(torch.as_tensor(place, device=P.device)[node][:, None])
+
+    def look_up(self, table: Floats, place: TorchVector) -> TorchVector:
+        return TorchVector(self._tensor(table)[place.tensor[:, 0]])
+
+    def softmax(self, a: TorchVector) -> TorchVector:
+        return TorchVector(torch.softmax(a.tensor, dim=1))
+
+    def log_softmax(self, a: TorchVector) -> TorchVector:
+        return TorchVector(torch.log_softmax(a.tensor, dim=1))

@@ -1,0 +1,295 @@
+"""Operations and maps of every type, to hold backends against NumPy."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from isoroc import _maps as m
+from isoroc._core import smooth
+from isoroc._kinds import KINDS, LOGITS, PROBABILITIES, SECOND_PROBABILITY
+from isoroc._top import TopReduction
+from isoroc._tree import BinTree
+
+
+def random_tree(K, n_splits, seed=0):
+    """A tree with random splits; some regions are empty."""
+    rng = np.random.default_rng(seed)
+    nodes, children, open_nodes, n_nodes = [], [], [0], 1
+    for _ in range(n_splits):
+        nodes.append(open_nodes.pop(rng.integers(len(open_nodes))))
+        exists = (rng.random(K) < 0.8) | (np.arange(K) < 2)
+        children.append(np.where(exists, n_nodes + np.cumsum(exists) - 1, -1))
+        open_nodes += range(n_nodes, n_nodes + exists.sum())
+        n_nodes += exists.sum()
+    return BinTree(
+        thresholds=rng.dirichlet(np.ones(K), n_splits),
+        children=np.array(children, dtype=np.intp).reshape(n_splits, K),
+        split_nodes=np.array(nodes, dtype=np.intp),
+        class_weights=rng.integers(1, 9, size=(n_nodes, K)).astype(float),
+    )
+
+
+def forecasts(kind, K, n=60, seed=0):
+    """Valid forecasts of a kind, as columns; the first is certain."""
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.full(K, 0.3), n)
+    P[0] = np.eye(K)[0]
+    if kind is PROBABILITIES:
+        return P
+    if kind is SECOND_PROBABILITY:
+        return np.ascontiguousarray(P[:, 1:])
+    z = np.log(np.maximum(P, 1e-12))
+    if kind is LOGITS:
+        return z - np.log(np.exp(z).sum(axis=1, keepdims=True))
+    return rng.normal(scale=5, size=(n, 1))
+
+
+def smooth_maps(kind, K):
+    rng = np.random.default_rng(0)
+    tempered = {"kind": kind, "floor": 1e-6, "temperature": 1.7, "smoothing": 0.01}
+    near_one = np.eye(K) + 0.1 * rng.normal(size=(K, K))
+    of_classes = rng.normal(size=K)
+    yield m.IdentityMap(kind=kind)
+    yield m.TemperatureMap(**tempered)
+    yield m.TemperatureMap(**tempered | {"smoothing": 0.0})
+    yield m.MatrixMap(**tempered, coef=near_one, quadratic=0.1 * of_classes, intercept=of_classes)
+    yield m.MatrixMap(**tempered, coef=near_one[0], quadratic=0 * of_classes, intercept=of_classes)
+    for knots in (np.array([-2.0, 0, 1.5]), np.empty(0)):
+        yield m.SplineMap(
+            kind=kind,
+            floor=1e-8,
+            knots=knots,
+            coef=near_one,
+            slopes=0.2 * rng.normal(size=(K, len(knots))),
+            intercept=of_classes,
+            smoothing=0.01,
+        )
+    yield m.KernelMap(
+        **tempered,
+        knots=np.sort(3 * rng.normal(size=(K, smooth.N_KNOTS)), axis=1) - 4,
+        origin=rng.normal(size=(2, K)),
+        stretch=np.array([0.4, 0.9]),
+        centres=rng.normal(size=(7, 2, K)),
+        weights=rng.normal(size=(K, 7)),
+        coef=0.1 * rng.normal(size=(K, K)),
+        intercept=of_classes,
+    )
+    J = 0.2 * rng.normal(size=(K, K)) * (1 - np.eye(K))
+    directions = rng.random((K, K)) * (1 - np.eye(K))
+    directions /= directions.sum(axis=1, keepdims=True)
+    for towards, interactions in ((None, None), (directions, J + J.T)):
+        yield m.MonotoneMap(
+            kind=kind,
+            floor=1e-4,
+            scale=2.0,
+            softness=rng.random((K, 2)) / 2,
+            directions=towards,
+            biases=rng.normal(size=(K, 2)),
+            interactions=interactions,
+        )
+
+
+def step_maps(kind, K):
+    rng = np.random.default_rng(1)
+    shrunk = {"kind": kind, "pseudocount": 1.0}
+    whole: dict[str, Any] = {"reduction": None, "prior": np.full(K, 1 / K)}
+    for n_splits in (0, 1, 12):
+        yield m.BinMap(**shrunk, **whole, tree=random_tree(K, n_splits))
+    trees = [random_tree(K, 4, seed) for seed in range(3)]
+    yield m.BaggedMap(**shrunk, reductions=[None], priors=[np.full(K, 1 / K)], trees=trees)
+    for top in range(1, min(K - 1, 3)):
+        for capped in (False, True):
+            reduction = TopReduction(top, 0.01, capped)
+            prior = np.full(top + 1, 1 / (top + 1))
+            own: dict[str, Any] = {"reduction": reduction, "prior": prior}
+            yield m.BinMap(**shrunk, **own, tree=random_tree(top + 1, 6, top))
+            yield m.BaggedMap(
+                **shrunk,
+                reductions=[reduction, None],
+                priors=[prior, np.full(K, 1 / K)],
+                trees=[random_tree(top + 1, 3), random_tree(K, 3), random_tree(top + 1, 4)],
+            )
+    lengths = [5] if K == 2 else [0, 1, *rng.integers(2, 20, K - 2)]
+    cuts = [np.sort(rng.random(n)) for n in lengths]
+    values, upper = ([rng.random(n + 1) / 2 + 0.1 * i for n in lengths] for i in (1, 4))
+    yield m.StepMap(kind=kind, cuts=cuts, values=values)
+    yield m.VennAbersMap(kind=kind, cuts=cuts, lower=values, upper=upper)
+
+
+def all_maps(kind, K):
+    """Maps of every type, with and without their optional parts."""
+    smooth, steps = list(smooth_maps(kind, K)), list(step_maps(kind, K))
+    yield from (*smooth, *steps)
+    for members in (smooth, [smooth[1], steps[2], smooth[0]]):
+        weights = np.full(len(members), 1 / len(members))
+        yield m.MixtureMap(kind=kind, members=members, weights=weights, monotone=False)
+    yield m.GroupedMap(
+        kind=kind,
+        common=smooth[1],
+        grouped=True,
+        groups=np.array(["a", "b"]),
+        members=[smooth[3], steps[2]],
+        weights=np.array([0.3, 1.0]),
+    )
+
+
+#: Kinds of forecasts and numbers of classes.
+SHAPES = [(kind, K) for kind in KINDS.values() for K in ([2] if kind.single else [2, 3, 5])]
+#: Shapes of more columns than sums are taken of at once.
+WIDE = [(PROBABILITIES, 12), (LOGITS, 70), (PROBABILITIES, 140)]
+
+
+def is_rounded(own):
+    """Whether last digits may differ: libraries compute logarithms and exponentials differently."""
+    if isinstance(own, m.GroupedMap):
+        return any(map(is_rounded, [own.common, *own.members]))
+    if isinstance(own, m.IdentityMap):
+        return own.kind.scores == "logit"
+    return own.kind is LOGITS or not isinstance(own, m.BinMap | m.BaggedMap | m.StepMap)
+
+
+_TREE = random_tree(4, 8)
+_CUTS = [np.array([0.3]), np.empty(0), np.array([0.1, 0.2, 0.4]), np.linspace(0, 1, 40)]
+_VALUES = [np.cos(np.arange(len(cuts) + 1)) for cuts in _CUTS]
+_MATRIX = np.random.default_rng(3).normal(size=(3, 4))
+_KNOTS = np.sort(np.random.default_rng(4).random((4, 5)), axis=1)
+
+#: Each operation on rows X of width four in (0, 1), and what it means in plain NumPy.
+OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "arithmetic": (
+        lambda _, X: (1.0 - X) * X / (2.0 + X) - 3 * X + np.arange(4.0),
+        lambda X: (1 - X) * X / (2 + X) - 3 * X + np.arange(4),
+    ),
+    "with a column": (
+        lambda o, X: X - o.take(X, [1]) / 2.0 + np.arange(4.0) * o.sum(X),
+        lambda X: X - X[:, [1]] / 2 + np.arange(4) * X.sum(axis=1, keepdims=True),
+    ),
+    "negative": (lambda _, X: -X, lambda X: -X),
+    "log": (lambda o, X: o.log(X), np.log),
+    "exp": (lambda o, X: o.exp(X), np.exp),
+    "sqrt": (lambda o, X: o.sqrt(X), np.sqrt),
+    "floor": (lambda o, X: o.floor(X * 8.0), lambda X: np.floor(8 * X)),
+    "absolute": (lambda o, X: o.absolute(X - 0.5), lambda X: np.abs(X - 0.5)),
+    "maximum": (lambda o, X: o.maximum(X, 0.5), lambda X: np.maximum(X, 0.5)),
+    "minimum": (
+        lambda o, X: o.minimum(X, np.arange(4) / 4),
+        lambda X: np.minimum(X, np.arange(4) / 4),
+    ),
+    "where": (
+        lambda o, X: o.where((X <= 0.5) & (X >= 0.1), X, -1.0),
+        lambda X: np.where((X >= 0.1) & (X <= 0.5), X, -1),
+    ),
+    "sum": (lambda o, X: o.sum(X * X), lambda X: (X**2).sum(axis=1)[:, None]),
+    "total": (
+        lambda o, X: o.total(o.take(X, np.arange(300) % 4)),
+        lambda X: np.ascontiguousarray(X[:, np.arange(300) % 4]).sum(axis=1)[:, None],
+    ),
+    "total of eleven": (
+        lambda o, X: o.total(o.take(X, np.arange(11) % 4)),
+        lambda X: np.ascontiguousarray(X[:, np.arange(11) % 4]).sum(axis=1)[:, None],
+    ),
+    "largest": (lambda o, X: o.largest(X)[0], lambda X: X.max(axis=1)[:, None]),
+    "place of the largest, the first on ties": (
+        lambda o, X: o.where(o.is_at(o.largest(o.floor(X * 3.0))[1], np.arange(4)), 1.0, 0.0 * X),
+        lambda X: np.eye(4)[np.floor(3 * X).argmax(axis=1)],
+    ),
+    "smallest": (lambda o, X: o.smallest(X), lambda X: X.min(axis=1)[:, None]),
+    "every": (
+        lambda o, X: o.where(o.every(X <= 0.8), X, 0.0),
+        lambda X: np.where((X <= 0.8).all(axis=1)[:, None], X, 0),
+    ),
+    "take and concat": (
+        lambda o, X: o.concat([o.take(X, [3, 0, 0]), 1.0 - X, o.take(X, [2, 3])]),
+        lambda X: np.hstack([X[:, [3, 0, 0]], 1 - X, X[:, 2:]]),
+    ),
+    "linear": (
+        lambda o, X: o.linear(X, _MATRIX, np.arange(3.0)) + o.linear(X * X, _MATRIX),
+        lambda X: (X + X**2) @ _MATRIX.T + np.arange(3),
+    ),
+    "linear twice": (
+        lambda o, X: o.linear(o.linear(2.0 * X + 1.0, _MATRIX), np.ones((2, 3)), np.ones(2)),
+        lambda X: np.ones((1, 2)) * ((2 * X + 1) @ _MATRIX.T).sum(axis=1)[:, None] + 1,
+    ),
+    "run sums": (
+        lambda o, X: o.run_sums(X, np.array([[1.0, 2], [3, 4]])),
+        lambda X: np.stack([X[:, 0] + 2 * X[:, 1], 3 * X[:, 2] + 4 * X[:, 3]], axis=1),
+    ),
+    "steps": (
+        lambda o, X: o.steps(_CUTS, _VALUES, X),
+        lambda X: (
+            np.stack(
+                [
+                    v[(x[:, None] > c).sum(axis=1)]
+                    for c, v, x in zip(_CUTS, _VALUES, X.T, strict=True)
+                ]
+            ).T
+        ),
+    ),
+    "locate": (
+        lambda o, X: o.look_up(np.arange(82.0).reshape(41, 2), o.locate(_CUTS[3], o.take(X, [3]))),
+        lambda X: (np.searchsorted(_CUTS[3], X[:, 3])[:, None] * 2 + [0, 1]).astype(float),
+    ),
+    "route": (
+        lambda o, X: o.look_up(np.arange(float(len(_TREE.bins)))[:, None], o.route(_TREE, X)),
+        lambda X: np.array([[walk(_TREE, x)] for x in X], dtype=float),
+    ),
+    "softmax": (
+        lambda o, X: o.softmax(9.0 * X),
+        lambda X: np.exp(9 * X) / np.exp(9 * X).sum(axis=1)[:, None],
+    ),
+    "log softmax": (
+        lambda o, X: o.log_softmax(900.0 * X),
+        lambda X: 900 * X - np.logaddexp.reduce(900 * X, axis=1)[:, None],
+    ),
+    "log odds": (
+        lambda o, X: o.log_odds(o.log_softmax(9.0 * X)),
+        lambda X: (
+            np.stack(
+                [
+                    9 * X[:, k] - np.logaddexp.reduce(np.delete(9 * X, k, 1), axis=1)
+                    for k in range(4)
+                ]
+            ).T
+        ),
+    ),
+    "mix uniform": (lambda o, X: o.mix_uniform(X, 0.1), lambda X: 0.9 * X + 0.025),
+    "bend": (
+        lambda o, X: o.bend(X, _KNOTS[0], _KNOTS),
+        lambda X: (np.maximum(X[:, :, None] - _KNOTS[0], 0) * _KNOTS).sum(axis=2),
+    ),
+    "along": (
+        lambda o, X: o.along(X, _KNOTS),
+        lambda X: np.stack([np.interp(X[:, k], _KNOTS[k], np.arange(5) / 4) for k in range(4)]).T,
+    ),
+    "along close knots": (
+        lambda o, X: o.along(X * 4e-9 - 5.0, _KNOTS * 4e-9 - 5) * 3.0 - 1.0,
+        lambda X: (
+            np.stack(
+                [
+                    3 * np.interp(X[:, k] * 4e-9 - 5, _KNOTS[k] * 4e-9 - 5, np.arange(5) / 4) - 1
+                    for k in range(4)
+                ]
+            ).T
+        ),
+    ),
+    "bumps": (
+        lambda o, X: o.bumps(X, 2 * _MATRIX),
+        lambda X: 1 / (1 + ((X[:, None] - 2 * _MATRIX) ** 2).sum(axis=2) / 2),
+    ),
+}
+#: Those that are the same to the last bit wherever they are computed.
+EXACT = {
+    *("negative", "sqrt", "floor", "absolute", "maximum", "minimum", "where", "total"),
+    *("total of eleven", "largest", "place of the largest, the first on ties", "smallest"),
+    *("every", "take and concat", "steps", "locate", "route"),
+}
+
+
+def walk(tree, x):
+    """Place among the bins in which a point ends, one split after the other."""
+    node = 0
+    while (split := tree.split_of_node[node]) >= 0:
+        regions = [k for k in range(len(x)) if tree.children[split, k] >= 0]
+        node = tree.children[split, max(regions, key=lambda k: x[k] - tree.thresholds[split, k])]
+    return tree.bins.tolist().index(node)
