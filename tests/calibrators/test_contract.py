@@ -93,6 +93,18 @@ def test_probabilities_and_their_second_column_give_the_same_fit(name):
     np.testing.assert_allclose(make(name).fit(p, y).predict_proba(p), Q, rtol=1e-12)
 
 
+@each
+def test_scores_of_another_unit_are_refused(name):
+    p = forecasts("p", 120)[:, 0]
+    y = draw_labels(probabilities("p", p[:, None]))
+    of_probabilities = make(name).fit(p, y)
+    for wrong in (-0.01, 1.01, 50, 99.5, 1e308):
+        with pytest.raises(isoroc.InputError, match=r'row 1 is .* scores="logit"'):
+            of_probabilities.predict_proba([0.5, wrong])
+    of_scores = make(name).fit(p, y, scores="logit")
+    assert of_scores.predict_proba([-99.5, 50, 1e308]).shape == (3, 2)
+
+
 @pytest.mark.parametrize(("name", "shape"), [case for case in CASES if "logits" in str(case[1])])
 def test_logits_are_read_as_the_probabilities_that_they_stand_for(name, shape):
     z = forecasts(shape, 120)
