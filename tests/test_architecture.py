@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import isoroc
+from isoroc import _growth
 
 pytestmark = pytest.mark.project
 
@@ -252,6 +253,14 @@ def test_imports_follow_the_list_of_parts(path):
             parts = rest.split(".")
             private = [p for p in parts if p.startswith("_") and p != "_safe_indexing"]
             assert not private, f"{name} is private to scikit-learn"
+
+
+def test_growth_has_one_entrance():
+    for path in FILES:
+        if part_of(path) != "_growth":
+            names = [name for name in imports_of(path) if name.startswith("isoroc._growth")]
+            assert {name.split(".")[2] for name in names} <= set(_growth.__all__)
+            assert all(name.count(".") == 2 for name in names), f"{path} imports inside _growth"
 
 
 def test_parts_import_only_parts_listed_before_them():

@@ -17,6 +17,7 @@ from ._calibrators.venn_abers import VennAbersCalibrator
 from ._classifier import CalibratedClassifier
 from ._counts import Counts
 from ._input import InputError
+from ._maps.files import LoadedMap, load_map
 from ._monitor import CalibrationMonitor
 from ._persistence import ModelFileError
 
@@ -33,6 +34,7 @@ __all__ = [
     "InputError",
     "IsotonicCalibrator",
     "KernelCalibrator",
+    "LoadedMap",
     "MatrixCalibrator",
     "ModelFileError",
     "MonotoneCalibrator",
@@ -43,6 +45,7 @@ __all__ = [
     "decisions",
     "export",
     "load",
+    "load_map",
     "metrics",
     "paper",
     "plots",

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from isoroc._input import InputError, Sample
+from isoroc._input import InputError
 from isoroc._simplex import Codes, Ints
 
 #: Rows to train on and rows held out.
@@ -44,23 +44,6 @@ def deal_folds(
     fold = np.empty(n_rows, dtype=np.intp)
     fold[shuffled[np.argsort(codes[shuffled], kind="stable")]] = np.arange(n_rows) % n_folds
     return fold
-
-
-def counted_folds(sample: Sample) -> Ints:
-    """Fold of each row of a sample of cells, numbered from 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> codes = np.array([0, 1, 1], dtype=np.uint8)
-    >>> counted_folds(Sample(np.array([0.2, 0.4, 0.4]), codes, fold=np.array([1, 4, 4])))
-    array([0, 1, 1])
-    """
-    found, fold = np.unique(np.asarray(sample.fold), return_inverse=True)
-    if len(found) < 2:
-        problem = "all rows are in one fold, and cross-validation takes two"
-        raise InputError("counts", None, problem, "count with folds=5, and fold_by= if rows tie")
-    return np.asarray(fold)
 
 
 def usable_folds(folds: list[Fold], codes: Ints, *, calibrated_apart: bool) -> list[Fold]:

@@ -30,7 +30,7 @@ from isoroc._cell_errors import cells_shape, error_in_cells, sum_in_cells
 from isoroc._files import replacing
 from isoroc._input import InputError, check_confidence, check_sample, to_array
 from isoroc._intervals import half_width
-from isoroc._simplex import LEAST, Codes, Floats
+from isoroc._simplex import LEAST, Codes, Floats, as_matrix
 from isoroc._table import Table
 
 Advice = Literal["nothing", "adapt priors", "refit"]
@@ -259,7 +259,7 @@ class CalibrationMonitor:
     See Also
     --------
     isoroc.metrics.calibration_test : A test of calibration on one set of rows.
-    isoroc.decisions.adjust_prior : Forecasts for other class shares.
+    isoroc.decisions.adjust_prior : Forecasts for other class priors.
 
     Notes
     -----
@@ -323,8 +323,7 @@ class CalibrationMonitor:
             Of this batch alone; `report` is that of all batches.
         """
         sample = check_sample(Q, y, labels=self.classes_, scores="probability", name="Q")
-        P = sample.forecasts
-        P = np.column_stack([1 - P, P]) if P.ndim == 1 else P
+        P = as_matrix(sample.forecasts)
         ratios = self.alternatives.log_ratios(P, sample.codes) - self.tolerance
         products = ratios.sum(axis=0)
         batch = Totals.of(P, sample.codes)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from isoroc._core import order
 from isoroc._input import Sample
-from isoroc._simplex import Floats, Ints, midpoint, regions, two_columns
+from isoroc._simplex import Floats, Ints, as_matrix, midpoint, regions, two_columns
 from isoroc._table import Table
 from isoroc._tree import BinTree
 
@@ -291,7 +291,7 @@ def certify(tree: BinTree, values: Floats, forecasts: Floats | None = None) -> C
         at = np.searchsorted(tree.cuts, tree.thresholds[:, 1])
         low, high = values[at, 1], values[at + 1, 1]
         middle, slack = midpoint(low, high), high - low
-        calibrated = np.column_stack([1 - middle, middle])
+        calibrated = as_matrix(middle)
         return Certificate("global", tree.thresholds, calibrated, slack)
     if forecasts is None:
         return Certificate("tree", tree.thresholds, *solve(bounds_below(tree, values)))

@@ -130,8 +130,20 @@ def second_probabilities(scores: Floats, kind: Literal["probability", "logit"]) 
 
 
 def two_columns(forecasts: Floats) -> Floats:
-    """Scores of two classes as points of A_2, forecasts of more classes as they are."""
+    """Scores of two classes as points of A_2, forecasts of more classes unchanged."""
     if forecasts.ndim == 2 and forecasts.shape[1] > 2:
         return forecasts
-    scores = binary_scores(forecasts)
-    return np.column_stack([1 - scores, scores])
+    return as_matrix(binary_scores(forecasts))
+
+
+def as_matrix(P: Floats) -> Floats:
+    """Probabilities of two classes given by the second one as two columns; others unchanged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_matrix(np.array([0.25, 0.5]))
+    array([[0.75, 0.25],
+           [0.5 , 0.5 ]])
+    """
+    return P if P.ndim == 2 else np.column_stack([1 - P, P])

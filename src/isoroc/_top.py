@@ -90,7 +90,7 @@ class TopReduction:
     def reduce_sample(self, sample: Sample) -> Sample:
         """The sample as forecasts of ranks and the rest."""
         ranks = self.labels(sample.forecasts, sample.codes).astype(np.uint8)
-        return Sample(self.reduce(sample.forecasts), ranks, sample.weights, fold=sample.fold)
+        return replace(sample, forecasts=self.reduce(sample.forecasts), codes=ranks, classes=None)
 
     def expand(self, Q: Floats, P: Floats) -> Floats:
         """Forecasts of K classes from calibrated ones of m ranks and the rest."""

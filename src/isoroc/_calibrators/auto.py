@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
@@ -29,8 +30,8 @@ from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._counts import in_cells
 from isoroc._cyclic import CyclicCheck, check_cyclic
-from isoroc._folds import counted_folds, deal_folds
-from isoroc._input import InputError, Sample, check_number, check_option
+from isoroc._folds import deal_folds
+from isoroc._input import CellSample, InputError, Sample, check_number, check_option
 from isoroc._kinds import columns_of
 from isoroc._maps import IdentityMap, Map, MixtureCertificate, MixtureMap, MonotoneMap
 from isoroc._maps.monotone import TRACE, with_floor
@@ -179,13 +180,14 @@ class AutoCalibrator(Calibrator):
         random_state = check_random_state(self.random_state)
         members = self._resolve_members(sample.n_classes, random_state)
         fold = self._deal(sample, random_state)
-        if sample.fold is None and len(sample) > self.max_cells:
+        if not isinstance(sample, CellSample) and len(sample) > self.max_cells:
             sample = in_cells(sample, fold, self.max_cells)
-            fold = counted_folds(sample)
+            fold = sample.folds()
         with progress("calibrating", shown=self.verbose > 0) as report:
             found = self._fit_members(members, sample, fold, report)
+        members = [member for member, _, _ in found]
         rows = np.arange(len(fold))
-        likelihood = np.stack([Q[rows, sample.codes] for _, Q in found], axis=1)
+        likelihood = np.stack([Q[rows, sample.codes] for _, _, Q in found], axis=1)
         row_weights = sample.row_weights()
         shares = np.array([member._share for member in members])
         weights = mixture_weights(likelihood, row_weights, shares)
@@ -195,7 +197,7 @@ class AutoCalibrator(Calibrator):
         before = IdentityMap(kind=sample.kind).apply(sample.forecasts)[rows, sample.codes]
         columns = np.column_stack([likelihood, likelihood @ weights, before])
         losses = bounded_losses(columns, row_weights, sample.n_classes)
-        counted = sample.fold is not None
+        counted = isinstance(sample, CellSample)
         self.member_scores_ = score_members(
             [*names, "mixture"], np.append(weights, 1.0), losses, row_weights, counted=counted
         )
@@ -205,7 +207,7 @@ class AutoCalibrator(Calibrator):
         self.verdict_ = verdict(self.member_scores_, impossible, n)
         return MixtureMap(
             kind=sample.kind,
-            members=[found[m][0] for m in kept],
+            members=[found[m][1] for m in kept],
             weights=weights[kept],
             monotone=bool(self.monotone),
         )
@@ -217,8 +219,8 @@ class AutoCalibrator(Calibrator):
     def _deal(self, sample: Sample, random_state: np.random.RandomState) -> Ints:
         """Fold of each row."""
         n = len(sample)
-        if sample.fold is not None:
-            return counted_folds(sample)
+        if isinstance(sample, CellSample):
+            return sample.folds()
         if isinstance(self.cv, int | np.integer):
             check_number("cv", self.cv, numbers.Integral, minimum=2)
             # Not stratified: classes that are equally frequent in all folds by design would make it
@@ -246,17 +248,31 @@ class AutoCalibrator(Calibrator):
 
     def _fit_members(
         self, members: list[Calibrator], sample: Sample, fold: Ints, report: Report
-    ) -> list[tuple[Map, Floats]]:
-        """The map of each member, and its forecasts of rows that it has not seen."""
+    ) -> list[tuple[Calibrator, Map, Floats]]:
+        """Members that could be fitted, their maps, and forecasts of rows they have not seen."""
 
-        def fit(member: Calibrator) -> tuple[Map, Floats]:
+        def fit(member: Calibrator) -> tuple[Map, Floats] | Exception:
             report(type(member).__name__)
-            return member._fit_out_of_fold(sample, fold)
+            try:
+                return member._fit_out_of_fold(sample, fold)
+            except (ArithmeticError, np.linalg.LinAlgError) as error:
+                return error
 
         # Threads, because members spend their time in compiled code that lets others run.
-        return list(
-            Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fit)(m) for m in members)
-        )
+        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(fit)(m) for m in members)
+        fitted = []
+        for member, result in zip(members, found, strict=True):
+            if not isinstance(result, Exception):
+                fitted.append((member, *result))
+                continue
+            warnings.warn(
+                f"{type(member).__name__} is left out of the mixture: its fit failed ({result}).",
+                RuntimeWarning,
+                stacklevel=5,
+            )
+        if not fitted:
+            raise InputError("members", None, "all of them failed", "pass other members")
+        return fitted
 
     def _resolve_members(self, n_classes: int, random_state: Any) -> list[Calibrator]:
         check_option("monotone", self.monotone, (True, False))

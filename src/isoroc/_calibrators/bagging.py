@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.irp import FULL, IRPCalibrator
 from isoroc._growth import grow_tree
-from isoroc._input import Sample, check_number
+from isoroc._input import CellSample, Sample, check_number
 from isoroc._maps import BaggedMap, Forecasts
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats, Ints
@@ -137,7 +137,8 @@ class BaggedIRPCalibrator(Calibrator):
         reductions = [None if top is None else TopReduction.fit(top, sample) for top in turns]
         reduced = [sample if r is None else r.reduce_sample(sample) for r in reductions]
         priors = [irp._resolve_prior(turn.class_weights()) for turn in reduced]
-        n = len(sample) if sample.fold is None else round(float(sample.row_weights().sum()))
+        counted = isinstance(sample, CellSample)
+        n = round(float(sample.row_weights().sum())) if counted else len(sample)
         size = min(max(n, 1), self.max_samples)
         random_state = check_random_state(self.random_state)
         seeds = random_state.randint(2**31 - 1, size=self.n_trees)
@@ -206,7 +207,7 @@ class _Bag(NamedTuple):
         """
         rng = np.random.default_rng(self.seed)
         n = len(sample)
-        if sample.fold is None:
+        if not isinstance(sample, CellSample):
             return np.bincount(rng.integers(n, size=self.size), minlength=n)
         weights, folds = sample.row_weights(), np.unique(sample.fold)
         if len(folds) > 1:
@@ -220,7 +221,7 @@ def _grow(irp: IRPCalibrator, sample: Sample, prior: Floats, bag: _Bag) -> BinTr
     times = bag.draw(sample)
     drawn = sample.take(np.flatnonzero(times))
     weights = times[times > 0].astype(np.float64)
-    if sample.fold is not None:
+    if isinstance(sample, CellSample):
         weights *= float(sample.row_weights().sum()) / bag.size
     elif drawn.weights is not None:
         weights *= drawn.weights

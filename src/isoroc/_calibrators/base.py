@@ -18,6 +18,7 @@ from isoroc._calibrators import files, frames
 from isoroc._calibrators.thresholds import CarriedThresholds, carry_over
 from isoroc._counts import Counts
 from isoroc._input import (
+    CellSample,
     InputError,
     Sample,
     Scores,
@@ -150,7 +151,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         P : dataframe or array, default=None
             Where the forecasts come from: its column names are remembered.
         """
-        if sample.fold is None:  # weights of cells are what is left of them after a decay
+        if not isinstance(sample, CellSample):  # a decay leaves cells any weight
             check_counts(sample.weights)
         class_weights = sample.class_weights()
         check_two_classes(class_weights, sample.classes)
@@ -338,6 +339,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         columns = forecasts.reshape(len(forecasts), -1)
         named = with_readable_names(P) if is_into_dataframe(P) else columns
         validate_data(self, X=named, reset=reset, skip_check_array=True)
+
+
+def fit_sample(calibrator: Calibrator, sample: Sample) -> None:
+    """Fit a calibrator to a sample whose parts have been checked."""
+    calibrator._fit_validated(sample)
 
 
 def adopt(parent: Calibrator, inside: Sequence[Any], maps: Sequence[Map]) -> None:

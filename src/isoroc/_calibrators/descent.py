@@ -32,7 +32,7 @@ class Factor:
     def __init__(self, H: Floats, precision: Floats) -> None:
         self._dense = H.ndim == 2
         full = H + np.diag(precision) if self._dense else H + precision
-        self._root = np.linalg.cholesky(full) if self._dense else np.sqrt(full)
+        self._root = cholesky(full) if self._dense else np.sqrt(full)
 
     def variances(self) -> Floats:
         """Diagonal of the inverse of the curvature."""
@@ -56,6 +56,28 @@ class Factor:
     def gain(self, gradient: Floats) -> float:
         """What a Newton step promises: half the squared length of the gradient."""
         return float((self.gradient(gradient) ** 2).sum()) / 2
+
+
+def cholesky(H: Floats) -> Floats:
+    """Lower Cholesky factor of a curvature that is positive definite but for rounding errors.
+
+    Where forecasts are certain or few distinct values occur, the curvature of some parameters is
+    zero and that of others is huge. Then each parameter is measured in units of its own curvature,
+    and as little is added to all as makes the matrix definite.
+    """
+    try:
+        return np.linalg.cholesky(H)
+    except np.linalg.LinAlgError:
+        pass
+    units = np.sqrt(np.maximum(np.diag(H), np.finfo(np.float64).tiny))
+    scaled = H / units / units[:, None]
+    for jitter in 10.0 ** np.arange(-12, 1):
+        try:
+            root = np.linalg.cholesky(scaled + jitter * np.eye(len(H)))
+        except np.linalg.LinAlgError:
+            continue
+        return np.asarray(root * units[:, None])
+    raise np.linalg.LinAlgError("the curvature is not a finite matrix")
 
 
 def descend(

@@ -12,7 +12,7 @@ from isoroc._calibrators.binned import BinCalibrator
 from isoroc._growth import cut_at
 from isoroc._input import InputError, Sample, check_number, check_option
 from isoroc._maps import BinMap
-from isoroc._simplex import Floats
+from isoroc._simplex import Floats, binary_scores
 
 
 class HistogramCalibrator(BinCalibrator):
@@ -85,14 +85,15 @@ class HistogramCalibrator(BinCalibrator):
                 "RecursiveBinningCalibrator takes any number of classes",
             )
         kind, sample = sample.kind, sample.on_simplex()
-        return self._map_of_fixed(kind, cut_at(sample, self._cuts), sample)
+        return self._map_of_fixed(kind, cut_at(sample, self._cuts(sample)), sample)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _cuts(self, scores: Floats, weight: Floats) -> Floats:
+    def _cuts(self, sample: Sample) -> Floats:
+        scores, weight = binary_scores(sample.forecasts), sample.row_weights()
         inner = np.arange(1, self.n_bins) / self.n_bins
         if self.strategy == "uniform":
             low, high = min(scores.min(), 0.0), max(scores.max(), 1.0)

@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators.base import FromMap
 from isoroc._calibrators.binned import BinCalibrator
-from isoroc._folds import counted_folds, deal_folds
+from isoroc._folds import deal_folds
 from isoroc._growth import GrowthOptions, grow_pulled, grow_tree
-from isoroc._input import InputError, Sample, check_number, check_option, check_sample
+from isoroc._input import CellSample, InputError, Sample, check_number, check_option, check_sample
 from isoroc._maps import BinMap
 from isoroc._monotonicity import Certificate, certify
 from isoroc._persistence import states
@@ -286,8 +286,8 @@ class IRPCalibrator(BinCalibrator):
         """The reduction with the lowest cross-validated log loss, where there is a choice."""
         if self.top != "auto" or sample.n_classes <= FULL:
             return None if self.top == "auto" else self.top
-        if sample.fold is not None:
-            fold = counted_folds(sample)
+        if isinstance(sample, CellSample):
+            fold = sample.folds()
         else:
             fold = deal_folds(len(sample), 5 if len(sample) <= self.max_cells else 2, random_state)
         losses = dict.fromkeys(_TOPS, 0.0)

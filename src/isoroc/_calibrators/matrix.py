@@ -8,12 +8,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve
 from scipy.optimize import minimize
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._calibrators.descent import warn_unconverged
+from isoroc._calibrators.descent import cholesky, warn_unconverged
 from isoroc._calibrators.tempering import (
     Tempering,
     draw_part,
@@ -343,7 +343,7 @@ class Regression:
         self.converged = False
         for _ in range(STEPS):
             gradient = self.gradient(theta, penalty, log_q)
-            factor = cho_factor(self.hessian(penalty, log_q))
+            factor = cholesky(self.hessian(penalty, log_q)), True
             step = -cho_solve(factor, gradient)
             decrement = float(-gradient @ step)
             scale = 1.0
@@ -364,7 +364,8 @@ class Regression:
 
     def _evidence(self, theta: Floats, penalty: Floats, given: Floats, factor: object) -> Floats:
         variance = np.diag(cho_solve(factor, np.eye(len(theta))))
-        determined = np.bincount(self.kind, 1 - penalty[self.kind] * variance, len(given))
+        share = np.maximum(1 - penalty[self.kind] * variance, 0.0)  # but for rounding errors
+        determined = np.bincount(self.kind, share, len(given))
         square = np.bincount(self.kind, theta**2, len(given))
         return np.asarray((determined + 1) / (square + 1 / given))
 

@@ -70,9 +70,7 @@ class ModelRows:
 
     def _valid(self, batch: pl.DataFrame) -> NDArray[np.bool_]:
         values = read_leniently(batch, self.columns, self.source)
-        calibrator = self.calibrator
-        kind: Any = "logit" if calibrator.scores_ == "logit" else "auto"
-        valid = valid_rows(values, scores=kind, unit=calibrator.takes_probabilities())
+        valid = valid_rows(values, self.calibrator.map_.kind)
         if self.group is not None:
             valid &= batch[self.group].is_not_null().to_numpy()
         return valid

@@ -22,7 +22,7 @@ from isoroc._cli.io.source import Source, file_errors
 from isoroc._cli.io.streams import STANDARD
 from isoroc._files import temporary_folder
 from isoroc._input import Names
-from isoroc._maps.load import load_map
+from isoroc._maps.files import LoadedMap, load_map
 from isoroc._simplex import Floats
 
 #: The calibrator that ``fit`` uses by default.
@@ -131,7 +131,9 @@ class Model(NamedTuple):
             raise CommandError("a model cannot be read from standard input; name a file.")
         calibrator = load(path)
         columns = calibrator.summary_.get("columns")
-        if hasattr(calibrator, "feature_names_in_"):
+        if isinstance(calibrator, LoadedMap):
+            columns = columns or calibrator.names
+        elif hasattr(calibrator, "feature_names_in_"):
             columns = columns or calibrator.feature_names_in_.tolist()
             # The command passes arrays, and scikit-learn warns of arrays without names.
             del calibrator.feature_names_in_

@@ -25,7 +25,6 @@ from isoroc._cli.judging import Whole, estimate_errors
 from isoroc._cli.models import load_models
 from isoroc._counts import BinaryCounts, Grid, Tally
 from isoroc._counts.grid import MOST_EXACT
-from isoroc._counts.samples import sample_of
 from isoroc._input import Sample, first_improbable
 from isoroc._simplex import Floats, Ints
 from isoroc._special import expit
@@ -174,7 +173,7 @@ class _Total:
         }
         if self._distinct is not None and not self._is_continuous:
             cells, grid = self._distinct.cells(), self._distinct.grid
-            rows = sample_of(np.arange(cells.class_weights.shape[1]), grid, cells)
+            rows = cells.sample(grid, np.arange(cells.class_weights.shape[1]))
             found |= estimate_errors(rows, "exact")
         return found
 
@@ -184,6 +183,6 @@ class _Total:
         for tally in self._tallies:
             cells = tally.cells()
             if cells.class_weights.any(axis=0).all():
-                counts = BinaryCounts.from_sample(sample_of(np.arange(2), tally.grid, cells))
+                counts = BinaryCounts.from_sample(cells.sample(tally.grid, np.arange(2)))
                 areas.append(counts.area())
         return float(np.mean(areas)) if areas else math.nan

@@ -23,12 +23,11 @@ classes, and sorted scores of two.
 """
 
 from isoroc._counts.arrays import ArrayArithmetic
-from isoroc._counts.binary import BinaryCounts
+from isoroc._counts.builders import in_cells
 from isoroc._counts.cells import Cells, Tally
 from isoroc._counts.counts import Counts
 from isoroc._counts.grid import Grid, Resolution
-from isoroc._counts.points import Points
-from isoroc._counts.samples import in_cells
+from isoroc._counts.points import BinaryCounts, Points
 
 __all__ = [
     "ArrayArithmetic",

@@ -1,8 +1,9 @@
-"""Builder: from forecasts and outcomes in memory, batch by batch, to counts."""
+"""From forecasts and outcomes in memory to cells: batch by batch for counts, or at once."""
 
 from __future__ import annotations
 
 import numbers
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from isoroc._counts.arrays import ArrayArithmetic
 from isoroc._counts.cells import Cells, Tally
 from isoroc._counts.grid import MOST_EXACT, Grid, Resolution, write_fold, write_key_fold
 from isoroc._input import (
+    CellSample,
     InputError,
     Sample,
     Scores,
@@ -21,9 +23,12 @@ from isoroc._input import (
     slices,
     to_array,
 )
-from isoroc._simplex import Floats
-from isoroc._special import expit
+from isoroc._simplex import LEAST, Floats, Ints
+from isoroc._special import expit, logit
 
+#: Cells are made no larger than at these resolutions, by the number of classes: members that read
+#: logarithms of forecasts would see too much of the difference between a cell and its mean.
+LEAST_RESOLUTION = {2: 1024, 3: 32, 4: 32}
 #: Classes, grid, number of folds and cells: what counts are made of.
 Parts = tuple[NDArray[Any], Grid, int, Cells]
 
@@ -145,3 +150,44 @@ def find_folds(values: Floats, n_folds: int) -> NDArray[np.int16]:
         else:
             fold[rows] = write_fold(w, list(values[rows].T), n_folds)
     return fold
+
+
+def in_cells(sample: Sample, fold: Ints, most: int) -> CellSample:
+    """A sample of many rows as cells, at most `most` in total over all folds.
+
+    Where cells of the least resolution are more, twice as many weighted rows are drawn from them at
+    random: with many classes hardly two rows share a cell.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> sample = Sample(rng.random(10_000), rng.integers(0, 2, 10_000).astype(np.uint8))
+    >>> cells = in_cells(sample, rng.integers(0, 5, 10_000), 1000)
+    >>> len(cells), float(cells.weights.sum())
+    (1690, 10000.0)
+    """
+    P = probabilities(sample)
+    columns = P.reshape(len(P), -1)
+    K = sample.n_classes
+    start = Grid.choose(columns.shape[1], "auto")
+    least = LEAST_RESOLUTION.get(K, start.resolution)
+    tally = Tally(start, K, most=most, least=int(least))
+    tally.add(columns, sample.codes, sample.weights, fold)
+    cells = tally.cells()
+    rows = cells.sample(tally.grid, np.arange(K)).draw(2 * most)
+    return replace(  # type: ignore[return-value]
+        rows,
+        forecasts=_as_scores(rows.forecasts, sample),
+        classes=sample.classes,
+        scores=sample.scores,
+    )
+
+
+def _as_scores(P: Floats, sample: Sample) -> Floats:
+    """Probabilities as what the forecasts of a sample are."""
+    if sample.scores == "probability":
+        return P
+    if P.ndim == 1:
+        return logit(P.clip(LEAST, 1 - 2.0**-53))
+    return np.asarray(np.log(P.clip(min=LEAST)))

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from isoroc._counts.arrays import ArrayArithmetic
 from isoroc._counts.grid import Grid, write_cells
-from isoroc._input import SLICE, InputError, Sample, slices
+from isoroc._input import SLICE, CellSample, InputError, Sample, slices
 from isoroc._simplex import Codes, Floats
 
-#: Most entries that counts have, as they are to stay small whatever the number of rows.
+#: Largest number of entries of counts, which stay small whatever the number of rows.
 MOST_ENTRIES = 2**23
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 _MIXERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
@@ -67,6 +67,18 @@ class Cells:
     def without_folds(self) -> Cells:
         """The same with one entry for each cell."""
         return gather([replace(self, fold=np.zeros_like(self.fold))])
+
+    def sample(self, grid: Grid, classes: NDArray[Any]) -> CellSample:
+        """Weighted rows: the mean forecast of each entry, once for each class with weight."""
+        entry, codes = np.nonzero(self.class_weights)
+        means = self.mean_forecasts(grid)[entry]
+        return CellSample(
+            forecasts=means[:, 0] if grid.n_columns == 1 else np.ascontiguousarray(means),
+            codes=codes.astype(np.min_scalar_type(len(classes) - 1)),
+            weights=self.class_weights[entry, codes],
+            classes=classes,
+            fold=self.fold[entry].astype(np.intp),
+        )
 
     def take(self, entries: NDArray[Any]) -> Cells:
         """Some of the entries."""

@@ -11,11 +11,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._counts import builders, files, samples
+from isoroc._counts import builders, files
 from isoroc._counts.cells import Cells, gather
 from isoroc._counts.grid import Grid, Resolution, check_resolution
-from isoroc._input import InputError, Sample, Scores, check_number
+from isoroc._input import CellSample, InputError, Scores, check_number
 from isoroc._simplex import Floats
+from isoroc._table import Table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -318,7 +319,14 @@ class Counts:
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Dataframe with one row per entry: fold, cell, rows, mean forecast, class weights."""
-        return samples.table_of(self.classes, self.grid, self.cells).frame(backend)
+        cells, means = self.cells, self.cells.mean_forecasts(self.grid)
+        columns = {"fold": cells.fold} | dict(zip(self.grid.names, cells.keys.T, strict=True))
+        columns["rows"] = cells.rows
+        forecast = zip(self.classes[-means.shape[1] :], means.T, strict=True)
+        columns |= {f"forecast_{label}": mean for label, mean in forecast}
+        weights = zip(self.classes, cells.class_weights.T, strict=True)
+        columns |= {f"weight_{label}": weight for label, weight in weights}
+        return Table(columns).frame(backend)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the counts to a file; requires pyarrow or polars.
@@ -344,7 +352,7 @@ class Counts:
         first, *others = [cls(*parts) for parts in files.read((path, *paths), labels)]
         return first.merge(*others) if others else first
 
-    def sample(self, *, per_fold: bool) -> Sample:
+    def sample(self, *, per_fold: bool) -> CellSample:
         """The counts as weighted rows, for calibrators."""
         cells = self.cells if per_fold else self.cells.without_folds()
-        return samples.sample_of(self.classes, self.grid, cells)
+        return cells.sample(self.grid, self.classes)

@@ -1,15 +1,152 @@
-"""Points: what growth sees of a sample."""
+"""What growth makes of a sample: sorted scores of two classes, points of any number of classes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
+from isoroc._core.pav import (
+    concordance,
+    merge_classes,
+    partition_scores,
+    pool_adjacent_violators,
+)
 from isoroc._counts.cells import Tally
 from isoroc._counts.grid import Grid
 from isoroc._input import Sample
-from isoroc._simplex import Codes, Floats, Ints, two_columns
+from isoroc._simplex import (
+    Codes,
+    Floats,
+    Ints,
+    binary_scores,
+    second_probabilities,
+    two_columns,
+)
+
+_UNIT: Floats = np.empty(0)
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryCounts:
+    """Exact counts for two classes: the scores of each class, sorted, with their weights.
+
+    That is the whole content of the table "distinct score, weight of class 0, weight of class 1"
+    in a form that one sort builds and that merges with another by merging sorted arrays. Sorting
+    the classes apart leaves any real score exact and moves no index along.
+
+    Attributes
+    ----------
+    scores : tuple of two ndarrays
+        Ascending scores of class 0 and of class 1.
+    weights : tuple of two ndarrays
+        Weight of each score; empty where every row weighs 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> counts = BinaryCounts.from_arrays(
+    ...     np.array([0.5, 0.2, 0.5, 0.9]), np.array([1, 0, 0, 1], dtype=np.uint8)
+    ... )
+    >>> counts.distinct()
+    (array([0.2, 0.5, 0.9]), array([[1., 0.], [1., 1.], [0., 1.]]))
+    """
+
+    scores: tuple[Floats, Floats]
+    weights: tuple[Floats, Floats]
+
+    @classmethod
+    def from_arrays(
+        cls,
+        scores: Floats,
+        positive: Codes,
+        weights: Floats | None = None,
+    ) -> BinaryCounts:
+        """Counts of rows with a score, the class 0 or 1, and perhaps a weight.
+
+        Rows of weight 0 are left out.
+        """
+        if weights is None:
+            parted, n_negative = partition_scores(scores, positive)
+            negatives, positives = parted[:n_negative], parted[n_negative:]
+            negatives.sort()
+            positives.sort()
+            return cls((negatives, positives), (_UNIT, _UNIT))
+        parts = []
+        for code in (0, 1):
+            rows = np.flatnonzero((positive == code) & (weights > 0))
+            rows = rows[np.argsort(scores[rows], kind="stable")]
+            parts.append((scores[rows], weights[rows]))
+        (s0, w0), (s1, w1) = parts
+        return cls((s0, s1), (w0, w1))
+
+    @classmethod
+    def from_sample(cls, sample: Sample) -> BinaryCounts:
+        """Counts of a sample of two classes."""
+        return cls.from_arrays(binary_scores(sample.forecasts), sample.codes, sample.weights)
+
+    @property
+    def class_weights(self) -> Floats:
+        """Total weight of each class, shape (2,)."""
+        pairs = zip(self.scores, self.weights, strict=True)
+        return np.array([w.sum() if len(w) else float(len(s)) for s, w in pairs])
+
+    def distinct(self) -> tuple[Floats, Floats]:
+        """Distinct scores, ascending, and the weight of each class at each, shape (m, 2)."""
+        return merge_classes(self.scores[0], self.weights[0], self.scores[1], self.weights[1])
+
+    def area(self) -> float:
+        """Area under the ROC curve; both classes need weight.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> scores, positive = np.array([0.1, 0.4, 0.4, 0.8]), np.array([0, 1, 0, 1], np.uint8)
+        >>> BinaryCounts.from_arrays(scores, positive).area()
+        0.875
+        """
+        wins = concordance(self.scores[0], self.weights[0], self.scores[1], self.weights[1])
+        return float(wins / self.class_weights.prod())
+
+    def isotonic_blocks(self) -> tuple[Floats, Floats, Floats]:
+        """Blocks of the isotonic regression: lowest and highest score, class weights (m, 2)."""
+        return pool_adjacent_violators(
+            self.scores[0], self.weights[0], self.scores[1], self.weights[1]
+        )
+
+    def forecasts_in(
+        self, low: Floats, high: Floats, kind: Literal["probability", "logit"]
+    ) -> Floats:
+        """Weighted sum of the second probabilities in each of the blocks that hold all scores.
+
+        Parameters
+        ----------
+        low, high : ndarrays of shape (m,)
+            Lowest and highest score of each block.
+        kind : {"probability", "logit"}
+            What the scores are.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> counts = BinaryCounts.from_arrays(
+        ...     np.array([0.5, 0.2, 0.5, 0.9]), np.array([1, 0, 0, 1], dtype=np.uint8)
+        ... )
+        >>> counts.forecasts_in(np.array([0.2, 0.9]), np.array([0.5, 0.9]), "probability")
+        array([1.2, 0.9])
+        """
+        parts: list[tuple[Floats, Any]] = [(scores, 1.0) for scores in self.scores]
+        if any(len(weights) for weights in self.weights):
+            distinct, of_classes = self.distinct()  # the order of rows with ties must not matter
+            parts = [(distinct, of_classes.sum(axis=1))]
+        total = np.zeros(len(low))
+        for scores, weights in parts:
+            start = np.searchsorted(scores, low, side="left")
+            held = start < np.searchsorted(scores, high, side="right")
+            p = second_probabilities(scores, kind)
+            total[held] += np.add.reduceat(p * weights, start[held])
+        return total
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from isoroc._counts import Points
@@ -15,19 +13,19 @@ from isoroc._simplex import Floats, lattice, regions
 from isoroc._tree import BinTree
 
 
-def cut_at(sample: Sample, choose: Callable[[Floats, Floats], Floats]) -> BinTree:
-    """Two classes: bins between cuts, chosen from scores and weights; empty ones are joined.
+def cut_at(sample: Sample, cuts: Floats) -> BinTree:
+    """Two classes: bins between ascending cuts; empty ones are joined.
 
     Examples
     --------
     >>> import numpy as np
     >>> sample = Sample(np.array([0.1, 0.4, 0.9]), np.array([0, 1, 1], dtype=np.uint8))
-    >>> cut_at(sample, lambda scores, weights: np.array([0.5, 0.95])).cuts
+    >>> cut_at(sample, np.array([0.5, 0.95])).cuts
     array([0.5])
     """
     growth = _start(sample)
     last = 0
-    for cut in choose(growth.points[:, 1], growth.point_weights.sum(axis=1)):
+    for cut in cuts:
         children = growth.attempt(last, np.array([1 - cut, cut]))
         last = last if children is None else int(children[1])
     return growth.tree()

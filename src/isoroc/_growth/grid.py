@@ -10,6 +10,7 @@ from isoroc._core.rows import count_children
 from isoroc._growth.best_first import Growth, Split, Surroundings
 from isoroc._input import InputError
 from isoroc._simplex import Floats, lattice
+from isoroc._tree import split_gains
 
 #: Lattice steps by number of classes: the paper's for 2 and 3, of about that many points above.
 STEPS = {2: 1000, 3: 100, 4: 30, 5: 15}
@@ -79,8 +80,7 @@ def best_of(growth: Growth, node: int, gammas: Floats, around: Surroundings) -> 
     P, Y = growth.points[points], growth.point_weights[points]
     children = count_children(P, Y, gammas)
     weight = children.sum(axis=2)
-    mean = Y.sum(axis=0) / Y.sum()
-    gain = np.abs(children - weight[:, :, None] * mean).sum(axis=(1, 2))
+    gain = split_gains(children)
     kept = weight > 0
     light = np.where(kept, weight, np.inf).min(axis=1) < growth.min_bin_weight
     possible = (kept.sum(axis=1) > 1) & ~light & (gain > 0)

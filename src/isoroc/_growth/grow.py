@@ -24,7 +24,7 @@ from isoroc._growth.pav import Blocks, grow_isotonic
 from isoroc._growth.sweep import Sweep
 from isoroc._input import Sample, slices
 from isoroc._monotonicity import bounds_below, bounds_of, largest_slack, regions_held
-from isoroc._simplex import Floats, Ints, second_probabilities
+from isoroc._simplex import Floats, Ints, as_matrix, second_probabilities
 from isoroc._tree import BinTree, bin_values
 
 #: Seed of growth where none is given: what RandomState(0) draws.
@@ -168,8 +168,7 @@ def mean_forecasts(tree: BinTree, sample: Sample) -> Floats:
         P = sample.forecasts[rows]
         bin_of = tree.bin_of(P)
         if P.ndim == 1:
-            p = second_probabilities(P, sample.scores)
-            P = np.column_stack([1 - p, p])
+            P = as_matrix(second_probabilities(P, sample.scores))
         weights = 1.0 if sample.weights is None else sample.weights[rows]
         for k, column in enumerate(P.T):
             sums[:, k] += np.bincount(bin_of, column * weights, B)

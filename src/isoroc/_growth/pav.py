@@ -16,7 +16,7 @@ from isoroc._core.path import split_blocks, sum_ranges
 from isoroc._core.pav import with_one_more
 from isoroc._counts import BinaryCounts
 from isoroc._growth.options import GrowthOptions
-from isoroc._simplex import Floats, Ints, midpoint
+from isoroc._simplex import Floats, Ints, as_matrix, midpoint
 from isoroc._tree import BinTree, bin_values
 
 
@@ -43,8 +43,7 @@ class Blocks(NamedTuple):
 
     def means(self) -> Floats:
         """Mean forecast of each block, shape (m, 2)."""
-        mean = self.forecasts / self.weights.sum(axis=1)
-        return np.column_stack([1 - mean, mean])
+        return as_matrix(self.forecasts / self.weights.sum(axis=1))
 
     def values(self, pseudocounts: Floats, forecast_pseudocount: float = 0.0) -> Floats:
         """Value of each block, the probability of the second class, shape (m,)."""
@@ -83,8 +82,7 @@ class Path(NamedTuple):
         """Mean forecast of each node, shape (N, 2)."""
         forecasts = self.blocks.forecasts
         sums = np.array([forecasts[start:stop].sum() for start, stop in self.ranges.tolist()])
-        mean = (sums / self.tree.class_weights.sum(axis=1)).clip(0, 1)
-        return np.column_stack([1 - mean, mean])
+        return as_matrix((sums / self.tree.class_weights.sum(axis=1)).clip(0, 1))
 
 
 def grow_isotonic(
@@ -126,9 +124,8 @@ def grow_isotonic(
     ranges[0] = 0, len(blocks.low)
     ranges[1::2, 0], ranges[1::2, 1] = start, cut
     ranges[2::2, 0], ranges[2::2, 1] = cut, stop
-    threshold = midpoint(blocks.high[cut - 1], blocks.low[cut])
     tree = BinTree(
-        thresholds=np.column_stack([1 - threshold, threshold]),
+        thresholds=as_matrix(midpoint(blocks.high[cut - 1], blocks.low[cut])),
         children=np.arange(1, len(ranges)).reshape(-1, 2),
         split_nodes=nodes,
         class_weights=sum_ranges(blocks.weights, ranges),

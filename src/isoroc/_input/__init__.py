@@ -20,7 +20,7 @@ from isoroc._input.groups import Names, check_groups, rows_by_group
 from isoroc._input.labels import check_two_classes, encode_labels
 from isoroc._input.orientation import Reversal, find_reversal, warn_if_reversed
 from isoroc._input.parameters import check_choices, check_confidence, check_number, check_option
-from isoroc._input.sample import Sample, check_sample
+from isoroc._input.sample import CellSample, Sample, check_sample
 from isoroc._input.weights import check_counts, check_weights
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "SLICE",
     "SUM_EXACT",
     "SUM_TOLERANCE",
+    "CellSample",
     "InputError",
     "Names",
     "Reversal",

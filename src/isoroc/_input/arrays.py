@@ -17,7 +17,7 @@ SLICE = 2**16
 
 
 def slices(n_rows: int) -> Iterator[slice]:
-    """Rows 0 to n_rows, some at a time, so that temporary arrays are never as long as they are."""
+    """Rows 0 to n_rows, some at a time, so that temporary arrays stay short."""
     return (slice(start, start + SLICE) for start in range(0, n_rows, SLICE))
 
 

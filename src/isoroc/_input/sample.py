@@ -36,9 +36,6 @@ class Sample:
         The label of each column; None in samples of ranks or of one class against the rest.
     scores : {"probability", "logit"}
         What the forecasts are. Logits of shape (n, K) stand as logarithms of probabilities.
-    fold : ndarray of shape (n,) or None
-        If the rows are cells of counts with the weight of one class each, the fold of each. Rows of
-        the same cell then have to share a fold, so that a cell is never split by its labels.
     groups : ndarray of str of shape (n,) or None
         Name of each row's group.
     """
@@ -48,7 +45,6 @@ class Sample:
     weights: Floats | None = None
     classes: Any = None
     scores: Literal["probability", "logit"] = "probability"
-    fold: Ints | None = None
     groups: Names | None = None
 
     @property
@@ -104,14 +100,11 @@ class Sample:
 
     def take(self, rows: NDArray[Any]) -> Sample:
         """Sample of some of the rows."""
-        weights = None if self.weights is None else self.weights[rows]
-        fold = None if self.fold is None else self.fold[rows]
         return replace(
             self,
             forecasts=self.forecasts[rows],
             codes=self.codes[rows],
-            weights=weights,
-            fold=fold,
+            weights=None if self.weights is None else self.weights[rows],
             groups=None if self.groups is None else self.groups[rows],
         )
 
@@ -131,15 +124,9 @@ class Sample:
     def _drawn(self, n_rows: int, seed: int) -> tuple[Ints, Floats | None]:
         rng = np.random.default_rng(seed)
         n = len(self.codes)
-        if self.fold is None:
-            few = n >= 50 * n_rows  # then choice() takes time for n_rows only, and not for n
-            drawn = rng.choice(n, n_rows, replace=False) if few else rng.permutation(n)[:n_rows]
-            return np.sort(drawn), None
-        # A cell stands for as many rows as it weighs.
-        weights = self.row_weights()
-        times = rng.multinomial(n_rows, weights / weights.sum())
-        drawn = np.flatnonzero(times)
-        return drawn, times[drawn] * (weights.sum() / n_rows)
+        few = n >= 50 * n_rows  # then choice() takes time for n_rows only, and not for n
+        drawn = rng.choice(n, n_rows, replace=False) if few else rng.permutation(n)[:n_rows]
+        return np.sort(drawn), None
 
     def on_simplex(self) -> Sample:
         """The same with probabilities in place of logits of several columns."""
@@ -152,6 +139,51 @@ class Sample:
         if self.weights is None or self.weights.all():
             return self
         return self.take(np.flatnonzero(self.weights))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CellSample(Sample):
+    """A sample whose rows are cells of counts with the weight of one class each.
+
+    A cell stands for as many rows as it weighs.
+
+    Attributes
+    ----------
+    fold : ndarray of shape (n,)
+        Fold of each. Rows of the same cell share it, so that a cell is never split by its labels.
+    """
+
+    fold: Ints
+
+    def take(self, rows: NDArray[Any]) -> CellSample:
+        """Sample of some of the cells."""
+        return replace(super().take(rows), fold=self.fold[rows])  # type: ignore[call-arg,return-value]
+
+    def folds(self) -> Ints:
+        """Fold of each cell, numbered from 0.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> codes = np.array([0, 1, 1], dtype=np.uint8)
+        >>> cells = CellSample(
+        ...     forecasts=np.array([0.2, 0.4, 0.4]), codes=codes, fold=np.array([1, 4, 4])
+        ... )
+        >>> cells.folds()
+        array([0, 1, 1])
+        """
+        found, fold = np.unique(self.fold, return_inverse=True)
+        if len(found) < 2:
+            problem = "all rows are in one fold, and cross-validation takes two"
+            fix = "count with folds=5, and fold_by= if rows tie"
+            raise InputError("counts", None, problem, fix)
+        return np.asarray(fold)
+
+    def _drawn(self, n_rows: int, seed: int) -> tuple[Ints, Floats | None]:
+        weights = self.row_weights()
+        times = np.random.default_rng(seed).multinomial(n_rows, weights / weights.sum())
+        drawn = np.flatnonzero(times)
+        return drawn, times[drawn] * (weights.sum() / n_rows)
 
 
 def check_sample(

@@ -18,6 +18,8 @@ from isoroc._kinds import KINDS, Kind
 from isoroc._maps.base import Map
 from isoroc._maps.bins import BinMap
 from isoroc._maps.grouped import GroupedMap
+from isoroc._maps.mixture import MixtureMap
+from isoroc._maps.monotone import MonotoneMap
 from isoroc._persistence import Fault, ModelFileError, decode, encode, read
 from isoroc._persistence.states import ROUNDING
 from isoroc._simplex import Floats
@@ -126,6 +128,19 @@ class LoadedMap:
             names = [str(label) for label in self.classes_]
             found |= {"bins_": self.map_.bins(names), "path_": self.map_.path(names)}
         return found
+
+    def certificate(self) -> Any:
+        """The guarantee that the map has, if it has one."""
+        return self.state.get("certificate_") or _certificate(self.map_, len(self.classes_))
+
+
+def _certificate(fitted: Map, n_classes: int) -> Any:
+    match fitted:
+        case MonotoneMap():
+            return fitted.certificate
+        case MixtureMap():
+            return fitted.certificate(n_classes)
+    return None
 
 
 def check_new(P: Any, kind: Kind, n_columns: int) -> Floats:

@@ -116,7 +116,7 @@ def staged(calibrator: Any, P: Any, sample: Sample) -> Iterator[Sample]:
 
 
 def few_rows(calibrator: Any, P: Any, sample: Sample, most: int) -> tuple[Any, Sample]:
-    """At most so many of the rows, drawn at random, if each stage needs all rows."""
+    """At most `most` of the rows, drawn at random, if each stage needs all rows."""
     if getattr(calibrator, "top_", None) is None or len(sample) <= most:
         return P, sample
     rows = sample.drawn_rows(most)

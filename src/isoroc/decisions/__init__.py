@@ -1,4 +1,4 @@
-"""From probabilities to decisions: actions of least expected cost, and other class shares."""
+"""From probabilities to decisions: actions of least expected cost, and other class priors."""
 
 from isoroc.decisions._cost import CostReport, decide, expected_cost, mean_cost
 from isoroc.decisions._curve import CostCurve, cost_curve

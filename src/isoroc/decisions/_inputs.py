@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._input import InputError, check_forecasts, column_names, match_columns, to_array
-from isoroc._simplex import Floats, Ints
+from isoroc._simplex import Floats, Ints, as_matrix
 
 #: Class shares may sum to one up to this.
 SHARE_TOLERANCE = 1e-6
@@ -26,8 +26,7 @@ def check_new(Q: Any, labels: Any, *, name: str = "Q") -> tuple[Floats, NDArray[
     (array([[0.75, 0.25],
            [0.5 , 0.5 ]]), array(['no', 'yes'], dtype='<U3'))
     """
-    forecasts = check_forecasts(Q, name=name, scores="probability")
-    P = np.column_stack([1 - forecasts, forecasts]) if forecasts.ndim == 1 else forecasts
+    P = as_matrix(check_forecasts(Q, name=name, scores="probability"))
     names = column_names(Q)
     if labels is None:
         named = names is not None and len(names) == P.shape[1]

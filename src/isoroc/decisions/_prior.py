@@ -1,4 +1,4 @@
-"""Forecasts for a population with other class shares, and the estimation of these shares."""
+"""Forecasts for a population with another class prior, and the estimation of this prior."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from isoroc.decisions._inputs import check_new, check_shares
 
 #: EM ends when no share changes by more than this in a step,
 TOLERANCE = 1e-9
-#: or after so many steps.
+#: or after this many steps.
 EM_STEPS = 10_000
 #: Intervals are computed from at most this many rows and scaled to the number of rows.
 RESAMPLED_ROWS = 5000
 
 
 def adjust_prior(Q: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
-    """Forecasts for a population in which the class shares are others.
+    """Forecasts for a population with another class prior.
 
-    This is right if only the class shares differ, and rows of each class look the same as before
+    This is right if only the class prior differs, and rows of each class look the same as before
     (label shift). It holds by construction if rows of some classes were left out or repeated at
     random before training or calibration. The forecasts must be calibrated for the old population.
 
@@ -36,10 +36,10 @@ def adjust_prior(Q: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
     Q : array-like of shape (n, K) or (n,)
         Calibrated forecasts, or the probability of the second of two classes.
     old : array-like of shape (K,) or mapping of labels to shares
-        Class shares of the population that the forecasts are calibrated for: those of the
-        calibration rows.
+        Class prior of the population that the forecasts are calibrated for: the class shares of
+        the calibration rows.
     new : array-like of shape (K,) or mapping of labels to shares
-        Class shares of the other population.
+        Class prior of the other population.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; by default the column names of a dataframe, or
         their numbers.
@@ -72,7 +72,7 @@ def adjust_prior(Q: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PriorEstimate:
-    """Class shares of new rows, with intervals, and a test of whether they differ from the old.
+    """Class prior of new rows, with intervals, and a test of whether it differs from the old one.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class PriorEstimate:
     old : ndarray of shape (K,)
         Class shares of the calibration rows.
     p_value : float
-        How likely a difference of this size is by chance if the shares are the old ones.
+        How likely a difference of this size is by chance if the prior is the old one.
     confidence : float
         Probability that an interval covers the true share.
     classes : ndarray of shape (K,)
@@ -124,11 +124,11 @@ def estimate_prior(
     n_resamples: int = 200,
     random_state: Any = None,
 ) -> PriorEstimate:
-    """Class shares of new rows without labels, by maximum likelihood.
+    """Class prior of new rows without labels, by maximum likelihood.
 
-    The shares under which the forecasts of the new rows are likeliest (Saerens, Latinne and
+    The prior under which the forecasts of the new rows are likeliest (Saerens, Latinne and
     Decaestecker 2002). As in `adjust_prior`, the forecasts must be calibrated for the old
-    population, and only the class shares may differ; the estimate is biased otherwise. Pass it to
+    population, and only the class prior may differ; the estimate is biased otherwise. Pass it to
     `adjust_prior` as `new`.
 
     Parameters

@@ -114,7 +114,7 @@ def _partition(bins: _Bins, names: list[str]) -> list[Layer]:
 
 
 def _arrows(sample: Sample, after: Floats, bin_of: Ints | None, names: list[str]) -> Layer:
-    """Mean forecast and mean calibrated value per bin, or per cell if there are no or many bins."""
+    """Mean forecast and mean calibrated value per bin, or per cell without bins or with many."""
     group = bin_of
     if group is None or len(np.unique(group)) > _MAX_BINS:
         group = cells_of(sample.forecasts, _ARROWS[len(names)])[1]

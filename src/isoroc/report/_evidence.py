@@ -179,7 +179,7 @@ def gather_counts(counts: Any, calibrator: Any) -> Evidence:
     if not isinstance(counts, Counts):
         problem = f"is {type(counts).__name__}"
         raise InputError("counts", None, problem, "expected isoroc.Counts")
-    cells = replace(counts.sample(per_fold=False), fold=None)
+    cells = Sample(*(sample := counts.sample(per_fold=False)).arrays, sample.classes)
     before = replace(cells, forecasts=two_columns(cells.forecasts))
     if calibrator is None:
         return Evidence(before, None, None, before.forecasts, counts.n_rows)

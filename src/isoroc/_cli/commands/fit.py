@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple, cast
 
 from cyclopts import Parameter
 
+from isoroc._calibrators.base import fit_sample
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.fit_figures import FEW, figures_of_fit
@@ -126,7 +127,7 @@ class _Data(NamedTuple):
             label = sample.classes[sample.codes[0]]
             problem = f"all rows have the label {label!s}"
             raise CommandError(f"{problem}; at least two classes are needed.")
-        model.fit_validated(sample)
+        fit_sample(model, sample)
         return sample
 
 

@@ -9,7 +9,6 @@ from cyclopts import Parameter
 from isoroc._cli.models import Model
 from isoroc._cli.terminal import print_json, print_table, print_text
 from isoroc._persistence import decode, read
-from isoroc._table import Table
 
 
 def inspect(
@@ -30,7 +29,7 @@ def inspect(
     calibrator, document = Model.load(model).calibrator, read(model)
     about = {
         "file": model,
-        "calibrator": calibrator.kind(),
+        "calibrator": calibrator.calibrator,
         "classes": calibrator.classes_,
         "columns of forecasts": calibrator.n_features_in_,
         "parameters": _parameters(document["model"]),
@@ -39,10 +38,10 @@ def inspect(
         "checksum": document["checksum"],
         "summary": document["summary"],
     }
-    tables = _tables(calibrator)
-    certificate = getattr(calibrator, "certificate_", None)
-    if hasattr(calibrator, "verdict_"):
-        about["verdict"] = calibrator.verdict_
+    tables = {name.removesuffix("_"): table for name, table in calibrator.tables().items()}
+    certificate = calibrator.certificate()
+    if "verdict_" in calibrator.state:
+        about["verdict"] = calibrator.state["verdict_"]
     if json:
         if certificate is not None:
             tables["certificate"] = certificate.table()
@@ -74,6 +73,7 @@ def _fitted(model: dict[str, Any]) -> dict[str, Any]:
     """Fitted attributes of a calibrator in a document, and of the calibrators that it contains."""
     hidden = ("classes_", "n_features_in_", "verdict_")  # shown above
     entries = {name: entry for name, entry in model["state"].items() if name not in hidden}
+    entries |= model["map"]["numbers"] if "map" in model else {}
     return {name: found for name, entry in entries.items() if (found := _values(entry)) != {}}
 
 
@@ -89,16 +89,11 @@ def _values(entry: Any) -> Any:
             return entry["values"]
         case "table":
             return {}  # shown as a table of its own
-        case "calibrator" if "state" in entry:
+        case "calibrator":
             return _fitted(entry)
+        case "map":
+            return _values(entry["numbers"] | {"type": entry["kind"]})
     return {name: _values(part) for name, part in entry.items() if name != "type"}
-
-
-def _tables(calibrator: Any) -> dict[str, Table]:
-    """Fitted attributes that are tables, such as the bins and the path of a tree."""
-    names = [name for name in dir(calibrator) if name.endswith("_") and name[0] != "_"]
-    values = {name.removesuffix("_"): getattr(calibrator, name, None) for name in names}
-    return {name: value for name, value in values.items() if isinstance(value, Table)}
 
 
 def _rows(name: str, value: Any) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import ConvexHull
 
-from isoroc._growth.sweep import MIN_GAP
+from isoroc._growth import MIN_GAP
 from isoroc._simplex import Floats, Ints
 from isoroc.metrics._surface.roc_points import OUT_OF_REACH, Cases, sum_to_one
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from isoroc._core import surface as kernels
 from isoroc._counts import Points
-from isoroc._growth.sweep import MIN_GAP
+from isoroc._growth import MIN_GAP
 from isoroc._simplex import Floats, Ints
 from isoroc.metrics._surface.roc_points import merge_ties, sum_to_one
 from isoroc.metrics._surface.volumes import Body

@@ -12,7 +12,7 @@ import numpy as np
 
 from isoroc._core import surface as kernels
 from isoroc._counts import BinaryCounts, Points
-from isoroc._growth.sweep import MIN_GAP
+from isoroc._growth import MIN_GAP
 from isoroc._simplex import Floats, Ints, midpoint
 
 #: If gamma_k exceeds another coordinate by this much, no forecast is in region k.
