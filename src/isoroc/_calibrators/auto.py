@@ -251,10 +251,11 @@ class AutoCalibrator(Calibrator):
     ) -> list[tuple[Calibrator, Map, Floats]]:
         """Members that could be fitted, their maps, and forecasts of rows they have not seen."""
 
-        def fit(member: Calibrator) -> tuple[Map, Floats] | Exception:
+        def fit(member: Calibrator) -> tuple[Calibrator, Map, Floats] | Exception:
             report(type(member).__name__)
             try:
-                return member._fit_out_of_fold(sample, fold)
+                fitted, Q = member._fit_out_of_fold(sample, fold)
+                return member, fitted, Q  # processes return what the member has learned besides
             except (ArithmeticError, np.linalg.LinAlgError) as error:
                 return error
 
@@ -263,7 +264,7 @@ class AutoCalibrator(Calibrator):
         fitted = []
         for member, result in zip(members, found, strict=True):
             if not isinstance(result, Exception):
-                fitted.append((member, *result))
+                fitted.append(result)
                 continue
             warnings.warn(
                 f"{type(member).__name__} is left out of the mixture: its fit failed ({result}).",

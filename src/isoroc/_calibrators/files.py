@@ -7,13 +7,8 @@ from typing import Any
 
 import isoroc
 from isoroc._input import InputError
-from isoroc._maps.files import (
-    MAX_CLASSES,
-    checked_map,
-    faults_of,
-    map_document,
-)
-from isoroc._persistence import MAX_VALUES, Fault, checksum, decode, encode, read, write
+from isoroc._maps.files import MAX_CLASSES, checked_map, faults_of, map_document
+from isoroc._persistence import Fault, checksum, decode, encode, read, write
 
 #: What is saved of every calibrator besides its map and its own attributes.
 COMMON = ("classes_", "n_features_in_", "feature_names_in_")
@@ -75,22 +70,9 @@ def _pattern(calibrator: Any, place: str) -> dict[str, Any]:
 def checksum_of(calibrator: Any) -> str | None:
     """Checksum of the file that `save` would write; None if no file can hold it."""
     try:
-        document = to_document(calibrator, "model")
-        if _count_values(document) > MAX_VALUES:
-            return None
-        return checksum(document, calibrator.summary_)
-    except (TypeError, ValueError):
+        return checksum(to_document(calibrator, "model"), calibrator.summary_)
+    except (Fault, TypeError, ValueError):
         return None
-
-
-def _count_values(entry: Any) -> int:
-    """Values in a document; lists hold values of one kind."""
-    if isinstance(entry, dict):
-        return sum(map(_count_values, entry.values()))
-    if isinstance(entry, list):
-        nested = entry and isinstance(entry[0], dict | list)
-        return sum(map(_count_values, entry)) if nested else len(entry)
-    return 1
 
 
 def load(path: str | os.PathLike[str]) -> Any:

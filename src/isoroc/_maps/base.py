@@ -154,4 +154,4 @@ def check_nested(maps: dict[str, Any], kind: Kind, n_classes: int) -> None:
         try:
             nested.check(n_classes)
         except Fault as fault:
-            raise Fault(f"{place}.{fault.place}", fault.problem) from fault
+            raise Fault(f"{place}.numbers.{fault.place}", fault.problem) from fault
