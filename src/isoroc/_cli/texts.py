@@ -160,11 +160,4 @@ isoroc demo
 isoroc demo --keep folder
 ```
 """,
-    "reproduce": """\
-Run the paper's experiments, next to isoroc's calibrator on the same data.
-
-```
-isoroc reproduce --quick --out results
-```
-""",
 }
