@@ -18,13 +18,14 @@ pytestmark = pytest.mark.project
 
 
 @pytest.mark.parametrize("page", IN_PYTHON)
-def test_python_blocks_run(page):
+def test_python_blocks_print_what_the_page_shows_below_them(page):
     names: dict[str, object] = {}  # as for a reader who runs one block after the other
-    for block in blocks(page, "python"):
+    example = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", re.DOTALL)
+    for block, shown in example.findall(PAGES[page]):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(block, page, "exec"), names)  # noqa: S102
-        assert printed.getvalue().strip()
+        assert not shown or printed.getvalue() == shown
 
 
 def test_no_page_lacks_a_test():
