@@ -8,7 +8,7 @@ import warnings
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Parameter
 
 import isoroc
 from isoroc._cli.config import with_options_of_file
@@ -27,7 +27,6 @@ _OPTIONS = {
     "sample_weight": "--weight",
     "labels": "--classes",
     "classes": "--classes",
-    "data": "--data",
 }
 
 
@@ -42,6 +41,7 @@ def build() -> App:
         print_error=False,
         exit_on_error=False,
         result_action="return_value",
+        default_parameter=Parameter(negative=()),  # --json, but no --no-json
         suppress_keyboard_interrupt=False,
     )
     for k, (name, text) in enumerate(COMMANDS.items()):

@@ -13,9 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.batches import read_forecasts, read_weights
+from isoroc._cli.io.batches import LabelEncoder, read_forecasts, read_weights
 from isoroc._cli.io.columns import check_column
-from isoroc._cli.io.labels import LabelEncoder
 from isoroc._cli.io.reading import (
     Columns,
     Selection,

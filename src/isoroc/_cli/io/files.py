@@ -132,6 +132,12 @@ def check_target(target: str) -> None:
         raise CommandError(f"{target}: the folder does not exist; create it first.")
 
 
+def write_bytes(target: str, data: bytes) -> None:
+    """Write a file, whole or not at all."""
+    with file_errors(target), output_path(target) as path:
+        path.write_bytes(data)
+
+
 @contextmanager
 def output_path(target: str) -> Iterator[Path]:
     """Context that yields a path to write to; it becomes the target if nothing fails."""

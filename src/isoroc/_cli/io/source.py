@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import polars as pl
 
 from isoroc._cli.errors import CommandError, did_you_mean, first_line
-from isoroc._cli.io.formats import Format, check_fields, read_header, scan_text
+from isoroc._cli.io.formats import Format, check_fields, parse_boolean, read_header, scan_text
 
 #: Number of rows per batch.
 BATCH = 1 << 17
@@ -197,10 +197,8 @@ def _columns_of(where: str, schema: Mapping[str, pl.DataType]) -> list[str]:
 
 def _parse(name: str, kind: pl.DataType) -> pl.Expr:
     """Values of a column of text, null where the text is not of the type."""
-    if kind == pl.Boolean:
-        texts = pl.col(name).str.to_lowercase()
-        return pl.when(texts.is_in(["true", "false"])).then(texts == "true").alias(name)
-    return pl.col(name).cast(kind, strict=False)
+    text = pl.col(name)
+    return parse_boolean(text) if kind == pl.Boolean else text.cast(kind, strict=False)
 
 
 @contextmanager
