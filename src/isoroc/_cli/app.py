@@ -103,7 +103,7 @@ def _run(words: list[str], *, debug: bool) -> int:
         except (CycloptsError, CommandError, ValueError, TypeError, OSError, ImportError) as error:
             return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
         except BaseException as error:  # noqa: BLE001
-            # A panic of polars is no Exception, and no reason to exit with code 1.
+            # A panic of polars is not an Exception, and must not end with exit code 1.
             what = f"{type(error).__name__}: {first_line(error)}; use --debug for details"
             return _fail(ExitCode.INTERNAL, "internal error", what, debug=debug)
     return int(code) if isinstance(code, int) else int(ExitCode.OK)

@@ -116,7 +116,7 @@ def count_rows(source: Source, selection: Selection) -> int:
 
 
 def are_many(source: Source, selection: Selection) -> bool:
-    """Whether a table has so many rows that they are not kept."""
+    """Whether a table has more than `MANY` rows, which are not kept."""
     share = 1.0 if selection.sample is None else selection.sample
     return count_rows(source, selection) * share > MANY
 
@@ -124,7 +124,7 @@ def are_many(source: Source, selection: Selection) -> bool:
 def are_countable(
     source: Source, selection: Selection, columns: Sequence[str] | None = None
 ) -> bool:
-    """Whether a table has so many rows that they are counted, and probabilities to count.
+    """Whether a table has more than `MANY` rows and holds probabilities, so that it is counted.
 
     `columns` are those of a model, as in `read_sample`.
     """
