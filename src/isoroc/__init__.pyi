@@ -1,4 +1,4 @@
-from . import decisions, export, metrics, paper, plots, report
+from . import decisions, export, metrics, plots, report
 from ._calibrators.auto import AutoCalibrator
 from ._calibrators.bagging import BaggedIRPCalibrator
 from ._calibrators.grouped import GroupedCalibrator
@@ -44,7 +44,6 @@ __all__ = [
     "export",
     "load",
     "metrics",
-    "paper",
     "plots",
     "report",
 ]
