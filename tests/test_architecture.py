@@ -154,17 +154,6 @@ PARTS = {
         "export",
         "metrics",
     },
-    "paper": {
-        "_calibrators",
-        "_files",
-        "_input",
-        "_progress",
-        "_simplex",
-        "_table",
-        "_views",
-        "metrics",
-        "plots",
-    },
     "_cli": {
         "_counts",
         "_files",
@@ -179,7 +168,6 @@ PARTS = {
         "decisions",
         "export",
         "metrics",
-        "paper",
         "plots",
         "report",
     },
@@ -191,11 +179,9 @@ PUBLIC = [
     "isoroc.decisions",
     "isoroc.export",
     "isoroc.metrics",
-    "isoroc.paper",
     "isoroc.plots",
     "isoroc.report",
 ]
-COMMANDS = ["isoroc.__main__", "isoroc.paper.__main__"]
 
 # Optional dependencies and the parts that may import them.
 OPTIONAL = {
@@ -219,8 +205,6 @@ OPTIONAL = {
 
 
 def part_of(path):
-    if path.stem == "__main__":  # python -m isoroc, and python -m isoroc.paper
-        return "__main__"
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
@@ -244,7 +228,7 @@ def test_imports_follow_the_list_of_parts(path):
         if top == "isoroc":
             # `import isoroc` gives access to all public names, so only these parts may use it.
             target = rest.split(".")[0]
-            public = not target and part in {"_calibrators", "_cli", "paper", "report"}
+            public = not target and part in {"_calibrators", "_cli", "report"}
             allowed = public or target == part or target in PARTS[part]
             assert allowed, f"{part} may not import {target}"
         elif top in OPTIONAL:
@@ -311,7 +295,7 @@ def is_private(module):
 
 def test_modules_are_public_or_private_by_name():
     modules = {module_of(path) for path in SOURCE.rglob("*.py*") if path.suffix in {".py", ".pyx"}}
-    assert {module for module in modules if not is_private(module)} == {*PUBLIC, *COMMANDS}
+    assert {module for module in modules if not is_private(module)} == {*PUBLIC, "isoroc.__main__"}
 
 
 def test_dir_shows_exactly_the_public_names():

@@ -28,7 +28,7 @@ ORDER = [
     "References",
     "Examples",
 ]
-#: Errors and what functions return: the functions have the examples. `reproduce` runs for minutes.
+#: Errors and what functions return: the functions have the examples.
 WITHOUT_EXAMPLE = {
     "BootstrapResult",
     "CalibrationTest",
@@ -39,12 +39,10 @@ WITHOUT_EXAMPLE = {
     "ModelFileError",
     "OrderReport",
     "PriorEstimate",
-    "Reproduction",
     "RocCurve",
     "RocSurface",
     "Separability",
     "Volume",
-    "reproduce",
 }
 
 

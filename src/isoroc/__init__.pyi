@@ -1,4 +1,4 @@
-from . import decisions, export, metrics, paper, plots, report
+from . import decisions, export, metrics, plots, report
 from ._calibrators.auto import AutoCalibrator
 from ._calibrators.bagging import BaggedIRPCalibrator
 from ._calibrators.files import load
@@ -47,7 +47,6 @@ __all__ = [
     "load",
     "load_map",
     "metrics",
-    "paper",
     "plots",
     "report",
 ]

@@ -4,40 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial import Delaunay
 
-from isoroc._calibrators.irp import IRPCalibrator
-from isoroc._files import replacing
+from isoroc import IRPCalibrator
 from isoroc._simplex import Floats, Ints, lattice
 from isoroc._table import Table
 from isoroc._views.colours import mix
 from isoroc._views.geometry import bin_polygons, cells_of
-from isoroc.paper._cache import Arrays, Cache
-from isoroc.paper._experiment import OURS, Experiment
-from isoroc.paper._reference import ReferenceIRP
-from isoroc.paper._repetition import Difference, Repetition, compare
-from isoroc.paper._runs import PUBLISHED, normalise, surface_points, volume
 from isoroc.plots import PathDisplay, RocDisplay, SimplexDisplay
 from isoroc.plots._canvas import Triangle
 from isoroc.plots._style import NEUTRAL, SERIES, axes_for, figure_of, style_of, tidy
+from reproduction.experiments import (
+    OURS,
+    PUBLISHED,
+    Difference,
+    Experiment,
+    Repetition,
+    compare,
+    normalise,
+    surface_points,
+    volume,
+)
+from reproduction.published import ReferenceIRP
 
 Figure = Any
 
 
 def all_figures(
-    experiments: Sequence[Experiment], repetition: Repetition, cache: Cache
+    experiments: Sequence[Experiment], repetition: Repetition
 ) -> dict[str, Callable[[], Figure]]:
     """Function that draws each figure, by the name of its file."""
     found: dict[str, Callable[[], Figure]] = {
         "illustration": illustration,
         "splitting": splitting,
-        "synthetic": partial(synthetic, cache),
-        "surfaces": partial(surfaces, cache),
+        "synthetic": synthetic,
+        "surfaces": surfaces,
     }
     for done in experiments:
         found[f"comparison-{done.n_classes}"] = partial(comparison, done)
@@ -52,10 +58,10 @@ def save(figure: Figure, path: Path) -> None:
     """Write a figure as PNG and PDF; `path` is without the ending."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for ending in (".png", ".pdf"):
-        with replacing(path.with_name(path.name + ending)) as new:
-            # Without a date, the same figure gives the same PDF.
-            metadata = {"CreationDate": None} if ending == ".pdf" else None
-            figure.savefig(new, dpi=160, format=ending[1:], metadata=metadata, bbox_inches="tight")
+        # Without a date, the same figure gives the same PDF.
+        metadata = {"CreationDate": None} if ending == ".pdf" else None
+        new = path.with_name(path.name + ending)
+        figure.savefig(new, dpi=160, metadata=metadata, bbox_inches="tight")
         figure.set_layout_engine("none")  # the layout is done and takes long
     figure.clear()
 
@@ -168,25 +174,21 @@ def synthetic_data(n: int = 1000, noise: float = 0.15, seed: int = 0) -> tuple[F
     return P, (P + noise * rng.standard_normal(P.shape)).argmax(axis=1)
 
 
-def fit_synthetic(cache: Cache, n: int = 1000, grid_size: int = 100) -> Synthetic:
+@cache
+def fit_synthetic(n: int = 1000, grid_size: int = 100) -> Synthetic:
     """Run published IRP on the synthetic data."""
     P, y = synthetic_data(n)
     cells, _ = cells_of(lattice(3, 3 * grid_size), grid_size)
     missing = grid_size - cells.sum(axis=1, keepdims=True)
-
-    def compute() -> Arrays:
-        irp = ReferenceIRP(grid_size).fit(P, y)
-        *_, R = irp.fitted()
-        values = irp.predict((cells + missing / 3) / grid_size)
-        return {"R": normalise(R), "values": normalise(values), "thresholds": irp.thresholds}
-
-    found = cache.get("synthetic", (P, y, grid_size), compute)
-    return Synthetic(P, y, cells=cells, **found)
+    irp = ReferenceIRP(grid_size).fit(P, y)
+    *_, R = irp.fitted()
+    values = irp.predict((cells + missing / 3) / grid_size)
+    return Synthetic(P, y, normalise(R), cells, normalise(values), irp.thresholds)
 
 
-def synthetic(cache: Cache) -> Figure:
+def synthetic() -> Figure:
     """Calibration function of three classes: data, values, bins with thresholds; isoroc's bins."""
-    data = fit_synthetic(cache)
+    data = fit_synthetic()
     ours = IRPCalibrator(random_state=0).fit(data.P, 1 + data.y)
     axes = axes_for(None, 4, columns=2, size=(4.6, 4.3), projection="ternary")
     SimplexDisplay.from_predictions(
@@ -227,9 +229,9 @@ def surface_mesh(steps: int = 40) -> tuple[Floats, Ints]:
     return gammas, Delaunay(np.column_stack([a, b])).simplices
 
 
-def surfaces(cache: Cache) -> Figure:
+def surfaces() -> Figure:
     """ROC surface of the synthetic forecasts, with its points before and after published IRP."""
-    data = fit_synthetic(cache)
+    data = fit_synthetic()
     gammas, triangles = surface_mesh()
     before = surface_points(data.P, data.y, gammas)
     axes = axes_for(None, 2, columns=2, size=(5.2, 5.0), projection="3d")

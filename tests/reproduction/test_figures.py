@@ -1,15 +1,21 @@
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
+from reproduction.experiments import (
+    COMPARISONS,
+    PUBLISHED,
+    compare,
+    experiment,
+    repeat,
+    surface_points,
+)
+from reproduction.figures import ILLUSTRATION, comparison_curves, fit_synthetic, synthetic_data
 
 from isoroc._simplex import regions
 from isoroc.metrics import hull_auc, symmetric_roc_curve
-from isoroc.paper import _figures as figures
-from isoroc.paper._cache import Cache
-from isoroc.paper._experiment import experiment
-from isoroc.paper._figures import ILLUSTRATION, comparison_curves, fit_synthetic, synthetic_data
-from isoroc.paper._repetition import COMPARISONS, compare, repeat
-from isoroc.paper._runs import PUBLISHED, surface_points
+from reproduction import figures
+
+pytestmark = pytest.mark.project
 
 
 @pytest.fixture(autouse=True)
@@ -20,12 +26,12 @@ def close_figures():
 
 @pytest.fixture(scope="module")
 def done(small, forecasts):  # noqa: ARG001
-    return [experiment(forecasts(K), Cache(None)) for K in (2, 3, 4)]
+    return [experiment(forecasts(K)) for K in (2, 3, 4)]
 
 
 @pytest.fixture(scope="module")
 def repetition(small, rows):  # noqa: ARG001
-    return repeat(rows, (2, 3), (1, 2, 3), cache=Cache(None), classifiers=("naive Bayes",))
+    return repeat(rows, (2, 3), (1, 2, 3), classifiers=("naive Bayes",))
 
 
 def lines_of(ax):
@@ -107,7 +113,7 @@ def test_synthetic_labels_are_noisy_argmaxes():
 
 
 def test_the_synthetic_calibration_function():
-    data = fit_synthetic(Cache(None), n=150, grid_size=15)
+    data = fit_synthetic(n=150, grid_size=15)
     np.testing.assert_allclose(data.R.sum(axis=1), 1)
     np.testing.assert_allclose(data.values.sum(axis=1), 1)
     assert len(data.cells) == 15**2  # small triangles of width 1/15
@@ -134,9 +140,9 @@ def test_the_mesh_covers_all_ways_to_divide_the_simplex():
 
 
 def test_all_figures_are_drawn(done, repetition, tmp_path, monkeypatch):
-    fitted = fit_synthetic(Cache(None), n=150, grid_size=15)
-    monkeypatch.setattr(figures, "fit_synthetic", lambda _: fitted)
-    drawn = figures.all_figures(done, repetition, Cache(None))
+    fitted = fit_synthetic(n=150, grid_size=15)
+    monkeypatch.setattr(figures, "fit_synthetic", lambda: fitted)
+    drawn = figures.all_figures(done, repetition)
     assert list(drawn) == [
         "illustration",
         "splitting",
@@ -155,7 +161,7 @@ def test_all_figures_are_drawn(done, repetition, tmp_path, monkeypatch):
         if name == "simplex-4":
             figures.save(figure, tmp_path / name)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["simplex-4.pdf", "simplex-4.png"]
-    assert "repetition" not in figures.all_figures(done, {}, Cache(None))
+    assert "repetition" not in figures.all_figures(done, {})
 
 
 def test_the_differences_show_mean_and_interval(repetition):

@@ -9,11 +9,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import isoroc
+from isoroc._simplex import Floats
 from isoroc._table import markdown_table
-from isoroc.paper._cache import Arrays
-from isoroc.paper._experiment import Experiment, Outcome
-from isoroc.paper._repetition import COMPARISONS, Repetition, compare, summary
-from isoroc.paper._runs import CLIP, LAM, PROCEDURES, PUBLISHED, Scores, grid_size_of
+from reproduction.experiments import (
+    CLIP,
+    COMPARISONS,
+    LAM,
+    PROCEDURES,
+    PUBLISHED,
+    Experiment,
+    Outcome,
+    Repetition,
+    Scores,
+    compare,
+    grid_size_of,
+    summary,
+)
 
 NOTE = """\
 **Why the published cross entropies are too low.** The experiments smooth the mean label of a bin as
@@ -211,14 +222,14 @@ def _of_each(keys: Iterable[tuple[int, str]], head: Iterable[str], rows: Iterabl
     return markdown_table(("classes", "classifier", *head), lines)
 
 
-def _mean(measures: Arrays, name: str, digits: int = 4) -> str:
+def _mean(measures: dict[str, Floats], name: str, digits: int = 4) -> str:
     return f"{measures[name].mean():.{digits}f}"
 
 
 _LOSSES = ("before", "IRP as published", "binning as published", *PROCEDURES)
 
 
-def _loss_cells(measures: Arrays) -> list[str]:
+def _loss_cells(measures: dict[str, Floats]) -> list[str]:
     names = ["before/cross_entropy", *(f"{name}/as_published" for name in PUBLISHED)]
     return [_mean(measures, n) for n in (*names, *(f"{p}/cross_entropy" for p in PROCEDURES))]
 
@@ -230,7 +241,7 @@ last stage is the best:"""
 _STOPS = ("bins", "bins at best", "lower by", "last is best")
 
 
-def _stop_cells(measures: Arrays, name: str) -> list[str]:
+def _stop_cells(measures: dict[str, Floats], name: str) -> list[str]:
     return [
         _mean(measures, f"{name}/bins", 1),
         _mean(measures, f"{name}/best_bins", 1),
@@ -239,7 +250,7 @@ def _stop_cells(measures: Arrays, name: str) -> list[str]:
     ]
 
 
-def _volume_cells(measures: Arrays) -> list[str]:
+def _volume_cells(measures: dict[str, Floats]) -> list[str]:
     before, after = measures["before/cal_volume"], measures[f"{PUBLISHED[0]}/cal_volume"]
     larger = np.count_nonzero(after > before + 1e-9)
     return [f"{before.mean():.4f}", f"{after.mean():.4f}", f"{larger} of {len(before)}"]

@@ -3,20 +3,17 @@ import re
 
 import numpy as np
 import pytest
+from reproduction.experiments import PROCEDURES, claims, experiment, repeat
+from reproduction.results import Heading, surplus, to_json, to_markdown
 
-from isoroc.paper._cache import Cache
-from isoroc.paper._experiment import claims, experiment
-from isoroc.paper._repetition import repeat
-from isoroc.paper._results import Heading, surplus, to_json, to_markdown
-from isoroc.paper._runs import PROCEDURES
+pytestmark = pytest.mark.project
 
 
 @pytest.fixture(scope="module")
 def written(small, forecasts, rows):  # noqa: ARG001
-    cache = Cache(None)
-    done = [experiment(forecasts(K), cache) for K in (2, 3)]
-    measured = [claims(each, cache) for each in done]
-    repetition = repeat(rows, (2, 4), (1, 2), cache=cache, classifiers=("naive Bayes",))
+    done = [experiment(forecasts(K)) for K in (2, 3)]
+    measured = [claims(each) for each in done]
+    repetition = repeat(rows, (2, 4), (1, 2), classifiers=("naive Bayes",))
     arguments = (Heading("generated", "not the paper's"), done, measured, repetition)
     return done, repetition, to_json(*arguments), to_markdown(*arguments)
 
@@ -82,7 +79,7 @@ def test_all_rows_of_a_table_have_as_many_cells_as_its_head(written):
 
 def test_empty_sections_are_left_out(written):
     done, repetition, _, page = written
-    measured = [claims(each, Cache(None)) for each in done]
+    measured = [claims(each) for each in done]
     assert "Repetition" not in to_markdown(Heading("generated"), done, measured, {})
     four = {key: measures for key, measures in repetition.items() if key[0] == 4}
     title = "Hull volume of the calibration rows"

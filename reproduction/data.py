@@ -16,13 +16,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
-from isoroc._input import InputError, check_forecasts, check_length, encode_labels
 from isoroc._simplex import Floats, Ints
-from isoroc.paper._cache import Arrays
 
-#: The paper takes the first so many rows of each class, or all if there are fewer,
+#: The paper takes the first rows of each class: this many, or all if there are fewer.
 ROWS_PER_CLASS = 4000
-#: and of these, in random order, so many for training, calibration and test.
+#: Of these it takes, in random order, this many for training, calibration and test.
 SIZES = (4500, 500, 1000)
 #: Seed of the paper's split.
 SEED = 1
@@ -76,9 +74,7 @@ class Rows(NamedTuple):
         """
         classes, codes = np.unique(self.y, return_inverse=True)
         if len(classes) < K:
-            raise InputError(
-                "data", None, f"{self.title} has {len(classes)} classes, {K} are needed"
-            )
+            raise ValueError(f"{self.title} has {len(classes)} classes, {K} are needed.")
         if self.joined:
             return self.X, np.asarray(codes * K // len(classes))
         kept = [np.flatnonzero(codes == k)[:ROWS_PER_CLASS] for k in range(K)]
@@ -100,11 +96,9 @@ class Rows(NamedTuple):
         X, y = self.of_classes(K)
         train, cal, test = _parts(len(y), seed)
         if len(np.unique(y[train])) < K:
-            raise InputError(
-                "data",
-                None,
+            raise ValueError(
                 f"{self.title} has too few rows: one of {K} classes does not occur among the "
-                f"{len(train)} training rows",
+                f"{len(train)} training rows."
             )
         name = classifier or next(iter(CLASSIFIERS))
         model = CLASSIFIERS[name](seed)
@@ -131,27 +125,17 @@ def load(data: str | Path | None = None) -> Rows | Forecasts:
     Parameters
     ----------
     data : str or Path, default=None
-        As in `isoroc.paper.reproduce`; the CSV file may be gzipped. If the digits of scikit-learn
-        are used instead of Covertype, title and note say so.
-
-    Examples
-    --------
-    >>> load("nothing.csv")
-    Traceback (most recent call last):
-    ...
-    FileNotFoundError: data: nothing.csv does not exist.
+        A Covertype CSV with a column ``Class``, possibly gzipped; ready forecasts (``.npz`` with
+        the arrays `probas_cal`, `labels_cal`, `probas_test` and `labels_test`); or a data home of
+        scikit-learn that contains Covertype. By default Covertype is downloaded; if that fails, the
+        digits of scikit-learn are used instead, and title and note say so.
     """
     if data is None:
         return _download_or_substitute()
     path = Path(data)
     if path.is_dir():
-        try:
-            X, y = fetch_covtype(data_home=path, download_if_missing=False, return_X_y=True)
-        except OSError as error:
-            raise FileNotFoundError(f"data: {path} does not contain Covertype.") from error
+        X, y = fetch_covtype(data_home=path, download_if_missing=False, return_X_y=True)
         return Rows(X, y, "Covertype")
-    if not path.exists():
-        raise FileNotFoundError(f"data: {path} does not exist.")
     return read_forecasts(path) if path.suffix == ".npz" else read_csv(path)
 
 
@@ -179,38 +163,18 @@ def read_csv(path: Path) -> Rows:
     with gzip.open(path, "rt", encoding="utf-8") if packed else path.open(encoding="utf-8") as file:
         names = [name.strip('"') for name in file.readline().rstrip("\r\n").split(",")]
         if "Class" not in names:
-            problem = f"{path} has no column Class among {', '.join(names[:5])}, ..."
-            raise InputError("data", None, problem)
+            raise ValueError(f"{path} has no column Class among {', '.join(names[:5])}, ...")
         label = names.index("Class")
         used = [i for i, name in enumerate(names) if name and i != label]
-        try:
-            values = np.loadtxt(file, delimiter=",", ndmin=2, usecols=[*used, label])
-        except ValueError as error:
-            problem = f"{path} has a value that is not a number ({error})"
-            raise InputError("data", None, problem) from error
+        values = np.loadtxt(file, delimiter=",", ndmin=2, usecols=[*used, label])
     return Rows(values[:, :-1], values[:, -1], path.name.removesuffix(".gz"))
 
 
 def read_forecasts(path: Path) -> Forecasts:
     """Ready forecasts from an ``.npz`` file."""
+    names = ("probas_cal", "labels_cal", "probas_test", "labels_test")
     with np.load(path) as file:
-        arrays = dict(file)
-    P_cal, y_cal = _read_part(arrays, "cal", path)
-    P_test, y_test = _read_part(arrays, "test", path)
-    if P_cal.shape[1] != P_test.shape[1]:
-        problem = f"probas_cal and probas_test of {path} have different numbers of columns"
-        raise InputError("data", None, problem)
+        if missing := set(names) - set(file):
+            raise ValueError(f"{path} has no array {min(missing)}.")
+        P_cal, y_cal, P_test, y_test = (file[name] for name in names)
     return Forecasts(P_cal, y_cal, P_test, y_test, path.stem)
-
-
-def _read_part(arrays: Arrays, part: str, path: Path) -> tuple[Floats, Ints]:
-    probas, labels = f"probas_{part}", f"labels_{part}"
-    if missing := {probas, labels} - set(arrays):
-        raise InputError("data", None, f"{path} has no array {min(missing)}")
-    P = check_forecasts(arrays[probas], name=probas)
-    if P.ndim == 1:
-        raise InputError("data", None, f"{probas} of {path} must have one column for each class")
-    K = P.shape[1]
-    _, codes = encode_labels(arrays[labels], K, labels=np.arange(K), name=labels)
-    check_length(codes, len(P), name=labels, of=probas)
-    return P, codes.astype(np.intp)

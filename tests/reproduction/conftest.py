@@ -2,12 +2,11 @@ from functools import partial
 
 import numpy as np
 import pytest
+from reproduction.data import Forecasts, Rows
+from reproduction.experiments import PROCEDURES, _published
+from reproduction.published import GRID_SIZES, ReferenceBinning
 
-from isoroc.paper import _data as data
-from isoroc.paper._data import Forecasts, Rows
-from isoroc.paper._procedure import GRID_SIZES
-from isoroc.paper._reference import ReferenceBinning
-from isoroc.paper._runs import PROCEDURES, _published
+from reproduction import data
 
 
 @pytest.fixture(scope="module")
