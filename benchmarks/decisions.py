@@ -98,7 +98,7 @@ def changes(found: Set) -> list[tuple[float, float, float]]:
     result = []
     for _ in range(N_COSTS):
         costs = costs_for(found.n_classes, rng)
-        report = expected_cost(y, P, costs, calibrated=Q, labels=labels)
+        report = expected_cost(y, P, costs, after=Q, labels=labels)
         change, low = (report.table[name][2] for name in ("cost", "low"))
         error = (change - low) / 1.96
         z = change / error if error > 0 else 0.0

@@ -23,7 +23,7 @@ from arena import Set, read_sets
 
 import isoroc
 from isoroc._progress import progress
-from isoroc.metrics import cross_entropy, order_report
+from isoroc.metrics import log_loss, order_report
 
 GROUPS = {"K = 2": (2, 2), "K = 3, 4": (3, 4), "K >= 5": (5, np.inf)}
 MEASURES = ("accuracy", "auc", "decisions_changed", "pairs_reversed", "pairs_tied", "log_loss")
@@ -76,7 +76,7 @@ def measure(of: Set, n_rows: int | None) -> Iterator[dict[str, Any]]:
             "decisions_changed": report["decisions_changed", "change"],
             "pairs_reversed": report["pairs_reversed", "change"],
             "pairs_tied": report["pairs_tied", "change"],
-            "log_loss": cross_entropy(of.labels_test, clipped, labels=labels),
+            "log_loss": log_loss(of.labels_test, clipped, labels=labels),
         }
 
 

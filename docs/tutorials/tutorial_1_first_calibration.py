@@ -40,11 +40,11 @@ print(calibrator.verdict_)
 #
 # The log loss of both forecasts on the test rows, and the difference with a bootstrap interval.
 
-from isoroc.metrics import bootstrap, cross_entropy
+from isoroc.metrics import bootstrap, log_loss
 
-print("before", round(cross_entropy(y[test], P_test), 4))
-print("after ", round(cross_entropy(y[test], Q_test), 4))
-print(bootstrap(cross_entropy, y[test], P_test, paired=Q_test, random_state=0))
+print("before", round(log_loss(y[test], P_test), 4))
+print("after ", round(log_loss(y[test], Q_test), 4))
+print(bootstrap(log_loss, y[test], P_test, after=Q_test, random_state=0))
 
 # %%
 # A reliability diagram compares forecasts with what happened. Calibrated forecasts lie on the diagonal.
@@ -62,4 +62,4 @@ _ = ReliabilityDisplay.from_predictions(y[test], P_test, after=Q_test)
 from isoroc import CalibratedClassifier
 
 classifier = CalibratedClassifier(GaussianNB(), cv=5).fit(X[:4000], y[:4000])
-print(round(cross_entropy(y[test], classifier.predict_proba(X[test])), 4))
+print(round(log_loss(y[test], classifier.predict_proba(X[test])), 4))

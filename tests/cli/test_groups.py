@@ -63,7 +63,7 @@ def test_metrics_by_group(run_cli):
     assert [group["group"] for group in found["groups"]] == sorted(NAMES)
     south = new.filter(region="south")
     Q = calibrator.predict_proba(south["p"], south["region"])
-    loss = isoroc.metrics.cross_entropy(south["y"], Q, labels=["no", "yes"])
+    loss = isoroc.metrics.log_loss(south["y"], Q, labels=["no", "yes"])
     entry = next(group for group in found["groups"] if group["group"] == "south")
     assert entry["rows"] == len(south)
     assert entry["metrics"]["log_loss"]["after"]["value"] == pytest.approx(loss)

@@ -11,7 +11,7 @@ from isoroc._cli import streaming
 from isoroc._cli.io import counting
 
 #: Metrics that are sums over all rows, or follow from counts of them.
-OF_ALL_ROWS = ("log_loss", "brier_score", "accuracy", "decisions_changed", "auc")
+OF_ALL_ROWS = ("log_loss", "brier_score_loss", "accuracy", "decisions_changed", "auc")
 #: Metrics that are so if forecasts have few distinct values.
 OF_GROUPS = (
     "calibration_loss",

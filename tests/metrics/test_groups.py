@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoroc import InputError
-from isoroc.metrics import brier_score, by_group, calibration_test, cross_entropy, group_report
+from isoroc.metrics import brier_score_loss, by_group, calibration_test, group_report, log_loss
 from isoroc.metrics._groups import correct_p_values
 from truths import distorted
 
@@ -37,7 +37,7 @@ def test_each_group_is_measured_by_itself():
         rows = groups == name
         for ending, forecasts in (("before", P), ("after", Q)):
             options = {"sample_weight": weights[rows], "labels": range(3)}
-            loss = cross_entropy(y[rows], forecasts[rows], **options)
+            loss = log_loss(y[rows], forecasts[rows], **options)
             assert table[f"log_loss_{ending}"][i] == pytest.approx(loss)
     assert (table["low_before"] <= table["calibration_error_before"]).all()
     assert (table["calibration_error_before"] < table["high_before"]).all()
@@ -70,11 +70,13 @@ def test_metrics_by_group():
     groups, weights = np.arange(200) % 4, np.arange(200) % 3 + 1
     y[groups == 2] = np.minimum(y[groups == 2], 1)  # one class is absent there
     table = by_group(
-        brier_score, y, P, groups, sample_weight=weights, n_resamples=20, random_state=0
+        brier_score_loss, y, P, groups, sample_weight=weights, n_resamples=20, random_state=0
     )
     for name, rows, value, low, high in zip(*table.values(), strict=True):
         inside = groups == int(name)
-        expected = brier_score(y[inside], P[inside], sample_weight=weights[inside], labels=range(3))
+        expected = brier_score_loss(
+            y[inside], P[inside], sample_weight=weights[inside], labels=range(3)
+        )
         assert (rows, value) == (50, pytest.approx(expected))
         assert low < value < high
     plain = by_group(
@@ -82,7 +84,7 @@ def test_metrics_by_group():
     )
     assert np.isnan(plain["low"]).all()
     with pytest.raises(InputError, match="groups: 3 rows, but y_prob has 200"):
-        by_group(brier_score, y, P, [1, 2, 3])
+        by_group(brier_score_loss, y, P, [1, 2, 3])
 
 
 def test_small_groups():

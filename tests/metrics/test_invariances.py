@@ -41,7 +41,7 @@ def order(y, P, labels, **options):
 
 
 def interval(y, P, labels, **options):
-    metric = partial(metrics.brier_score, labels=labels)
+    metric = partial(metrics.brier_score_loss, labels=labels)
     result = metrics.bootstrap(metric, y, P, n_resamples=9, random_state=0, **options)
     return result.estimate
 
@@ -78,8 +78,8 @@ RANDOM = {
     "pairwise_separability": partial(metrics.pairwise_separability, n_samples=2000, random_state=0),
 }
 OTHERS = {
-    "brier_score": metrics.brier_score,
-    "cross_entropy": metrics.cross_entropy,
+    "brier_score_loss": metrics.brier_score_loss,
+    "log_loss": metrics.log_loss,
     "smooth_calibration_error": metrics.smooth_calibration_error,
     "smooth_calibration_error(top)": partial(metrics.smooth_calibration_error, kind="top"),
     "decompose(exact)": partial(metrics.decompose, bins="exact"),

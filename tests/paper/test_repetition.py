@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 
-from isoroc.metrics import cross_entropy
+from isoroc.metrics import log_loss
 from isoroc.paper._cache import Cache
 from isoroc.paper._repetition import COMPARISONS, compare, measure_split, paired, repeat, summary
 from isoroc.paper._runs import PROCEDURES, normalise
@@ -37,10 +37,10 @@ def test_the_measures_are_those_of_the_last_stage(forecasts, K):
     of = forecasts(K)
     found = measure_split(of)
     assert ("before/cal_volume" in found) == (K < 4)
-    assert found["before/cross_entropy"] == cross_entropy(of.y_test, of.P_test, eps=1e-6)
+    assert found["before/cross_entropy"] == log_loss(of.y_test, of.P_test, eps=1e-6)
     for name, procedure in PROCEDURES.items():
         run = procedure(of)
-        losses = [cross_entropy(of.y_test, normalise(Q), eps=1e-6) for Q in run.test]
+        losses = [log_loss(of.y_test, normalise(Q), eps=1e-6) for Q in run.test]
         assert found[f"{name}/bins"] == run.n_bins[-1]
         assert found[f"{name}/cross_entropy"] == pytest.approx(losses[-1])
         assert found[f"{name}/regret"] == pytest.approx(losses[-1] - min(losses))

@@ -23,7 +23,7 @@ def test_rows_are_drawn(monkeypatch):
     monkeypatch.setattr(_summary, "MOST_VALUES", 600)
     monkeypatch.setattr(_summary, "LEAST_ROWS", 100)
     P, y = overconfident(1000, 2)
-    report = Report(y, P, Q=P, n_resamples=0)
+    report = Report(y, P, after=P, n_resamples=0)
     assert report.summary["data"]["rows"] == 1000
     note = (
         "Calibration errors, ranking, diagrams and curves are based on 300 of 1,000 rows, drawn at "

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from isoroc import AutoCalibrator, InputError, IRPCalibrator, TemperatureCalibrator, metrics
+from isoroc._input import check_probabilities, split_by_kind
 from isoroc.metrics._calibration import error_terms
-from isoroc.metrics._inputs import check_probabilities
-from isoroc.metrics._parts import split_by_kind
 from isoroc.report import Report
 
 SNAPSHOT = Path(__file__).with_name("snapshot.json")
@@ -79,8 +78,8 @@ def test_figures_are_those_of_the_metrics(K):
     series = {"before": P, "after": calibrator.predict_proba(P)}
     for of, Q in series.items():
         expected = {
-            "log_loss": metrics.cross_entropy(y, Q, **options),
-            "brier_score": metrics.brier_score(y, Q, **options),
+            "log_loss": metrics.log_loss(y, Q, **options),
+            "brier_score_loss": metrics.brier_score_loss(y, Q, **options),
             "calibration_loss": metrics.decompose(y, Q, **options).calibration,
             "classwise_error": metrics.calibration_error(y, Q, kind="classwise", **options),
             "top_error": metrics.calibration_error(y, Q, kind="top", **options),
@@ -109,8 +108,8 @@ def test_stages_end_at_the_calibrator():
     last = path["stages"][-1]
     Q = calibrator.predict_proba(P)
     assert last["n_bins"] == calibrator.n_bins_
-    assert last["log_loss"] == pytest.approx(metrics.cross_entropy(y, Q), rel=1e-9)
-    assert last["brier_score"] == pytest.approx(metrics.brier_score(y, Q), rel=1e-9)
+    assert last["log_loss"] == pytest.approx(metrics.log_loss(y, Q), rel=1e-9)
+    assert last["brier_score_loss"] == pytest.approx(metrics.brier_score_loss(y, Q), rel=1e-9)
     assert sum(last["weight"]) == pytest.approx(len(y))
     values = np.array(path["node_values"])[path["node_of_bin"][-1]]
     np.testing.assert_allclose(values, calibrator.bin_values_, rtol=1e-3)
@@ -136,7 +135,7 @@ def test_weights_equal_repeated_rows():
     options: dict[str, Any] = {"n_resamples": 0, "labels": [0, 1, 2]}
     weighted = rows_of(Report(y, P, sample_weight=w, **options))
     repeated = rows_of(Report(np.repeat(y, w), np.repeat(P, w, axis=0), **options))
-    for measure in ("log_loss", "brier_score", "accuracy"):
+    for measure in ("log_loss", "brier_score_loss", "accuracy"):
         value = weighted[measure]["before"]["value"]
         assert value == pytest.approx(repeated[measure]["before"]["value"])
 
@@ -176,8 +175,8 @@ def test_errors_have_standard_errors():
 def test_given_calibrated_forecasts():
     P, y = overconfident(300, 4)
     Q = np.sqrt(P) / np.sqrt(P).sum(axis=1, keepdims=True)
-    report = Report(y, P, Q=Q, n_resamples=0)
-    assert rows_of(report)["log_loss"]["after"]["value"] == metrics.cross_entropy(y, Q)
+    report = Report(y, P, after=Q, n_resamples=0)
+    assert rows_of(report)["log_loss"]["after"]["value"] == metrics.log_loss(y, Q)
     assert report.summary["map"]["kind"] == "pairs"
     assert report.summary["model"] is None
 
@@ -208,7 +207,7 @@ def test_rows_of_the_fit_are_recognised():
 
 def test_infinite_loss_is_said():
     p, y = [0.0, 0.2, 0.4, 0.9], [1, 0, 1, 1]
-    report = Report(y, p, Q=[0.5, 0.5, 0.5, 0.5], n_resamples=0)
+    report = Report(y, p, after=[0.5, 0.5, 0.5, 0.5], n_resamples=0)
     assert rows_of(report)["log_loss"]["before"]["value"] == "inf"
     assert "probability of 0 in 1 row." in repr(report)
     assert report.summary["verdict"]["tone"] in {"better", "worse", "unclear"}
@@ -218,9 +217,9 @@ def test_infinite_loss_is_said():
 @pytest.mark.parametrize(
     ("options", "argument"),
     [
-        ({"Q": [[0.1, 0.2, 0.7]] * 2}, "Q"),
-        ({"Q": [0.1]}, "Q"),
-        ({"Q": [0.1, 1.4]}, "Q"),
+        ({"after": [[0.1, 0.2, 0.7]] * 2}, "after"),
+        ({"after": [0.1]}, "after"),
+        ({"after": [0.1, 1.4]}, "after"),
         ({"calibrator": object()}, "calibrator"),
         ({"sample_weight": [1, -1]}, "sample_weight"),
     ],

@@ -12,13 +12,20 @@ import numpy as np
 from isoroc import metrics
 from isoroc._cli.terminal import Advance, progress_bar
 from isoroc._counts import BinaryCounts
-from isoroc._input import Sample, check_forecasts, first_improbable, resolve_scores
+from isoroc._input import (
+    Kind,
+    Sample,
+    check_forecasts,
+    first_improbable,
+    resolve_scores,
+    split_by_kind,
+    to_columns,
+)
 from isoroc._intervals import half_width
 from isoroc._simplex import Floats
 from isoroc.metrics._calibration import error_of_parts
 from isoroc.metrics._decomposition import decompose_parts
-from isoroc.metrics._inputs import to_columns
-from isoroc.metrics._parts import Kind, Parts, split_by_kind
+from isoroc.metrics._parts import Parts
 from isoroc.metrics._resampling import resampled_weights
 from isoroc.metrics._scores import brier_losses, log_losses, mean
 
@@ -27,7 +34,7 @@ TITLES = {
     "log_loss": "log loss",
     "calibration_loss": "calibration loss",
     "refinement_loss": "refinement loss",
-    "brier_score": "Brier score (sum over classes)",
+    "brier_score_loss": "Brier score",
     "calibration_error": "calibration error",
     "classwise_calibration_error": "classwise calibration error",
     "top_calibration_error": "top-label calibration error",
@@ -227,10 +234,10 @@ def _are_scores(sample: Sample) -> bool:
 
 def _scores(sample: Sample) -> dict[str, float]:
     """Metrics that are quick to compute."""
-    found = {"log_loss": math.nan, "brier_score": math.nan}
+    found = {"log_loss": math.nan, "brier_score_loss": math.nan}
     if not _are_scores(sample):
         drawn = to_columns(sample.positive())  # a row that was not drawn may have an infinite loss
-        losses = {"log_loss": log_losses, "brier_score": brier_losses}
+        losses = {"log_loss": log_losses, "brier_score_loss": brier_losses}
         for name, loss in losses.items():
             found[name] = mean(loss(drawn.forecasts, drawn.codes), drawn.weights)
     return found | {"accuracy": 1 - _share_wrong(sample), "auc": _auc(sample)}

@@ -120,7 +120,7 @@ class _Total:
         self._distinct: Tally | None = None  # of distinct forecasts, unless there are too many
         self._is_continuous = False
         self._weight = 0.0
-        self._sums = dict.fromkeys(("log_loss", "brier_score", "wrong", "changed"), 0.0)
+        self._sums = dict.fromkeys(("log_loss", "brier_score_loss", "wrong", "changed"), 0.0)
         self._tallies: list[Tally] = []  # of the scores of each class against the rest
 
     def add(self, sample: Sample, decided: Ints) -> None:
@@ -133,12 +133,12 @@ class _Total:
         sample = sample.positive()
         if not len(sample):
             return
-        losses: dict[str, Any] = {"log_loss": math.nan, "brier_score": math.nan}
+        losses: dict[str, Any] = {"log_loss": math.nan, "brier_score_loss": math.nan}
         P = sample.forecasts
         if P.ndim == 2 or first_improbable(P) is None:
             P = P if P.ndim == 2 else np.column_stack([1 - P, P])
             losses = {"log_loss": log_losses(P, sample.codes)}
-            losses["brier_score"] = brier_losses(P, sample.codes)
+            losses["brier_score_loss"] = brier_losses(P, sample.codes)
             self._count_distinct(replace(sample, forecasts=P))
         for name, loss in losses.items():
             self._sums[name] += float(np.sum(sample.row_weights() * loss))
@@ -167,7 +167,7 @@ class _Total:
         mean = {name: total / self._weight for name, total in self._sums.items()}
         found = {
             "log_loss": mean["log_loss"],
-            "brier_score": mean["brier_score"],
+            "brier_score_loss": mean["brier_score_loss"],
             "accuracy": 1 - mean["wrong"],
             "decisions_changed": mean["changed"],
             "auc": self._auc(),

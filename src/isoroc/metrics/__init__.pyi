@@ -5,7 +5,7 @@ from ._order import OrderReport, order_report
 from ._resampling import BootstrapResult, bootstrap
 from ._roc import RocCurve, auc, hull_auc, roc_convex_hull, symmetric_roc_curve
 from ._scorers import ProbabilityScorer, scorers
-from ._scores import brier_score, cross_entropy
+from ._scores import brier_score_loss, log_loss
 from ._separability import Separability, pairwise_separability
 from ._significance import CalibrationTest, calibration_test
 from ._smooth import smooth_calibration_error
@@ -25,14 +25,14 @@ __all__ = [
     "Volume",
     "auc",
     "bootstrap",
-    "brier_score",
+    "brier_score_loss",
     "by_group",
     "calibration_error",
     "calibration_test",
-    "cross_entropy",
     "decompose",
     "group_report",
     "hull_auc",
+    "log_loss",
     "order_report",
     "pairwise_separability",
     "roc_convex_hull",

@@ -8,13 +8,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._input import Sample, check_option
+from isoroc._input import Sample, check_option, check_probabilities
 from isoroc._intervals import half_width
 from isoroc._simplex import Floats
 from isoroc._table import Table
 from isoroc.metrics._crossfit import CrossFit
 from isoroc.metrics._grouping import group_equal, sum_classes
-from isoroc.metrics._inputs import check_probabilities
 from isoroc.metrics._parts import Parts
 from isoroc.metrics._scores import Loss, brier_losses, log_losses, mean
 
@@ -73,12 +72,12 @@ def decompose(
     sample_weight: Any = None,
     labels: Any = None,
 ) -> Decomposition:
-    """Split cross entropy or Brier score into calibration and refinement (equation 1 of the paper).
+    """Split log loss or Brier score into calibration and refinement (equation 1 of the paper).
 
     ``E[loss(Y, p)] = E[D(g, p)] + E[H(g)]`` with ``g = E[Y | p]``. D and H are the divergence and
     entropy of the loss (Bröcker 2009): Kullback-Leibler divergence and Shannon entropy for "log",
-    squared distance and ``1 - sum g**2`` for "brier". (The divergence is of g from p; equation 1
-    has the arguments the other way round.)
+    squared distance and ``1 - sum g**2`` for "brier", half of both for two classes. (The divergence
+    is of g from p; equation 1 has the arguments the other way round.)
 
     Parameters
     ----------
@@ -87,7 +86,7 @@ def decompose(
     y_prob : array-like of shape (n, K) or (n,)
         Forecasts, or the probability of the second of two classes.
     loss : {"log", "brier"}, default="log"
-        Cross entropy or Brier score.
+        Log loss or Brier score.
     bins : {"exact", "irp"} or None, default=None
         How ``E[Y | p]`` is estimated. "exact" takes the mean label of equal forecasts; it is for
         forecasts with few distinct values. "irp" is for continuous ones: isotonic recursive
@@ -126,15 +125,15 @@ def decompose(
     >>> p = rng.random(10_000)
     >>> parts = decompose(rng.random(10_000) < p**2, p, loss="brier")
     >>> parts
-    brier loss 0.3442 = calibration 0.0723 + refinement 0.2719
-    (uncertainty 0.4373 - resolution 0.1654), irp
+    brier loss 0.1721 = calibration 0.0361 + refinement 0.1359
+    (uncertainty 0.2186 - resolution 0.0827), irp
     >>> parts.frame()
-             term    value  standard_error       low      high
-             loss  0.34419       0.0040638   0.33622   0.35215
-      calibration  0.07229       0.0031895  0.066039  0.078542
-       refinement   0.2719       0.0039566   0.26414   0.27965
-      uncertainty  0.43727       0.0033124   0.43078   0.44376
-       resolution  0.16538       0.0041241   0.15729   0.17346
+             term     value  standard_error       low      high
+             loss   0.17209       0.0020319   0.16811   0.17608
+      calibration  0.036145       0.0015947   0.03302  0.039271
+       refinement   0.13595       0.0019783   0.13207   0.13983
+      uncertainty   0.21864       0.0016562   0.21539   0.22188
+       resolution  0.082688       0.0020621  0.078646  0.086729
     """
     check_option("loss", loss, ("log", "brier"))
     check_option("bins", bins, ("exact", "irp", None))
@@ -191,7 +190,8 @@ def _refinement(sample: Sample, g: Floats, loss: Loss) -> Floats:
     P, codes = sample.forecasts, sample.codes
     residual = Sample(P, codes, None).residuals()
     if loss == "brier":
-        return np.asarray(brier_losses(P, codes) - ((g - P) * residual).sum(axis=1))
+        half = 2 if P.shape[1] == 2 else 1
+        return np.asarray(brier_losses(P, codes) - ((g - P) * residual).sum(axis=1) / half)
     # If an observed class had forecast 0, the loss is infinite and all of it is calibration. The
     # difference has a limit as the forecast tends to 0.
     P = P.clip(min=1e-300)

@@ -11,14 +11,13 @@ import numpy as np
 
 from isoroc._cell_errors import error_in_cells, sum_in_cells
 from isoroc._input import (
-    InputError,
     Sample,
+    check_after,
     check_confidence,
-    check_forecasts,
     check_groups,
     check_length,
+    check_probabilities,
     check_weights,
-    in_order,
     rows_by_group,
     to_array,
 )
@@ -26,7 +25,6 @@ from isoroc._intervals import half_width
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats
 from isoroc._table import Table
-from isoroc.metrics._inputs import check_probabilities
 from isoroc.metrics._resampling import Metric, bootstrap
 from isoroc.metrics._scores import log_losses, mean
 from isoroc.metrics._significance import calibration_test
@@ -132,7 +130,8 @@ def group_report(
     names = check_groups(groups, len(sample), of="y_prob")
     series = {"": sample.forecasts}
     if after is not None:
-        series = {"_before": sample.forecasts, "_after": _paired(after, sample)}
+        later = check_after(after, sample, probabilities=True)
+        series = {"_before": sample.forecasts, "_after": later.forecasts}
     by_group = {name: rows for name, rows in rows_by_group(names) if _has_weight(sample, rows)}
     table = Table(
         group=np.array(list(by_group)), rows=np.array([len(r) for r in by_group.values()])
@@ -151,18 +150,6 @@ def group_report(
 
 def _has_weight(sample: Sample, rows: Any) -> bool:
     return sample.weights is None or bool(sample.weights[rows].any())
-
-
-def _paired(after: Any, sample: Sample) -> Floats:
-    """Forecasts of the same rows after calibration."""
-    named = in_order(after, sample.classes.astype(str).tolist())
-    Q = check_forecasts(named, name="after", scores="probability")
-    check_length(Q, len(sample), name="after", of="y_prob")
-    Q = np.column_stack([1 - Q, Q]) if Q.ndim == 1 else Q
-    if Q.shape[1] != sample.n_classes:
-        problem = f"{Q.shape[1]} classes, but y_prob has {sample.n_classes}"
-        raise InputError("after", None, problem, "they must agree")
-    return Q
 
 
 def _measure(sample: Sample, width: float, n_resamples: int, seed: int) -> tuple[float, ...]:
@@ -246,12 +233,12 @@ def by_group(
     Examples
     --------
     >>> import numpy as np
-    >>> from isoroc.metrics import brier_score, by_group
+    >>> from isoroc.metrics import brier_score_loss, by_group
     >>> y, p = [0, 1, 1, 0], [0.2, 0.7, 0.6, 0.4]
-    >>> by_group(brier_score, y, p, ["a", "a", "b", "b"], n_resamples=0)
+    >>> by_group(brier_score_loss, y, p, ["a", "a", "b", "b"], n_resamples=0)
       group  rows  value  low  high
-          a     2   0.13  nan   nan
-          b     2   0.32  nan   nan
+          a     2  0.065  nan   nan
+          b     2   0.16  nan   nan
     """
     y, P = to_array(y_true, name="y_true"), to_array(y_prob, name="y_prob")
     check_length(y, len(P), name="y_true", of="y_prob")

@@ -13,15 +13,14 @@ import numpy as np
 from isoroc._input import (
     InputError,
     Sample,
+    check_after,
     check_confidence,
-    check_forecasts,
-    check_length,
     check_number,
     check_sample,
 )
 from isoroc._intervals import half_width
 from isoroc._random import check_random_state
-from isoroc._simplex import Floats, count_classes
+from isoroc._simplex import Floats
 from isoroc._table import Table
 from isoroc.metrics._pairs import PairChanges
 from isoroc.metrics._ranking import Ranking, ranked_columns
@@ -210,15 +209,7 @@ def _check_both(
 ) -> tuple[Sample, Sample]:
     """Samples of both forecasts with the same rows and classes, without rows of weight 0."""
     first = check_sample(before, y_true, sample_weight, labels, name="before", label_name="y_true")
-    later = check_forecasts(after, name="after")
-    check_length(later, len(first), name="after", of="before")
-    if count_classes(later) != first.n_classes:
-        problem = f"{count_classes(later)} classes, but `before` has {first.n_classes}"
-        raise InputError("after", None, problem, "pass forecasts of the same classes")
-    second = check_sample(
-        after, y_true, sample_weight, first.classes, name="after", label_name="y_true"
-    )
-    return first.positive(), second.positive()
+    return first.positive(), check_after(after, first).positive()
 
 
 def _draw(

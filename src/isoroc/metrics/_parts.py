@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-import numpy as np
-
-from isoroc._input import Sample
+from isoroc._input import Kind, Sample, split_by_kind
 from isoroc.metrics._crossfit import CrossFit
 from isoroc.metrics._grouping import is_discrete
 from isoroc.metrics._ordering import fix_class_order
 
-Kind = Literal["canonical", "classwise", "top"]
 Bins = int | Literal["quantile", "exact", "irp"]
 
 
@@ -47,23 +44,3 @@ class Parts(NamedTuple):
             # The order of classes breaks ties; scores of two classes are those of the second one.
             whole = fix_class_order(whole)
         return cls(whole, [CrossFit(part) for part in split_by_kind(whole, kind)], chosen)
-
-
-def split_by_kind(sample: Sample, kind: Kind) -> list[Sample]:
-    """The samples that must be calibrated: one, or one per class for "classwise".
-
-    Two classes, the top class, and one class against the rest are given by scores.
-    """
-    P, codes, weights = sample.arrays
-    if kind == "top":
-        best = P.argmax(axis=1)
-        right = (best == codes).view(np.uint8)
-        return [Sample(P[np.arange(len(P)), best], right, weights)]
-    if P.shape[1] == 2:
-        return [Sample(np.ascontiguousarray(P[:, 1]), codes, weights)]
-    if kind == "canonical":
-        return [Sample(P, codes, weights)]
-    return [
-        Sample(np.ascontiguousarray(P[:, k]), (codes == k).view(np.uint8), weights)
-        for k in range(P.shape[1])
-    ]

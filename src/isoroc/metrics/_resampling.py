@@ -58,7 +58,7 @@ def bootstrap(
     y_true: Any,
     y_prob: Any,
     *,
-    paired: Any = None,
+    after: Any = None,
     n_resamples: int = 999,
     confidence: float = 0.95,
     method: Literal["basic", "percentile"] = "percentile",
@@ -83,10 +83,10 @@ def bootstrap(
         Labels.
     y_prob : array-like of shape (n, K) or (n,)
         Forecasts.
-    paired : array-like of shape (n, K) or (n,), default=None
-        Other forecasts of the same rows. Then the difference ``metric(y_true, paired) -
+    after : array-like of shape (n, K) or (n,), default=None
+        Other forecasts of the same rows. Then the difference ``metric(y_true, after) -
         metric(y_true, y_prob)`` is estimated, with both terms on the same resamples. For a loss, a
-        negative difference means that `paired` is better.
+        negative difference means that `after` is better.
     n_resamples : int, default=999
         Number of resamples.
     confidence : float, default=0.95
@@ -113,14 +113,14 @@ def bootstrap(
     Examples
     --------
     >>> import numpy as np
-    >>> from isoroc.metrics import bootstrap, brier_score
+    >>> from isoroc.metrics import bootstrap, brier_score_loss
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
     >>> y = rng.random(1000) < p**2
-    >>> bootstrap(brier_score, y, p, random_state=0)
-    0.3405, 95 % interval 0.3186 to 0.3634
-    >>> bootstrap(brier_score, y, p, paired=p**2, random_state=0)
-    -0.0555, 95 % interval -0.0757 to -0.036
+    >>> bootstrap(brier_score_loss, y, p, random_state=0)
+    0.1703, 95 % interval 0.1593 to 0.1817
+    >>> bootstrap(brier_score_loss, y, p, after=p**2, random_state=0)
+    -0.0278, 95 % interval -0.0378 to -0.018
     """
     check_number("n_resamples", n_resamples, numbers.Integral, minimum=2)
     check_option("method", method, ("basic", "percentile"))
@@ -128,9 +128,9 @@ def bootstrap(
     y = to_array(y_true, name="y_true")
     forecasts = [to_array(y_prob, name="y_prob")]
     check_length(y, len(forecasts[0]), name="y_true", of="y_prob")
-    if paired is not None:
-        forecasts.append(to_array(paired, name="paired"))
-        check_length(forecasts[1], len(y), name="paired", of="y_prob")
+    if after is not None:
+        forecasts.append(to_array(after, name="after"))
+        check_length(forecasts[1], len(y), name="after", of="y_prob")
     weights = check_weights(sample_weight, len(y))
     weighs = _takes_weights(metric)
     if weights is not None and not weighs:

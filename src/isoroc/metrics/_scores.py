@@ -1,4 +1,4 @@
-"""Proper scores: cross entropy and Brier score."""
+"""Proper scores: log loss and Brier score."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from isoroc._input import check_number
+from isoroc._input import check_number, check_option, check_probabilities
 from isoroc._simplex import Codes, Floats
-from isoroc.metrics._inputs import check_probabilities
 
 Loss = Literal["log", "brier"]
 
 
-def cross_entropy(
+def log_loss(
     y_true: Any,
     y_prob: Any,
     *,
@@ -22,7 +21,7 @@ def cross_entropy(
     sample_weight: Any = None,
     labels: Any = None,
 ) -> float:
-    """Mean of ``-log`` of the probability forecast for the observed class (log loss).
+    """Mean of ``-log`` of the probability forecast for the observed class.
 
     If an observed class had forecast 0, the loss is infinite, and by default infinity is returned.
     Clipping can change which of two models has the smaller loss, so it must be requested with
@@ -49,10 +48,10 @@ def cross_entropy(
 
     Examples
     --------
-    >>> from isoroc.metrics import cross_entropy
-    >>> round(cross_entropy([0, 1], [0.25, 0.5]), 4)
+    >>> from isoroc.metrics import log_loss
+    >>> round(log_loss([0, 1], [0.25, 0.5]), 4)
     0.4904
-    >>> cross_entropy([0, 1], [0.25, 0.0])
+    >>> log_loss([0, 1], [0.25, 0.0])
     inf
     """
     check_number("eps", eps, numbers.Real, minimum=0)
@@ -60,20 +59,18 @@ def cross_entropy(
     return mean(log_losses(sample.forecasts, sample.codes, float(eps)), sample.weights)
 
 
-def brier_score(
+def brier_score_loss(
     y_true: Any,
     y_prob: Any,
     *,
-    scale_by_half: bool = False,
+    scale_by_half: bool | Literal["auto"] = "auto",
     sample_weight: Any = None,
     labels: Any = None,
 ) -> float:
-    """Mean squared distance of forecasts and outcomes, summed over the classes (Brier 1950).
+    """Mean squared distance of forecasts and outcomes (Brier 1950).
 
-    For two classes this is twice the mean of ``(y - p)**2``. scikit-learn's ``brier_score_loss``
-    halves the sum for two classes (``scale_by_half="auto"``, its default) and does not halve it
-    for more. So with the defaults of both, the value for two classes is twice that of scikit-learn,
-    and for more classes the values are equal.
+    For two classes it is the mean of ``(y - p)**2``, and for more the sum over the classes, as in
+    scikit-learn's function of the same name.
 
     Parameters
     ----------
@@ -81,9 +78,8 @@ def brier_score(
         Labels.
     y_prob : array-like of shape (n, K) or (n,)
         Forecasts, or the probability of the second of two classes.
-    scale_by_half : bool, default=False
-        Whether to return half of the sum: for two classes the mean of ``(y - p)**2``. The option
-        of the same name of ``brier_score_loss`` does the same.
+    scale_by_half : bool or "auto", default="auto"
+        Whether to return half of the sum over the classes; "auto" does so for two classes.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row; weight 2 is the same as the row twice.
     labels : array-like of shape (K,), default=None
@@ -92,19 +88,23 @@ def brier_score(
     Returns
     -------
     float
-        Between 0 and 2, or between 0 and 1 with `scale_by_half`.
+        Between 0 and 1 for half of the sum, otherwise between 0 and 2.
 
     Examples
     --------
-    >>> from isoroc.metrics import brier_score
-    >>> brier_score([0, 1], [0.25, 0.5])
-    0.3125
-    >>> brier_score([0, 1], [0.25, 0.5], scale_by_half=True)
+    >>> from isoroc.metrics import brier_score_loss
+    >>> brier_score_loss([0, 1], [0.25, 0.5])
     0.15625
+    >>> brier_score_loss([0, 1], [0.25, 0.5], scale_by_half=False)
+    0.3125
     """
+    check_option("scale_by_half", scale_by_half, (True, False, "auto"))
     sample = check_probabilities(y_true, y_prob, sample_weight, labels)
     score = mean(brier_losses(sample.forecasts, sample.codes), sample.weights)
-    return score / 2 if scale_by_half else score
+    is_half = sample.n_classes == 2
+    if scale_by_half in ("auto", is_half):
+        return score
+    return score / 2 if scale_by_half else 2 * score
 
 
 def log_losses(forecasts: Floats, codes: Codes, eps: float = 0.0) -> Floats:
@@ -116,10 +116,11 @@ def log_losses(forecasts: Floats, codes: Codes, eps: float = 0.0) -> Floats:
 
 
 def brier_losses(forecasts: Floats, codes: Codes) -> Floats:
-    """Squared distance of each row of a forecast matrix from its outcome."""
+    """Squared distance of each row of a forecast matrix from its outcome, half of it for K = 2."""
     own = forecasts[np.arange(len(codes)), codes]
     others = np.einsum("ik,ik->i", forecasts, forecasts) - own * own
-    return np.asarray(others.clip(min=0) + (1 - own) ** 2)
+    losses = np.asarray(others.clip(min=0) + (1 - own) ** 2)
+    return losses / 2 if forecasts.shape[1] == 2 else losses
 
 
 def mean(values: Floats, weights: Floats | None) -> float:

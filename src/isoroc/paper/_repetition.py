@@ -71,12 +71,14 @@ def measure_split(forecasts: Forecasts) -> dict[str, float]:
     y, labels = forecasts.y_test, np.arange(forecasts.n_classes)
 
     def loss(Q: Floats) -> float:
-        return metrics.cross_entropy(y, Q, eps=CLIP, labels=labels)
+        return metrics.log_loss(y, Q, eps=CLIP, labels=labels)
 
     exact = forecasts.n_classes <= _VOLUME_UP_TO
     found = {
         "before/cross_entropy": loss(forecasts.P_test),
-        "before/brier": metrics.brier_score(y, forecasts.P_test, labels=labels),
+        "before/brier": metrics.brier_score_loss(
+            y, forecasts.P_test, scale_by_half=False, labels=labels
+        ),
     }
     if exact:
         found["before/cal_volume"] = volume(forecasts.P_cal, forecasts.y_cal)
@@ -87,7 +89,9 @@ def measure_split(forecasts: Forecasts) -> dict[str, float]:
         found |= {
             f"{name}/bins": float(run.n_bins[-1]),
             f"{name}/cross_entropy": float(losses[-1]),
-            f"{name}/brier": metrics.brier_score(y, normalise(run.test[-1]), labels=labels),
+            f"{name}/brier": metrics.brier_score_loss(
+                y, normalise(run.test[-1]), scale_by_half=False, labels=labels
+            ),
             f"{name}/best": float(losses[best]),
             f"{name}/regret": float(losses[-1] - losses[best]),
             f"{name}/best_bins": float(run.n_bins[best]),

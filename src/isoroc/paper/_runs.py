@@ -116,10 +116,10 @@ def score(cal: Floats, test: Floats, forecasts: Forecasts) -> Scores:
     _, y, _, y_test, _ = forecasts
     columns = np.arange(forecasts.n_classes)
     return Scores(
-        metrics.cross_entropy(y, cal, eps=CLIP, labels=columns),
-        metrics.cross_entropy(y_test, test, eps=CLIP, labels=columns),
-        metrics.brier_score(y, cal, labels=columns),
-        metrics.brier_score(y_test, test, labels=columns),
+        metrics.log_loss(y, cal, eps=CLIP, labels=columns),
+        metrics.log_loss(y_test, test, eps=CLIP, labels=columns),
+        metrics.brier_score_loss(y, cal, scale_by_half=False, labels=columns),
+        metrics.brier_score_loss(y_test, test, scale_by_half=False, labels=columns),
     )
 
 

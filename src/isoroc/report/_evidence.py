@@ -21,12 +21,11 @@ from isoroc._input import (
     InputError,
     Sample,
     Scores,
-    check_forecasts,
-    check_length,
+    check_after,
     check_sample,
     first_improbable,
 )
-from isoroc._simplex import Floats, count_classes, two_columns
+from isoroc._simplex import Floats, two_columns
 from isoroc._views.stages import is_calibration_set
 
 
@@ -136,14 +135,16 @@ class Evidence:
         )
 
 
-def gather(y: Any, P: Any, *, calibrator: Any, Q: Any, labels: Any, sample_weight: Any) -> Evidence:
+def gather(
+    y: Any, P: Any, *, calibrator: Any, after: Any, labels: Any, sample_weight: Any
+) -> Evidence:
     """Check the arguments of a report and put them together.
 
     Examples
     --------
     >>> from isoroc import IRPCalibrator
     >>> p, y = [0.1, 0.4, 0.7], ["no", "yes", "yes"]
-    >>> found = gather(y, p, calibrator=IRPCalibrator().fit(p, y), Q=None, labels=None,
+    >>> found = gather(y, p, calibrator=IRPCalibrator().fit(p, y), after=None, labels=None,
     ...                sample_weight=None)
     >>> list(found.series), found.names, found.fitted_on_these_rows
     (['before', 'after'], ['no', 'yes'], True)
@@ -151,16 +152,16 @@ def gather(y: Any, P: Any, *, calibrator: Any, Q: Any, labels: Any, sample_weigh
     scores: Scores = "auto"
     if calibrator is not None:
         _check_calibrator(calibrator)
-        if Q is None:
-            Q = calibrator.predict_proba(P)
+        if after is None:
+            after = calibrator.predict_proba(P)
         labels = calibrator.classes_ if labels is None else labels
         if calibrator.n_features_in_ > 1:
             scores = calibrator.scores_
     before = check_sample(P, y, sample_weight, labels, scores=scores, name="P").on_simplex()
     if before.forecasts.ndim == 1 and first_improbable(before.forecasts) is None:
         before = replace(before, forecasts=two_columns(before.forecasts))
-    after = None if Q is None else _after(Q, before)
-    whole = Evidence(before, after, calibrator, P)
+    changed = None if after is None else check_after(after, before, probabilities=True)
+    whole = Evidence(before, changed, calibrator, P)
     if before.weights is None or before.weights.all():
         return whole
     return whole.take(np.flatnonzero(before.weights))
@@ -198,14 +199,5 @@ def gather_counts(counts: Any, calibrator: Any) -> Evidence:
 def _check_calibrator(calibrator: Any) -> None:
     if not isinstance(calibrator, Calibrator):
         problem = f"{type(calibrator).__name__} is not a calibrator of isoroc"
-        fix = "pass the forecasts before and after calibration as P and Q"
+        fix = "pass the forecasts before and after calibration as P and after"
         raise InputError("calibrator", None, problem, fix)
-
-
-def _after(Q: Any, before: Sample) -> Sample:
-    forecasts: Floats = check_forecasts(Q, name="Q", unit=True)
-    check_length(forecasts, len(before), name="Q", of="P")
-    if count_classes(forecasts) != before.n_classes:
-        problem = f"{count_classes(forecasts)} classes, but P has {before.n_classes}"
-        raise InputError("Q", None, problem, "they must agree")
-    return replace(before, forecasts=two_columns(forecasts), scores="probability")

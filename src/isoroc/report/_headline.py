@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from isoroc import metrics
-from isoroc._input import Sample
+from isoroc._input import Kind, Sample
 from isoroc._intervals import half_width
 from isoroc._simplex import Floats
 from isoroc.metrics._calibration import error_terms
-from isoroc.metrics._parts import Kind
+from isoroc.metrics._scores import brier_losses
 from isoroc.report._evidence import Evidence
 
 #: Title of each measure, and whether lower (-1) or higher (1) values are better.
 MEASURES = {
     "log_loss": ("Log loss", -1),
     "calibration_loss": ("… of which miscalibration", -1),
-    "brier_score": ("Brier score", -1),
+    "brier_score_loss": ("Brier score", -1),
     "classwise_error": ("Calibration error, mean of the classes", -1),
     "top_error": ("Calibration error of the top class", -1),
     "accuracy": ("Accuracy", 1),
@@ -94,8 +94,8 @@ def _losses(evidence: Evidence) -> dict[str, Figures]:
     """Mean losses; the loss of each row gives standard errors, also that of the change."""
     found: dict[str, Figures] = {}
     losses: dict[str, Callable[..., float]] = {
-        "log_loss": metrics.cross_entropy,
-        "brier_score": metrics.brier_score,
+        "log_loss": metrics.log_loss,
+        "brier_score_loss": metrics.brier_score_loss,
     }
     for name, metric in losses.items():
         figures = {}
@@ -119,7 +119,7 @@ def _row_losses(name: str, sample: Sample) -> Floats:
     if name == "log_loss":
         with np.errstate(divide="ignore"):
             return np.asarray(-np.log(own))
-    return np.asarray((P**2).sum(axis=1) - 2 * own + 1)
+    return brier_losses(P, sample.codes)
 
 
 def _miscalibration(evidence: Evidence) -> dict[str, Figures]:

@@ -43,8 +43,8 @@ def _scores(sample: Sample) -> dict[str, float]:
     P, codes, options = sample.forecasts, sample.codes, options_of(sample)
     right = P.argmax(axis=1) == codes
     scores = {
-        "log_loss": metrics.cross_entropy(codes, P, **options),
-        "brier_score": metrics.brier_score(codes, P, **options),
+        "log_loss": metrics.log_loss(codes, P, **options),
+        "brier_score_loss": metrics.brier_score_loss(codes, P, **options),
         "accuracy": float(np.average(right, weights=sample.weights)),
     }
     if sample.n_classes == 2 and sample.class_weights().all():

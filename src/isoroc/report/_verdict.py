@@ -100,11 +100,11 @@ def _are_alike(near: dict[str, _Near]) -> bool:
 
 
 def _tone(figures: dict[str, Any]) -> tuple[str, list[str]]:
-    for name in ("log_loss", "brier_score"):
+    for name in ("log_loss", "brier_score_loss"):
         change = figures.get(name, {}).get("change")
         if change is None or not np.isfinite(change["high"]):
             continue
-        title = {"log_loss": "log loss", "brier_score": "Brier score"}[name]
+        title = {"log_loss": "log loss", "brier_score_loss": "Brier score"}[name]
         low, high = text_of(change["low"]), text_of(change["high"])
         interval = f"95 % interval of the change {low} to {high}"
         if change["high"] < 0:

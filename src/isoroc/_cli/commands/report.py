@@ -103,7 +103,7 @@ def _read(
         Report,
         sample.classes[sample.codes],
         sample.forecasts if model is not None else compared["before"],
-        Q=compared.get("after"),
+        after=compared.get("after"),
         labels=sample.classes,
         sample_weight=sample.weights,
     )
