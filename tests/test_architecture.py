@@ -26,6 +26,7 @@ PARTS = {
     "_random": set(),
     "_special": set(),
     "_simplex": {"_special"},
+    "_losses": {"_simplex"},
     "_files": set(),
     "_cell_errors": {"_simplex"},
     "_threads": set(),
@@ -86,6 +87,7 @@ PARTS = {
     },
     "_response": {"_input", "_simplex"},
     "metrics": {
+        "_losses",
         "_cell_errors",
         "_core",
         "_counts",
@@ -142,6 +144,7 @@ PARTS = {
         "metrics",
     },
     "report": {
+        "_losses",
         "_calibrators",
         "_counts",
         "_files",
@@ -169,6 +172,7 @@ PARTS = {
         "_files",
         "_input",
         "_intervals",
+        "_losses",
         "_maps",
         "_monitor",
         "_persistence",

@@ -139,7 +139,7 @@ def test_a_class_may_be_missing_from_a_resample():
 
 def test_infinite_losses():
     p = np.append(0.0, np.full(19, 0.5))
-    metric = partial(log_loss, labels=[0, 1])
+    metric = partial(log_loss, eps=0, labels=[0, 1])
     result = bootstrap(metric, np.ones(20, dtype=int), p, n_resamples=99, random_state=0)
     assert result.estimate == result.high == np.inf
     assert result.low == pytest.approx(np.log(2))  # the row was not drawn

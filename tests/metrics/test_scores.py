@@ -17,9 +17,10 @@ def test_scores_are_those_of_scikit_learn(data):
         theirs = sklearn.metrics.brier_score_loss(y, P, scale_by_half=halved, **options)
         assert ours == pytest.approx(theirs, abs=1e-12)
     assert brier_score_loss(y, P, **options) == ours
-    clipped = log_loss(y, P, eps=np.finfo(float).eps, **options)
     # scikit-learn also keeps probabilities below 1 - eps
-    assert clipped == pytest.approx(sklearn.metrics.log_loss(y, P, **options), abs=1e-12)
+    assert log_loss(y, P, **options) == pytest.approx(
+        sklearn.metrics.log_loss(y, P, **options), abs=1e-12
+    )
 
 
 @given(labelled_forecasts())
@@ -33,9 +34,11 @@ def test_weight_two_is_the_row_twice(data):
         assert found == pytest.approx(expected)
 
 
-def test_a_forecast_of_zero_that_comes_true_costs_infinity_unless_clipped():
+def test_the_log_loss_of_an_outcome_of_probability_0_is_bounded():
     P = [[1.0, 0.0], [0.5, 0.5]]
-    assert log_loss([1, 0], P) == np.inf
+    bound = -np.log(np.finfo(float).eps)
+    assert log_loss([1, 0], P) == pytest.approx((bound + np.log(2)) / 2)
+    assert log_loss([1, 0], P, eps=0) == np.inf
     assert log_loss([1, 0], P, sample_weight=[0, 1]) == pytest.approx(np.log(2))
     assert log_loss([1, 0], P, eps=0.01) == pytest.approx((np.log(100) + np.log(2)) / 2)
 

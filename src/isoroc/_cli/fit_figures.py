@@ -10,7 +10,7 @@ from isoroc._cli.errors import CommandError
 from isoroc._cli.models import Model, calibrate
 from isoroc._input import Sample, first_improbable
 from isoroc._intervals import half_width
-from isoroc.metrics._scores import log_losses
+from isoroc._losses import log_losses
 
 #: Number of rows for which losses are computed at once.
 _BATCH = 1 << 17

@@ -22,12 +22,12 @@ from isoroc._input import (
     to_columns,
 )
 from isoroc._intervals import half_width
+from isoroc._losses import brier_losses, log_losses, mean
 from isoroc._simplex import Floats
 from isoroc.metrics._calibration import error_of_parts
 from isoroc.metrics._decomposition import decompose_parts
 from isoroc.metrics._parts import Parts
 from isoroc.metrics._resampling import resampled_weights
-from isoroc.metrics._scores import brier_losses, log_losses, mean
 
 #: Titles of the metrics, in the order in which they are shown.
 TITLES = {

@@ -27,10 +27,10 @@ from isoroc._counts import BinaryCounts, Grid, Tally
 from isoroc._counts.grid import MOST_EXACT
 from isoroc._counts.samples import sample_of
 from isoroc._input import Sample, first_improbable
+from isoroc._losses import brier_losses, log_losses
 from isoroc._simplex import Floats, Ints
 from isoroc._special import expit
 from isoroc.metrics._ranking import ranked_columns
-from isoroc.metrics._scores import brier_losses, log_losses
 
 #: Number of forecasts of rows that are kept, rows times classes.
 KEPT = 2**21

@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 
 from isoroc._input import InputError, Kind, Sample, check_number, check_option, check_probabilities
+from isoroc._losses import mean
 from isoroc._simplex import Floats, Ints
 from isoroc.metrics._crossfit import CrossFit
 from isoroc.metrics._grouping import group_equal, group_quantile, group_uniform, sum_rows
 from isoroc.metrics._parts import Bins, Parts
-from isoroc.metrics._scores import mean
 
 Norm = Literal["l1", "l2", "max"]
 

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from isoroc._input import Sample, check_option, check_probabilities
 from isoroc._intervals import half_width
+from isoroc._losses import EPSILON, brier_losses, log_losses, mean
 from isoroc._simplex import Floats
 from isoroc._table import Table
 from isoroc.metrics._crossfit import CrossFit
 from isoroc.metrics._grouping import group_equal, sum_classes
 from isoroc.metrics._parts import Parts
-from isoroc.metrics._scores import Loss, brier_losses, log_losses, mean
+from isoroc.metrics._scores import Loss
 
 TERMS = ("loss", "calibration", "refinement", "uncertainty", "resolution")
 
@@ -48,9 +49,10 @@ class Decomposition:
         """Table with one row per term: value, standard error and normal interval."""
         value, error = np.asarray(self), self.standard_errors
         half = half_width(confidence) * error
-        with np.errstate(invalid="ignore"):  # if the loss is infinite
-            low, high = value - half, value + half
-        return Table(term=np.array(TERMS), value=value, standard_error=error, low=low, high=high)
+        terms = np.array(TERMS)
+        return Table(
+            term=terms, value=value, standard_error=error, low=value - half, high=value + half
+        )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: FBT001
         return np.array([getattr(self, term) for term in TERMS], dtype=dtype)
@@ -192,9 +194,7 @@ def _refinement(sample: Sample, g: Floats, loss: Loss) -> Floats:
     if loss == "brier":
         half = 2 if P.shape[1] == 2 else 1
         return np.asarray(brier_losses(P, codes) - ((g - P) * residual).sum(axis=1) / half)
-    # If an observed class had forecast 0, the loss is infinite and all of it is calibration. The
-    # difference has a limit as the forecast tends to 0.
-    P = P.clip(min=1e-300)
+    P = P.clip(min=EPSILON)  # as in the log loss, which is then finite
     return np.asarray(log_losses(P, codes) - (_secant(g, P) * residual).sum(axis=1))
 
 
@@ -210,6 +210,5 @@ def _secant(g: Floats, p: Floats) -> Floats:
 def _standard_errors(rows: Floats, weights: Floats | None) -> Floats:
     """Standard errors of the weighted means of the rows of an (m, n) array."""
     w = np.ones(rows.shape[1]) if weights is None else weights
-    with np.errstate(invalid="ignore"):  # if the loss is infinite
-        centred = rows - (rows @ w / w.sum())[:, None]
-        return np.asarray(np.sqrt((centred**2) @ w**2) / w.sum())
+    centred = rows - (rows @ w / w.sum())[:, None]
+    return np.asarray(np.sqrt((centred**2) @ w**2) / w.sum())

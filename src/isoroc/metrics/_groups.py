@@ -22,11 +22,11 @@ from isoroc._input import (
     to_array,
 )
 from isoroc._intervals import half_width
+from isoroc._losses import log_losses, mean
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats
 from isoroc._table import Table
 from isoroc.metrics._resampling import Metric, bootstrap
-from isoroc.metrics._scores import log_losses, mean
 from isoroc.metrics._significance import calibration_test
 
 

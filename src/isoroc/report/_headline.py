@@ -11,9 +11,9 @@ import numpy as np
 from isoroc import metrics
 from isoroc._input import Kind, Sample
 from isoroc._intervals import half_width
+from isoroc._losses import brier_losses, log_losses
 from isoroc._simplex import Floats
 from isoroc.metrics._calibration import error_terms
-from isoroc.metrics._scores import brier_losses
 from isoroc.report._evidence import Evidence
 
 #: Title of each measure, and whether lower (-1) or higher (1) values are better.
@@ -114,12 +114,8 @@ def _losses(evidence: Evidence) -> dict[str, Figures]:
 
 
 def _row_losses(name: str, sample: Sample) -> Floats:
-    P = sample.forecasts
-    own = P[np.arange(len(P)), sample.codes]
-    if name == "log_loss":
-        with np.errstate(divide="ignore"):
-            return np.asarray(-np.log(own))
-    return brier_losses(P, sample.codes)
+    losses = log_losses if name == "log_loss" else brier_losses
+    return losses(sample.forecasts, sample.codes)
 
 
 def _miscalibration(evidence: Evidence) -> dict[str, Figures]:

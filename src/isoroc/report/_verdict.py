@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from isoroc._input import Sample
+from isoroc._losses import are_impossible
 from isoroc.report._diagrams import view_of
 from isoroc.report._evidence import Evidence
 from isoroc.report._numbers import percent, text_of
@@ -131,17 +132,17 @@ def _scores(figures: dict[str, Any]) -> list[str]:
 
 
 def _impossible(evidence: Evidence) -> list[str]:
-    """Why a log loss is infinite."""
+    """Rows whose outcome was given probability 0."""
     found = []
     for of, sample in evidence.series.items():
-        own = sample.forecasts[np.arange(len(sample)), sample.codes]
         # Cells of counts may weigh several rows.
         weights = None if evidence.counted is None else sample.weights
-        if n_zero := int(np.bincount(own == 0, weights, 2)[1]):
+        impossible = are_impossible(sample.forecasts, sample.codes)
+        if n_zero := int(np.bincount(impossible, weights, 2)[1]):
             rows = "1 row" if n_zero == 1 else f"{n_zero:,} rows"
             found.append(
-                f"The log loss {of} calibration is infinite: the class that came true had a "
-                f"probability of 0 in {rows}."
+                f"The class that came true had a probability of 0 {of} calibration in {rows}; "
+                "each counts as 36 nats in the log loss."
             )
     return found
 
