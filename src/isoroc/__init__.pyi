@@ -16,6 +16,8 @@ from ._calibrators.temperature import TemperatureCalibrator
 from ._calibrators.venn_abers import VennAbersCalibrator
 from ._classifier import CalibratedClassifier
 from ._counts import Counts
+from ._evaluation.evaluate import evaluate
+from ._evaluation.evaluation import Evaluation
 from ._input import InputError
 from ._monitor import CalibrationMonitor
 from ._persistence import ModelFileError
@@ -26,6 +28,7 @@ __all__ = [
     "CalibratedClassifier",
     "CalibrationMonitor",
     "Counts",
+    "Evaluation",
     "GroupedCalibrator",
     "HistogramCalibrator",
     "IRPCalibrator",
@@ -41,6 +44,7 @@ __all__ = [
     "TemperatureCalibrator",
     "VennAbersCalibrator",
     "decisions",
+    "evaluate",
     "export",
     "load",
     "metrics",

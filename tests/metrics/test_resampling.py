@@ -5,8 +5,15 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 
-from isoroc.metrics import bootstrap, brier_score_loss, calibration_error, decompose, log_loss
-from isoroc.metrics._resampling import resampled_weights
+from isoroc import InputError
+from isoroc.metrics import (
+    bootstrap,
+    brier_score_loss,
+    by_group,
+    calibration_error,
+    decompose,
+    log_loss,
+)
 from truths import distorted
 
 
@@ -68,19 +75,6 @@ def test_weights_multiply():
 
 
 @pytest.mark.parametrize("weights", [None, np.linspace(1, 2, 30)])
-def test_resampled_weights_are_those_that_metrics_get(weights):
-    drawn = []
-
-    def metric(*_: Any, sample_weight: Any) -> float:
-        drawn.append(sample_weight)
-        return 0.0
-
-    y, p = np.arange(30) % 2, np.linspace(0, 1, 30)
-    bootstrap(metric, y, p, sample_weight=weights, n_resamples=5, random_state=3)
-    expected = resampled_weights(30, weights, 5, random_state=3)
-    np.testing.assert_array_equal(drawn[:5], list(expected))
-
-
 def test_copies_of_a_row_are_held_out_together():
     # The labels are independent of the forecasts. A cross-fitted map that has seen the row that it
     # is applied to would seem to have resolution.
@@ -189,3 +183,25 @@ def test_text():
 def test_bad_input(error, options, message):
     with pytest.raises(error, match=message):
         bootstrap(**{"metric": brier_score_loss, "y_true": [1, 0], "y_prob": [0.5, 0.5]} | options)
+
+
+def test_metrics_by_group():
+    P, _, y = distorted(200, 3, 2.0, seed=1)
+    groups, weights = np.arange(200) % 4, np.arange(200) % 3 + 1
+    y[groups == 2] = np.minimum(y[groups == 2], 1)  # one class is absent there
+    table = by_group(
+        brier_score_loss, y, P, groups, sample_weight=weights, n_resamples=20, random_state=0
+    )
+    for name, rows, value, low, high in zip(*table.values(), strict=True):
+        inside = groups == int(name)
+        expected = brier_score_loss(
+            y[inside], P[inside], sample_weight=weights[inside], labels=range(3)
+        )
+        assert (rows, value) == (50, pytest.approx(expected))
+        assert low < value < high
+    plain = by_group(
+        lambda y, P: float(np.mean(y == P.argmax(axis=1))), y, P, groups, n_resamples=0
+    )
+    assert np.isnan(plain["low"]).all()
+    with pytest.raises(InputError, match="groups: 3 rows, but y_prob has 200"):
+        by_group(brier_score_loss, y, P, [1, 2, 3])

@@ -1,8 +1,6 @@
 from ._calibration import calibration_error
 from ._decomposition import Decomposition, decompose
-from ._groups import GroupReport, by_group, group_report
-from ._order import OrderReport, order_report
-from ._resampling import BootstrapResult, bootstrap
+from ._resampling import BootstrapResult, bootstrap, by_group
 from ._roc import RocCurve, auc, hull_auc, roc_convex_hull, symmetric_roc_curve
 from ._scorers import ProbabilityScorer, scorers
 from ._scores import brier_score_loss, log_loss
@@ -16,8 +14,6 @@ __all__ = [
     "BootstrapResult",
     "CalibrationTest",
     "Decomposition",
-    "GroupReport",
-    "OrderReport",
     "ProbabilityScorer",
     "RocCurve",
     "RocSurface",
@@ -30,10 +26,8 @@ __all__ = [
     "calibration_error",
     "calibration_test",
     "decompose",
-    "group_report",
     "hull_auc",
     "log_loss",
-    "order_report",
     "pairwise_separability",
     "roc_convex_hull",
     "roc_surface",

@@ -8,15 +8,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._input import Sample, check_option, check_probabilities
+from isoroc._estimation.parts import Loss, Parts
+from isoroc._input import check_option, check_probabilities
 from isoroc._intervals import half_width
-from isoroc._losses import EPSILON, brier_losses, log_losses, mean
+from isoroc._losses import mean
 from isoroc._simplex import Floats
 from isoroc._table import Table
-from isoroc.metrics._crossfit import CrossFit
-from isoroc.metrics._grouping import group_equal, sum_classes
-from isoroc.metrics._parts import Parts
-from isoroc.metrics._scores import Loss
 
 TERMS = ("loss", "calibration", "refinement", "uncertainty", "resolution")
 
@@ -140,71 +137,21 @@ def decompose(
     check_option("loss", loss, ("log", "brier"))
     check_option("bins", bins, ("exact", "irp", None))
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
-    return decompose_parts(Parts.of(sample, "canonical", bins), loss)
-
-
-def decompose_parts(parts: Parts, loss: Loss = "log") -> Decomposition:
-    """`decompose` of whole forecasts, given as the only part."""
-    sample, (fit,), (bins,) = parts
-    g = _exact(sample, fit.sample) if bins == "exact" else _cross_fitted(fit)
-    shares = np.bincount(sample.codes, sample.weights, sample.n_classes)
-    constant = np.broadcast_to(shares / shares.sum(), sample.forecasts.shape)
-
-    own, best, blind = (_losses(sample, q, loss) for q in (sample.forecasts, g, constant))
-    total, uncertainty = mean(own, sample.weights), mean(blind, sample.weights)
-    refinement = mean(best, sample.weights)
-    if bins == "irp":
-        refinement = min(refinement, mean(_refinement(sample, g, loss), sample.weights))
+    parts = Parts.of(sample, "canonical", bins)
+    own, best, blind, refinement = parts.loss_terms(loss)
+    weights = parts.whole.weights
+    total, uncertainty = mean(own, weights), mean(blind, weights)
+    rows = np.array([own, own - best, best, blind, blind - best])
     return Decomposition(
         loss=total,
         calibration=total - refinement,
         refinement=refinement,
         uncertainty=uncertainty,
         resolution=uncertainty - refinement,
-        standard_errors=_standard_errors(
-            np.array([own, own - best, best, blind, blind - best]), sample.weights
-        ),
+        standard_errors=_standard_errors(rows, weights),
         of=loss,
-        bins="exact" if bins == "exact" else "irp",
+        bins="exact" if parts.bins == ["exact"] else "irp",
     )
-
-
-def _losses(sample: Sample, forecasts: Floats, loss: Loss) -> Floats:
-    of = log_losses if loss == "log" else brier_losses
-    return of(forecasts, sample.codes)
-
-
-def _exact(sample: Sample, canonical: Sample) -> Floats:
-    """Mean label of equal forecasts, for each row."""
-    group = group_equal(canonical.forecasts)
-    sums = sum_classes(group, sample.codes, sample.n_classes, sample.weights)
-    return np.asarray((sums / sums.sum(axis=1, keepdims=True))[group])
-
-
-def _cross_fitted(fit: CrossFit) -> Floats:
-    """E[Y | p] estimated from other rows, for each row and class."""
-    g = fit.values()
-    return g if g.ndim == 2 else np.column_stack([1 - g, g])
-
-
-def _refinement(sample: Sample, g: Floats, loss: Loss) -> Floats:
-    """Loss of each row minus its contribution to the calibration term."""
-    P, codes = sample.forecasts, sample.codes
-    residual = Sample(P, codes, None).residuals()
-    if loss == "brier":
-        half = 2 if P.shape[1] == 2 else 1
-        return np.asarray(brier_losses(P, codes) - ((g - P) * residual).sum(axis=1) / half)
-    P = P.clip(min=EPSILON)  # as in the log loss, which is then finite
-    return np.asarray(log_losses(P, codes) - (_secant(g, P) * residual).sum(axis=1))
-
-
-def _secant(g: Floats, p: Floats) -> Floats:
-    """``(g log(g / p) - g + p) / (g - p)``: divergence of one class over the difference."""
-    x = g / p - 1
-    small = np.abs(x) < 1e-4
-    near, far = np.where(small, x, 0.0), np.where(small, 1.0, x)
-    series = near / 2 - near**2 / 6 + near**3 / 12
-    return np.where(small, series, (1 + 1 / far) * np.log1p(far) - 1)
 
 
 def _standard_errors(rows: Floats, weights: Floats | None) -> Floats:

@@ -8,8 +8,6 @@ from typing import Any, Literal
 from isoroc._input import check_number, check_option, check_probabilities
 from isoroc._losses import EPSILON, brier_losses, log_losses, mean
 
-Loss = Literal["log", "brier"]
-
 
 def log_loss(
     y_true: Any,

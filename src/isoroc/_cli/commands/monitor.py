@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from isoroc._cli.commands.evaluate import read_compared
+from isoroc._cli.comparing import read_compared
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.files import open_source
 from isoroc._cli.io.reading import Selection
@@ -68,7 +68,7 @@ def monitor(
     found = _load(model, state, tolerance, confidence)
     with open_source(forecasts, selection.format, selection.separator) as source:
         sample, compared = read_compared(source, selection, model)
-    batch = found.update(sample.classes[sample.codes], compared["after"])
+    batch = found.update(sample.classes[sample.codes], compared["after"].forecasts)
     for other in merge or ():
         found.merge(CalibrationMonitor.load(other))
     if state is not None:
