@@ -16,6 +16,8 @@ from ._calibrators.temperature import TemperatureCalibrator
 from ._calibrators.venn_abers import VennAbersCalibrator
 from ._classifier import CalibratedClassifier
 from ._counts import Counts
+from ._evaluation.evaluate import evaluate
+from ._evaluation.evaluation import Evaluation
 from ._input import InputError
 from ._maps.files import LoadedMap, load_map
 from ._monitor import CalibrationMonitor
@@ -27,6 +29,7 @@ __all__ = [
     "CalibratedClassifier",
     "CalibrationMonitor",
     "Counts",
+    "Evaluation",
     "GroupedCalibrator",
     "HistogramCalibrator",
     "IRPCalibrator",
@@ -43,6 +46,7 @@ __all__ = [
     "TemperatureCalibrator",
     "VennAbersCalibrator",
     "decisions",
+    "evaluate",
     "export",
     "load",
     "load_map",

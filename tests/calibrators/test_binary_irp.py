@@ -24,7 +24,7 @@ def fit(data, kind="auto", **params):
     return IRPCalibrator(**params).fit(scores, y, sample_weight=weights, scores=kind)
 
 
-def cross_entropy(y, q, weights):
+def log_loss(y, q, weights):
     return -np.average(xlogy(y, q) + xlogy(1 - y, 1 - q), weights=weights)
 
 
@@ -43,11 +43,11 @@ def test_same_values_as_scikit_learn(data):
 @given(binary_data(), st.data())
 def test_no_monotone_map_has_a_lower_cross_entropy(data, rest):
     scores, y, weights = data
-    ours = cross_entropy(y, fit(data, pseudocount=0).predict_proba(scores)[:, 1], weights)
+    ours = log_loss(y, fit(data, pseudocount=0).predict_proba(scores)[:, 1], weights)
     distinct, place = np.unique(scores, return_inverse=True)
     rival = rest.draw(st.lists(st.floats(0, 1), min_size=len(distinct), max_size=len(distinct)))
     with np.errstate(divide="ignore"):
-        assert ours <= cross_entropy(y, np.sort(rival)[place], weights) + 1e-12
+        assert ours <= log_loss(y, np.sort(rival)[place], weights) + 1e-12
 
 
 @given(binary_data())
@@ -132,7 +132,7 @@ def test_stages_are_nested_and_end_at_the_fit(data, pseudocount):
         truncated = fit(data, pseudocount=pseudocount, max_bins=m)
         np.testing.assert_array_equal(truncated.predict_proba(scores), Q)
         np.testing.assert_allclose(
-            path["cross_entropy"][m - 1], cross_entropy(y, Q[:, 1], weights), atol=1e-12
+            path["log_loss"][m - 1], log_loss(y, Q[:, 1], weights), atol=1e-12
         )
     for coarse, fine in pairwise(stages):
         pairs = {(c, f) for c, f in zip(coarse[:, 1], fine[:, 1], strict=True)}

@@ -104,7 +104,7 @@ class AutoCalibrator(Calibrator):
     --------
     CalibratedClassifier : Trains a classifier and calibrates it in one step.
     GroupedCalibrator : Maps by group of rows.
-    isoroc.metrics.order_report : What calibration changes in ranking and decisions.
+    evaluate : What calibration changes, also in ranking and decisions.
 
     Notes
     -----

@@ -80,12 +80,12 @@ class GroupedCalibrator(Calibrator):
     group_scores_ : Table
         One row per group: number of rows, weight of its own map, log loss of unseen rows under the
         common map and under the mixture, the gain, and its standard error. The log loss is bounded
-        as in `AutoCalibrator`. `isoroc.metrics.group_report` compares any forecasts by group.
+        as in `AutoCalibrator`. `isoroc.evaluate` compares any forecasts by group.
 
     See Also
     --------
     AutoCalibrator : The default for the common map and for those of the groups.
-    isoroc.metrics.group_report : Calibration by group, before and after.
+    evaluate : Calibration by group, before and after.
 
     Notes
     -----

@@ -106,9 +106,8 @@ isoroc evaluate april.parquet -l y -m model.json --fail-if "calibration_error > 
 isoroc evaluate april.parquet -m model.json --fail-if "after.log_loss > before.log_loss"
 ```
 
-Use rows that the calibrator was not fitted on. Intervals, also those of differences, come from
-resampling the rows. With `--fail-if` the exit code is 1 if a condition holds. The Brier score is
-summed over the classes: for two classes it is twice scikit-learn's `brier_score_loss`.
+Use rows that the calibrator was not fitted on. With `--fail-if` the exit code is 1 if a condition
+holds.
 """,
     "report": """\
 Write a report: one self-contained HTML page.

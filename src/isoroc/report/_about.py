@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 import isoroc
+from isoroc._estimation.grouping import distinct_rows
+from isoroc._evaluation.evaluation import MANY_CLASSES, percent
 from isoroc._input import Sample, find_reversal
-from isoroc.metrics._grouping import distinct_rows
 from isoroc.report._evidence import Evidence
-from isoroc.report._headline import MANY_CLASSES
-from isoroc.report._numbers import percent, short
+from isoroc.report._numbers import short
 
 #: A class with fewer rows is named in the notes. The largest size of a model or query on the page.
 _FEW_ROWS, _MOST_TEXT = 30, 120_000

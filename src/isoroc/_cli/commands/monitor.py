@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from isoroc._cli.commands.evaluate import read_compared
+from isoroc._cli.comparing import read_compared
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.files import check_target, open_source, output_path
 from isoroc._cli.io.reading import Selection
@@ -66,7 +66,7 @@ def monitor(
     found = _load(model, state, tolerance, confidence)
     with open_source(forecasts, selection.format, selection.separator) as source:
         sample, compared = read_compared(source, selection, model)
-    batch = found.update(sample.classes[sample.codes], compared["after"])
+    batch = found.update(sample.classes[sample.codes], compared["after"].forecasts)
     for other in merge or ():
         found.merge(CalibrationMonitor.load(other))
     if state is not None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import isoroc
-from isoroc._cli.commands.evaluate import read_compared
+from isoroc._cli.comparing import read_compared
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.counting import are_countable, load_counts, read_counts
 from isoroc._cli.io.files import open_source, write_bytes
@@ -101,8 +101,8 @@ def _read(
     make = partial(
         Report,
         sample.classes[sample.codes],
-        sample.forecasts if model is not None else compared["before"],
-        Q=compared.get("after"),
+        sample.forecasts if model is not None else compared["before"].forecasts,
+        after=compared["after"].forecasts if "after" in compared else None,
         labels=sample.classes,
         sample_weight=sample.weights,
     )

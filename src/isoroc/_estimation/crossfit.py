@@ -3,7 +3,7 @@
 Isotonic recursive partitions follow the forecasts where a larger one means a larger probability.
 Where it does not, because forecasts are inverted, belong to other classes or carry no information,
 a monotone partition has one bin and finds nothing. So what the partition leaves of the residuals is
-estimated without any condition, see `isoroc.metrics._residuals`.
+estimated without any condition, see `isoroc._estimation.residuals`.
 
 What is learned for a row does not depend on its own label. So whatever is learned, the mean of its
 product with the residual of the row is 0 if forecasts are calibrated.
@@ -18,15 +18,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from isoroc._estimation.grouping import halve_repeatedly
+from isoroc._estimation.ordering import order_rows
+from isoroc._estimation.residuals import fit_bins, fit_cells, fit_confidence, fit_linear, sharpen
 from isoroc._folds import deal_folds
 from isoroc._growth import GrowthOptions, grow_tree
 from isoroc._input import InputError, Sample
 from isoroc._simplex import Floats, Ints
 from isoroc._top import TopReduction
 from isoroc._tree import BinTree
-from isoroc.metrics._grouping import halve_repeatedly
-from isoroc.metrics._ordering import order_rows
-from isoroc.metrics._residuals import fit_bins, fit_cells, fit_confidence, fit_linear, sharpen
 
 #: Number of folds,
 N_FOLDS = 5

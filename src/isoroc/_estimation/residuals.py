@@ -13,9 +13,9 @@ import numpy as np
 from scipy.special import xlogy
 
 from isoroc._core import residuals as compiled
+from isoroc._estimation.grouping import sum_rows
 from isoroc._simplex import Floats, Ints
 from isoroc._tree import BinTree
-from isoroc.metrics._grouping import sum_rows
 
 #: A stage is used if its signal exceeds the noise by this many standard deviations.
 THRESHOLD = 2.0
