@@ -26,7 +26,7 @@ P_cal, P_test = model.predict_proba(X[cal]), model.predict_proba(X[test])
 # -------------
 #
 # :class:`~isoroc.AutoCalibrator` mixes several calibrators by how well they forecast held-out rows. Its verdict says whether
-# calibration pays at all.
+# calibration helps at all.
 
 from isoroc import AutoCalibrator
 

@@ -68,8 +68,8 @@ class AutoCalibrator(Calibrator):
         Folds; of a number, shuffled but not stratified, which would favour maps that fit class
         frequencies. Others must hold out every row once.
     max_cells : int, default=20000
-        With more rows than this, members are fitted to cells of forecasts, and weights found on
-        them: at most so many for all folds together.
+        With more rows than this, members are fitted and weighed on cells of forecasts: at most
+        `max_cells` in total over all folds.
     random_state : int, RandomState or None, default=None
         Draws the folds, and what members draw.
     n_jobs : int, default=None
@@ -84,17 +84,17 @@ class AutoCalibrator(Calibrator):
     n_features_in_ : int
         Columns of the forecasts; 1 for scores.
     members_ : list of calibrators
-        The fitted members that have weight,
+        Fitted members with nonzero weight. Each can be used by itself.
     weights_ : ndarray of shape (n_members,)
-        and their weights; they sum to one.
+        Mixture weights; they sum to 1.
     member_scores_ : Table
         One row per member and one for the mixture: weight, log loss out of fold and its standard
-        error, and by how much it is better than the forecasts as they are, with standard error. The
-        log loss is bounded: see Notes.
+        error, and by how much it is better than the uncalibrated forecasts, with standard error.
+        The log loss is bounded: see Notes.
     cv_results_ : Table
         Log loss of each member (row) in each fold (column).
     verdict_ : str
-        Whether calibration pays, in a sentence: "calibrate" if the mixture is better than the
+        Whether calibration helps, in a sentence: "calibrate" if the mixture is better than the
         forecasts by more than two standard errors, and otherwise "leave it". Of calibrated
         forecasts about 5 % or fewer get the verdict "calibrate" (``benchmarks/verdicts.py``).
     certificate_ : MixtureCertificate or None

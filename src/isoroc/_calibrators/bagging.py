@@ -60,9 +60,9 @@ class BaggedIRPCalibrator(Calibrator):
     trees_ : list of BinTree
         The partitions; tree t takes turn ``t % len(reductions_)``.
     reductions_ : list of TopReduction or None
-        What the trees of each turn see: ranks and the rest, or all classes,
+        What the trees of each turn see: ranks and the rest, or None for all classes.
     priors_ : list of ndarray
-        and the prior of their bins.
+        Prior of the bins of each turn.
     pseudocount_ : float
         Weight of the prior in every bin.
     oob_forecasts_ : ndarray of shape (n, K)

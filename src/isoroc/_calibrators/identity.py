@@ -1,4 +1,4 @@
-"""IdentityCalibrator: forecasts as they are."""
+"""IdentityCalibrator: the uncalibrated forecasts."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def _without_ties(gammas: Floats, classes: NDArray[np.int32]) -> Floats:
     """Thresholds at points, moved by so little that only ties are decided.
 
     A point is on the boundary of all regions of itself as threshold, and the rule for ties, the
-    lowest index, depends on the order of the classes. Here the largest coordinate stays as it is,
+    lowest index, depends on the order of the classes. Here the largest coordinate stays unchanged,
     and the others grow by some 1e-12 of their size, more for classes later in the given order.
     """
     rank = np.argsort(classes) + 1.0

@@ -106,7 +106,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     ModelFileError
         For every file that is not a sound model file of this version.
     OSError
-        Where there is no file, or none that may be read.
+        If the file does not exist or cannot be read.
     """
     with Path(path).open("rb") as file:
         data = file.read(MAX_BYTES + 1)
