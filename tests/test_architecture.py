@@ -30,32 +30,33 @@ PARTS = {
     "_files": set(),
     "_cell_errors": {"_simplex"},
     "_threads": set(),
-    "_input": {"_core", "_simplex", "_special"},
+    "_tree": {"_core", "_simplex"},
+    "_backends": {"_core", "_simplex", "_tree"},
+    "_kinds": {"_backends", "_core", "_simplex"},
+    "_input": {"_core", "_kinds", "_simplex", "_special"},
     "_folds": {"_input", "_simplex"},
     "_intervals": {"_simplex", "_special"},
-    "_tree": {"_core", "_simplex"},
-    "_writer": {"_simplex", "_tree"},
     "_cyclic": {"_simplex"},
     "_monotonicity": {"_core", "_input", "_simplex", "_table", "_tree"},
-    "_checks": {"_input", "_writer"},
     "_counts": {
-        "_checks",
+        "_backends",
         "_core",
         "_files",
         "_input",
+        "_kinds",
         "_simplex",
         "_special",
         "_table",
-        "_writer",
     },
-    "_top": {"_input", "_simplex", "_writer"},
+    "_top": {"_backends", "_input", "_simplex"},
     "_growth": {"_core", "_counts", "_input", "_monotonicity", "_progress", "_simplex", "_tree"},
     "_persistence": {"_files", "_input", "_monotonicity", "_table", "_top", "_tree"},
     "_maps": {
+        "_backends",
         "_core",
         "_input",
         "_intervals",
-        "_monotonicity",
+        "_kinds",
         "_persistence",
         "_simplex",
         "_special",
@@ -63,17 +64,17 @@ PARTS = {
         "_threads",
         "_top",
         "_tree",
-        "_writer",
     },
+    "export": {"_backends", "_counts", "_input", "_kinds", "_maps", "_simplex", "_tree"},
     "_calibrators": {
-        "_checks",
+        "_backends",
         "_core",
         "_counts",
         "_cyclic",
         "_folds",
         "_growth",
         "_input",
-        "_intervals",
+        "_kinds",
         "_maps",
         "_monotonicity",
         "_persistence",
@@ -84,6 +85,7 @@ PARTS = {
         "_threads",
         "_top",
         "_tree",
+        "export",
     },
     "_response": {"_input", "_simplex"},
     "metrics": {
@@ -109,16 +111,6 @@ PARTS = {
         "_response",
         "_simplex",
         "decisions",
-    },
-    "export": {
-        "_calibrators",
-        "_checks",
-        "_counts",
-        "_input",
-        "_maps",
-        "_simplex",
-        "_tree",
-        "_writer",
     },
     "_views": {
         "_calibrators",
@@ -154,6 +146,21 @@ PARTS = {
         "export",
         "metrics",
     },
+    # `import isoroc` gives access to all public names.
+    "isoroc": {
+        "_calibrators",
+        "_classifier",
+        "_counts",
+        "_input",
+        "_maps",
+        "_monitor",
+        "_persistence",
+        "decisions",
+        "export",
+        "metrics",
+        "plots",
+        "report",
+    },
     "paper": {
         "_calibrators",
         "_files",
@@ -162,10 +169,12 @@ PARTS = {
         "_simplex",
         "_table",
         "_views",
+        "isoroc",
         "metrics",
         "plots",
     },
     "_cli": {
+        "_calibrators",
         "_counts",
         "_files",
         "_input",
@@ -178,6 +187,7 @@ PARTS = {
         "_table",
         "decisions",
         "export",
+        "isoroc",
         "metrics",
         "paper",
         "plots",
@@ -242,10 +252,8 @@ def test_imports_follow_the_list_of_parts(path):
     for name in imports_of(path):
         top, _, rest = name.partition(".")
         if top == "isoroc":
-            # `import isoroc` gives access to all public names, so only these parts may use it.
-            target = rest.split(".")[0]
-            public = not target and part in {"_calibrators", "_cli", "paper", "report"}
-            allowed = public or target == part or target in PARTS[part]
+            target = rest.split(".")[0] or "isoroc"
+            allowed = target == part or target in PARTS[part]
             assert allowed, f"{part} may not import {target}"
         elif top in OPTIONAL:
             assert part in OPTIONAL[top], f"{top} may only be imported in {OPTIONAL[top]}"

@@ -1,13 +1,13 @@
 from . import decisions, export, metrics, paper, plots, report
 from ._calibrators.auto import AutoCalibrator
 from ._calibrators.bagging import BaggedIRPCalibrator
+from ._calibrators.files import load
 from ._calibrators.grouped import GroupedCalibrator
 from ._calibrators.histogram import HistogramCalibrator
 from ._calibrators.identity import IdentityCalibrator
 from ._calibrators.irp import IRPCalibrator
 from ._calibrators.isotonic import IsotonicCalibrator
 from ._calibrators.kernel import KernelCalibrator
-from ._calibrators.files import load
 from ._calibrators.matrix import MatrixCalibrator
 from ._calibrators.monotone import MonotoneCalibrator
 from ._calibrators.recursive_binning import RecursiveBinningCalibrator

@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-import isoroc
+from isoroc import export
 from isoroc._backends import NUMPY
 from isoroc._input import InputError
 from isoroc._simplex import Floats
@@ -51,7 +51,7 @@ def predict_frame(
         return _map_spark(df, add, names)
     if engine.is_duckdb():
         options = {"table": "isoroc_frame", "keep": known, "names": names, "group": group}
-        query = isoroc.export.to_sql(calibrator, probs, dialect="duckdb", **options)
+        query = export.to_sql(calibrator, probs, dialect="duckdb", **options)
         return df.query("isoroc_frame", query)
     raise TypeError(f"df: dataframes of {engine} are not supported.")
 

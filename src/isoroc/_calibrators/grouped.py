@@ -35,7 +35,6 @@ from isoroc._random import check_random_state
 from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
 
-
 #: Weight of the common map relative to that of a group's own, before any row is seen. The own map
 #: then has less than `LEAST_WEIGHT`, so that a group keeps the common map exactly unless its rows
 #: speak against it (docs/decisions.md has the figures).
@@ -68,6 +67,9 @@ class GroupedCalibrator(Calibrator):
         The labels, in the order of the columns.
     n_features_in_ : int
         Columns of the forecasts; 1 for scores.
+    scores_, summary_, map_, checksum
+        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
+        the checksum of its model file.
     common_ : calibrator
         The common map, fitted.
     grouped_ : bool

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from isoroc._input import InputError, to_array
-from isoroc._kinds import LogOdds, Logits, SecondProbability
+from isoroc._kinds import Logits, LogOdds, SecondProbability
 from isoroc._maps import Map
 from isoroc._monotonicity import smallest_differences, solve
 from isoroc._simplex import Floats, Ints, midpoint, regions
@@ -187,9 +187,7 @@ def _carry_vector(fitted: Map, gamma: Floats, forecasts: Floats) -> CarriedThres
     return CarriedThresholds(best, n_changed, len(Q), exact=False)
 
 
-def _starts(
-    fitted: Map, gamma: Floats, forecasts: Floats, Q: Floats, wanted: Ints
-) -> list[Floats]:
+def _starts(fitted: Map, gamma: Floats, forecasts: Floats, Q: Floats, wanted: Ints) -> list[Floats]:
     """Thresholds to start from.
 
     All decisions meet at the forecast gamma, so its calibrated value is close to gamma' where the

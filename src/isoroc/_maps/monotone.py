@@ -190,9 +190,7 @@ class MonotoneMap(Map):
     @property
     def potential(self) -> Potential:
         """The potential."""
-        return Potential(
-            self.scale, self.softness, self.biases, self.directions, self.interactions
-        )
+        return Potential(self.scale, self.softness, self.biases, self.directions, self.interactions)
 
     @property
     def certificate(self) -> GradientCertificate:
