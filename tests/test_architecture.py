@@ -31,32 +31,33 @@ PARTS = {
     "_files": set(),
     "_cell_errors": {"_simplex"},
     "_threads": set(),
-    "_input": {"_core", "_simplex", "_special"},
+    "_tree": {"_core", "_simplex"},
+    "_backends": {"_core", "_simplex", "_tree"},
+    "_kinds": {"_backends", "_core", "_simplex"},
+    "_input": {"_core", "_kinds", "_simplex", "_special"},
     "_folds": {"_input", "_simplex"},
     "_intervals": {"_simplex", "_special"},
-    "_tree": {"_core", "_simplex"},
-    "_writer": {"_simplex", "_tree"},
     "_cyclic": {"_simplex"},
     "_monotonicity": {"_core", "_input", "_simplex", "_table", "_tree"},
-    "_checks": {"_input", "_writer"},
     "_counts": {
-        "_checks",
+        "_backends",
         "_core",
         "_files",
         "_input",
+        "_kinds",
         "_simplex",
         "_special",
         "_table",
-        "_writer",
     },
-    "_top": {"_input", "_simplex", "_writer"},
+    "_top": {"_backends", "_input", "_simplex"},
     "_growth": {"_core", "_counts", "_input", "_monotonicity", "_progress", "_simplex", "_tree"},
     "_persistence": {"_files", "_input", "_monotonicity", "_table", "_top", "_tree"},
     "_maps": {
+        "_backends",
         "_core",
         "_input",
         "_intervals",
-        "_monotonicity",
+        "_kinds",
         "_persistence",
         "_simplex",
         "_special",
@@ -64,17 +65,17 @@ PARTS = {
         "_threads",
         "_top",
         "_tree",
-        "_writer",
     },
+    "export": {"_backends", "_counts", "_input", "_kinds", "_maps", "_simplex", "_tree"},
     "_calibrators": {
-        "_checks",
+        "_backends",
         "_core",
         "_counts",
         "_cyclic",
         "_folds",
         "_growth",
         "_input",
-        "_intervals",
+        "_kinds",
         "_maps",
         "_monotonicity",
         "_persistence",
@@ -85,6 +86,7 @@ PARTS = {
         "_threads",
         "_top",
         "_tree",
+        "export",
     },
     "_response": {"_input", "_simplex"},
     "_estimation": {"_core", "_folds", "_growth", "_input", "_losses", "_simplex", "_top", "_tree"},
@@ -120,16 +122,6 @@ PARTS = {
         "_response",
         "_simplex",
         "decisions",
-    },
-    "export": {
-        "_calibrators",
-        "_checks",
-        "_counts",
-        "_input",
-        "_maps",
-        "_simplex",
-        "_tree",
-        "_writer",
     },
     "_views": {
         "_calibrators",
@@ -168,7 +160,24 @@ PARTS = {
         "export",
         "metrics",
     },
+    # `import isoroc` gives access to all public names.
+    "isoroc": {
+        "_calibrators",
+        "_classifier",
+        "_counts",
+        "_evaluation",
+        "_input",
+        "_maps",
+        "_monitor",
+        "_persistence",
+        "decisions",
+        "export",
+        "metrics",
+        "plots",
+        "report",
+    },
     "_cli": {
+        "_calibrators",
         "_counts",
         "_files",
         "_input",
@@ -182,6 +191,7 @@ PARTS = {
         "_table",
         "decisions",
         "export",
+        "isoroc",
         "metrics",
         "plots",
         "report",
@@ -241,10 +251,8 @@ def test_imports_follow_the_list_of_parts(path):
     for name in imports_of(path):
         top, _, rest = name.partition(".")
         if top == "isoroc":
-            # `import isoroc` gives access to all public names, so only these parts may use it.
-            target = rest.split(".")[0]
-            public = not target and part in {"_calibrators", "_cli", "report"}
-            allowed = public or target == part or target in PARTS[part]
+            target = rest.split(".")[0] or "isoroc"
+            allowed = target == part or target in PARTS[part]
             assert allowed, f"{part} may not import {target}"
         elif top in OPTIONAL:
             assert part in OPTIONAL[top], f"{top} may only be imported in {OPTIONAL[top]}"

@@ -106,7 +106,7 @@ class TopReduction:
             left = ops.where(is_top[-1], -1.0, left)
         tops = ops.concat(largest)
         points = ops.concat([tops, ops.maximum(1.0 - ops.total(tops), 0.0)])
-        in_rest = 0.0 <= left
+        in_rest = left >= 0.0
         return Reduced(self, ops, points, is_top, in_rest, ops.where(in_rest, P + self.floor, 0.0))
 
     def settle(self, Q: Floats, sample: Sample) -> Self:

@@ -4,8 +4,10 @@ Calibrators are found in the public list, so a new one is tested here without a 
 not hold for a calibrator, flags of its class say.
 """
 
+import inspect
 import json
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import PredefinedSplit
@@ -353,6 +356,19 @@ def test_files_and_exports_of_fits_to_any_data(name, data, tmp_path):
 
 
 # Estimators of scikit-learn
+
+
+@each
+def test_users_see_documented_members_only(name):
+    calibrator = fitted(name, "p")
+    of_base = {*dir(BaseEstimator), *dir(ClassifierMixin)}
+    documented = set(re.findall(r"(?m)^[\w, ]+(?= :|$)", str(inspect.getdoc(KINDS[name]))))
+    names = {word for line in documented for word in line.split(", ")}
+    names |= {"fit", *calibrator.get_params(deep=False)}
+    for member in {*dir(calibrator)} - of_base - names:
+        if not member.startswith("_"):
+            assert inspect.getdoc(getattr(KINDS[name], member)), f"{member} is not documented"
+            assert callable(getattr(KINDS[name], member)), f"{member} is not documented"
 
 
 @each

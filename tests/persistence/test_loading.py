@@ -326,7 +326,7 @@ def test_numbers_that_make_no_forecasts_are_refused(tmp_path):
         values["values"] = [0.0] * len(values["values"])
     file.write_text(signed(content))
     for load in (isoroc.load, load_map):
-        with pytest.raises(ModelFileError, match="model.map: .* are not valid probabilities"):
+        with pytest.raises(ModelFileError, match=r"model.map: .* are not valid probabilities"):
             load(file)
 
 

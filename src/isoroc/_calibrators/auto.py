@@ -83,6 +83,9 @@ class AutoCalibrator(Calibrator):
         The labels, in the order of the columns.
     n_features_in_ : int
         Columns of the forecasts; 1 for scores.
+    scores_, summary_, map_, checksum
+        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
+        the checksum of its model file.
     members_ : list of calibrators
         Fitted members with nonzero weight. Each can be used by itself.
     weights_ : ndarray of shape (n_members,)
@@ -254,8 +257,8 @@ class AutoCalibrator(Calibrator):
         def fit(member: Calibrator) -> tuple[Calibrator, Map, Floats] | Exception:
             report(type(member).__name__)
             try:
-                fitted, Q = member._fit_out_of_fold(sample, fold)
-                return member, fitted, Q  # processes return what the member has learned besides
+                # With the member, as a process returns a copy, which has learned more than the map.
+                return member, *member._fit_out_of_fold(sample, fold)
             except (ArithmeticError, np.linalg.LinAlgError) as error:
                 return error
 

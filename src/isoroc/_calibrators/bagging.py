@@ -57,6 +57,9 @@ class BaggedIRPCalibrator(Calibrator):
         The labels, in the order of the columns.
     n_features_in_ : int
         Columns of the forecasts; 1 for scores.
+    scores_, summary_, map_, checksum
+        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
+        the checksum of its model file.
     trees_ : list of BinTree
         The partitions; tree t takes turn ``t % len(reductions_)``.
     reductions_ : list of TopReduction or None

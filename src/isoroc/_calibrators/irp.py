@@ -95,6 +95,9 @@ class IRPCalibrator(BinCalibrator):
         The labels, in the order of the columns.
     n_features_in_ : int
         Columns of the forecasts; 1 for scores.
+    scores_, summary_, map_, checksum
+        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
+        the checksum of its model file.
     tree_ : BinTree
         The partition with its class weights.
     prior_ : ndarray of shape (K,) or (N, K)

@@ -18,7 +18,7 @@ from isoroc._simplex import LEAST, Floats
 from isoroc._threads import one_blas_thread
 
 #: Forecasts of at most this many numbers are calibrated without limiting the threads of BLAS: their
-#: products are too small to wake any, and setting the limit would take a fifth of the time of a row.
+#: products are too small to wake any, and setting the limit takes a fifth of the time of a row.
 FEW_NUMBERS = 3000
 
 
@@ -100,9 +100,7 @@ class Map(ABC):
         A subclass overrides this where a compiled loop is faster.
         """
         X = columns_of(forecasts.values)
-        return np.ascontiguousarray(
-            self.formula(NUMPY, X if self.exact else np.asfortranarray(X))
-        )
+        return np.ascontiguousarray(self.formula(NUMPY, X if self.exact else np.asfortranarray(X)))
 
     def apply(self, values: Floats) -> Floats:
         """Calibrated forecasts, shape (n, K), of a forecast array."""

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-import isoroc
 from isoroc._estimation.grouping import distinct_rows
 from isoroc._evaluation.evaluation import MANY_CLASSES, percent
 from isoroc._input import Sample, find_reversal
@@ -174,7 +173,7 @@ def _file(calibrator: Any) -> str | None:
 
 def about_part(*, n_resamples: int, seconds: float) -> dict[str, Any]:
     """When, with which versions and how the report was computed."""
-    versions = {"isoroc": isoroc.__version__, "Python": platform.python_version()}
+    versions = {"isoroc": version("isoroc"), "Python": platform.python_version()}
     for package in ("numpy", "scipy", "scikit-learn"):
         try:
             versions[package] = version(package)
