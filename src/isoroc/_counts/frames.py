@@ -45,6 +45,7 @@ class Column(NamedTuple):
     expression: nw.Expr
     stage: int = 0
     is_kept: bool = False
+    is_number: bool = False
 
 
 class _FrameScalars(Scalars[Column]):
@@ -68,7 +69,7 @@ class _FrameScalars(Scalars[Column]):
         return Column(nw.col(name), column.stage + 1, is_kept=True)
 
     def number(self, value: float) -> Column:
-        return Column(nw.lit(value, nw.Float64()), is_kept=True)
+        return Column(nw.lit(value, nw.Float64()), is_kept=True, is_number=True)
 
     def function(self, name: str, a: Column) -> Column:
         if name == "floor":
@@ -78,8 +79,11 @@ class _FrameScalars(Scalars[Column]):
         return Column(getattr(a.expression, function)(), a.stage)
 
     def binary(self, operator: str, a: Column, b: Column) -> Column:
-        combined = _OPERATORS[operator](a.expression, b.expression)
-        return Column(combined, max(a.stage, b.stage))
+        second = b.expression
+        if operator == "/" and b.is_number:
+            # Polars multiplies by the reciprocal of a constant, which rounds twice.
+            second = second + 0.0 * a.expression
+        return Column(_OPERATORS[operator](a.expression, second), max(a.stage, b.stage))
 
     def where(self, condition: Column, a: Column, b: Column) -> Column:
         chosen = nw.when(condition.expression).then(a.expression).otherwise(b.expression)
