@@ -106,17 +106,45 @@ class Ops(ABC, Generic[V]):
         """Sum of the columns in the order in which NumPy adds the entries of a row."""
         n = self.width(a)
         if n > _BLOCK:
-            half = n // 2 - n // 2 % _LANES
-            low, high = self.split(a, [half, n - half])
-            return self.total(low) + self.total(high)
-        n_lanes, rest = divmod(n, _LANES)
-        parts = self.split(a, [_LANES] * n_lanes + [1] * rest)
-        if n_lanes:
-            lanes = reduce(add, parts[:n_lanes])
-            while self.width(lanes) > 1:
-                lanes = self._sums_of_pairs(lanes)
-            parts = [lanes, *parts[n_lanes:]]
-        return reduce(add, parts)
+            return self._total_of_blocks(a)
+        n_chunks, rest = divmod(n, _LANES)
+        parts = self.split(a, [_LANES] * n_chunks + [1] * rest)
+        return reduce(add, [*self._totals_of_lanes(parts[:n_chunks]), *parts[n_chunks:]])
+
+    def _total_of_blocks(self, a: V) -> V:
+        """The total of many columns: that of each block, added up two by two."""
+        n = self.width(a)
+        blocks = _blocks(0, n)
+        totals: dict[int, V] = {}
+        # Blocks of equally many chunks have their lanes side by side.
+        for n_chunks in {length // _LANES for _, length in blocks}:
+            starts = [start for start, length in blocks if length // _LANES == n_chunks]
+            lanes = [np.arange(start, start + _LANES) for start in starts]
+            chunks = np.concatenate([own + _LANES * i for i in range(n_chunks) for own in lanes])
+            parts = self.split(self.take(a, chunks), [_LANES * len(starts)] * n_chunks)
+            [sums] = self._totals_of_lanes(parts)
+            totals |= zip(starts, self.split(sums, [1] * len(starts)), strict=True)
+        last = blocks[-1][0]
+        totals[last] = reduce(
+            add, [totals[last], *(self.take(a, [k]) for k in range(n - n % _LANES, n))]
+        )
+
+        def joined(start: int, length: int) -> V:
+            if length <= _BLOCK:
+                return totals[start]
+            half = _half(length)
+            return joined(start, half) + joined(start + half, length - half)
+
+        return joined(0, n)
+
+    def _totals_of_lanes(self, chunks: Sequence[V]) -> list[V]:
+        """Sum of chunks of one or more times eight columns, and of each eight; none of none."""
+        if not chunks:
+            return []
+        lanes = reduce(add, chunks)
+        for _ in range(_LANES.bit_length() - 1):
+            lanes = self._sums_of_pairs(lanes)
+        return [lanes]
 
     def _sums_of_pairs(self, a: V) -> V:
         """Sums of the first and second column, of the third and fourth, and so on."""
@@ -243,6 +271,19 @@ class Ops(ABC, Generic[V]):
         offset = 1 + (centres**2).sum(axis=1) / 2
         # At least one, but for rounding errors.
         return 1.0 / self.maximum(self.linear(self.concat([a, half_square]), rows, offset), 1.0)
+
+
+def _half(n: int) -> int:
+    """Columns of the first of the two parts that NumPy adds up by themselves."""
+    return n // 2 - n // 2 % _LANES
+
+
+def _blocks(start: int, n: int) -> list[tuple[int, int]]:
+    """Starts and lengths of the runs of columns that NumPy adds up one after the other."""
+    if n <= _BLOCK:
+        return [(start, n)]
+    half = _half(n)
+    return _blocks(start, half) + _blocks(start + half, n - half)
 
 
 class Value(ABC):
