@@ -12,8 +12,10 @@ with steps return the same bits everywhere.
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -38,10 +40,11 @@ class Vector(Protocol):
     def __rtruediv__(self, other: Any, /) -> Self: ...
     def __neg__(self) -> Self: ...
     def __le__(self, other: Any, /) -> Truth: ...
+    def __ge__(self, other: Any, /) -> Truth: ...
     def __and__(self, other: Any, /) -> Truth: ...
 
 
-V = TypeVar("V", bound=Any)
+V = TypeVar("V", bound=Vector)
 
 #: Columns up to which the sums of all but one are a product with a matrix.
 _FEW = 64
@@ -195,18 +198,17 @@ class Ops(ABC, Generic[V]):
 
     def bend(self, a: V, knots: Floats, slopes: Floats) -> V:
         """For each column k the sum over knots m of ``slopes[k, m] * max(a_k - knots[m], 0)``."""
-        total: Any = -(slopes @ knots)
-        for knot, slope in zip(knots.tolist(), slopes.T, strict=True):
-            total = slope * self.maximum(a, knot) + total
-        return total
+        bends: Iterable[tuple[float, Floats]] = zip(knots.tolist(), slopes.T, strict=True)
+        offset = np.asarray(slopes @ knots)
+        return added(self.maximum(a, knot) * slope for knot, slope in bends) - offset
 
     def along(self, a: V, knots: Floats) -> V:
         """How far column k lies along the ascending ``knots[k]``, from 0 to 1."""
         # Each stretch between two knots adds the share of it that lies below.
-        total: Any = 0.0
-        for low, high in zip(knots.T[:-1], knots.T[1:], strict=True):
-            total = self.maximum(self.minimum((a - low) * (1 / (high - low)), 1.0), 0.0) + total
-        return total / float(knots.shape[1] - 1)
+        stretches = zip(knots.T[:-1], knots.T[1:], strict=True)
+        shares = ((a - low) * (1 / (high - low)) for low, high in stretches)
+        below = added(self.maximum(self.minimum(share, 1.0), 0.0) for share in shares)
+        return below / float(knots.shape[1] - 1)
 
     def bumps(self, a: V, centres: Floats) -> V:
         """A bump around each centre, ``1 / (1 + d^2 / 2)`` at the distance d."""
@@ -215,6 +217,11 @@ class Ops(ABC, Generic[V]):
         offset = 1 + (centres**2).sum(axis=1) / 2
         # At least one, but for rounding errors.
         return 1.0 / self.maximum(self.linear(self.concat([a, half_square]), rows, offset), 1.0)
+
+
+def added(parts: Iterable[V]) -> V:
+    """Sum of one or more vectors from left to right."""
+    return reduce(operator.add, parts)
 
 
 class Value(ABC):

@@ -87,17 +87,17 @@ class AutoCalibrator(Calibrator):
         Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
         the checksum of its model file.
     members_ : list of calibrators
-        The fitted members that have weight,
+        Fitted members with nonzero weight.
     weights_ : ndarray of shape (n_members,)
-        and their weights; they sum to one.
+        Mixture weights; they sum to 1.
     member_scores_ : Table
         One row per member and one for the mixture: weight, log loss out of fold and its standard
-        error, and by how much it is better than the forecasts as they are, with standard error. The
+        error, and by how much it is better than the uncalibrated forecasts, with standard error. The
         log loss is bounded: see Notes.
     cv_results_ : Table
         Log loss of each member (row) in each fold (column).
     verdict_ : str
-        Whether calibration pays, in a sentence: "calibrate" if the mixture is better than the
+        Whether calibration helps, in a sentence: "calibrate" if the mixture is better than the
         forecasts by more than two standard errors, and otherwise "leave it". Of calibrated
         forecasts about 5 % or fewer get the verdict "calibrate" (``benchmarks/verdicts.py``).
     certificate_ : MixtureCertificate or None
