@@ -92,8 +92,8 @@ class AutoCalibrator(Calibrator):
         Mixture weights; they sum to 1.
     member_scores_ : Table
         One row per member and one for the mixture: weight, log loss out of fold and its standard
-        error, and by how much it is better than the uncalibrated forecasts, with standard error. The
-        log loss is bounded: see Notes.
+        error, and the gain over the uncalibrated forecasts with its standard error. The log loss is
+        bounded: see Notes.
     cv_results_ : Table
         Log loss of each member (row) in each fold (column).
     verdict_ : str
