@@ -12,10 +12,10 @@ with steps return the same bits everywhere.
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
-from operator import add
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -40,10 +40,11 @@ class Vector(Protocol):
     def __rtruediv__(self, other: Any, /) -> Self: ...
     def __neg__(self) -> Self: ...
     def __le__(self, other: Any, /) -> Truth: ...
+    def __ge__(self, other: Any, /) -> Truth: ...
     def __and__(self, other: Any, /) -> Truth: ...
 
 
-V = TypeVar("V", bound=Any)
+V = TypeVar("V", bound=Vector)
 
 #: Columns that NumPy adds in one run, and accumulators that it has for it.
 _BLOCK, _LANES = 128, 8
@@ -109,7 +110,7 @@ class Ops(ABC, Generic[V]):
             return self._total_of_blocks(a)
         n_chunks, rest = divmod(n, _LANES)
         parts = self.split(a, [_LANES] * n_chunks + [1] * rest)
-        return reduce(add, [*self._totals_of_lanes(parts[:n_chunks]), *parts[n_chunks:]])
+        return added([*self._totals_of_lanes(parts[:n_chunks]), *parts[n_chunks:]])
 
     def _total_of_blocks(self, a: V) -> V:
         """The total of many columns: that of each block, added up two by two."""
@@ -125,9 +126,7 @@ class Ops(ABC, Generic[V]):
             [sums] = self._totals_of_lanes(parts)
             totals |= zip(starts, self.split(sums, [1] * len(starts)), strict=True)
         last = blocks[-1][0]
-        totals[last] = reduce(
-            add, [totals[last], *(self.take(a, [k]) for k in range(n - n % _LANES, n))]
-        )
+        totals[last] = added([totals[last], *(self.take(a, [k]) for k in range(n - n % _LANES, n))])
 
         def joined(start: int, length: int) -> V:
             if length <= _BLOCK:
@@ -141,7 +140,7 @@ class Ops(ABC, Generic[V]):
         """Sum of chunks of one or more times eight columns, and of each eight; none of none."""
         if not chunks:
             return []
-        lanes = reduce(add, chunks)
+        lanes = added(chunks)
         for _ in range(_LANES.bit_length() - 1):
             lanes = self._sums_of_pairs(lanes)
         return [lanes]
@@ -251,18 +250,17 @@ class Ops(ABC, Generic[V]):
 
     def bend(self, a: V, knots: Floats, slopes: Floats) -> V:
         """For each column k the sum over knots m of ``slopes[k, m] * max(a_k - knots[m], 0)``."""
-        total: Any = -(slopes @ knots)
-        for knot, slope in zip(knots.tolist(), slopes.T, strict=True):
-            total = slope * self.maximum(a, knot) + total
-        return total
+        bends: Iterable[tuple[float, Floats]] = zip(knots.tolist(), slopes.T, strict=True)
+        offset = np.asarray(slopes @ knots)
+        return added(self.maximum(a, knot) * slope for knot, slope in bends) - offset
 
     def along(self, a: V, knots: Floats) -> V:
         """How far column k lies along the ascending ``knots[k]``, from 0 to 1."""
         # Each stretch between two knots adds the share of it that lies below.
-        total: Any = 0.0
-        for low, high in zip(knots.T[:-1], knots.T[1:], strict=True):
-            total = self.maximum(self.minimum((a - low) * (1 / (high - low)), 1.0), 0.0) + total
-        return total / float(knots.shape[1] - 1)
+        stretches = zip(knots.T[:-1], knots.T[1:], strict=True)
+        shares = ((a - low) * (1 / (high - low)) for low, high in stretches)
+        below = added(self.maximum(self.minimum(share, 1.0), 0.0) for share in shares)
+        return below / float(knots.shape[1] - 1)
 
     def bumps(self, a: V, centres: Floats) -> V:
         """A bump around each centre, ``1 / (1 + d^2 / 2)`` at the distance d."""
@@ -284,6 +282,11 @@ def _blocks(start: int, n: int) -> list[tuple[int, int]]:
         return [(start, n)]
     half = _half(n)
     return _blocks(start, half) + _blocks(start + half, n - half)
+
+
+def added(parts: Iterable[V]) -> V:
+    """Sum of one or more vectors from left to right."""
+    return reduce(operator.add, parts)
 
 
 class Value(ABC):
