@@ -44,7 +44,9 @@ def generate(seed, most_numbers=20_000):
         rows = rng.integers(0, n, n)
         P, y, z = P[rows], y[rows], z[rows]
     options: dict[str, object] = {"labels": range(K)}
-    form = rng.choice(["columns", "scores", "logits"]) if K == 2 else rng.choice(["columns", "logits"])
+    form = (
+        rng.choice(["columns", "scores", "logits"]) if K == 2 else rng.choice(["columns", "logits"])
+    )
     if form == "scores":
         P = P[:, 1]
         options["scores"] = "probability"

@@ -68,7 +68,9 @@ def test_the_common_map_is_that_of_all_rows(fitted):
     np.testing.assert_array_equal(fitted.common_.predict_proba(P), alone.predict_proba(P))
     without = GroupedCalibrator(IsotonicCalibrator()).fit(P, y)
     np.testing.assert_array_equal(without.predict_proba(P), alone.predict_proba(P))
-    np.testing.assert_array_equal(without.predict_proba(P, np.arange(len(P))), alone.predict_proba(P))
+    np.testing.assert_array_equal(
+        without.predict_proba(P, np.arange(len(P))), alone.predict_proba(P)
+    )
 
 
 def test_groups_at_random_keep_the_common_map():

@@ -107,7 +107,9 @@ def test_certificates_say_what_holds():
 
     def certificate(other):
         members = [steps, other.fit(P, y).map_]
-        mixture = MixtureMap(kind=steps.kind, members=members, weights=np.ones(2) / 2, monotone=True)
+        mixture = MixtureMap(
+            kind=steps.kind, members=members, weights=np.ones(2) / 2, monotone=True
+        )
         return str(mixture.certificate(2))
 
     assert "Non-decreasing" in certificate(TemperatureCalibrator(floor=0.6))

@@ -183,9 +183,7 @@ def test_shared_features_give_the_forecasts_of_separate_fits():
         part = SplineCalibrator().fit(P[~inside], y[~inside])
         apart[inside] = part.predict_proba(P[inside])
     assert np.abs(Q - apart).mean() < 0.005
-    np.testing.assert_array_equal(
-        whole.apply(P), SplineCalibrator().fit(P, y).predict_proba(P)
-    )
+    np.testing.assert_array_equal(whole.apply(P), SplineCalibrator().fit(P, y).predict_proba(P))
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ class Columns(Value, Generic[C]):
         for vector in inputs:
             vector._uses += times or max(1, width // vector.width)
 
-    def binary(self, operator: str, a: Any, b: Any) -> Columns[C]:  # type: ignore[override]
+    def binary(self, operator: str, a: Any, b: Any) -> Columns[C]:
         """``a operator b``, column by column."""
         return self.ops.each(partial(self.ops.scalars.binary, operator), a, b)
 
@@ -203,7 +203,7 @@ class ColumnOps(Ops[Columns[C]], Generic[C]):
         numbers = np.atleast_1d(np.asarray(part, dtype=np.float64)).tolist()
         return self.vector([self.scalars.number(value) for value in numbers])
 
-    def _reduced(self, write: Callable[[list[C]], C], *vectors: Columns[C]) -> Columns[C]:
+    def _reduced(self, write: Callable[..., C], *vectors: Columns[C]) -> Columns[C]:
         """A vector of one column, computed from all columns of others."""
         return Columns(self, 1, vectors, lambda *columns: [write(*columns)])
 
@@ -265,9 +265,7 @@ class ColumnOps(Ops[Columns[C]], Generic[C]):
         width = sum(part.width for part in parts)
         return Columns(self, width, parts, lambda *own: [c for part in own for c in part], times=1)
 
-    def linear(
-        self, a: Columns[C], matrix: Floats, offset: Floats | None = None
-    ) -> Columns[C]:
+    def linear(self, a: Columns[C], matrix: Floats, offset: Floats | None = None) -> Columns[C]:
         rows = matrix.tolist()
         product = Columns(
             self,

@@ -33,9 +33,7 @@ class Tempering(NamedTuple):
     smoothing: float
 
 
-def fit_tempering(
-    sample: Sample, floor: float | Literal["auto"], pseudocount: float
-) -> Tempering:
+def fit_tempering(sample: Sample, floor: float | Literal["auto"], pseudocount: float) -> Tempering:
     """Check the parameters of temperature scaling, and fit it."""
     check_number("pseudocount", pseudocount, numbers.Real, minimum=0)
     if floor != "auto":

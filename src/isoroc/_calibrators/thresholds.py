@@ -187,9 +187,7 @@ def _carry_vector(fitted: Map, gamma: Floats, forecasts: Floats) -> CarriedThres
     return CarriedThresholds(best, n_changed, len(Q), exact=False)
 
 
-def _starts(
-    fitted: Map, gamma: Floats, forecasts: Floats, Q: Floats, wanted: Ints
-) -> list[Floats]:
+def _starts(fitted: Map, gamma: Floats, forecasts: Floats, Q: Floats, wanted: Ints) -> list[Floats]:
     """Thresholds to start from.
 
     All decisions meet at the forecast gamma, so its calibrated value is close to gamma' where the

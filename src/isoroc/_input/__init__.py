@@ -7,9 +7,6 @@ from isoroc._input.arrays import SLICE, check_length, slices, to_array
 from isoroc._input.columns import column_names, in_order, match_columns, with_readable_names
 from isoroc._input.error import InputError
 from isoroc._input.forecasts import (
-    RANGE_TOLERANCE,
-    SUM_EXACT,
-    SUM_TOLERANCE,
     Scores,
     check_forecasts,
     first_improbable,
@@ -24,10 +21,7 @@ from isoroc._input.sample import CellSample, Sample, check_sample
 from isoroc._input.weights import check_counts, check_weights
 
 __all__ = [
-    "RANGE_TOLERANCE",
     "SLICE",
-    "SUM_EXACT",
-    "SUM_TOLERANCE",
     "CellSample",
     "InputError",
     "Names",

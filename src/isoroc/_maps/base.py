@@ -100,9 +100,7 @@ class Map(ABC):
         A subclass overrides this where a compiled loop is faster.
         """
         X = columns_of(forecasts.values)
-        return np.ascontiguousarray(
-            self.formula(NUMPY, X if self.exact else np.asfortranarray(X))
-        )
+        return np.ascontiguousarray(self.formula(NUMPY, X if self.exact else np.asfortranarray(X)))
 
     def apply(self, values: Floats) -> Floats:
         """Calibrated forecasts, shape (n, K), of a forecast array."""

@@ -214,9 +214,7 @@ def _of_trees(ops: Ops[V], P: V, reduction: TopReduction | None, maps: Sequence[
     reduced = None if reduction is None else reduction.of(ops, P)
     points = P if reduced is None else reduced.points
     places = [_place(ops, own.tree, points) for own in maps]
-    Q = _added(
-        ops.look_up(own.bin_values, place) for own, place in zip(maps, places, strict=True)
-    )
+    Q = _added(ops.look_up(own.bin_values, place) for own, place in zip(maps, places, strict=True))
     return Q if reduced is None else reduced.expand(Q)
 
 

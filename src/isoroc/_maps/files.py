@@ -248,8 +248,10 @@ def _check_common(state: dict[str, Any], kind: Kind) -> int:
     if len(set(classes.tolist())) != len(classes) or any(c != c for c in classes.tolist()):  # noqa: PLR0124
         raise Fault("model.state.classes_", "the classes are not distinct")
     n_columns, K = state.get("n_features_in_"), len(classes)
-    if type(n_columns) is not int or n_columns != (1 if kind.single else K) or (
-        kind.single and K != 2
+    if (
+        type(n_columns) is not int
+        or n_columns != (1 if kind.single else K)
+        or (kind.single and K != 2)
     ):
         problem = f"expected the number of columns of {kind.name} of {K} classes"
         raise Fault("model.state.n_features_in_", problem)

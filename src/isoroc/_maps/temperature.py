@@ -58,7 +58,9 @@ class TemperedMap(Map):
         """What `log_tempered` returns, shape (K, n)."""
         if self.smoothing:
             return smooth.logs_of(self.tempered_rows(forecasts))
-        return np.ascontiguousarray(NUMPY.log_softmax(forecasts.logs(self.floor).T / self.temperature).T)
+        return np.ascontiguousarray(
+            NUMPY.log_softmax(forecasts.logs(self.floor).T / self.temperature).T
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -228,7 +228,7 @@ class SqlOps(ColumnOps[Node]):
 
     def bend(self, a: Columns[Node], knots: Floats, slopes: Floats) -> Columns[Node]:
         # The larger of two is half of their sum and distance, which takes less time than a choice.
-        bent = slopes.sum(axis=1) / 2 * a - slopes @ knots / 2
+        bent = a * (slopes.sum(axis=1) / 2) - slopes @ knots / 2
         distances = self.concat([self.absolute(a - knot) for knot in knots.tolist()])
         by_class = np.arange(len(knots) * a.width).reshape(len(knots), -1).T
         return bent + self.run_sums(self.take(distances, by_class.ravel()), slopes / 2)
@@ -270,9 +270,7 @@ class SqlOps(ColumnOps[Node]):
         return Columns(self, table.shape[1], [place], make)
 
     def route(self, tree: BinTree, a: Columns[Node]) -> Columns[Node]:
-        return self._reduced(
-            lambda own: Route(self.scalars, self._rules, tree, own).place(), a
-        )
+        return self._reduced(lambda own: Route(self.scalars, self._rules, tree, own).place(), a)
 
 
 class _Listed(Columns[Node]):
