@@ -13,7 +13,7 @@ OLDEST := build/oldest
 SOURCES := pyproject.toml setup.py $(foreach s,pyx pxd h,$(wildcard src/isoroc/_core/*.$(s)))
 ASAN = $(shell $(CC) -print-file-name=libasan.so)
 
-.PHONY: demo test test-browser test-engines lint types tests coverage sanitize bench fuzz docs dist check-dist \
+.PHONY: demo test test-browser test-engines lint types tests coverage sanitize bench paper fuzz docs dist check-dist \
   check-release wheels publish test-oldest clean
 
 demo: .venv/runs  ## forecasts in, calibrated forecasts, a verdict, a picture and a report out
@@ -65,6 +65,9 @@ sanitize: build/checked.stamp  ## the kernels with bounds checks, address and un
 bench: .venv/develops  ## speed against peers, as a table and as build/bench/speed.json
 	$(BIN)/pip install --quiet -r benchmarks/requirements.txt
 	$(BIN)/python benchmarks/speed.py
+
+paper: .venv/runs  ## the paper's experiments, tables and figures in build/paper; ARGS="--quick" for some of them
+	$(BIN)/python -m reproduction $(ARGS)
 
 fuzz: .venv/develops  ## a hundred thousand damaged model files
 	$(BIN)/python benchmarks/fuzz.py

@@ -13,9 +13,9 @@ import numpy as np
 from arena import GROUPS, Set, read_sets
 
 from isoroc import AutoCalibrator, CalibrationMonitor
+from isoroc._evaluation.evaluate import correct_p_values
 from isoroc._table import markdown_table
 from isoroc.decisions import adjust_prior, decide, estimate_prior, expected_cost
-from isoroc.metrics._groups import correct_p_values
 
 MEANS = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]])
 OLD = {2: np.array([0.5, 0.5]), 4: np.array([0.25, 0.25, 0.25, 0.25])}
@@ -98,7 +98,7 @@ def changes(found: Set) -> list[tuple[float, float, float]]:
     result = []
     for _ in range(N_COSTS):
         costs = costs_for(found.n_classes, rng)
-        report = expected_cost(y, P, costs, calibrated=Q, labels=labels)
+        report = expected_cost(y, P, costs, after=Q, labels=labels)
         change, low = (report.table[name][2] for name in ("cost", "low"))
         error = (change - low) / 1.96
         z = change / error if error > 0 else 0.0

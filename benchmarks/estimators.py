@@ -48,13 +48,14 @@ def population(n_classes: int, power: float) -> dict[str, float]:
     P, g, _ = draw(1_000_000, n_classes, power, seed=2**20)
     log_g, log_p = np.log(g), np.log(P.clip(min=1e-300))
     square = ((g - P) ** 2).sum(axis=1).mean()
+    half = 2 if n_classes == 2 else 1
     return {
         "l1": np.abs(g - P).sum(axis=1).mean() / 2,
         "l2": np.sqrt(square / 2),
         "log calibration": abs((g * (log_g - log_p)).sum(axis=1).mean()),
         "log refinement": -(g * log_g).sum(axis=1).mean(),
-        "brier calibration": square,
-        "brier refinement": 1 - (g**2).sum(axis=1).mean(),
+        "brier calibration": square / half,
+        "brier refinement": (1 - (g**2).sum(axis=1).mean()) / half,
     }
 
 
@@ -95,7 +96,7 @@ def estimates(*, quick: bool) -> None:
                 )
             found.setdefault("l1, irp", []).append(calibration_error(y, P, bins="irp"))
             parts = [decompose(y, P, loss=loss, bins="irp") for loss in ("log", "brier")]
-            square = max(parts[1].calibration, 0) / 2
+            square = max(parts[1].calibration, 0) / (1 if n_classes == 2 else 2)
             found.setdefault("l2, irp", []).append(np.sqrt(square))
             found.setdefault("smooth", []).append(smooth_calibration_error(y, P))
             values.append([part for p in parts for part in (p.calibration, p.refinement)])

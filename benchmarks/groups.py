@@ -18,8 +18,8 @@ from arena import CLIP, Set, read_sets
 from scipy.special import softmax
 
 from isoroc import GroupedCalibrator
+from isoroc._evaluation.evaluate import correct_p_values
 from isoroc._table import markdown_table
-from isoroc.metrics._groups import correct_p_values
 
 #: How often labels are drawn for a p-value.
 N_DRAWS = 9999

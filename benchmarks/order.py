@@ -3,7 +3,7 @@
     python benchmarks/order.py ARENA [--only WORD] [--rows N] [--out FOLDER]
 
 ARENA is what benchmarks/quality.py takes. Prints one table for two classes, one for three and four
-and one for five and more: means over the sets of the measures of `isoroc.metrics.order_report`.
+and one for five and more: means over the sets of the measures of `isoroc.evaluate`.
 Writes one row per calibrator and set to FOLDER/order.csv (build/order by default). With --rows each
 calibrator is fitted to N random calibration rows of each set that has more.
 """
@@ -23,7 +23,7 @@ from arena import Set, read_sets
 
 import isoroc
 from isoroc._progress import progress
-from isoroc.metrics import cross_entropy, order_report
+from isoroc.metrics import log_loss
 
 GROUPS = {"K = 2": (2, 2), "K = 3, 4": (3, 4), "K >= 5": (5, np.inf)}
 MEASURES = ("accuracy", "auc", "decisions_changed", "pairs_reversed", "pairs_tied", "log_loss")
@@ -63,7 +63,9 @@ def measure(of: Set, n_rows: int | None) -> Iterator[dict[str, Any]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # forecasts may be no better than chance
             Q = make().fit(P, y, labels=labels).predict_proba(of.probas_test)
-            report = order_report(of.labels_test, of.probas_test, Q, labels=labels, n_resamples=0)
+            report = isoroc.evaluate(
+                of.labels_test, of.probas_test, Q, labels=labels, n_resamples=0
+            )
         area = "auc" if of.n_classes == 2 else "auc_one_vs_rest"
         clipped = Q.clip(min=CLIP)
         clipped /= clipped.sum(axis=1, keepdims=True)
@@ -76,7 +78,7 @@ def measure(of: Set, n_rows: int | None) -> Iterator[dict[str, Any]]:
             "decisions_changed": report["decisions_changed", "change"],
             "pairs_reversed": report["pairs_reversed", "change"],
             "pairs_tied": report["pairs_tied", "change"],
-            "log_loss": cross_entropy(of.labels_test, clipped, labels=labels),
+            "log_loss": log_loss(of.labels_test, clipped, labels=labels),
         }
 
 

@@ -51,7 +51,6 @@ from isoroc.metrics import (
     roc_surface,
     volume_under_surface,
 )
-from isoroc.paper._reference import ReferenceIRP
 
 Row = dict[str, str | int | float]
 Job = Callable[[], object]
@@ -206,6 +205,9 @@ def fit_row(job: str, P: np.ndarray, y: np.ndarray) -> Row:
 
         peers["SMS"] = lambda: SMSCalibrator().fit(P, y)
     if n <= 500 and K == 3:
+        sys.path.append(str(Path(__file__).resolve().parents[1]))
+        from reproduction.published import ReferenceIRP  # noqa: PLC0415
+
         peers["reference"] = lambda: ReferenceIRP(100).fit(P, y)
     return row(job, n, lambda: fit(P, y), **peers)
 

@@ -98,8 +98,7 @@ def link_outside(app: Any, docname: str, source: list[str]) -> None:  # noqa: AR
     source[0] = re.sub(r"\]\(\.\./([^)]+)\)", rf"]({SOURCE}/\1)", source[0])
 
 
-# What users call on calibrators and classifiers. Their other methods are hooks that modules of the
-# package call on each other; fitted attributes are described on the class.
+# What users call on calibrators, classifiers and loaded maps; the class describes attributes.
 METHODS = {
     "adapt_prior",
     "apply",
@@ -114,9 +113,10 @@ METHODS = {
     "predict_std",
     "save",
     "staged_predict_proba",
+    "tables",
     "verify",
 }
-FLAGS = {"checksum", "fitted_state", "parameters", "prior_share", "reads_logs", "uses_folds"}
+FLAGS = {"checksum"}
 HOOKS = {"Counts.sample", "ModelFileError.of", "Counts.uses_folds"}
 
 

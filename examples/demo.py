@@ -11,7 +11,7 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
 from isoroc import AutoCalibrator, IRPCalibrator
-from isoroc.metrics import brier_score, cross_entropy
+from isoroc.metrics import brier_score_loss, log_loss
 
 PICTURE = Path("build/demo/simplex.png")
 PAGE = Path("build/demo/report.html")
@@ -38,7 +38,7 @@ def main() -> None:
 
     print("Scores of a random forest on 3,000 test rows:\n")
     print("                 before    auto     IRP")
-    for name, score in [("log loss", log_loss), ("Brier score", brier_score)]:
+    for name, score in [("log loss", log_loss), ("Brier score", brier_score_loss)]:
         values = [score(y[test], Q) for Q in (P_test, *after.values())]
         print(f"  {name:<12}  " + " ".join(f"{value:>7.4f}" for value in values))
 
@@ -54,11 +54,6 @@ def main() -> None:
     print(f"\nVerdict: {auto.verdict_}.")
     print(f"On the test rows it saved {gain:.4f} nats per row.")
     write_report(irp, P_test, y[test])
-
-
-def log_loss(y: np.ndarray, P: np.ndarray) -> float:
-    # A forest may forecast 0 for the outcome, and its loss would be infinite.
-    return cross_entropy(y, P, eps=1e-6)
 
 
 def write_report(calibrator: IRPCalibrator, P: np.ndarray, y: np.ndarray) -> None:

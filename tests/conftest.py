@@ -8,7 +8,11 @@ from hypothesis import HealthCheck, settings
 settings.register_profile(
     "suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile("suite")
+# `.ci/run` chooses it, and a seed with an option of pytest.
+settings.register_profile(
+    "explore", settings.get_profile("suite"), derandomize=False, print_blob=True
+)
+settings.load_profile(os.environ.get("ISOROC_HYPOTHESIS", "suite"))
 
 #: `make test-engines` runs these, with engines that the other tests do not need.
 collect_ignore = [] if "ISOROC_ENGINES" in os.environ else ["engines"]

@@ -17,7 +17,7 @@ class Generated(NamedTuple):
 def generate(seed, most_numbers=20_000):
     """A set of 2 to 50 classes and 5 to 5,000 rows.
 
-    Forecasts are timid or saturated, tie, hold exact zeros and ones or denormal numbers, and come in
+    Forecasts are timid or saturated, tie, hold exact zeros and ones or denormal numbers, and have
     any precision. Classes may be rare, rows repeated, and weights span ten orders of magnitude.
     """
     rng = np.random.default_rng(seed)

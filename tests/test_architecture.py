@@ -27,35 +27,37 @@ PARTS = {
     "_random": set(),
     "_special": set(),
     "_simplex": {"_special"},
+    "_losses": {"_simplex"},
     "_files": set(),
     "_cell_errors": {"_simplex"},
     "_threads": set(),
-    "_input": {"_core", "_simplex", "_special"},
+    "_tree": {"_core", "_simplex"},
+    "_backends": {"_core", "_simplex", "_tree"},
+    "_kinds": {"_backends", "_core", "_simplex"},
+    "_input": {"_backends", "_core", "_kinds", "_simplex", "_special"},
     "_folds": {"_input", "_simplex"},
     "_intervals": {"_simplex", "_special"},
-    "_tree": {"_core", "_simplex"},
-    "_writer": {"_simplex", "_tree"},
     "_cyclic": {"_simplex"},
     "_monotonicity": {"_core", "_input", "_simplex", "_table", "_tree"},
-    "_checks": {"_input", "_writer"},
     "_counts": {
-        "_checks",
+        "_backends",
         "_core",
         "_files",
         "_input",
+        "_kinds",
         "_simplex",
         "_special",
         "_table",
-        "_writer",
     },
-    "_top": {"_input", "_simplex", "_writer"},
+    "_top": {"_backends", "_input", "_simplex"},
     "_growth": {"_core", "_counts", "_input", "_monotonicity", "_progress", "_simplex", "_tree"},
     "_persistence": {"_files", "_input", "_monotonicity", "_table", "_top", "_tree"},
     "_maps": {
+        "_backends",
         "_core",
         "_input",
         "_intervals",
-        "_monotonicity",
+        "_kinds",
         "_persistence",
         "_simplex",
         "_special",
@@ -63,17 +65,17 @@ PARTS = {
         "_threads",
         "_top",
         "_tree",
-        "_writer",
     },
+    "export": {"_backends", "_counts", "_input", "_kinds", "_maps", "_simplex", "_tree"},
     "_calibrators": {
-        "_checks",
+        "_backends",
         "_core",
         "_counts",
         "_cyclic",
         "_folds",
         "_growth",
         "_input",
-        "_intervals",
+        "_kinds",
         "_maps",
         "_monotonicity",
         "_persistence",
@@ -84,21 +86,32 @@ PARTS = {
         "_threads",
         "_top",
         "_tree",
+        "export",
     },
     "_response": {"_input", "_simplex"},
+    "_estimation": {"_core", "_folds", "_growth", "_input", "_losses", "_simplex", "_top", "_tree"},
     "metrics": {
-        "_cell_errors",
         "_core",
         "_counts",
-        "_folds",
+        "_estimation",
         "_growth",
         "_input",
         "_intervals",
+        "_losses",
         "_random",
         "_simplex",
         "_table",
-        "_top",
-        "_tree",
+    },
+    "_evaluation": {
+        "_counts",
+        "_estimation",
+        "_input",
+        "_intervals",
+        "_losses",
+        "_random",
+        "_simplex",
+        "_table",
+        "metrics",
     },
     "_monitor": {"_cell_errors", "_files", "_input", "_intervals", "_simplex", "_table"},
     "decisions": {"_input", "_intervals", "_random", "_simplex", "_table", "metrics"},
@@ -110,20 +123,11 @@ PARTS = {
         "_simplex",
         "decisions",
     },
-    "export": {
-        "_calibrators",
-        "_checks",
-        "_counts",
-        "_input",
-        "_maps",
-        "_simplex",
-        "_tree",
-        "_writer",
-    },
     "_views": {
         "_calibrators",
         "_classifier",
         "_counts",
+        "_estimation",
         "_input",
         "_intervals",
         "_simplex",
@@ -145,6 +149,8 @@ PARTS = {
     "report": {
         "_calibrators",
         "_counts",
+        "_estimation",
+        "_evaluation",
         "_files",
         "_input",
         "_intervals",
@@ -154,21 +160,28 @@ PARTS = {
         "export",
         "metrics",
     },
-    "paper": {
+    # `import isoroc` gives access to all public names.
+    "isoroc": {
         "_calibrators",
-        "_files",
+        "_classifier",
+        "_counts",
+        "_evaluation",
         "_input",
-        "_progress",
-        "_simplex",
-        "_table",
-        "_views",
+        "_maps",
+        "_monitor",
+        "_persistence",
+        "decisions",
+        "export",
         "metrics",
         "plots",
+        "report",
     },
     "_cli": {
+        "_calibrators",
         "_counts",
         "_files",
         "_input",
+        "_evaluation",
         "_intervals",
         "_maps",
         "_monitor",
@@ -178,8 +191,8 @@ PARTS = {
         "_table",
         "decisions",
         "export",
+        "isoroc",
         "metrics",
-        "paper",
         "plots",
         "report",
     },
@@ -191,11 +204,9 @@ PUBLIC = [
     "isoroc.decisions",
     "isoroc.export",
     "isoroc.metrics",
-    "isoroc.paper",
     "isoroc.plots",
     "isoroc.report",
 ]
-COMMANDS = ["isoroc.__main__", "isoroc.paper.__main__"]
 
 # Optional dependencies and the parts that may import them.
 OPTIONAL = {
@@ -206,10 +217,10 @@ OPTIONAL = {
     "cyclopts": {"_cli"},
     "docstring_parser": {"_cli"},
     "rich": {"_progress", "_cli"},
-    "onnx": {"export"},
+    "onnx": {"_backends", "export"},
     "google": {"export"},  # protobuf, which comes with onnx
-    "sqlglot": {"export"},
-    "torch": {"_counts", "export"},
+    "sqlglot": {"_backends"},
+    "torch": {"_backends", "_counts", "export"},
     "pyarrow": {"_calibrators"},
     "moocore": {"metrics"},
     "pandas": set(),
@@ -219,8 +230,6 @@ OPTIONAL = {
 
 
 def part_of(path):
-    if path.stem == "__main__":  # python -m isoroc, and python -m isoroc.paper
-        return "__main__"
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
@@ -242,10 +251,8 @@ def test_imports_follow_the_list_of_parts(path):
     for name in imports_of(path):
         top, _, rest = name.partition(".")
         if top == "isoroc":
-            # `import isoroc` gives access to all public names, so only these parts may use it.
-            target = rest.split(".")[0]
-            public = not target and part in {"_calibrators", "_cli", "paper", "report"}
-            allowed = public or target == part or target in PARTS[part]
+            target = rest.split(".")[0] or "isoroc"
+            allowed = target == part or target in PARTS[part]
             assert allowed, f"{part} may not import {target}"
         elif top in OPTIONAL:
             assert part in OPTIONAL[top], f"{top} may only be imported in {OPTIONAL[top]}"
@@ -311,7 +318,7 @@ def is_private(module):
 
 def test_modules_are_public_or_private_by_name():
     modules = {module_of(path) for path in SOURCE.rglob("*.py*") if path.suffix in {".py", ".pyx"}}
-    assert {module for module in modules if not is_private(module)} == {*PUBLIC, *COMMANDS}
+    assert {module for module in modules if not is_private(module)} == {*PUBLIC, "isoroc.__main__"}
 
 
 def test_dir_shows_exactly_the_public_names():

@@ -18,13 +18,14 @@ pytestmark = pytest.mark.project
 
 
 @pytest.mark.parametrize("page", IN_PYTHON)
-def test_python_blocks_run(page):
+def test_python_blocks_print_what_the_page_shows_below_them(page):
     names: dict[str, object] = {}  # as for a reader who runs one block after the other
-    for block in blocks(page, "python"):
+    example = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", re.DOTALL)
+    for block, shown in example.findall(PAGES[page]):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(block, page, "exec"), names)  # noqa: S102
-        assert printed.getvalue().strip()
+        assert not shown or printed.getvalue() == shown
 
 
 def test_no_page_lacks_a_test():
@@ -37,7 +38,8 @@ def test_no_page_lacks_a_test():
 @pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md"])
 def test_scripts_and_targets_that_a_page_names_exist(page):
     text = PAGES.get(page) or (ROOT / page).read_text()
-    for script in re.findall(r"\b(?:benchmarks|docs|examples|tests|tools)/[\w/]+\.py\b", text):
+    folders = "benchmarks|docs|examples|reproduction|tests|tools"
+    for script in re.findall(rf"\b(?:{folders})/[\w/]+\.py\b", text):
         assert (ROOT / script).exists(), script
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"`make ([\w-]+)", text):

@@ -28,23 +28,20 @@ ORDER = [
     "References",
     "Examples",
 ]
-#: Errors and what functions return: the functions have the examples. `reproduce` runs for minutes.
+#: Errors and what functions return: the functions have the examples.
 WITHOUT_EXAMPLE = {
     "BootstrapResult",
     "CalibrationTest",
     "CostCurve",
     "CostReport",
     "Decomposition",
-    "GroupReport",
+    "Evaluation",
     "ModelFileError",
-    "OrderReport",
     "PriorEstimate",
-    "Reproduction",
     "RocCurve",
     "RocSurface",
     "Separability",
     "Volume",
-    "reproduce",
 }
 
 

@@ -52,6 +52,15 @@ def test_changelog_and_citation_agree_on_the_version_of_the_package():
     assert problems(f"v{isoroc.__version__}") == []
 
 
+def test_the_image_has_a_supported_python_and_existing_extras():
+    arguments = dict(re.findall(r"(?m)^ARG (\w+)=(\S+)$", (ROOT / "Dockerfile").read_text()))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert f"Programming Language :: Python :: {arguments['PYTHON']}" in project["classifiers"]
+    extras = set(arguments["EXTRAS"].split(","))
+    assert "cli" in extras
+    assert extras <= set(project["optional-dependencies"])
+
+
 def test_changelog_has_the_form_of_keep_a_changelog():
     text = (ROOT / "CHANGELOG.md").read_text()
     headings = re.findall(r"(?m)^## (.*)$", text)

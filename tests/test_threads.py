@@ -1,5 +1,6 @@
 """BLAS runs on one thread during fits and predictions, and as before afterwards."""
 
+from dataclasses import dataclass
 from threading import Barrier, Thread
 
 import numpy as np
@@ -8,6 +9,7 @@ from sklearn.base import clone
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from isoroc import AutoCalibrator, IdentityCalibrator
+from isoroc._maps import IdentityMap
 from isoroc._threads import one_blas_thread
 
 BLAS = ThreadpoolController().select(user_api="blas").lib_controllers
@@ -23,14 +25,19 @@ def _two_threads():
         yield
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RecordingMap(IdentityMap):
+    seen: list[set[int]]
+
+    def compiled(self, forecasts):
+        self.seen.append(counts())
+        return super().compiled(forecasts)
+
+
 class Recording(IdentityCalibrator):
     def _fit(self, sample):
         self.during_fit_ = counts()
-        super()._fit(sample)
-
-    def _calibrate(self, forecasts):
-        self.during_calibrate_ = counts()
-        return super()._calibrate(forecasts)
+        return RecordingMap(kind=super()._fit(sample).kind, seen=[])
 
 
 def test_nested_contexts():
@@ -72,5 +79,6 @@ def test_fits_and_predictions(n_jobs):
     cal = AutoCalibrator(members=[Recording(), clone(Recording())], n_jobs=n_jobs, cv=2)
     cal.fit(p, y).predict_proba(np.tile(p, 100))
     for member in cal.members_:
-        assert member.during_fit_ == member.during_calibrate_ == {1}
+        assert member.during_fit_ == {1}
+        assert member.map_.seen == [{1}]
     assert counts() == {2}

@@ -26,7 +26,7 @@ P_cal, P_test = model.predict_proba(X[cal]), model.predict_proba(X[test])
 # -------------
 #
 # :class:`~isoroc.AutoCalibrator` mixes several calibrators by how well they forecast held-out rows. Its verdict says whether
-# calibration pays at all.
+# calibration helps at all.
 
 from isoroc import AutoCalibrator
 
@@ -38,13 +38,11 @@ print(calibrator.verdict_)
 # Did it help?
 # ------------
 #
-# The log loss of both forecasts on the test rows, and the difference with a bootstrap interval.
+# Measures of both forecasts on the test rows, their changes with intervals, and a verdict.
 
-from isoroc.metrics import bootstrap, cross_entropy
+from isoroc import evaluate
 
-print("before", round(cross_entropy(y[test], P_test), 4))
-print("after ", round(cross_entropy(y[test], Q_test), 4))
-print(bootstrap(cross_entropy, y[test], P_test, paired=Q_test, random_state=0))
+print(evaluate(y[test], P_test, after=Q_test))
 
 # %%
 # A reliability diagram compares forecasts with what happened. Calibrated forecasts lie on the diagonal.
@@ -60,6 +58,7 @@ _ = ReliabilityDisplay.from_predictions(y[test], P_test, after=Q_test)
 # :class:`~isoroc.CalibratedClassifier` trains and calibrates by cross-validation, so that no rows have to be set aside.
 
 from isoroc import CalibratedClassifier
+from isoroc.metrics import log_loss
 
 classifier = CalibratedClassifier(GaussianNB(), cv=5).fit(X[:4000], y[:4000])
-print(round(cross_entropy(y[test], classifier.predict_proba(X[test])), 4))
+print(round(log_loss(y[test], classifier.predict_proba(X[test])), 4))

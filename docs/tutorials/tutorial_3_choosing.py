@@ -18,7 +18,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 
 import isoroc
-from isoroc.metrics import cross_entropy
+from isoroc.metrics import log_loss
 
 X, y = load_digits(return_X_y=True)
 P = cross_val_predict(GaussianNB(var_smoothing=1e-3), X, y, method="predict_proba")
@@ -30,7 +30,7 @@ def held_out_loss(calibrator):
     Q = np.empty_like(P)
     for fit, new in folds:
         Q[new] = calibrator.fit(P[fit], y[fit]).predict_proba(P[new])
-    return cross_entropy(y, Q, eps=1e-6)
+    return log_loss(y, Q, eps=1e-6)
 
 
 calibrators = [

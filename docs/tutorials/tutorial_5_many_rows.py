@@ -58,16 +58,16 @@ print(calibrator.predict_frame(day(3), probs=PROBS).head(3).collect())
 #
 # Forecasts that share a cell are replaced by their mean. The loss on a new day, compared with a fit to all rows:
 
-from isoroc.metrics import cross_entropy
+from isoroc.metrics import log_loss
 
 new = day(4).collect()
 P_new, y_new = new.select(PROBS).to_numpy(), new["y"].to_numpy()
 rows = pl.concat([day(1), day(2)]).collect()
 exact = AutoCalibrator(random_state=0)
 exact.fit(rows.select(PROBS).to_numpy()[:20_000], rows["y"].to_numpy()[:20_000])
-print("before calibration    ", round(cross_entropy(y_new, P_new), 4))
-print("from counts           ", round(cross_entropy(y_new, calibrator.predict_proba(P_new)), 4))
-print("from 20,000 exact rows", round(cross_entropy(y_new, exact.predict_proba(P_new)), 4))
+print("before calibration    ", round(log_loss(y_new, P_new), 4))
+print("from counts           ", round(log_loss(y_new, calibrator.predict_proba(P_new)), 4))
+print("from 20,000 exact rows", round(log_loss(y_new, exact.predict_proba(P_new)), 4))
 
 # %%
 # The reliability of each class on the new day, before and after:

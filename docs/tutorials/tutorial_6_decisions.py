@@ -33,7 +33,7 @@ costs = {
     "biopsy": {"benign": 1, "malignant": 1},
 }
 print(decide(Q_new, costs, labels=calibrator.classes_)[:5])
-print(expected_cost(y_new, P_new, costs, calibrated=Q_new))
+print(expected_cost(y_new, P_new, costs, after=Q_new))
 
 # %%
 # For all costs at once

@@ -1,4 +1,4 @@
-from . import decisions, export, metrics, paper, plots, report
+from . import decisions, export, metrics, plots, report
 from ._calibrators.auto import AutoCalibrator
 from ._calibrators.bagging import BaggedIRPCalibrator
 from ._calibrators.files import load
@@ -16,6 +16,8 @@ from ._calibrators.temperature import TemperatureCalibrator
 from ._calibrators.venn_abers import VennAbersCalibrator
 from ._classifier import CalibratedClassifier
 from ._counts import Counts
+from ._evaluation.evaluate import evaluate
+from ._evaluation.evaluation import Evaluation
 from ._input import InputError
 from ._maps.files import LoadedMap, load_map
 from ._monitor import CalibrationMonitor
@@ -27,6 +29,7 @@ __all__ = [
     "CalibratedClassifier",
     "CalibrationMonitor",
     "Counts",
+    "Evaluation",
     "GroupedCalibrator",
     "HistogramCalibrator",
     "IRPCalibrator",
@@ -43,11 +46,11 @@ __all__ = [
     "TemperatureCalibrator",
     "VennAbersCalibrator",
     "decisions",
+    "evaluate",
     "export",
     "load",
     "load_map",
     "metrics",
-    "paper",
     "plots",
     "report",
 ]

@@ -18,7 +18,7 @@ import numpy as np
 
 from isoroc._simplex import Floats, Ints
 
-#: Rows up to which all cycles are checked; of more, so many are drawn at random.
+#: Rows up to which all cycles are checked; of more rows, this many are drawn at random.
 MOST_ROWS = 2000
 #: Rounding that the comparisons allow for, relative to the size of what is compared.
 TOLERANCE = 1e-12

@@ -1,4 +1,4 @@
-"""Intervals for rates that were counted."""
+"""Intervals."""
 
 from __future__ import annotations
 
@@ -17,6 +17,27 @@ def half_width(confidence: float) -> float:
     1.96
     """
     return normal_quantile(0.5 + confidence / 2)
+
+
+def normal_interval(
+    value: float,
+    error: float,
+    confidence: float,
+    least: float = -np.inf,
+    most: float = np.inf,
+) -> tuple[float, float]:
+    """Ends of the interval of an estimate with a standard error, cut off at what is possible.
+
+    NaN stands for an unknown value or error.
+
+    Examples
+    --------
+    >>> low, high = normal_interval(0.1, 0.1, 0.95, least=0.0)
+    >>> low, round(high, 3)
+    (0.0, 0.296)
+    """
+    half = half_width(confidence) * error
+    return float(np.maximum(value - half, least)), float(np.minimum(value + half, most))
 
 
 def wilson(rate: Floats, weight: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:

@@ -75,13 +75,13 @@ class Probabilities(Kind):
         add = ops.total if exact else ops.sum
         smallest, off = ops.smallest(X), ops.absolute(add(X) - 1.0)
         # A sum with NaN is not near one, whatever the smallest is.
-        good = (off <= SUM_TOLERANCE) & (-RANGE_TOLERANCE <= smallest)
+        good = (off <= SUM_TOLERANCE) & (smallest >= -RANGE_TOLERANCE)
         filler = 1 / ops.width(X)
         if not exact:
             clipped = ops.maximum(X, 0.0)
             total = ops.guarded(good, add(clipped), 1.0)
             return ops.guarded(good, clipped / total, filler), good
-        unchanged = (off <= SUM_EXACT) & (0.0 <= smallest)
+        unchanged = (off <= SUM_EXACT) & (smallest >= 0.0)
         # Most rows stay unchanged, and databases compute the rest of a choice for others only, so
         # what is clipped is not a vector that both choices share.
         total = ops.where(unchanged, 1.0, ops.where(good, add(ops.maximum(X, 0.0)), 1.0))
@@ -102,7 +102,7 @@ class Probabilities(Kind):
         """What `isoroc._simplex.binary_scores` returns."""
         first, second = ops.take(X, [0]), ops.take(X, [1])
         fall = STEP * (ops.log(ops.maximum(first, LEAST)) - math.log(LEAST))
-        return ops.where(PRECISE <= first, second, 1.0 - fall)
+        return ops.where(first >= PRECISE, second, 1.0 - fall)
 
     def log_rows(self, values: Floats, floor: float) -> Floats:
         """The same by the compiled loop."""

@@ -1,6 +1,6 @@
 """Many classes: forecasts reduced to their largest entries, and calibrated forecasts brought back.
 
-The more classes, the more every split has to answer for and the fewer rows a bin has. The top-m
+The more classes, the more conditions every split must meet and the fewer rows a bin has. The top-m
 reduction asks for calibration of the m largest probabilities, whichever classes they belong to: a
 forecast becomes its m largest entries and the rest, a point of an (m+1)-simplex, and a label the
 rank of its class, or "rest". After calibration the rest is shared among the other classes.
@@ -106,7 +106,7 @@ class TopReduction:
             left = ops.where(is_top[-1], -1.0, left)
         tops = ops.concat(largest)
         points = ops.concat([tops, ops.maximum(1.0 - ops.total(tops), 0.0)])
-        in_rest = 0.0 <= left
+        in_rest = left >= 0.0
         return Reduced(self, ops, points, is_top, in_rest, ops.where(in_rest, P + self.floor, 0.0))
 
     def settle(self, Q: Floats, sample: Sample) -> Self:

@@ -35,9 +35,10 @@ def test_the_mean_of_trees_on_resampled_rows():
 @given(binary_data())
 def test_two_classes_in_one_step_function(data):
     scores, y, weights = data
-    bag = BaggedIRPCalibrator(n_trees=3, random_state=0).fit(scores, y, sample_weight=weights)
+    bag = BaggedIRPCalibrator(n_trees=3, random_state=0)
+    bag.fit(scores, y, sample_weight=weights, scores="logit")
     grid = np.concatenate([scores, scores * 0.99, [-1e308, 0, 1e308]])
-    one_by_one = np.mean(list(bag._of_each_tree(grid)), axis=0)
+    one_by_one = np.mean([tree.apply(grid) for tree in bag.map_.members()], axis=0)
     np.testing.assert_allclose(bag.predict_proba(grid), one_by_one, rtol=1e-12)
     assert (np.diff(bag.predict_proba(np.sort(grid))[:, 1]) >= -1e-12).all()
 
@@ -84,7 +85,7 @@ def test_trees_take_turns(n_classes, top, turns):
     ]
     Q = bag.predict_proba(P)
     np.testing.assert_allclose(Q.sum(axis=1), 1)
-    np.testing.assert_allclose(Q, np.mean(list(bag._of_each_tree(P)), axis=0))
+    np.testing.assert_allclose(Q, np.mean([tree.apply(P) for tree in bag.map_.members()], axis=0))
 
 
 def test_the_spread_shrinks_as_rows_add_up():

@@ -4,8 +4,10 @@ Calibrators are found in the public list, so a new one is tested here without a 
 not hold for a calibrator, flags of its class say.
 """
 
+import inspect
 import json
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import PredefinedSplit
@@ -21,6 +24,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 import isoroc
 from exported import DATABASES, run_onnx, run_sql
 from isoroc import CalibratedClassifier
+from isoroc._backends import NUMPY
 from isoroc._calibrators.files import COMMON
 from isoroc._maps.files import load_map
 from isoroc._persistence import schema
@@ -93,6 +97,18 @@ def test_probabilities_and_their_second_column_give_the_same_fit(name):
     np.testing.assert_allclose(make(name).fit(p, y).predict_proba(p), Q, rtol=1e-12)
 
 
+@each
+def test_scores_of_another_unit_are_refused(name):
+    p = forecasts("p", 120)[:, 0]
+    y = draw_labels(probabilities("p", p[:, None]))
+    of_probabilities = make(name).fit(p, y)
+    for wrong in (-0.01, 1.01, 50, 99.5, 1e308):
+        with pytest.raises(isoroc.InputError, match=r'row 1 is .* scores="logit"'):
+            of_probabilities.predict_proba([0.5, wrong])
+    of_scores = make(name).fit(p, y, scores="logit")
+    assert of_scores.predict_proba([-99.5, 50, 1e308]).shape == (3, 2)
+
+
 @pytest.mark.parametrize(("name", "shape"), [case for case in CASES if "logits" in str(case[1])])
 def test_logits_are_read_as_the_probabilities_that_they_stand_for(name, shape):
     z = forecasts(shape, 120)
@@ -103,6 +119,15 @@ def test_logits_are_read_as_the_probabilities_that_they_stand_for(name, shape):
     assert (of_logits.scores_, of_probabilities.scores_) == ("logit", "probability")
     Q = of_probabilities.predict_proba(P)
     np.testing.assert_allclose(of_logits.predict_proba(z), Q, atol=1e-6)
+
+
+@each_shape
+def test_compiled_loops_compute_the_formula(name, shape):
+    fitted_map = fitted(name, shape).map_
+    values, _ = fitted_map.kind.clean(NUMPY, forecasts(shape, 300))
+    plain = fitted_map.formula(NUMPY, values)
+    scores = values[:, 0] if fitted_map.kind.single else values
+    np.testing.assert_allclose(fitted_map.apply(scores), plain, rtol=1e-9, atol=1e-13)
 
 
 @each
@@ -331,6 +356,19 @@ def test_files_and_exports_of_fits_to_any_data(name, data, tmp_path):
 
 
 # Estimators of scikit-learn
+
+
+@each
+def test_users_see_documented_members_only(name):
+    calibrator = fitted(name, "p")
+    of_base = {*dir(BaseEstimator), *dir(ClassifierMixin)}
+    documented = set(re.findall(r"(?m)^[\w, ]+(?= :|$)", str(inspect.getdoc(KINDS[name]))))
+    names = {word for line in documented for word in line.split(", ")}
+    names |= {"fit", *calibrator.get_params(deep=False)}
+    for member in {*dir(calibrator)} - of_base - names:
+        if not member.startswith("_"):
+            assert inspect.getdoc(getattr(KINDS[name], member)), f"{member} is not documented"
+            assert callable(getattr(KINDS[name], member)), f"{member} is not documented"
 
 
 @each

@@ -1,6 +1,7 @@
 """Maps by group: the common map unless the rows of a group speak against it."""
 
 import sqlite3
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from isoroc import (
     IsotonicCalibrator,
     TemperatureCalibrator,
 )
+from isoroc._maps.files import load_map
 from isoroc._persistence import ModelFileError
 from zoo import assert_same, draw_labels, forecasts, probabilities
 
@@ -148,17 +150,27 @@ def test_model_files(fitted, tmp_path):
     loaded = isoroc.load(tmp_path / "model.json")
     assert_same(fitted, loaded)
     np.testing.assert_array_equal(loaded.predict_proba(P, groups), fitted.predict_proba(P, groups))
+    n = len(fitted.groups_)
+    of_one_column = IsotonicCalibrator().fit([0.1, 0.9], [0, 1]).map_
     for change, fault in (
-        ({"weights_": fitted.weights_ + 1}, "weights_: expected numbers between 0 and 1"),
-        ({"groups_": np.repeat("a", len(fitted.groups_))}, "groups_: the names are not distinct"),
-        ({"groups_": fitted.weights_}, "groups_: expected an array of names"),
-        ({"members_": []}, "members_: expected 3 calibrators"),
-        ({"common_": "x"}, "common_: expected a calibrator"),
+        ({"weights": fitted.weights_ + 1}, "weights: expected numbers between 0 and 1"),
+        ({"groups": np.repeat("a", n)}, "groups: the names are not distinct"),
+        ({"groups": fitted.weights_}, "groups: expected an array of names"),
+        ({"members": []}, f"members: expected {n} maps"),
+        ({"common": "x"}, "common: expected a map of probabilities"),
+        ({"common": of_one_column}, "common: expected a map of probabilities"),
     ):
         damaged = isoroc.load(tmp_path / "model.json")
-        vars(damaged).update(change)
+        damaged.map_ = replace(damaged.map_, **change)
         damaged.save(tmp_path / "damaged.json")
-        with pytest.raises(ModelFileError, match=fault):
+        for load in (isoroc.load, load_map):
+            with pytest.raises(ModelFileError, match=f"model.map.numbers.{fault}"):
+                load(tmp_path / "damaged.json")
+    for attribute, value in (("members_", fitted.members_[1:]), ("common_", "x")):
+        damaged = isoroc.load(tmp_path / "model.json")
+        setattr(damaged, attribute, value)
+        damaged.save(tmp_path / "damaged.json")
+        with pytest.raises(ModelFileError, match=r"model.state: expected .*calibrators"):
             isoroc.load(tmp_path / "damaged.json")
 
 

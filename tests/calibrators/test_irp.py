@@ -89,7 +89,7 @@ def test_tables_name_the_classes():
     np.testing.assert_allclose(sum(path[f"threshold_{c}"][1:] for c in "abc"), 1)
     Q = cal.predict_proba(P)
     loss = -np.log(Q[np.arange(1500), codes]).mean()
-    assert path["cross_entropy"][-1] == pytest.approx(loss)
+    assert path["log_loss"][-1] == pytest.approx(loss)
     assert "splits" in str(cal.certificate_)
     assert cal.predict(P[:5]).tolist() == cal.classes_[Q[:5].argmax(axis=1)].tolist()
 

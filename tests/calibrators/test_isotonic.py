@@ -13,8 +13,9 @@ from strategies import arbitrary, binary_data, labelled_forecasts
 def test_two_classes_as_recursive_partitioning_has_them(data, pseudocount):
     scores, y, weights = data
     params = {"pseudocount": pseudocount}
-    ours = IsotonicCalibrator(**params).fit(scores, y, sample_weight=weights)
-    tree = IRPCalibrator(prior="uniform", **params).fit(scores, y, sample_weight=weights)
+    options = {"sample_weight": weights, "scores": "logit"}
+    ours = IsotonicCalibrator(**params).fit(scores, y, **options)
+    tree = IRPCalibrator(prior="uniform", **params).fit(scores, y, **options)
     grid = np.concatenate([scores, scores * 0.99, [-1e308, 0, 1e308]])
     np.testing.assert_allclose(ours.predict_proba(grid), tree.predict_proba(grid), atol=1e-14)
 

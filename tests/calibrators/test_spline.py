@@ -136,7 +136,7 @@ def test_scores_are_log_odds_where_they_cannot_be_probabilities():
 
 def test_odds_of_sure_forecasts_keep_their_digits():
     for K in (3, 100):
-        P = np.full((2, K), 1e-30)
+        P = np.full((2, K), 1e-40)
         P[:, :3] = [[1.0, 1e-25, 3e-25], [0.3, 0.3, 0.4]]
         odds = NUMPY.log_odds(np.log(P))
         np.testing.assert_allclose(odds[:, 0], [-np.log(4e-25), np.log(0.3 / 0.7)], rtol=1e-6)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import isoroc
@@ -81,6 +81,7 @@ NUMBERS = st.sampled_from([-1.0, -1e-5, -1e-9, 0.0, 0.5, 0.9995, 0.998, 1.0, 1.0
 
 
 @given(st.lists(NUMBERS, min_size=1, max_size=3), st.sampled_from(["auto", "logit"]), st.booleans())
+@example([np.inf, -np.inf], "logit", False)  # noqa: FBT003
 def test_a_row_is_valid_if_and_only_if_it_is_accepted(row, scores, unit):
     values = np.array(row if len(row) == 1 else [row])
     unit = unit and scores != "logit"

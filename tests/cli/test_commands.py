@@ -1,6 +1,5 @@
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -189,29 +188,6 @@ def test_demo_leaves_no_files_and_stops_at_the_first_error(run_cli, monkeypatch)
     assert run_cli("demo").code == 2
     assert [words[0] for words in seen] == ["fit"]
     assert list(Path().iterdir()) == []
-
-
-def test_reproduce_passes_its_options_on(run_cli, monkeypatch):
-    seen: dict[str, Any] = {}
-
-    def reproduce(data, **options):
-        seen.update(options, data=data)
-        return "done"
-
-    monkeypatch.setattr("isoroc.paper.reproduce", reproduce)
-    ran = run_cli("reproduce", "--data", "x.npz", "--classes", "2,3", "--quick", "--out", "there")
-    assert (ran.code, ran.text) == (0, "done\n")
-    assert seen == {
-        "data": "x.npz",
-        "classes": [2, 3],
-        "quick": True,
-        "out": "there",
-        "verbose": False,
-    }
-    assert run_cli("reproduce").code == 0
-    assert seen["classes"] is None
-    ran = run_cli("reproduce", "--classes", "two")
-    assert "--classes two: expected integers such as 2,3,4" in ran.err
 
 
 @pytest.mark.parametrize("command", [["inspect"], ["apply", "x.csv", "-o", "y.csv"]])

@@ -21,7 +21,7 @@ max_bins = 3
 [evaluate]
 resamples = 0
 json = true
-fail-if = ["log_loss > 9", "auc < 0.1"]
+fail-if = ["log_loss > 9", "vus < 0.1"]
 
 [apply]
 names = "a,b,c"

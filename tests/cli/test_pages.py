@@ -68,7 +68,7 @@ def test_the_commands_of_the_pages_run(run_cli, folder):
             if again:
                 text = play_line(run_cli, again, code)
                 seen |= dict.fromkeys(map(str, again), text)
-    assert "Verdict: calibrate" in seen[str(["isoroc", "demo", "--keep", "demo"])]
+    assert "Calibrate: log loss" in seen[str(["isoroc", "demo", "--keep", "demo"])]
     os.chdir(folder / "demo")
     assert {"calibrate.sql", "model.onnx", "calibrated.parquet"} <= set(listing())
     assert pl.read_parquet("calibrated.parquet").height == pl.read_csv("may.csv").height

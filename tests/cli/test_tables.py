@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from cli_tables import make_forecasts
-from isoroc._cli.io.text import check_fields
+from isoroc._cli.io.formats import check_fields
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -77,22 +77,60 @@ def test_text_is_compared_with_dates(run_cli, kind, where, n_rows):
 
 @pytest.mark.parametrize(
     ("where", "n_rows"),
-    [("zip = '01234'", 150), ("n > 9 AND n IS NOT NULL", 290), ("NOT flag", 150), ("flag", 150)],
+    [
+        ("zip = '01234'", 150),
+        ("zip = '01234' AND n > 9", 145),
+        ("n > 9 AND n IS NOT NULL", 290),
+        ("n > 9.5", 290),
+        ("part BETWEEN 9.5 AND 10.5", 100),
+        ("NOT flag", 150),
+        ("flag", 150),
+    ],
 )
 def test_columns_of_csv_files_get_the_type_that_a_condition_needs(run_cli, where, n_rows):
     table = make_forecasts().with_columns(
         zip=pl.Series(["01234", "1234"] * 150), n=pl.Series(range(300)),
-        flag=pl.Series(["True", "False"] * 150),
+        flag=pl.Series(["True", "False"] * 150), part=pl.Series(["9", "10", "n/a"] * 100),
     )  # fmt: skip
     table.write_csv("x.csv")
     ran = run_cli("fit", "x.csv", "-o", "m.json", "-c", "temperature", "--where", where)
     assert f"fitted to {n_rows} rows" in ran.err, ran.err
+    assert run_cli("apply", "m.json", "x.csv", "-o", "out.csv", "--where", where).code == 0
+    found = pl.read_csv("out.csv", infer_schema=False)
+    assert found.height == n_rows
+    assert set(found["zip"]) <= {"01234", "1234"}  # copied without a change
 
 
 def test_a_condition_whose_types_do_not_fit_is_an_error(run_cli):
     make_forecasts().write_parquet("x.parquet")
     ran = run_cli("fit", "x.parquet", "-o", "m.json", "--where", "w > 'a'")
     assert (ran.code, "--where \"w > 'a'\": cannot compare" in ran.err) == (2, True), ran.err
+
+
+@pytest.mark.parametrize(
+    "where", ["y = 'cat') OR (y = 'dog'", "y = 'cat' LIMIT 1", "y = 'cat'; SELECT 1"]
+)
+def test_only_a_condition_is_a_condition(run_cli, where):
+    make_forecasts().write_parquet("x.parquet")
+    ran = run_cli("fit", "x.parquet", "-o", "m.json", "--where", where)
+    assert (ran.code, "--where " in ran.err) == (2, True), ran.err
+
+
+@pytest.mark.parametrize("end", ["parquet", "arrow"])
+def test_part_files_in_folders_may_have_more_columns(run_cli, end):
+    write = {"arrow": "write_ipc"}.get(end, f"write_{end}")
+    tables = [make_forecasts(100), make_forecasts(100).with_columns(extra=pl.lit("x"))]
+    for day, table in zip(("2024-12-31", "2025-01-01"), tables, strict=True):
+        inside = Path("t", f"day={day}")
+        inside.mkdir(parents=True)
+        getattr(table, write)(inside / f"part.{end}")
+    words = ("fit", "t", "-o", "m.json", "-c", "temperature")
+    ran = run_cli(*words, "--where", "day >= '2025-01-01' AND extra = 'x'")
+    assert "fitted to 100 rows" in ran.err, ran.err
+    assert run_cli("apply", "m.json", "t", "-o", "out.parquet").code == 0
+    found = pl.read_parquet("out.parquet")
+    assert found.schema["day"] == pl.Date
+    assert found["extra"].null_count() == 100
 
 
 @pytest.mark.parametrize("end", ["csv", "ndjson", "parquet", "arrow"])

@@ -82,7 +82,7 @@ class TestExpectedCost:
         P, g, y = distorted(500, 3, 2.0, seed=0)
         costs = np.array([[0, 5, 1, 1], [2, 0, 3, 1], [4, 1, 0, 1.0]])
         weights = np.arange(500) % 4
-        report = expected_cost(y, P, costs, calibrated=g, sample_weight=weights)
+        report = expected_cost(y, P, costs, after=g, sample_weight=weights)
         for row, forecasts in (("before", P), ("after", g)):
             of_actions = mean_cost(
                 y, decide(forecasts, costs), costs, sample_weight=weights, labels=range(3)
@@ -108,7 +108,7 @@ class TestExpectedCost:
     def test_promises_are_kept_by_calibrated_forecasts_only(self):
         P, g, y = distorted(100_000, 3, 3.0, seed=2)
         costs = [[0, 1, 2], [8, 0, 1], [2, 8, 0]]
-        table = expected_cost(y, P, costs, calibrated=g).table
+        table = expected_cost(y, P, costs, after=g).table
         before, after = table["cost"][:2] - table["promised"][:2]
         assert abs(after) < 0.02 < before
 
@@ -130,7 +130,7 @@ class TestExpectedCost:
         fit, new = slice(3000), slice(3000, None)
         Q = TemperatureCalibrator().fit(P[fit], y[fit]).predict_proba(P[new])
         for costs in ([[0, 1], [6, 0]], [[0, 1, 0.2], [1, 0, 0.2]]):
-            table = expected_cost(y[new], P[new], costs, calibrated=Q).table
+            table = expected_cost(y[new], P[new], costs, after=Q).table
             assert table["low"][2] <= 0
             assert power == 1 or table["high"][2] < 0
 
@@ -197,7 +197,7 @@ def test_other_bad_input():
         decide([0.2, 1.5], costs)
     with pytest.raises(InputError, match="decisions: row 1 is 'c'; the actions are a, b"):
         mean_cost(["a", "b"], ["a", "c"], costs)
-    with pytest.raises(InputError, match="calibrated: has 3 columns, but y_prob has 2"):
-        expected_cost([0, 1], [0.2, 0.7], costs, calibrated=np.full((2, 3), 1 / 3))
+    with pytest.raises(InputError, match="after: 3 classes, but y_prob has 2"):
+        expected_cost([0, 1], [0.2, 0.7], costs, after=np.full((2, 3), 1 / 3))
     with pytest.raises(InputError, match="confidence: is 2"):
         expected_cost([0, 1], [0.2, 0.7], costs, confidence=2)

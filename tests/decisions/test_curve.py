@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from isoroc import InputError, IsotonicCalibrator
 from isoroc.decisions import cost_curve, decide, mean_cost
-from isoroc.metrics import brier_score
+from isoroc.metrics import brier_score_loss
 from truths import distorted
 
 
@@ -33,7 +33,7 @@ def test_points_are_costs_of_decisions(seed, weighted):
 
 def test_the_area_is_the_brier_score():
     P, _, y = distorted(3000, 2, 2.0, seed=0)
-    expected = brier_score(y, P, scale_by_half=True)
+    expected = brier_score_loss(y, P, scale_by_half=True)
     assert cost_curve(y, P, n_ratios=20_001).area() == pytest.approx(expected, abs=1e-4)
 
 

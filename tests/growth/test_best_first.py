@@ -87,6 +87,16 @@ def test_two_classes_give_the_partition_of_isotonic_regression(sample, scope):
     assert len(tree.bins) == len(np.unique(np.round(expected, 12)))
 
 
+@given(st.lists(st.integers(1, 50), min_size=2, max_size=3), st.integers(2, 9))
+def test_a_gain_that_is_a_rounding_error_makes_no_split(counts, factor):
+    K = len(counts)
+    P = np.repeat([np.full(K, 1 / K), np.eye(K)[0]], K, axis=0)
+    codes = np.tile(np.arange(K), 2)
+    weights = np.r_[counts, factor * np.array(counts)] / 8  # the same mean at both forecasts
+    for search in (sweep(), Grid(K, 4)):
+        assert not grow(start((P, codes, weights), 0.0, monotonicity="global"), search).n_splits
+
+
 @given(labelled_forecasts(max_rows=30), st.data())
 def test_weight_two_is_the_row_twice(sample, data):
     P, codes, _ = sample

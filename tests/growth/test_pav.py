@@ -142,19 +142,14 @@ def test_the_compiled_path_has_the_values_of_bin_values(seed, forecast_pseudocou
         assert len(found) == len(expected)
 
 
-@given(binary_data(), st.floats(0, 20))
-def test_swapping_the_classes_mirrors_the_bins(data, pseudocount):
+# With smoothing, a tie of gains can lead the two to different bins.
+@given(binary_data())
+def test_swapping_the_classes_mirrors_the_bins(data):
     scores, y, weights = data
-    pseudocounts = np.full(2, pseudocount / 2)
-    tree = grow(data, pseudocounts)
-    mirrored = grow((-scores, 1 - y, weights), pseudocounts)
-    # Gains may tie, so the order of the splits is not compared.
-    if len(tree.bins) == len(mirrored.bins):
-        np.testing.assert_array_equal(
-            tree.class_weights[tree.bins], mirrored.class_weights[mirrored.bins][::-1, ::-1]
-        )
-    else:
-        assert pseudocount > 0  # a tie of gains led the two into different corners
+    tree, mirrored = grow(data), grow((-scores, 1 - y, weights))
+    np.testing.assert_array_equal(
+        tree.class_weights[tree.bins], mirrored.class_weights[mirrored.bins][::-1, ::-1]
+    )
 
 
 @given(binary_data(), st.floats(0, 20))

@@ -11,7 +11,8 @@ def expected_parts(n_classes, power, loss):
     """Calibration and refinement of the population."""
     P, truth, _ = distorted(100_000, n_classes, power, seed=99)
     if loss == "brier":
-        return ((truth - P) ** 2).sum(axis=1).mean(), 1 - (truth**2).sum(axis=1).mean()
+        parts = ((truth - P) ** 2).sum(axis=1).mean(), 1 - (truth**2).sum(axis=1).mean()
+        return np.array(parts) / (2 if n_classes == 2 else 1)
     logs = np.log(np.maximum(truth, 1e-300))
     divergence = (truth * (logs - np.log(np.maximum(P, 1e-300)))).sum(axis=1).mean()
     return divergence, -(truth * logs).sum(axis=1).mean()

@@ -3,11 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoroc._growth import GrowthOptions, grow_tree
-from isoroc._input import Sample
-from isoroc.metrics._crossfit import CrossFit
-from isoroc.metrics._grouping import halve_repeatedly
-from isoroc.metrics._residuals import (
+from isoroc._estimation.crossfit import CrossFit
+from isoroc._estimation.grouping import halve_repeatedly
+from isoroc._estimation.residuals import (
     fit_bins,
     fit_cells,
     fit_confidence,
@@ -15,6 +13,8 @@ from isoroc.metrics._residuals import (
     sharpen,
     shrinkage,
 )
+from isoroc._growth import GrowthOptions, grow_tree
+from isoroc._input import Sample
 from strategies import labelled_forecasts
 from truths import distorted
 

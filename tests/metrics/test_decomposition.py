@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoroc import IRPCalibrator
-from isoroc.metrics import bootstrap, brier_score, calibration_error, cross_entropy, decompose
-from isoroc.metrics._decomposition import _secant
+from isoroc._estimation.parts import _secant
+from isoroc.metrics import bootstrap, brier_score_loss, calibration_error, decompose, log_loss
 from strategies import labelled_forecasts
 from truths import distorted
 
-LOSSES: dict[str, Callable[..., float]] = {"log": cross_entropy, "brier": brier_score}
+LOSSES: dict[str, Callable[..., float]] = {"log": log_loss, "brier": brier_score_loss}
 
 
 def entropy(g, loss):
@@ -19,11 +19,16 @@ def entropy(g, loss):
     return -(g * np.log(g)).sum() if loss == "log" else 1 - (g**2).sum()
 
 
+def scale(loss, n_classes):
+    """The Brier score of two classes is half of the sum over the classes."""
+    return 0.5 if loss == "brier" and n_classes == 2 else 1.0
+
+
 def divergence(g, p, loss):
     if loss == "brier":
         return ((g - p) ** 2).sum()
-    with np.errstate(divide="ignore"):
-        return sum(a * (np.log(a) - np.log(b)) for a, b in zip(g, p, strict=True) if a > 0)
+    p = np.maximum(p, np.finfo(float).eps)
+    return sum(a * (np.log(a) - np.log(b)) for a, b in zip(g, p, strict=True) if a > 0)
 
 
 @given(labelled_forecasts(), st.sampled_from(["log", "brier"]))
@@ -43,9 +48,10 @@ def test_the_exact_decomposition_matches_its_definition(data, loss):
         refinement += share * entropy(g, loss)
     shares = np.bincount(y, w, K) / w.sum()
     assert parts.loss == pytest.approx(LOSSES[loss](y, P, **options))
-    assert parts.calibration == pytest.approx(calibration, abs=1e-9)
-    assert parts.refinement == pytest.approx(refinement, abs=1e-9)
-    assert parts.uncertainty == pytest.approx(entropy(shares, loss), abs=1e-9)
+    half = scale(loss, K)
+    assert parts.calibration == pytest.approx(half * calibration, abs=1e-9)
+    assert parts.refinement == pytest.approx(half * refinement, abs=1e-9)
+    assert parts.uncertainty == pytest.approx(half * entropy(shares, loss), abs=1e-9)
 
 
 @settings(max_examples=50)
@@ -57,8 +63,7 @@ def test_parts_add_up(data, loss, bins):
     assert (parts.of, parts.bins) == (loss, bins)
     assert parts.calibration + parts.refinement == pytest.approx(parts.loss, abs=1e-12)
     assert parts.uncertainty - parts.resolution == pytest.approx(parts.refinement, abs=1e-12)
-    assert np.isfinite(parts.refinement)
-    assert (parts.calibration == np.inf) == (parts.loss == np.inf)
+    assert np.isfinite(np.asarray(parts)).all()
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -78,8 +83,9 @@ def test_continuous_forecasts(n_classes, loss):
     P, truth, y = distorted(4000, n_classes, 2.0, seed=0)
     parts = decompose(y, P, loss=loss)
     assert parts.bins == "irp"
-    expected = np.mean([divergence(g, p, loss) for g, p in zip(truth, P, strict=True)])
-    rest = np.mean([entropy(g, loss) for g in truth])
+    half = scale(loss, n_classes)
+    expected = half * np.mean([divergence(g, p, loss) for g, p in zip(truth, P, strict=True)])
+    rest = half * np.mean([entropy(g, loss) for g in truth])
     _, calibration_se, refinement_se, _, _ = parts.standard_errors
     assert abs(parts.calibration - expected) < 3 * calibration_se
     assert abs(parts.refinement - rest) < 3 * refinement_se
@@ -97,16 +103,16 @@ def test_the_brier_calibration_term_is_twice_the_squared_l2_error():
     assert exact.calibration == pytest.approx(2 * error**2)
 
 
-def test_an_infinite_loss_is_all_calibration():
+def test_an_outcome_of_probability_0_is_calibration():
     y, p = np.arange(40) % 2, np.linspace(0, 0.9, 40)
-    assert np.isfinite(decompose(y, p).loss)
+    before = decompose(y, p)
     y[0] = 1
-    infinite = decompose(y, p)
-    assert infinite.loss == infinite.calibration == np.inf
-    near = decompose(y, np.append(1e-200, p[1:]))
-    assert infinite.refinement == pytest.approx(near.refinement)
-    assert np.isnan(infinite.standard_errors[:2]).all()
-    assert np.isnan(infinite.frame()["low"][0])
+    after = decompose(y, p)
+    cost = -np.log(np.finfo(float).eps) / 40
+    assert after.loss == pytest.approx(before.loss + cost)
+    assert after.calibration > before.calibration + cost / 2
+    assert after.refinement == pytest.approx(before.refinement, abs=0.1)
+    assert np.isfinite(after.frame()["low"]).all()
 
 
 def test_standard_errors_are_those_of_resampling():
@@ -140,11 +146,11 @@ def test_result():
         "uncertainty",
         "resolution",
     ]
-    np.testing.assert_allclose(frame["value"], [0.68, 0.18, 0.5, 0.5, 0], atol=1e-12)
+    np.testing.assert_allclose(frame["value"], [0.34, 0.09, 0.25, 0.25, 0], atol=1e-12)
     np.testing.assert_allclose((frame["low"] + frame["high"]) / 2, frame["value"], atol=1e-12)
     half = (frame["high"] - frame["low"])[0] / 2
     assert half == pytest.approx(0.67449 * frame["standard_error"][0], rel=1e-4)
-    assert str(parts).startswith("brier loss 0.6800 = calibration 0.1800 + refinement 0.5000 (")
+    assert str(parts).startswith("brier loss 0.3400 = calibration 0.0900 + refinement 0.2500 (")
 
 
 @given(st.floats(1e-6, 1), st.floats(1e-6, 1))

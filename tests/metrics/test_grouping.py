@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoroc.metrics import _grouping as grouping
-from isoroc.metrics._grouping import (
+from isoroc._estimation import grouping
+from isoroc._estimation.grouping import (
     group_equal,
     group_quantile,
     group_uniform,

@@ -33,15 +33,8 @@ def surface_summary(*args, **options):
     )
 
 
-def order(y, P, labels, **options):
-    """The measures of a report on forecasts that were made sharper."""
-    Q = P**2 / (P**2).sum(axis=1, keepdims=True)
-    report = metrics.order_report(y, P, Q, labels=labels, n_resamples=0, **options)
-    return report.table["value"]
-
-
 def interval(y, P, labels, **options):
-    metric = partial(metrics.brier_score, labels=labels)
+    metric = partial(metrics.brier_score_loss, labels=labels)
     result = metrics.bootstrap(metric, y, P, n_resamples=9, random_state=0, **options)
     return result.estimate
 
@@ -78,8 +71,8 @@ RANDOM = {
     "pairwise_separability": partial(metrics.pairwise_separability, n_samples=2000, random_state=0),
 }
 OTHERS = {
-    "brier_score": metrics.brier_score,
-    "cross_entropy": metrics.cross_entropy,
+    "brier_score_loss": metrics.brier_score_loss,
+    "log_loss": metrics.log_loss,
     "smooth_calibration_error": metrics.smooth_calibration_error,
     "smooth_calibration_error(top)": partial(metrics.smooth_calibration_error, kind="top"),
     "decompose(exact)": partial(metrics.decompose, bins="exact"),
@@ -87,7 +80,6 @@ OTHERS = {
     "volume_under_surface(hull)": metrics.volume_under_surface,
     "volume_under_surface(boxes)": partial(metrics.volume_under_surface, volume="boxes"),
     "bootstrap": interval,
-    "order_report": order,
 }
 TWO_CLASSES = {
     "auc": metrics.auc,
@@ -125,8 +117,8 @@ def agree(found, expected):
 
 def test_every_public_metric_is_covered():
     results = {"BootstrapResult", "CalibrationTest", "Decomposition", "RocCurve", "RocSurface"}
-    results |= {"Separability", "Volume", "OrderReport", "ProbabilityScorer", "scorers"}
-    results |= {"GroupReport", "by_group", "group_report"}  # of groups: test_groups.py
+    results |= {"Separability", "Volume", "ProbabilityScorer", "scorers"}
+    results |= {"by_group"}  # test_resampling.py
     names = {name.split("(")[0] for name in ANY_CLASSES | TWO_CLASSES}
     assert names == set(metrics.__all__) - results
 

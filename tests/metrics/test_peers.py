@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isoroc.metrics import brier_score, calibration_error, cross_entropy, smooth_calibration_error
+from isoroc.metrics import brier_score_loss, calibration_error, log_loss, smooth_calibration_error
 
 i = np.arange(1, 501)
 CHANCE = i * 0.7548776662466927 % 1
@@ -47,11 +47,12 @@ def test_ten_bins():
 
 def test_scores():
     # scikit-learn 1.9.1, log_loss and brier_score_loss; probmetrics 1.3.0, logloss and brier
-    assert cross_entropy(y, p) == pytest.approx(0.49744873512262694, abs=1e-12)
-    assert cross_entropy(Y, P) == pytest.approx(0.5573132968641128, abs=1e-12)
-    assert brier_score(y, p) / 2 == pytest.approx(0.16495872365210676, abs=1e-12)
-    assert brier_score(y, p) == pytest.approx(0.3299174473042135, abs=1e-12)
-    assert brier_score(Y, P) == pytest.approx(0.32575466370195355, abs=1e-12)
+    assert log_loss(y, p) == pytest.approx(0.49744873512262694, abs=1e-12)
+    assert log_loss(Y, P) == pytest.approx(0.5573132968641128, abs=1e-12)
+    assert brier_score_loss(y, p) == pytest.approx(0.16495872365210676, abs=1e-12)
+    full = brier_score_loss(y, p, scale_by_half=False)
+    assert full == pytest.approx(0.3299174473042135, abs=1e-12)
+    assert brier_score_loss(Y, P) == pytest.approx(0.32575466370195355, abs=1e-12)
 
 
 def test_smooth_errors():

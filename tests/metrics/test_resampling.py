@@ -5,8 +5,15 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 
-from isoroc.metrics import bootstrap, brier_score, calibration_error, cross_entropy, decompose
-from isoroc.metrics._resampling import resampled_weights
+from isoroc import InputError
+from isoroc.metrics import (
+    bootstrap,
+    brier_score_loss,
+    by_group,
+    calibration_error,
+    decompose,
+    log_loss,
+)
 from truths import distorted
 
 
@@ -27,20 +34,20 @@ def data(n=200, n_classes=2):
 @pytest.mark.parametrize("paired", [False, True])
 def test_the_result_depends_on_the_seed_and_not_on_the_jobs(paired):
     y, P = data()
-    other = {"paired": P**2 / (P**2).sum(axis=1, keepdims=True)} if paired else {}
-    one = bootstrap(brier_score, y, P, n_resamples=30, random_state=3, **other)
+    other = {"after": P**2 / (P**2).sum(axis=1, keepdims=True)} if paired else {}
+    one = bootstrap(brier_score_loss, y, P, n_resamples=30, random_state=3, **other)
     with parallel_config(backend="threading"):
-        two = bootstrap(brier_score, y, P, n_resamples=30, random_state=3, n_jobs=2, **other)
+        two = bootstrap(brier_score_loss, y, P, n_resamples=30, random_state=3, n_jobs=2, **other)
     assert (one.estimate, one.low, one.high) == (two.estimate, two.low, two.high)
-    third = bootstrap(brier_score, y, P, n_resamples=30, random_state=4, **other)
+    third = bootstrap(brier_score_loss, y, P, n_resamples=30, random_state=4, **other)
     assert third.estimate == one.estimate
     assert third.low != one.low
 
 
 def test_the_interval_of_a_mean_is_the_normal_one():
     y, P = data(400)
-    rows = ((np.eye(2)[y] - P) ** 2).sum(axis=1)
-    result = bootstrap(brier_score, y, P, n_resamples=600, random_state=0)
+    rows = (y - P[:, 1]) ** 2
+    result = bootstrap(brier_score_loss, y, P, n_resamples=600, random_state=0)
     error = rows.std() / np.sqrt(400)
     assert result.estimate == pytest.approx(rows.mean())
     assert result.standard_error == pytest.approx(error, rel=0.1)
@@ -51,34 +58,23 @@ def test_the_interval_of_a_mean_is_the_normal_one():
 
 def test_drawing_weights_and_drawing_rows_agree():
     y, P = data()
-    weighed = bootstrap(brier_score, y, P, n_resamples=20, random_state=0)
-    drawn = bootstrap(unweighted(brier_score), y, P, n_resamples=20, random_state=0)
+    weighed = bootstrap(brier_score_loss, y, P, n_resamples=20, random_state=0)
+    drawn = bootstrap(unweighted(brier_score_loss), y, P, n_resamples=20, random_state=0)
     np.testing.assert_allclose(weighed.distribution, drawn.distribution)
 
 
 def test_weights_multiply():
     y, P = data()
     half = np.arange(200) < 100
-    some = bootstrap(brier_score, y, P, sample_weight=1.0 * half, n_resamples=300, random_state=0)
-    assert some.estimate == pytest.approx(brier_score(y[half], P[half]))
-    alone = bootstrap(brier_score, y[half], P[half], n_resamples=300, random_state=0)
+    some = bootstrap(
+        brier_score_loss, y, P, sample_weight=1.0 * half, n_resamples=300, random_state=0
+    )
+    assert some.estimate == pytest.approx(brier_score_loss(y[half], P[half]))
+    alone = bootstrap(brier_score_loss, y[half], P[half], n_resamples=300, random_state=0)
     assert some.standard_error == pytest.approx(alone.standard_error, rel=0.2)
 
 
 @pytest.mark.parametrize("weights", [None, np.linspace(1, 2, 30)])
-def test_resampled_weights_are_those_that_metrics_get(weights):
-    drawn = []
-
-    def metric(*_: Any, sample_weight: Any) -> float:
-        drawn.append(sample_weight)
-        return 0.0
-
-    y, p = np.arange(30) % 2, np.linspace(0, 1, 30)
-    bootstrap(metric, y, p, sample_weight=weights, n_resamples=5, random_state=3)
-    expected = resampled_weights(30, weights, 5, random_state=3)
-    np.testing.assert_array_equal(drawn[:5], list(expected))
-
-
 def test_copies_of_a_row_are_held_out_together():
     # The labels are independent of the forecasts. A cross-fitted map that has seen the row that it
     # is applied to would seem to have resolution.
@@ -110,12 +106,12 @@ def test_resampling_does_not_change_how_a_metric_is_estimated():
 def test_pairs_are_compared_on_the_same_rows():
     y, P = data(400)
     flat = np.sqrt(P) / np.sqrt(P).sum(axis=1, keepdims=True)
-    difference = bootstrap(brier_score, y, P, paired=flat, n_resamples=300, random_state=0)
-    assert difference.estimate == pytest.approx(brier_score(y, flat) - brier_score(y, P))
+    difference = bootstrap(brier_score_loss, y, P, after=flat, n_resamples=300, random_state=0)
+    assert difference.estimate == pytest.approx(brier_score_loss(y, flat) - brier_score_loss(y, P))
     assert difference.high < 0  # the forecasts were a square of the truth
-    alone = bootstrap(brier_score, y, P, n_resamples=300, random_state=0)
+    alone = bootstrap(brier_score_loss, y, P, n_resamples=300, random_state=0)
     assert difference.standard_error < alone.standard_error
-    same = bootstrap(brier_score, y, P, paired=P, n_resamples=10)
+    same = bootstrap(brier_score_loss, y, P, after=P, n_resamples=10)
     assert (same.estimate, same.low, same.high, same.standard_error) == (0, 0, 0, 0)
 
 
@@ -131,13 +127,13 @@ def test_stratified_draws_keep_the_shares_of_the_classes():
 
 def test_a_class_may_be_missing_from_a_resample():
     y = np.array(["a"] + ["b"] * 9)
-    result = bootstrap(brier_score, y, np.full(10, 0.9), n_resamples=50, random_state=0)
+    result = bootstrap(brier_score_loss, y, np.full(10, 0.9), n_resamples=50, random_state=0)
     assert result.low < result.high
 
 
 def test_infinite_losses():
     p = np.append(0.0, np.full(19, 0.5))
-    metric = partial(cross_entropy, labels=[0, 1])
+    metric = partial(log_loss, eps=0, labels=[0, 1])
     result = bootstrap(metric, np.ones(20, dtype=int), p, n_resamples=99, random_state=0)
     assert result.estimate == result.high == np.inf
     assert result.low == pytest.approx(np.log(2))  # the row was not drawn
@@ -165,8 +161,8 @@ def test_functions_without_a_signature():
 
 def test_text():
     y, P = data()
-    text = str(bootstrap(brier_score, y, P, n_resamples=20, random_state=0, confidence=0.9))
-    assert text.startswith(f"{brier_score(y, P):.4f}, 90 % interval 0.")
+    text = str(bootstrap(brier_score_loss, y, P, n_resamples=20, random_state=0, confidence=0.9))
+    assert text.startswith(f"{brier_score_loss(y, P):.4g}, 90 % interval 0.")
 
 
 @pytest.mark.parametrize(
@@ -175,7 +171,7 @@ def test_text():
         (ValueError, {"n_resamples": 1}, "n_resamples == 1, must be >= 2"),
         (ValueError, {"confidence": 95}, "confidence: is 95; expected 0 < confidence < 1"),
         (ValueError, {"method": "bca"}, "method: expected one of"),
-        (ValueError, {"paired": [0.5]}, "paired: 1 rows, but y_prob has 2"),
+        (ValueError, {"after": [0.5]}, "after: 1 rows, but y_prob has 2"),
         (ValueError, {"y_true": [1, 0, 1]}, "y_true: 3 rows, but y_prob has 2"),
         (
             TypeError,
@@ -186,4 +182,26 @@ def test_text():
 )
 def test_bad_input(error, options, message):
     with pytest.raises(error, match=message):
-        bootstrap(**{"metric": brier_score, "y_true": [1, 0], "y_prob": [0.5, 0.5]} | options)
+        bootstrap(**{"metric": brier_score_loss, "y_true": [1, 0], "y_prob": [0.5, 0.5]} | options)
+
+
+def test_metrics_by_group():
+    P, _, y = distorted(200, 3, 2.0, seed=1)
+    groups, weights = np.arange(200) % 4, np.arange(200) % 3 + 1
+    y[groups == 2] = np.minimum(y[groups == 2], 1)  # one class is absent there
+    table = by_group(
+        brier_score_loss, y, P, groups, sample_weight=weights, n_resamples=20, random_state=0
+    )
+    for name, rows, value, low, high in zip(*table.values(), strict=True):
+        inside = groups == int(name)
+        expected = brier_score_loss(
+            y[inside], P[inside], sample_weight=weights[inside], labels=range(3)
+        )
+        assert (rows, value) == (50, pytest.approx(expected))
+        assert low < value < high
+    plain = by_group(
+        lambda y, P: float(np.mean(y == P.argmax(axis=1))), y, P, groups, n_resamples=0
+    )
+    assert np.isnan(plain["low"]).all()
+    with pytest.raises(InputError, match="groups: 3 rows, but y_prob has 200"):
+        by_group(brier_score_loss, y, P, [1, 2, 3])

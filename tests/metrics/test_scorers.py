@@ -6,7 +6,7 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, PredefinedSplit, cross_val_score, cross_validate
 
 from isoroc import metrics
-from isoroc.metrics import ProbabilityScorer, auc, brier_score, calibration_error, scorers
+from isoroc.metrics import ProbabilityScorer, auc, brier_score_loss, calibration_error, scorers
 
 
 def data(n_classes):
@@ -36,17 +36,17 @@ def test_a_scorer_is_its_metric_with_the_sign_changed(n_classes):
     scorer = ProbabilityScorer(calibration_error, norm="l2", bins=5)
     expected = calibration_error(y, P, norm="l2", bins=5, sample_weight=weights)
     assert scorer(model, X, y, sample_weight=weights) == -expected
-    assert scorers["neg_brier_score"](model, X, y) == -brier_score(y, P)
+    assert scorers["neg_brier_score_loss"](model, X, y) == -brier_score_loss(y, P)
     parts = metrics.decompose(y, P)
     assert scorers["neg_refinement"](model, X, y) == -parts.refinement
 
 
 def test_the_metrics_are_ready_for_make_scorer():
     X, y = data(2)
-    plain = make_scorer(brier_score, response_method="predict_proba", greater_is_better=False)
+    plain = make_scorer(brier_score_loss, response_method="predict_proba", greater_is_better=False)
     np.testing.assert_allclose(
         cross_val_score(LogisticRegression(), X, y, scoring=plain, cv=3),
-        cross_val_score(LogisticRegression(), X, y, scoring=scorers["neg_brier_score"], cv=3),
+        cross_val_score(LogisticRegression(), X, y, scoring=scorers["neg_brier_score_loss"], cv=3),
     )
 
 

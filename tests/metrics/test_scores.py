@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
+import sklearn.metrics
 from hypothesis import given, settings
-from sklearn.metrics import brier_score_loss, log_loss
 
-from isoroc.metrics import brier_score, cross_entropy
+from isoroc.metrics import brier_score_loss, log_loss
 from strategies import labelled_forecasts
 
 
@@ -12,15 +12,15 @@ from strategies import labelled_forecasts
 def test_scores_are_those_of_scikit_learn(data):
     P, y, weights = data
     options = {"sample_weight": weights, "labels": np.arange(P.shape[1])}
-    for halved in (False, True):
-        brier = brier_score_loss(y, P, scale_by_half=halved, **options)
-        assert brier_score(y, P, scale_by_half=halved, **options) == pytest.approx(brier, abs=1e-12)
-    factor = 2 if P.shape[1] == 2 else 1
-    default = brier_score_loss(y, P, **options)
-    assert brier_score(y, P, **options) == pytest.approx(factor * default, abs=1e-12)
-    clipped = cross_entropy(y, P, eps=np.finfo(float).eps, **options)
+    for halved in (False, True, "auto"):
+        ours = brier_score_loss(y, P, scale_by_half=halved, **options)
+        theirs = sklearn.metrics.brier_score_loss(y, P, scale_by_half=halved, **options)
+        assert ours == pytest.approx(theirs, abs=1e-12)
+    assert brier_score_loss(y, P, **options) == ours
     # scikit-learn also keeps probabilities below 1 - eps
-    assert clipped == pytest.approx(log_loss(y, P, **options), abs=1e-12)
+    assert log_loss(y, P, **options) == pytest.approx(
+        sklearn.metrics.log_loss(y, P, **options), abs=1e-12
+    )
 
 
 @given(labelled_forecasts())
@@ -28,30 +28,32 @@ def test_weight_two_is_the_row_twice(data):
     P, y, _ = data
     times = np.arange(len(y)) % 3 + 1
     rows = np.repeat(np.arange(len(y)), times)
-    for metric in (brier_score, cross_entropy):
+    for metric in (brier_score_loss, log_loss):
         expected = metric(y[rows], P[rows], labels=np.arange(P.shape[1]))
         found = metric(y, P, sample_weight=times, labels=np.arange(P.shape[1]))
         assert found == pytest.approx(expected)
 
 
-def test_a_forecast_of_zero_that_comes_true_costs_infinity_unless_clipped():
+def test_the_log_loss_of_an_outcome_of_probability_0_is_bounded():
     P = [[1.0, 0.0], [0.5, 0.5]]
-    assert cross_entropy([1, 0], P) == np.inf
-    assert cross_entropy([1, 0], P, sample_weight=[0, 1]) == pytest.approx(np.log(2))
-    assert cross_entropy([1, 0], P, eps=0.01) == pytest.approx((np.log(100) + np.log(2)) / 2)
+    bound = -np.log(np.finfo(float).eps)
+    assert log_loss([1, 0], P) == pytest.approx((bound + np.log(2)) / 2)
+    assert log_loss([1, 0], P, eps=0) == np.inf
+    assert log_loss([1, 0], P, sample_weight=[0, 1]) == pytest.approx(np.log(2))
+    assert log_loss([1, 0], P, eps=0.01) == pytest.approx((np.log(100) + np.log(2)) / 2)
 
 
 def test_range():
     certain = np.eye(4)
-    assert cross_entropy(range(4), certain) == brier_score(range(4), certain) == 0
-    assert str(cross_entropy(range(4), certain)) == "0.0"
-    assert brier_score([1, 2, 3, 0], certain) == 2
-    assert cross_entropy(range(4), np.full((4, 4), 0.25)) == pytest.approx(np.log(4))
+    assert log_loss(range(4), certain) == brier_score_loss(range(4), certain) == 0
+    assert str(log_loss(range(4), certain)) == "0.0"
+    assert brier_score_loss([1, 2, 3, 0], certain) == 2
+    assert log_loss(range(4), np.full((4, 4), 0.25)) == pytest.approx(np.log(4))
 
 
 def test_one_column_is_the_probability_of_the_second_class():
     p = np.array([0.25, 0.5, 0.9])
-    for metric in (brier_score, cross_entropy):
+    for metric in (brier_score_loss, log_loss):
         both = metric(["a", "b", "b"], np.column_stack([1 - p, p]))
         assert metric(["a", "b", "b"], p) == both
         assert metric(["a", "b", "b"], 1 - p, labels=["b", "a"]) == pytest.approx(both)
@@ -70,4 +72,4 @@ def test_one_column_is_the_probability_of_the_second_class():
 )
 def test_bad_input(error, options, message):
     with pytest.raises(error, match=message):
-        cross_entropy(**{"y_true": [0, 1], "y_prob": [0.2, 0.7]} | options)
+        log_loss(**{"y_true": [0, 1], "y_prob": [0.2, 0.7]} | options)

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import isoroc
-from isoroc import IRPCalibrator
-from isoroc._calibrators.document import to_document
-from isoroc._maps.load import MAPS, load_map
+from isoroc._calibrators.files import to_document
+from isoroc._maps.files import MAPS, load_map
 from isoroc._persistence import ModelFileError, document, schema
 from isoroc._persistence.schema import Fault, check
 from zoo import fitted
@@ -82,7 +81,7 @@ def test_the_loader_and_the_schema_agree(data):
 
 HEAD = {
     "format": "isoroc-model",
-    "version": 1,
+    "version": 2,
     "library": "0",
     "saved": "2026-01-01T00:00:00Z",
     "summary": {},
@@ -99,8 +98,9 @@ def edited(content, path, value):
     return signed(content)
 
 
-TREE = ("model", "state", "tree_")
 STATE = ("model", "state")
+NUMBERS = ("model", "map", "numbers")
+TREE = (*NUMBERS, "tree")
 
 
 def array(values, dtype="float64"):
@@ -116,23 +116,30 @@ def reduction(**changed):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("version",), 2, r"version: format version 1 is known, this one is 2\. Update isoroc"),
-        (("version",), 10**50, "unheard of"),
-        (("version",), "1", "version: expected 1, got '1'"),
+        (("version",), 1, r"version: expected format version 2, got 1\. Update isoroc"),
+        (("version",), 10**50, "version: expected format version 2, got a huge number"),
+        (("version",), "1", "version: expected 2, got '1'"),
         (("format",), "other", "format: an isoroc model file says"),
         (("library",), "x" * 200, "library: expected at most 100 characters"),
         (("library",), 10**50, "library: expected string, got a huge integer"),
         (("saved",), "now", "saved: expected"),
         (("extra",), 5, "'extra': is unknown"),
-        (("model", "kind"), "CalibratedClassifier", "kind: 'CalibratedClassifier' is no calib"),
-        (("model", "kind"), "Calibrator", "kind: 'Calibrator' is no calibrator"),
-        (("model", "kind"), "os.system", "kind: 'os.system' is no calibrator"),
+        (("model", "kind"), "CalibratedClassifier", "kind: 'CalibratedClassifier' is not a"),
+        (("model", "kind"), "Calibrator", "kind: 'Calibrator' is not a calibrator"),
+        (("model", "kind"), "os.system", "kind: 'os.system' is not a calibrator"),
         (("model", "parameters", "depth"), 3, "parameters.depth: is unknown"),
-        (("model", "parameters", "pseudocount"), -1.0, "pseudocount: expected a number"),
-        (("model", "parameters", "pseudocount"), {"type": "float", "value": "NaN"}, "pseudocount"),
-        (("model", "parameters", "pseudocount"), True, "pseudocount"),
+        ((*NUMBERS, "pseudocount"), -1.0, "pseudocount: expected a number"),
+        ((*NUMBERS, "pseudocount"), {"type": "float", "value": "NaN"}, "pseudocount"),
+        ((*NUMBERS, "pseudocount"), True, "pseudocount"),
         (("model", "parameters", "prior"), {"type": "call", "value": 1}, "prior: an object of 2"),
-        (("model", "state"), {}, "reduction_: is missing"),
+        (("model", "state"), {}, "certificate_: is missing"),
+        (("model", "map"), {}, "model.map"),
+        (("model", "map", "kind"), "os.system", "map.kind: 'os.system' is not a map of"),
+        (("model", "map", "kind"), "Map", "map.kind: 'Map' is not a map of"),
+        (("model", "map", "forecasts"), "scores", "map.forecasts: expected"),
+        (("model", "map", "forecasts"), "log_odds", "n_features_in_: expected the number"),
+        (NUMBERS, {}, "numbers.reduction: is missing"),
+        ((*NUMBERS, "other"), 1, "numbers.other: is unknown"),
         ((*STATE, "other_"), 1, "other_: is unknown"),
         ((*STATE, "classes_"), [0, 1, 2], "classes_: expected an array"),
         ((*STATE, "classes_"), array([0], "int64"), "classes_: expected 2 to"),
@@ -157,17 +164,17 @@ def reduction(**changed):
         ((*STATE, "classes_", "shape"), [0, 10**30], "do not fill the shape"),
         ((*STATE, "classes_", "shape"), [], "0 entries are too few or too many"),
         ((*STATE, "classes_", "dtype"), "datetime64", "classes_.dtype: expected bool or"),
-        ((*STATE, "n_features_in_"), 2, "n_features_in_: expected a column for each of 3"),
+        ((*STATE, "n_features_in_"), 2, "n_features_in_: expected the number of columns of prob"),
         ((*STATE, "n_features_in_"), True, "n_features_in_"),
         ((*STATE, "feature_names_in_"), array(["a"], "object"), "expected 3 names"),
-        ((*STATE, "tree_"), None, "tree_: expected a tree of 3 classes"),
-        ((*STATE, "prior_"), array([0.5, 0.5]), r"prior_: expected an array of shape \(3\)"),
-        ((*STATE, "prior_"), array([0.5, 0.6, -0.1]), "prior_: expected numbers >= 0"),
-        ((*STATE, "prior_"), array([1, 1, 1], "int64"), "prior_: expected an array of float64"),
-        ((*STATE, "reduction_"), reduction(top=2), "reduction_: expected a reduction of 3 classes"),
-        ((*STATE, "reduction_"), reduction(floor=0), "floor: expected"),
-        ((*STATE, "reduction_"), reduction(top=0), "top: expected a number"),
-        ((*STATE, "reduction_"), reduction(capped=1), "capped: expected boolean"),
+        ((*NUMBERS, "tree"), None, "tree: expected a tree of 3 classes"),
+        ((*NUMBERS, "prior"), array([0.5, 0.5]), r"prior: expected an array of shape \(3\)"),
+        ((*NUMBERS, "prior"), array([0.5, 0.6, -0.1]), "prior: expected numbers >= 0"),
+        ((*NUMBERS, "prior"), array([1, 1, 1], "int64"), "prior: expected an array of float64"),
+        ((*NUMBERS, "reduction"), reduction(top=2), "reduction: expected a reduction of 3 classes"),
+        ((*NUMBERS, "reduction"), reduction(floor=0), "floor: expected"),
+        ((*NUMBERS, "reduction"), reduction(top=0), "top: expected a number"),
+        ((*NUMBERS, "reduction"), reduction(capped=1), "capped: expected boolean"),
         ((*STATE, "certificate_"), 3, "certificate_: expected the certificate of this tree"),
         ((*STATE, "certificate_", "slack"), array([1.0]), "slack: expected an array of shape"),
         ((*TREE, "thresholds", "values", 0), "Infinity", "thresholds: expected finite numbers"),
@@ -215,7 +222,7 @@ def test_wrong_trees_are_named(tmp_path):
         },
     }.items():
         content = json.loads(file.read_text())
-        content["model"]["state"]["tree_"] = {"type": "tree"} | change
+        content["model"]["map"]["numbers"]["tree"] = {"type": "tree"} | change
         broken = tmp_path / "broken.json"
         broken.write_text(signed(content))
         with pytest.raises(ModelFileError, match=message):
@@ -224,28 +231,10 @@ def test_wrong_trees_are_named(tmp_path):
 
 STATE_FAULTS = [
     ("AutoCalibrator", "members_", [], "members_: expected a list of one or more"),
-    ("AutoCalibrator", "members_", [3], "weights_: expected an array of shape"),
-    ("AutoCalibrator", "weights_", array([1.0]), "weights_: expected an array of shape"),
     ("AutoCalibrator", "member_scores_", None, "member_scores_: expected a table"),
     ("AutoCalibrator", "verdict_", None, "verdict_: expected a sentence"),
-    ("BaggedIRPCalibrator", "trees_", [None], r"trees_\[0\]: expected a tree of 3 classes"),
-    ("BaggedIRPCalibrator", "priors_", [], "priors_: expected a list of 1"),
-    ("BaggedIRPCalibrator", "reductions_", [1], r"reductions_\[0\]: expected a reduction"),
-    ("BaggedIRPCalibrator", "pseudocount_", -1, "pseudocount_: expected a number"),
-    ("IsotonicCalibrator", "cuts_", [array([1.0])], "cuts_: expected a list of 3"),
-    ("IsotonicCalibrator", "cuts_", 3 * [array([1.0, 0.5])], r"cuts_\[0\]: expected ascending"),
-    ("IsotonicCalibrator", "values_", 3 * [array([0.5])], r"values_\[0\]: expected an array"),
-    ("VennAbersCalibrator", "upper_", None, "upper_: expected a list of 3"),
-    ("IdentityCalibrator", "scores_", 0, "scores_: expected probability or logit"),
-    ("TemperatureCalibrator", "temperature_", 0, "temperature_: expected a number"),
-    ("TemperatureCalibrator", "floor_", 2.0, "floor_: expected a number"),
-    ("TemperatureCalibrator", "smoothing_", "x", "smoothing_: expected a number"),
-    ("MatrixCalibrator", "coef_", array([[1.0]]), "coef_: expected an array of shape"),
-    ("MatrixCalibrator", "intercept_", array([1.0]), "intercept_: expected an array of shape"),
-    ("MatrixCalibrator", "intercept_", array([1e200, 0, 0]), "intercept_: expected smaller"),
-    ("KernelCalibrator", "knots_", array([9 * [0.0]] * 3), "knots_: expected ascending"),
-    ("KernelCalibrator", "weights_", array([[1.0]] * 3), "weights_: expected an array of shape"),
-    ("SplineCalibrator", "slopes_", array([1.0]), "slopes_: expected an array of shape"),
+    ("MatrixCalibrator", "penalty_", array([1.0]), "penalty_: expected an array of shape"),
+    ("KernelCalibrator", "penalty_", -1, "penalty_: expected a number"),
 ]
 
 
@@ -253,36 +242,67 @@ STATE_FAULTS = [
 def test_a_wrong_attribute_is_named(name, attribute, value, message, tmp_path):
     file = saved(fitted(name, 3), tmp_path)
     content = json.loads(file.read_text())
-    file.write_text(edited(content, ("model", "state", attribute), value))
+    file.write_text(edited(content, (*STATE, attribute), value))
+    with pytest.raises(ModelFileError, match=f"model.state.{message}"):
+        isoroc.load(file)
+
+
+MAP_FAULTS = [
+    ("AutoCalibrator", "members", [], "members: expected a list of one or more"),
+    ("AutoCalibrator", "members", [3], r"weights: expected an array of shape \(1\)"),
+    ("AutoCalibrator", "weights", array([1.0]), "weights: expected an array of shape"),
+    ("BaggedIRPCalibrator", "trees", [None], r"trees\[0\]: expected a tree of 3 classes"),
+    ("BaggedIRPCalibrator", "priors", [], "priors: expected a list of 1"),
+    ("BaggedIRPCalibrator", "reductions", [1], r"reductions\[0\]: expected a reduction"),
+    ("BaggedIRPCalibrator", "pseudocount", -1, "pseudocount: expected a number"),
+    ("IsotonicCalibrator", "cuts", [array([1.0])], "cuts: expected a list of 3"),
+    ("IsotonicCalibrator", "cuts", 3 * [array([1.0, 0.5])], r"cuts\[0\]: expected ascending"),
+    ("IsotonicCalibrator", "values", 3 * [array([0.5])], r"values\[0\]: expected an array"),
+    ("VennAbersCalibrator", "upper", None, "upper: expected a list of"),
+    ("TemperatureCalibrator", "temperature", 0, "temperature: expected a number"),
+    ("TemperatureCalibrator", "floor", 2.0, "floor: expected a number"),
+    ("TemperatureCalibrator", "floor", 0.0, "floor: expected a number > 0"),
+    ("TemperatureCalibrator", "smoothing", "x", "smoothing: expected a number"),
+    ("MatrixCalibrator", "coef", array([[1.0]]), "coef: expected an array of shape"),
+    ("MatrixCalibrator", "intercept", array([1.0]), "intercept: expected an array of shape"),
+    ("MatrixCalibrator", "intercept", array([1e200, 0, 0]), "intercept: expected smaller"),
+    ("KernelCalibrator", "knots", array([9 * [0.0]] * 3), "knots: expected ascending"),
+    ("KernelCalibrator", "weights", array([[1.0]] * 3), "weights: expected an array of shape"),
+    ("SplineCalibrator", "slopes", array([1.0]), "slopes: expected an array of shape"),
+]
+
+
+@pytest.mark.parametrize(("name", "number", "value", "message"), MAP_FAULTS)
+def test_a_wrong_number_of_a_map_is_named(name, number, value, message, tmp_path):
+    file = saved(fitted(name, 3), tmp_path)
+    content = json.loads(file.read_text())
+    file.write_text(edited(content, (*NUMBERS, number), value))
     for load in (isoroc.load, load_map):
-        with pytest.raises(ModelFileError, match=f"model.state.{message}"):
+        with pytest.raises(ModelFileError, match=f"model.map.numbers.{message}"):
             load(file)
 
 
-def test_maps_are_those_of_the_calibrators(tmp_path):
+def test_every_map_is_that_of_a_calibrator():
     calibrators = {name for name in isoroc.__all__ if name.endswith("Calibrator")}
-    assert set(MAPS) == calibrators
-    for name, kind in MAPS.items():
-        assert issubclass(getattr(isoroc, name), kind)
-        assert getattr(isoroc, name).fitted_state is kind.fitted_state
-    file = saved(fitted("IRPCalibrator", 3), tmp_path)
-    file.write_text(edited(json.loads(file.read_text()), ("model", "kind"), "Calibrator"))
-    for load in (isoroc.load, load_map):
-        with pytest.raises(ModelFileError, match=r"model.kind: 'Calibrator' is no calibrator of"):
-            load(file)
+    assert {type(fitted(name, "p").map_) for name in calibrators} == set(MAPS.values())
 
 
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("state", "members_", 0), 3, r"members_\[0\]: expected a calibrator"),
-        (("state", "members_", 0, "state", "scores_"), 3, r"members_\[0\].scores_: expected"),
-        (("parameters", "members", 0, "state", "scores_"), "logit", "scores_: is unknown"),
+        (("state", "members_", 0), 3, "model.state: expected calibrators"),
+        (("state", "members_", 0, "state", "floor_"), 3, r"members_.*floor_: is unknown"),
+        (("state", "members_"), [], "members_: expected a list"),
+        (("parameters", "members", 0, "state", "floor_"), "logit", "floor_: is unknown"),
         (("state", "cv_results_", "columns", "more"), array([1.0]), "the columns differ in length"),
         (("state", "cv_results_", "columns", "member", "length"), 10**6, "length: expected a numb"),
+        (("map", "numbers", "members", 0), 3, r"members\[0\]: expected a map of probabilities"),
+        (("map", "numbers", "members", 0, "forecasts"), "logits", r"members\[0\]: expected a map"),
+        (("map", "numbers", "members", 0, "kind"), "Other", r"members\[0\].kind: 'Other' is not"),
+        (("map", "numbers", "members", 0, "numbers", "x"), 3, r"\[0\].numbers.x: is unknown"),
     ],
 )
-def test_calibrators_inside_are_checked_too(path, value, message, tmp_path):
+def test_calibrators_and_maps_inside_are_checked_too(path, value, message, tmp_path):
     file = saved(fitted("AutoCalibrator", 3), tmp_path)
     file.write_text(edited(json.loads(file.read_text()), ("model", *path), value))
     with pytest.raises(ModelFileError, match=message):
@@ -292,20 +312,22 @@ def test_calibrators_inside_are_checked_too(path, value, message, tmp_path):
 def test_values_of_step_functions_are_probabilities(tmp_path):
     file = saved(fitted("IsotonicCalibrator", 3), tmp_path)
     content = json.loads(file.read_text())
-    content["model"]["state"]["values_"][0]["values"][0] = 1.5
+    content["model"]["map"]["numbers"]["values"][0]["values"][0] = 1.5
     file.write_text(signed(content))
-    with pytest.raises(ModelFileError, match=r"values_\[0\]: expected numbers between 0 and 1"):
+    with pytest.raises(ModelFileError, match=r"values\[0\]: expected numbers between 0 and 1"):
         isoroc.load(file)
 
 
-def test_what_cannot_forecast_is_refused(tmp_path, monkeypatch):
-    file = saved(fitted("IRPCalibrator", 3), tmp_path)
-    monkeypatch.setattr(IRPCalibrator, "calibrate", lambda *_: 1 / 0)
-    with pytest.raises(ModelFileError, match=r"model.state: no forecasts .*division by zero"):
-        isoroc.load(file)
-    monkeypatch.setattr(IRPCalibrator, "calibrate", lambda _, P: 2 * P)
-    with pytest.raises(ModelFileError, match="are no probabilities"):
-        isoroc.load(file)
+def test_numbers_that_make_no_forecasts_are_refused(tmp_path):
+    """Each value is a probability, but rows of zeros cannot be divided by their sum."""
+    file = saved(fitted("IsotonicCalibrator", 3), tmp_path)
+    content = json.loads(file.read_text())
+    for values in content["model"]["map"]["numbers"]["values"]:
+        values["values"] = [0.0] * len(values["values"])
+    file.write_text(signed(content))
+    for load in (isoroc.load, load_map):
+        with pytest.raises(ModelFileError, match=r"model.map: .* are not valid probabilities"):
+            load(file)
 
 
 DAMAGED = {

@@ -86,7 +86,7 @@ def test_what_cannot_be_saved_is_refused(tmp_path):
     with pytest.raises(NotFittedError):
         IRPCalibrator().save(path)
     calibrator = IRPCalibrator().fit([0.1, 0.9], [0, 1])
-    with pytest.raises(TypeError, match=r"summary.when: datetime is nothing that JSON"):
+    with pytest.raises(TypeError, match=r"summary.when: datetime cannot be serialised to JSON"):
         calibrator.save(path, summary={"when": pd.Timestamp("2026-01-01").to_datetime64()})
     calibrator.set_params(random_state=len)
     with pytest.raises(TypeError, match=r"model.parameters.random_state: builtin_function"):
@@ -95,7 +95,7 @@ def test_what_cannot_be_saved_is_refused(tmp_path):
     class Own(IRPCalibrator):
         pass
 
-    with pytest.raises(TypeError, match="model: Own does not go into a model file"):
+    with pytest.raises(TypeError, match="model: Own cannot be stored in a model file"):
         Own().fit([0.1, 0.9], [0, 1]).save(path)
     assert not list(tmp_path.iterdir())
 
@@ -165,8 +165,21 @@ def test_directories_that_cannot_be_opened_are_not_flushed(tmp_path, monkeypatch
 
 def test_a_model_beyond_the_limits_is_not_saved(tmp_path, monkeypatch):
     monkeypatch.setattr(document, "MAX_VALUES", 50)
-    with pytest.raises(ValueError, match="cannot be saved: more than 50 values"):
+    with pytest.raises(ValueError, match="too large for a model file: more than 50 values"):
         fitted("IRPCalibrator", 3).save(tmp_path / "model.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_fit_is_not_limited_by_the_size_of_a_file(tmp_path, monkeypatch):
+    odds = np.random.default_rng(0).normal(scale=20, size=50_000)
+    y = np.random.default_rng(1).random(50_000) < 1 / (1 + np.exp(-odds))
+    calibrator = isoroc.VennAbersCalibrator().fit(odds, y)
+    assert len(calibrator.cuts_[0]) > 4096
+    assert calibrator.checksum is not None
+    monkeypatch.setattr(document, "MAX_BYTES", 2**16)
+    assert calibrator.checksum is None
+    with pytest.raises(ValueError, match="the model is too large for a model file: larger than"):
+        calibrator.save(tmp_path / "model.json")
     assert not list(tmp_path.iterdir())
 
 

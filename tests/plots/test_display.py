@@ -74,7 +74,7 @@ def test_dataframes_are_accepted(make_axes):
     [
         ([[0.1, 0.2, 0.7]] * 2, None, "3 classes, but y_prob has 2"),
         ([0.1, np.nan], 1, "is NaN"),
-        ([0.1], None, "1 rows, but y_true has 2"),
+        ([0.1], None, "1 rows, but y_prob has 2"),
     ],
 )
 def test_errors_in_forecasts_after_calibration(display, after, row, problem):

@@ -41,15 +41,15 @@ def test_two_calibrators_of_two_classes(make_axes):
     for name, model in models.items():
         for data, rows in zip(("calibration", "test"), cut, strict=True):
             stages = [Q[:, 1] for Q in model.staged_predict_proba(p[rows])]
-            for measure, score in (("cross entropy", log_loss), ("AUC", roc_auc_score)):
+            for measure, score in (("log loss", log_loss), ("AUC", roc_auc_score)):
                 shown = values(display, f"{data} {measure}", name)
                 assert shown["n_bins"].tolist() == model.path_["n_bins"].tolist()
                 expected = [score(y[rows], q, sample_weight=w[rows]) for q in stages]
                 np.testing.assert_allclose(shown["value"], expected)
-    line = values(display, "test cross entropy", "uncalibrated")["value"]
+    line = values(display, "test log loss", "uncalibrated")["value"]
     assert line == pytest.approx(log_loss(y[cut[1]], p[cut[1]], sample_weight=w[cut[1]]))
     ax = display.axes_[1]
-    assert ax.get_ylabel() == "test cross entropy (nats)"
+    assert ax.get_ylabel() == "test log loss (nats)"
     assert ax.get_xlabel() == "number of bins"
     assert [x.get_label() for x in ax.lines] == ["IRP", "binning", "uncalibrated"]
     texts = [text.get_text() for text in display.axes_[0].get_legend().get_texts()]
@@ -60,7 +60,7 @@ def test_two_calibrators_of_two_classes(make_axes):
 def test_volume_for_three_classes(three_classes, make_axes):
     P, y, model = three_classes
     display = PathDisplay.from_estimator(model, P, y, ax=make_axes())
-    assert display.panels == ["calibration cross entropy", "calibration VUS"]
+    assert display.panels == ["calibration log loss", "calibration VUS"]
     shown = values(display, "calibration VUS", "IRP")["value"]
     *_, last = model.staged_predict_proba(P)
     assert shown[-1] == pytest.approx(float(volume_under_surface(y, last)))
@@ -72,7 +72,7 @@ def test_path_of_a_calibrator_with_top(draw_forecasts, make_axes):
     P, y = draw_forecasts(300, 6)
     model = IRPCalibrator(top=1, random_state=0).fit(P, y)
     display = PathDisplay.from_estimator(model, P, y, ax=make_axes())
-    shown = values(display, "calibration cross entropy", "IRP")["value"]
+    shown = values(display, "calibration log loss", "IRP")["value"]
     expected = [log_loss(y, Q, labels=np.arange(6)) for Q in model.staged_predict_proba(P)]
     np.testing.assert_allclose(shown, expected)
 
@@ -81,9 +81,7 @@ def test_named_columns(three_classes, make_axes):
     P, y, _ = three_classes
     frame = pd.DataFrame(P, columns=["p0", "p1", "p2"])
     model = IRPCalibrator(random_state=0).fit(frame, y)
-    display = PathDisplay.from_estimator(
-        model, frame, y, measures=["cross entropy"], ax=make_axes()
-    )
+    display = PathDisplay.from_estimator(model, frame, y, measures=["log loss"], ax=make_axes())
     assert len(display.axes_) == 1
 
 
@@ -100,10 +98,10 @@ def test_paths_of_given_forecasts(three_classes, make_axes):
     P, y, model = three_classes
     pairs = zip(model.path_["n_bins"], model.staged_predict_proba(P), strict=True)
     display = PathDisplay.from_predictions(
-        y, P, {"mine": pairs}, name="new", measures=["cross entropy"], ax=make_axes()
+        y, P, {"mine": pairs}, name="new", measures=["log loss"], ax=make_axes()
     )
-    shown = values(display, "new cross entropy", "mine")["value"]
-    np.testing.assert_allclose(shown, model.path_["cross_entropy"])
+    shown = values(display, "new log loss", "mine")["value"]
+    np.testing.assert_allclose(shown, model.path_["log_loss"])
 
 
 def test_paths_of_given_values(make_axes):
@@ -131,7 +129,7 @@ def test_paths_of_given_values(make_axes):
 @pytest.mark.parametrize("measures", [(), ("brier",), "AUC"])
 def test_unknown_measures(measures, three_classes):
     P, y, model = three_classes
-    with pytest.raises(InputError, match="expected one or more of 'cross entropy'"):
+    with pytest.raises(InputError, match="expected one or more of 'log loss'"):
         PathDisplay.from_estimator(model, P, y, measures=measures)
 
 
@@ -152,7 +150,7 @@ def test_only_calibration_rows_are_called_so(three_classes, draw_forecasts, make
     P, y, model = three_classes
     other = draw_forecasts(300, 3, seed=1)
     assert PathDisplay.from_estimator(model, P, y, ax=make_axes()).panels[0].startswith("calib")
-    for name, expected in ((None, "given rows cross entropy"), ("May", "May cross entropy")):
+    for name, expected in ((None, "given rows log loss"), ("May", "May log loss")):
         display = PathDisplay.from_estimator(model, *other, name=name, ax=make_axes())
         assert display.panels[0] == expected
 
@@ -161,7 +159,7 @@ def test_calibrated_classifier(make_axes):
     X, y = make_classification(300, n_informative=4, random_state=0)
     model = CalibratedClassifier(GaussianNB(), IRPCalibrator(), ensemble=False).fit(X, y)
     display = PathDisplay.from_estimator(model, X, y, ax=make_axes())
-    shown = values(display, "given rows cross entropy", "CalibratedClassifier")["value"]
+    shown = values(display, "given rows log loss", "CalibratedClassifier")["value"]
     assert shown[-1] == pytest.approx(log_loss(y, model.predict_proba(X)))
 
 

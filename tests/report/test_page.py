@@ -128,7 +128,7 @@ def test_size_is_bounded_with_many_classes():
     P = rng.dirichlet(np.full(K, 0.1), n)
     y = P.argmax(axis=1)
     Q = np.full((n, K), 1 / K)
-    report = Report(y, P, Q=Q, labels=np.arange(K), n_resamples=0)
+    report = Report(y, P, after=Q, labels=np.arange(K), n_resamples=0)
     assert len(report.summary["reliability"]["panels"]) == 9
     assert report.summary["reliability"]["classes_left_out"] == 192
     assert report.summary["data"]["other_classes"] == 180

@@ -68,8 +68,8 @@ class AutoCalibrator(Calibrator):
         Folds; of a number, shuffled but not stratified, which would favour maps that fit class
         frequencies. Others must hold out every row once.
     max_cells : int, default=20000
-        With more rows than this, members are fitted to cells of forecasts, and weights found on
-        them: at most so many for all folds together.
+        With more rows than this, members are fitted and weighed on cells of forecasts: at most
+        `max_cells` in total over all folds.
     random_state : int, RandomState or None, default=None
         Draws the folds, and what members draw.
     n_jobs : int, default=None
@@ -83,18 +83,21 @@ class AutoCalibrator(Calibrator):
         The labels, in the order of the columns.
     n_features_in_ : int
         Columns of the forecasts; 1 for scores.
+    scores_, summary_, map_, checksum
+        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
+        the checksum of its model file.
     members_ : list of calibrators
-        The fitted members that have weight,
+        Fitted members with nonzero weight. Each can be used by itself.
     weights_ : ndarray of shape (n_members,)
-        and their weights; they sum to one.
+        Mixture weights; they sum to 1.
     member_scores_ : Table
         One row per member and one for the mixture: weight, log loss out of fold and its standard
-        error, and by how much it is better than the forecasts as they are, with standard error. The
-        log loss is bounded: see Notes.
+        error, and by how much it is better than the uncalibrated forecasts, with standard error.
+        The log loss is bounded: see Notes.
     cv_results_ : Table
         Log loss of each member (row) in each fold (column).
     verdict_ : str
-        Whether calibration pays, in a sentence: "calibrate" if the mixture is better than the
+        Whether calibration helps, in a sentence: "calibrate" if the mixture is better than the
         forecasts by more than two standard errors, and otherwise "leave it". Of calibrated
         forecasts about 5 % or fewer get the verdict "calibrate" (``benchmarks/verdicts.py``).
     certificate_ : MixtureCertificate or None
@@ -104,7 +107,7 @@ class AutoCalibrator(Calibrator):
     --------
     CalibratedClassifier : Trains a classifier and calibrates it in one step.
     GroupedCalibrator : Maps by group of rows.
-    isoroc.metrics.order_report : What calibration changes in ranking and decisions.
+    evaluate : What calibration changes, also in ranking and decisions.
 
     Notes
     -----
@@ -251,10 +254,11 @@ class AutoCalibrator(Calibrator):
     ) -> list[tuple[Calibrator, Map, Floats]]:
         """Members that could be fitted, their maps, and forecasts of rows they have not seen."""
 
-        def fit(member: Calibrator) -> tuple[Map, Floats] | Exception:
+        def fit(member: Calibrator) -> tuple[Calibrator, Map, Floats] | Exception:
             report(type(member).__name__)
             try:
-                return member._fit_out_of_fold(sample, fold)
+                # With the member, as a process returns a copy, which has learned more than the map.
+                return member, *member._fit_out_of_fold(sample, fold)
             except (ArithmeticError, np.linalg.LinAlgError) as error:
                 return error
 
@@ -263,7 +267,7 @@ class AutoCalibrator(Calibrator):
         fitted = []
         for member, result in zip(members, found, strict=True):
             if not isinstance(result, Exception):
-                fitted.append((member, *result))
+                fitted.append(result)
                 continue
             warnings.warn(
                 f"{type(member).__name__} is left out of the mixture: its fit failed ({result}).",

@@ -57,12 +57,15 @@ class BaggedIRPCalibrator(Calibrator):
         The labels, in the order of the columns.
     n_features_in_ : int
         Columns of the forecasts; 1 for scores.
+    scores_, summary_, map_, checksum
+        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
+        the checksum of its model file.
     trees_ : list of BinTree
         The partitions; tree t takes turn ``t % len(reductions_)``.
     reductions_ : list of TopReduction or None
-        What the trees of each turn see: ranks and the rest, or all classes,
+        What the trees of each turn see: ranks and the rest, or None for all classes.
     priors_ : list of ndarray
-        and the prior of their bins.
+        Prior of the bins of each turn.
     pseudocount_ : float
         Weight of the prior in every bin.
     oob_forecasts_ : ndarray of shape (n, K)

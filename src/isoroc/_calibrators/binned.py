@@ -23,7 +23,7 @@ from isoroc._tree import BinTree
 class BinCalibrator(Calibrator):
     """Base of the calibrators that sort forecasts into the bins of a `BinTree`.
 
-    A subclass has the parameters `pseudocount` and `prior` and says in `_fit` how the tree is grown.
+    A subclass has the parameters `pseudocount` and `prior`; its `_fit` says how the tree is grown.
     """
 
     pseudocount: float | Literal["auto"]

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import os
+from functools import cache
+from importlib import import_module
+from inspect import isabstract
+from pkgutil import iter_modules
 from typing import Any
 
-import isoroc
+from isoroc._calibrators import __path__
 from isoroc._input import InputError
-from isoroc._maps.files import (
-    MAX_CLASSES,
-    checked_map,
-    faults_of,
-    map_document,
-)
-from isoroc._persistence import MAX_VALUES, Fault, checksum, decode, encode, read, write
+from isoroc._maps.files import MAX_CLASSES, checked_map, faults_of, map_document
+from isoroc._persistence import Fault, checksum, decode, encode, read, write
 
 #: What is saved of every calibrator besides its map and its own attributes.
 COMMON = ("classes_", "n_features_in_", "feature_names_in_")
 
 
-def find_kind(name: str) -> type[Any] | None:
-    """Calibrator of a model file by the name of its class; None unless it is a public one."""
-    known = name.endswith("Calibrator") and name in isoroc.__all__
-    return getattr(isoroc, name) if known else None
+@cache
+def kinds() -> dict[str, type[Any]]:
+    """All calibrators of the package by the names of their classes, which model files hold."""
+    modules = [import_module(f"{__package__}.{module.name}") for module in iter_modules(__path__)]
+    return {
+        name: value
+        for module in modules
+        for name, value in vars(module).items()
+        if name.endswith("Calibrator") and not isabstract(value)
+    }
 
 
 def save(calibrator: Any, path: str | os.PathLike[str], summary: dict[str, Any]) -> None:
@@ -46,7 +51,7 @@ def _inner_document(
 ) -> dict[str, Any]:
     """The document of a calibrator without its map, which is part of another one's."""
     kind = type(calibrator)
-    if find_kind(kind.__name__) is not kind:
+    if kinds().get(kind.__name__) is not kind:
         raise TypeError(
             f"{place}: {kind.__name__} cannot be stored in a model file; calibrators of isoroc, "
             "numbers, strings and arrays can. Use skops or pickle for others."
@@ -63,7 +68,7 @@ def _inner_document(
 def _pattern(calibrator: Any, place: str) -> dict[str, Any]:
     """The document of a calibrator that is not fitted, such as one among the parameters."""
     kind = type(calibrator).__name__
-    if find_kind(kind) is not type(calibrator):
+    if kinds().get(kind) is not type(calibrator):
         raise TypeError(f"{place}: {kind} cannot be stored in a model file.")
     parameters = {
         name: encode(value, f"{place}.parameters.{name}", _pattern)
@@ -75,22 +80,9 @@ def _pattern(calibrator: Any, place: str) -> dict[str, Any]:
 def checksum_of(calibrator: Any) -> str | None:
     """Checksum of the file that `save` would write; None if no file can hold it."""
     try:
-        document = to_document(calibrator, "model")
-        if _count_values(document) > MAX_VALUES:
-            return None
-        return checksum(document, calibrator.summary_)
-    except (TypeError, ValueError):
+        return checksum(to_document(calibrator, "model"), calibrator.summary_)
+    except (Fault, TypeError, ValueError):
         return None
-
-
-def _count_values(entry: Any) -> int:
-    """Values in a document; lists hold values of one kind."""
-    if isinstance(entry, dict):
-        return sum(map(_count_values, entry.values()))
-    if isinstance(entry, list):
-        nested = entry and isinstance(entry[0], dict | list)
-        return sum(map(_count_values, entry)) if nested else len(entry)
-    return 1
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -160,7 +152,7 @@ def _check_state(calibrator: Any, place: str) -> None:
 
 def _make(document: dict[str, Any], place: str) -> Any:
     """Calibrator with the parameters of a document, not fitted."""
-    kind = find_kind(document["kind"]) if document["type"] == "calibrator" else None
+    kind = kinds().get(document["kind"]) if document["type"] == "calibrator" else None
     if kind is None:
         raise Fault(f"{place}.kind", f"{document['kind']!a} is not a calibrator of this version")
     calibrator = kind()

@@ -67,25 +67,28 @@ class GroupedCalibrator(Calibrator):
         The labels, in the order of the columns.
     n_features_in_ : int
         Columns of the forecasts; 1 for scores.
+    scores_, summary_, map_, checksum
+        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
+        the checksum of its model file.
     common_ : calibrator
         The common map, fitted.
     grouped_ : bool
         Whether it was fitted with groups.
     groups_ : ndarray of str of shape (G,)
-        Groups that have a map of their own,
+        Groups that have a map of their own.
     members_ : list of calibrators
-        these maps,
+        Fitted calibrator of each of these groups.
     weights_ : ndarray of shape (G,)
-        and their weights in the mixture with the common map.
+        Weight of each group's map in the mixture with the common map.
     group_scores_ : Table
         One row per group: number of rows, weight of its own map, log loss of unseen rows under the
         common map and under the mixture, the gain, and its standard error. The log loss is bounded
-        as in `AutoCalibrator`. `isoroc.metrics.group_report` compares any forecasts by group.
+        as in `AutoCalibrator`. `isoroc.evaluate` compares any forecasts by group.
 
     See Also
     --------
     AutoCalibrator : The default for the common map and for those of the groups.
-    isoroc.metrics.group_report : Calibration by group, before and after.
+    evaluate : Calibration by group, before and after.
 
     Notes
     -----

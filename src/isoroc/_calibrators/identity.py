@@ -1,4 +1,4 @@
-"""IdentityCalibrator: forecasts as they are."""
+"""IdentityCalibrator: the uncalibrated forecasts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ class IdentityCalibrator(Calibrator):
         The labels, in the order of the columns.
     n_features_in_ : int
         Columns of the forecasts; 1 for scores.
-    scores_ : {"probability", "logit"}
-        What the forecasts are.
+    scores_, summary_, map_, checksum
+        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
+        the checksum of its model file.
 
     See Also
     --------

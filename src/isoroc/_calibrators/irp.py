@@ -34,7 +34,7 @@ class IRPCalibrator(BinCalibrator):
 
     For two classes this is isotonic regression, found as a path of nested partitions; the map is
     non-decreasing for all scores. With ``pseudocount=0``, on the calibration rows, its bins have
-    zero calibration error, no non-decreasing map has a lower cross entropy or Brier score, and the
+    zero calibration error, no non-decreasing map has a lower log loss or Brier score, and the
     ROC curve of the calibrated forecasts is the convex hull of the ROC curve before.
 
     For more classes the simplex is split recursively at thresholds gamma into the regions
@@ -95,6 +95,9 @@ class IRPCalibrator(BinCalibrator):
         The labels, in the order of the columns.
     n_features_in_ : int
         Columns of the forecasts; 1 for scores.
+    scores_, summary_, map_, checksum
+        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
+        the checksum of its model file.
     tree_ : BinTree
         The partition with its class weights.
     prior_ : ndarray of shape (K,) or (N, K)
@@ -116,7 +119,7 @@ class IRPCalibrator(BinCalibrator):
         a bin holds the scores with ``lower < score <= upper``, and rates are of the second class.
     path_ : Table
         One row per stage, from one bin to `n_bins_`: the gain and the threshold of the split that
-        led to it, and the cross entropy of the calibration set under it.
+        led to it, and the log loss of the calibration set under it.
     certificate_ : Certificate or None
         For each split the threshold that makes it again on the calibrated forecasts; None with
         ``monotonicity=None``.

@@ -35,6 +35,9 @@ class IsotonicCalibrator(Calibrator):
         The labels, in the order of the columns.
     n_features_in_ : int
         Columns of the forecasts; 1 for scores.
+    scores_, summary_, map_, checksum
+        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
+        the checksum of its model file.
     cuts_, values_ : list of ndarray
         The maps, one for each class, or one for the second of two: ``values_[k][i]`` for forecasts
         with i of the ascending ``cuts_[k]`` below them.

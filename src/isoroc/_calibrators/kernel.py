@@ -70,9 +70,9 @@ class KernelCalibrator(Calibrator):
     knots_ : ndarray of shape (K, 9)
         Quantiles of the log forecasts of each class, which define ranks.
     origin_ : ndarray of shape (2, K)
-        Means of z and of ranks, which are subtracted,
+        Means of z and of ranks, which are subtracted for positions.
     stretch_ : ndarray of shape (2,)
-        and what they are then multiplied by, to give positions.
+        Factors by which the differences are then multiplied.
     centres_ : ndarray of shape (m, 2, K)
         Positions of the bumps.
     weights_ : ndarray of shape (K, m)

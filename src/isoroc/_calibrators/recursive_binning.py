@@ -14,7 +14,7 @@ from isoroc._maps import BinMap
 
 
 class RecursiveBinningCalibrator(BinCalibrator):
-    """Recursive binning: every region is split at its centroid, whatever the labels say.
+    """Recursive binning: every region is split at its centroid, independently of the labels.
 
     The paper's comparison. Regions are split breadth first at the mean of their lattice points.
 

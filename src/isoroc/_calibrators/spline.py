@@ -58,8 +58,9 @@ class SplineCalibrator(Calibrator):
         The labels, in the order of the columns.
     n_features_in_ : int
         Columns of the forecasts; 1 for scores.
-    scores_ : {"probability", "logit"}
-        What the forecasts are.
+    scores_, summary_, map_, checksum
+        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
+        the checksum of its model file.
     floor_ : float
         Forecasts below are raised to it.
     knots_ : ndarray of shape (m,)

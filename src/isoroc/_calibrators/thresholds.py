@@ -26,7 +26,7 @@ N_STARTS = 32
 LEAST_SEARCHES, SEARCH_WORK = 4, 200_000
 #: With more rows than this, some of them choose where the search on all of them starts.
 SEARCHED_ROWS = 10_000
-#: A search ends after so many cycles over the classes without improvement.
+#: Cycles over the classes without improvement after which a search ends.
 PATIENCE = 3
 #: How far beyond the outermost row a threshold is placed.
 MARGIN = 0.1

@@ -29,6 +29,9 @@ class VennAbersCalibrator(Calibrator):
         The labels, in the order of the columns.
     n_features_in_ : int
         Columns of the forecasts; 1 for scores.
+    scores_, summary_, map_, checksum
+        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
+        the checksum of its model file.
     cuts_, lower_, upper_ : list of ndarray
         p0 and p1 of each class, or of the second of two: ``lower_[k][i]`` and ``upper_[k][i]`` for
         forecasts with i of the ascending ``cuts_[k]`` below them.

@@ -12,7 +12,7 @@ from isoroc._input import InputError, check_option
 
 
 def check_parameters(classifier: Any) -> bool:
-    """Refuse parameters that make no sense; whether the classifier is used as it is."""
+    """Check the parameters; returns whether the classifier is used without fitting it again."""
     if isinstance(classifier.estimator, type) or not hasattr(classifier.estimator, "fit"):
         problem = f"expected a classifier, got {classifier.estimator!r}"
         raise InputError("estimator", None, problem, "pass an instance of a classifier")

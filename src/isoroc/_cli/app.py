@@ -8,7 +8,7 @@ import warnings
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Parameter
 
 import isoroc
 from isoroc._cli.config import with_options_of_file
@@ -27,7 +27,6 @@ _OPTIONS = {
     "sample_weight": "--weight",
     "labels": "--classes",
     "classes": "--classes",
-    "data": "--data",
 }
 
 
@@ -42,6 +41,7 @@ def build() -> App:
         print_error=False,
         exit_on_error=False,
         result_action="return_value",
+        default_parameter=Parameter(negative=()),  # --json, but no --no-json
         suppress_keyboard_interrupt=False,
     )
     for k, (name, text) in enumerate(COMMANDS.items()):
@@ -103,7 +103,7 @@ def _run(words: list[str], *, debug: bool) -> int:
         except (CycloptsError, CommandError, ValueError, TypeError, OSError, ImportError) as error:
             return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
         except BaseException as error:  # noqa: BLE001
-            # A panic of polars is no Exception, and no reason to exit with code 1.
+            # A panic of polars is not an Exception, and must not end with exit code 1.
             what = f"{type(error).__name__}: {first_line(error)}; use --debug for details"
             return _fail(ExitCode.INTERNAL, "internal error", what, debug=debug)
     return int(code) if isinstance(code, int) else int(ExitCode.OK)

@@ -14,6 +14,9 @@ from isoroc._cli.errors import CommandError, did_you_mean
 #: interval; dictionaries may be nested: column, metric, bound.
 Values = Mapping[str, Any]
 
+#: Value of an expression, from the figures and the column of those that name none.
+Expression = Callable[[Values, str], float]
+
 _COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[float, float], bool]]] = {
     ast.GtE: (">=", operator.ge),
     ast.LtE: ("<=", operator.le),
@@ -26,15 +29,20 @@ _OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
 }
+_SIGNS: dict[type[ast.unaryop], Callable[[float], float]] = {
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+}
 
 
 class Condition(NamedTuple):
     """A comparison of two expressions of numbers and figures."""
 
     text: str
-    left: ast.expr
-    sign: type[ast.cmpop]
-    right: ast.expr
+    left: Expression
+    sign: str
+    compare: Callable[[float, float], bool]
+    right: Expression
 
     @classmethod
     def parse(cls, text: str) -> Condition:
@@ -48,76 +56,64 @@ class Condition(NamedTuple):
         'after.log_loss > before.log_loss * 1.01 (0.5 > 0.404)'
         """
         try:
-            tree = ast.parse(text.strip(), mode="eval").body
+            match ast.parse(text.strip(), mode="eval").body:
+                case ast.Compare(left, [sign], [right]) if type(sign) in _COMPARISONS:
+                    compared = _COMPARISONS[type(sign)]
+                    return cls(text.strip(), _compile(left), *compared, _compile(right))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            tree = ast.Constant(value=None)
-        if (
-            not isinstance(tree, ast.Compare)
-            or len(tree.ops) != 1
-            or type(tree.ops[0]) not in _COMPARISONS
-            or not all(map(_is_expression, (tree.left, tree.comparators[0])))
-        ):
-            raise CommandError(
-                f"--fail-if {text!r}: not a condition; write for example calibration_error>0.02 or "
-                "after.log_loss > before.log_loss * 1.01."
-            )
-        return cls(text.strip(), tree.left, type(tree.ops[0]), tree.comparators[0])
-
-    def holds(self, values: Values, column: str = "") -> bool:
-        """Whether it holds, or cannot be decided because a figure is not defined."""
-        return self.failure(values, column) is not None
+            pass
+        raise CommandError(
+            f"--fail-if {text!r}: not a condition; write for example calibration_error>0.02 or "
+            "after.log_loss > before.log_loss * 1.01."
+        )
 
     def failure(self, values: Values, column: str = "") -> str | None:
         """The condition and the actual values if it holds or a value is NaN, otherwise None.
 
         A figure that does not start with the name of a column is that of `column`.
         """
-        left, right = (_evaluate(side, values, column) for side in (self.left, self.right))
-        sign, compare = _COMPARISONS[self.sign]
+        left, right = self.left(values, column), self.right(values, column)
+        shown = f"{left:.6g} {self.sign} {right:.6g}"
         if math.isnan(left) or math.isnan(right):
-            return f"{self.text} ({left:.6g} {sign} {right:.6g}: not defined)"
-        return f"{self.text} ({left:.6g} {sign} {right:.6g})" if compare(left, right) else None
+            return f"{self.text} ({shown}: not defined)"
+        return f"{self.text} ({shown})" if self.compare(left, right) else None
 
 
-def _is_expression(node: ast.expr) -> bool:
-    """Whether a tree has nothing but numbers, names, arithmetic and ``abs``."""
-    if isinstance(node, ast.BinOp):
-        known = type(node.op) in _OPERATIONS
-        return known and _is_expression(node.left) and _is_expression(node.right)
-    if isinstance(node, ast.UnaryOp):
-        return isinstance(node.op, ast.USub | ast.UAdd) and _is_expression(node.operand)
-    if isinstance(node, ast.Call):
-        named = isinstance(node.func, ast.Name) and node.func.id == "abs"
-        return named and not node.keywords and len(node.args) == 1 and _is_expression(node.args[0])
-    if isinstance(node, ast.Constant):
-        return type(node.value) in (int, float)
-    return bool(_names(node))
+def _compile(node: ast.expr) -> Expression:
+    """Expression of numbers, names that dots join, arithmetic and ``abs``; else a ValueError."""
+    match node:
+        case ast.Constant(int() | float() as number) if not isinstance(number, bool):
+            return lambda _values, _column: float(number)
+        case ast.BinOp(left, sign, right) if type(sign) in _OPERATIONS:
+            return _apply(_OPERATIONS[type(sign)], _compile(left), _compile(right))
+        case ast.UnaryOp(sign, operand) if type(sign) in _SIGNS:
+            return _apply(_SIGNS[type(sign)], _compile(operand))
+        case ast.Call(ast.Name("abs"), [argument], []):
+            return _apply(abs, _compile(argument))
+        case ast.Name() | ast.Attribute():
+            names = _names(node)
+            return lambda values, column: _look_up(names, values, column)
+    raise ValueError(ast.dump(node))
+
+
+def _apply(operation: Callable[..., float], *operands: Expression) -> Expression:
+    def value(values: Values, column: str) -> float:
+        try:
+            return operation(*(operand(values, column) for operand in operands))
+        except (ZeroDivisionError, OverflowError):
+            return math.nan
+
+    return value
 
 
 def _names(node: ast.expr) -> list[str]:
-    """Names that dots join; none if the tree is something else."""
-    if isinstance(node, ast.Name):
-        return [node.id]
-    if isinstance(node, ast.Attribute) and (before := _names(node.value)):
-        return [*before, node.attr]
-    return []
-
-
-def _evaluate(node: ast.expr, values: Values, column: str) -> float:
-    if isinstance(node, ast.BinOp):
-        left, right = (_evaluate(side, values, column) for side in (node.left, node.right))
-        try:
-            return _OPERATIONS[type(node.op)](left, right)
-        except (ZeroDivisionError, OverflowError):
-            return math.nan
-    if isinstance(node, ast.UnaryOp):
-        value = _evaluate(node.operand, values, column)
-        return -value if isinstance(node.op, ast.USub) else value
-    if isinstance(node, ast.Call):
-        return abs(_evaluate(node.args[0], values, column))
-    if isinstance(node, ast.Constant):
-        return float(node.value)  # type: ignore[arg-type]
-    return _look_up(_names(node), values, column)
+    """Names that dots join."""
+    match node:
+        case ast.Name(name):
+            return [name]
+        case ast.Attribute(value, name):
+            return [*_names(value), name]
+    raise ValueError(ast.dump(node))
 
 
 def _look_up(names: list[str], values: Values, column: str) -> float:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from isoroc._cli.errors import CommandError
 from isoroc._cli.models import Model, calibrate
-from isoroc._input import Sample, first_improbable
+from isoroc._evaluation.pair import make_pair
+from isoroc._evaluation.totals import Totals
+from isoroc._input import Sample
 from isoroc._intervals import half_width
-from isoroc.metrics._scores import log_losses
 
 #: Number of rows for which losses are computed at once.
 _BATCH = 1 << 17
@@ -37,11 +39,15 @@ def figures_of_fit(model: Any, sample: Sample, old: str | None, *, counted: bool
     found: dict[str, Any] = {
         "rows": int(model.summary_["rows"]),
         "class_rows": float(per_class.min()),
-        "before": {"log_loss": mean_log_loss(sample)},
-        "after": {"log_loss": mean_log_loss(sample, model)},
     }
+    losses = total_losses(sample, model)
+    for of in ("before", "after"):
+        loss = losses.means.get(("log_loss", of))
+        found[of] = {"log_loss": None if loss is None else loss.value}
+    found["impossible"] = losses.impossible
     if old is not None:
-        found["old"] = {"log_loss": mean_log_loss(sample, _load(old, sample))}
+        losses = total_losses(sample, _load(old, sample))
+        found["old"] = {"log_loss": losses.means["log_loss", "after"].value}
     common = model.common_ if getattr(model, "grouped_", False) else model
     scores = getattr(common, "member_scores_", None)
     if scores is not None:
@@ -50,21 +56,14 @@ def figures_of_fit(model: Any, sample: Sample, old: str | None, *, counted: bool
     return found
 
 
-def mean_log_loss(sample: Sample, model: Any = None) -> float | None:
-    """Mean log loss, before or after calibration; None if the scores are not probabilities."""
-    total = weight = 0.0
+def total_losses(sample: Sample, model: Any) -> Totals:
+    """Losses of rows or cells before and after calibration, added up in batches."""
+    totals = Totals()
     for start in range(0, len(sample), _BATCH):
         part = sample.take(np.arange(start, min(start + _BATCH, len(sample))))
-        raw = part.on_simplex().forecasts
-        P = raw if model is None else calibrate(model, part.forecasts, part.groups)
-        if P.ndim == 1:
-            if first_improbable(P) is not None:
-                return None
-            P = np.column_stack([1 - P, P])
-        weights = part.row_weights()
-        total += float(weights @ log_losses(P, part.codes))
-        weight += float(weights.sum())
-    return total / weight
+        Q = calibrate(model, part.forecasts, part.groups)
+        totals.add(make_pair(part, replace(part, forecasts=Q, scores="probability")))
+    return totals
 
 
 def _load(path: str, sample: Sample) -> Any:

@@ -91,9 +91,8 @@ isoroc monitor model.json today.parquet --state state.json --plot time.png
 isoroc monitor model.json today.parquet --state state.json --merge other.json --json
 ```
 
-The evidence of all runs with the same state file is accumulated. If the forecasts are right, no
-alarm is ever raised with probability 95 %, however often the command runs. The exit code is 1 after
-an alarm.
+The evidence of all runs with the same state file is accumulated. The chance of ever raising a false
+alarm is at most 5 %, however often the command runs. The exit code is 1 after an alarm.
 """,
     "evaluate": """\
 Evaluate forecasts before and after calibration.
@@ -107,9 +106,8 @@ isoroc evaluate april.parquet -l y -m model.json --fail-if "calibration_error > 
 isoroc evaluate april.parquet -m model.json --fail-if "after.log_loss > before.log_loss"
 ```
 
-Use rows that the calibrator was not fitted on. Intervals, also those of differences, come from
-resampling the rows. With `--fail-if` the exit code is 1 if a condition holds. The Brier score is
-summed over the classes: for two classes it is twice scikit-learn's `brier_score_loss`.
+Use rows that the calibrator was not fitted on. With `--fail-if` the exit code is 1 if a condition
+holds.
 """,
     "report": """\
 Write a report: one self-contained HTML page.
@@ -158,13 +156,6 @@ Fit, evaluate and apply on generated data.
 ```
 isoroc demo
 isoroc demo --keep folder
-```
-""",
-    "reproduce": """\
-Run the paper's experiments, next to isoroc's calibrator on the same data.
-
-```
-isoroc reproduce --quick --out results
 ```
 """,
 }

@@ -244,5 +244,5 @@ cdef inline Py_ssize_t in_fours(Py_ssize_t n) noexcept nogil:
 
 
 cdef inline Py_ssize_t of_four(Py_ssize_t row, Py_ssize_t column, Py_ssize_t width) noexcept nogil:
-    """Place of an entry in a matrix of so many columns whose rows stand in groups of four."""
+    """Place of an entry in a matrix of `width` columns whose rows stand in groups of four."""
     return (row // 4 * width + column) * 4 + row % 4

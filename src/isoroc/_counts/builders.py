@@ -117,7 +117,7 @@ class Builder:
 
 
 def check_folds(folds: Any) -> None:
-    """Refuse what is not a number of folds."""
+    """Check a number of folds."""
     check_number("folds", folds, numbers.Integral, minimum=1)
     if folds > 1000:
         raise InputError("folds", None, f"is {folds}", "expected at most 1000")

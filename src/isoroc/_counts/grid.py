@@ -113,7 +113,7 @@ def default_resolution(n_classes: int) -> int:
 
 
 def check_resolution(resolution: Any) -> Any:
-    """Refuse what is not "exact" or a power of two."""
+    """Check that a resolution is "exact" or a power of two."""
     if resolution == "exact":
         return resolution
     whole = isinstance(resolution, int | np.integer) and not isinstance(resolution, bool)

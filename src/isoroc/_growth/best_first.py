@@ -85,7 +85,7 @@ class _Plan(NamedTuple):
     parts: list[Ints]  # the points of each
     weights: Floats  # their class weights,
     values: Floats  # (2, c, K): and their raw means and smoothed values
-    held: NDArray[np.uint8]  # (c, S, K): regions held by each, of all splits that answer for it
+    held: NDArray[np.uint8]  # (c, S, K): regions held by each, of all splits that constrain it
     others: list[int]  # other bins that the new split answers for,
     others_held: NDArray[np.uint8]  # (B, K): and its regions that they hold
 
@@ -118,7 +118,7 @@ class Growth:
         self.report = options.report
         self.max_bins = math.inf if options.max_bins is None else options.max_bins
         self.members: dict[int, Ints] = {}  # points of each bin
-        self.answering: dict[int, Sequence[int]] = {}  # splits that answer for each bin,
+        self.answering: dict[int, Sequence[int]] = {}  # splits that constrain each bin,
         self.held: dict[int, NDArray[np.uint8]] = {}  # (S, K): and regions of these that it holds
         self.class_weights: list[Floats] = []  # of each node,
         self.node_values = np.empty((2, 64, self.n_classes))  # its raw mean and smoothed value
@@ -185,12 +185,12 @@ class Growth:
         return bool(split.lift >= self.min_lift * 0.5 * (self.n_classes - 1) * added)
 
     def _bounds_without(self, node: int) -> Floats:
-        """W, over all bins but one, of the splits that answer for it, shape (2, S, K, K)."""
+        """W, over all bins but one, of the splits that constrain it, shape (2, S, K, K)."""
         wards: list[Wards | None] = [self.wards[s] for s in self.answering[node]]
         return smallest_differences(self.node_values, wards, node)
 
     def _others(self, node: int) -> list[int]:
-        """Bins besides this one that a split of it would answer for."""
+        """Bins besides this one that a split of it would constrain."""
         return [v for v in self.members if v != node] if self.monotonicity == "global" else []
 
     def surroundings(self, node: int) -> Surroundings:
@@ -264,7 +264,7 @@ class Growth:
     def _held_by(self, parts: list[Ints], node: int, kept: Ints) -> NDArray[np.uint8]:
         """Regions held by each part of a bin, shape (c, S + 1, K).
 
-        Of the splits that answer for the bin, and of the new one, whose regions the parts are.
+        Of the splits that constrain the bin, and of the new one, whose regions the parts are.
         """
         before = self.held[node]
         if self.monotonicity is None:

@@ -12,6 +12,8 @@ from isoroc._input import InputError
 from isoroc._simplex import Floats, lattice
 from isoroc._tree import split_gains
 
+#: Smaller gains, as shares of the weight, are rounding errors.
+LEAST_GAIN = 1e-12
 #: Lattice steps by number of classes: the paper's for 2 and 3, of about that many points above.
 STEPS = {2: 1000, 3: 100, 4: 30, 5: 15}
 #: Points that a lattice has at most where its step is not given, and where it is.
@@ -83,7 +85,7 @@ def best_of(growth: Growth, node: int, gammas: Floats, around: Surroundings) -> 
     gain = split_gains(children)
     kept = weight > 0
     light = np.where(kept, weight, np.inf).min(axis=1) < growth.min_bin_weight
-    possible = (kept.sum(axis=1) > 1) & ~light & (gain > 0)
+    possible = (kept.sum(axis=1) > 1) & ~light & (gain > LEAST_GAIN * Y.sum())
     possible[possible] = growth.are_plausible(children[possible], around.bound)
     rounded = np.round(gain[possible] / Y.sum(), 12)  # equals are tried in their order
     for c in np.flatnonzero(possible)[np.argsort(-rounded, kind="stable")]:

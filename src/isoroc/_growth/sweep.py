@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from isoroc._core.growth import Ascent
 from isoroc._growth.best_first import Growth, Split, Surroundings
-from isoroc._growth.grid import best_of
+from isoroc._growth.grid import LEAST_GAIN, best_of
 from isoroc._simplex import Floats, Ints
 
 #: Points closer than this along an axis are ties: no threshold is put between them. It is a
@@ -149,7 +149,7 @@ class Sweep:
             gains, children = map(np.concatenate, zip(*self.pool.map(climb, parts), strict=True))
         gammas += (1 - gammas.sum(axis=1, keepdims=True)) / gammas.shape[1]
         kept = np.asarray(children.any(axis=2))
-        found = np.flatnonzero(gains > 0).tolist()
+        found = np.flatnonzero(gains > LEAST_GAIN * here.weights.sum()).tolist()
         return [Split.of(gammas[a], float(gains[a]), children[a][kept[a]]) for a in found]
 
 
@@ -179,7 +179,7 @@ def _without_ties(gammas: Floats, classes: NDArray[np.int32]) -> Floats:
     """Thresholds at points, moved by so little that only ties are decided.
 
     A point is on the boundary of all regions of itself as threshold, and the rule for ties, the
-    lowest index, depends on the order of the classes. Here the largest coordinate stays as it is,
+    lowest index, depends on the order of the classes. Here the largest coordinate stays unchanged,
     and the others grow by some 1e-12 of their size, more for classes later in the given order.
     """
     rank = np.argsort(classes) + 1.0

@@ -16,6 +16,15 @@ from isoroc._input.forecasts import (
 from isoroc._input.groups import Names, check_groups, rows_by_group
 from isoroc._input.labels import check_two_classes, encode_labels
 from isoroc._input.orientation import Reversal, find_reversal, warn_if_reversed
+from isoroc._input.outcomes import (
+    Kind,
+    check_after,
+    check_every_class,
+    check_outcomes,
+    check_probabilities,
+    split_by_kind,
+    to_columns,
+)
 from isoroc._input.parameters import check_choices, check_confidence, check_number, check_option
 from isoroc._input.sample import CellSample, Sample, check_sample
 from isoroc._input.weights import check_counts, check_weights
@@ -24,18 +33,23 @@ __all__ = [
     "SLICE",
     "CellSample",
     "InputError",
+    "Kind",
     "Names",
     "Reversal",
     "Sample",
     "Scores",
+    "check_after",
     "check_choices",
     "check_confidence",
     "check_counts",
+    "check_every_class",
     "check_forecasts",
     "check_groups",
     "check_length",
     "check_number",
     "check_option",
+    "check_outcomes",
+    "check_probabilities",
     "check_sample",
     "check_two_classes",
     "check_weights",
@@ -48,7 +62,9 @@ __all__ = [
     "resolve_scores",
     "rows_by_group",
     "slices",
+    "split_by_kind",
     "to_array",
+    "to_columns",
     "valid_rows",
     "warn_if_reversed",
     "with_readable_names",

@@ -71,7 +71,8 @@ def check_forecasts(
         finite = np.isfinite(values).all(axis=1)
         if not finite.all():
             row = int(np.argmin(finite))
-            raise InputError(name, row, f"holds {name_of(values[row].sum())}", "logits are finite")
+            wrong = values[row][~np.isfinite(values[row])][0]
+            raise InputError(name, row, f"holds {name_of(wrong)}", "logits are finite")
         return log_softmax(values)
     return _check_probabilities(values, name)
 

@@ -11,7 +11,7 @@ from isoroc._input.error import InputError
 
 
 def check_number(name: str, value: Any, kind: type[Any], *, minimum: float) -> None:
-    """Refuse what is not a finite number of a kind (numbers.Real, numbers.Integral) >= minimum.
+    """Check that a value is a finite number of a kind (numbers.Real, numbers.Integral) >= minimum.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def check_number(name: str, value: Any, kind: type[Any], *, minimum: float) -> N
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse what is not the probability that an interval covers the truth.
+    """Check the probability that an interval covers the truth.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def check_confidence(confidence: float) -> None:
 
 
 def check_option(name: str, value: Any, options: tuple[Any, ...]) -> None:
-    """Refuse what is not one of the options."""
+    """Check that a value is one of the options."""
     if not any(value is option or value == option for option in options):
         allowed = ", ".join(repr(option) for option in options)
         raise InputError(name, None, f"expected one of {allowed}", f"got {value!r}")

@@ -155,6 +155,10 @@ class CellSample(Sample):
 
     fold: Ints
 
+    def as_rows(self) -> Sample:
+        """The same with each cell as a row of its weight."""
+        return Sample(self.forecasts, self.codes, self.weights, self.classes, self.scores)
+
     def take(self, rows: NDArray[Any]) -> CellSample:
         """Sample of some of the cells."""
         return replace(super().take(rows), fold=self.fold[rows])  # type: ignore[call-arg,return-value]

@@ -18,7 +18,7 @@ from isoroc._simplex import LEAST, Floats
 from isoroc._threads import one_blas_thread
 
 #: Forecasts of at most this many numbers are calibrated without limiting the threads of BLAS: their
-#: products are too small to wake any, and setting the limit would take a fifth of the time of a row.
+#: products are too small to wake any, and setting the limit takes a fifth of the time of a row.
 FEW_NUMBERS = 3000
 
 
@@ -152,4 +152,4 @@ def check_nested(maps: dict[str, Any], kind: Kind, n_classes: int) -> None:
         try:
             nested.check(n_classes)
         except Fault as fault:
-            raise Fault(f"{place}.{fault.place}", fault.problem) from fault
+            raise Fault(f"{place}.numbers.{fault.place}", fault.problem) from fault

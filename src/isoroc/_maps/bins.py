@@ -127,7 +127,7 @@ class BinMap(Map):
         for k, suffix in self._columns(names):
             table[f"threshold{suffix}"] = np.append(np.nan, tree.thresholds[:, k])
         total = tree.class_weights[0].sum()
-        table["cross_entropy"] = np.cumsum(np.append(loss[0], change)) / total
+        table["log_loss"] = np.cumsum(np.append(loss[0], change)) / total
         return table
 
     def _columns(self, names: Sequence[str]) -> list[tuple[int, str]]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import isabstract
 from typing import Any, Literal
 
 import numpy as np
@@ -26,7 +27,9 @@ from isoroc._table import Table
 
 #: All maps, by the names of their classes.
 MAPS: dict[str, type[Map]] = {
-    name: getattr(_maps, name) for name in _maps.__all__ if name.endswith("Map") and name != "Map"
+    name: kind
+    for name in _maps.__all__
+    if name.endswith("Map") and not isabstract(kind := getattr(_maps, name))
 }
 #: So that no file can make loading slow.
 MAX_CLASSES = 10_000
@@ -229,8 +232,9 @@ def checked_map(model: dict[str, Any], state: dict[str, Any]) -> Map:
             fitted.check(K)
             _check_forecasts(fitted, K)
     except Fault as fault:
-        place = fault.place if fault.place.startswith("model.") else f"model.map.{fault.place}"
-        raise Fault(place.removesuffix("."), fault.problem) from fault
+        known = fault.place.startswith("model.")
+        place = fault.place if known else f"model.map.numbers.{fault.place}"
+        raise Fault(place, fault.problem) from fault
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         problem = f"no forecasts can be made from it ({ascii(str(error))[1:100]})"
         raise Fault("model.map", problem) from error

@@ -46,7 +46,7 @@ class GroupedMap(Map):
         if ((self.weights < 0) | (self.weights > 1)).any():
             raise Fault("weights", "expected numbers between 0 and 1")
         if len(self.members) != len(self.groups):
-            raise Fault("members", f"expected {len(self.groups)} calibrators")
+            raise Fault("members", f"expected {len(self.groups)} maps")
         members = {f"members[{m}]": member for m, member in enumerate(self.members)}
         check_nested({"common": self.common} | members, self.kind, n_classes)
 

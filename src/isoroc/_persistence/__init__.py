@@ -4,7 +4,6 @@ from isoroc._persistence.checks import check_array
 from isoroc._persistence.codec import decode, encode
 from isoroc._persistence.document import (
     FORMAT,
-    MAX_VALUES,
     VERSION,
     ModelFileError,
     checksum,
@@ -15,7 +14,6 @@ from isoroc._persistence.schema import Fault, schema
 
 __all__ = [
     "FORMAT",
-    "MAX_VALUES",
     "VERSION",
     "Fault",
     "ModelFileError",

@@ -24,7 +24,7 @@ _LARGEST = 1e300
 def check_array(
     array: Any, place: str, *, kind: str = "f", shape: tuple[int | None, ...]
 ) -> NDArray[Any]:
-    """Refuse what is not an array of a kind of finite numbers and a shape; None is any length.
+    """Check that a value is an array of finite numbers of a kind and shape; None is any length.
 
     Examples
     --------

@@ -57,12 +57,9 @@ def write(
         Further entries: anything that JSON can represent, and arrays. NaN becomes null and infinity
         the text "inf".
     """
-    body = _body(model, summary)
-    document = body | {"checksum": _checksum(body)}
-    lines = [f" {json.dumps(name)}: {json.dumps(entry)}" for name, entry in document.items()]
-    data = ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+    document = _with_checksum(model, summary)
     try:
-        _check_size(data)
+        data = _serialise(document)
     except Fault as fault:
         problem = f"the model is too large for a model file: {fault}"
         fix = "Fit it to fewer rows or with fewer bins, members or groups, or use skops or pickle."
@@ -76,12 +73,21 @@ def write(
 
 
 def checksum(model: dict[str, Any], summary: dict[str, Any] | None = None) -> str:
-    """Checksum of the file that `write` would write."""
-    return _checksum(_body(model, summary))
+    """Checksum of the file that `write` would write; raises a `Fault` if it would be too large."""
+    document = _with_checksum(model, summary)
+    _serialise(document)
+    return str(document["checksum"])
 
 
-def _body(model: dict[str, Any], summary: dict[str, Any] | None) -> dict[str, Any]:
-    return {
+def _serialise(document: dict[str, Any]) -> bytes:
+    lines = [f" {json.dumps(name)}: {json.dumps(entry)}" for name, entry in document.items()]
+    data = ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+    _check_size(data)
+    return data
+
+
+def _with_checksum(model: dict[str, Any], summary: dict[str, Any] | None) -> dict[str, Any]:
+    body = {
         "format": FORMAT,
         "version": VERSION,
         "library": version_of("isoroc"),
@@ -89,6 +95,7 @@ def _body(model: dict[str, Any], summary: dict[str, Any] | None) -> dict[str, An
         "summary": plain(summary or {}, "summary"),
         "model": model,
     }
+    return body | {"checksum": _checksum(body)}
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -99,7 +106,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     ModelFileError
         For every file that is not a sound model file of this version.
     OSError
-        Where there is no file, or none that may be read.
+        If the file does not exist or cannot be read.
     """
     with Path(path).open("rb") as file:
         data = file.read(MAX_BYTES + 1)

@@ -86,7 +86,7 @@ def _choose(value: Any, rules: list[dict[str, Any]], place: str) -> dict[str, An
 
 
 def _types(rule: dict[str, Any]) -> set[type]:
-    """Python types of a rule's JSON types; exact ones, so that True is no number."""
+    """Python types of a rule's JSON types; exact ones, so that True does not pass for a number."""
     names = [rule["type"]] if isinstance(rule["type"], str) else rule["type"]
     return {kind for name in names for kind in _TYPES[name]}
 
@@ -111,7 +111,7 @@ def _check_string(value: str, rule: dict[str, Any], place: str) -> None:
 
 
 def _check_number(value: float, rule: dict[str, Any], place: str) -> None:
-    if not isinstance(value, int) and not math.isfinite(value):  # huge integers are no floats
+    if not isinstance(value, int) and not math.isfinite(value):  # math.isfinite would overflow on huge integers
         raise Fault(place, "a number beyond the range of double precision")
     if value < rule.get("minimum", -math.inf):
         raise Fault(place, f"expected a number >= {rule['minimum']}, got {_shown(value)}")

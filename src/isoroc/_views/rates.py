@@ -8,11 +8,11 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from isoroc._counts import BinaryCounts
+from isoroc._estimation.grouping import group_quantile, group_uniform
 from isoroc._input import Sample
 from isoroc._intervals import wilson
 from isoroc._simplex import Ints
 from isoroc._table import Table
-from isoroc.metrics._grouping import group_quantile, group_uniform
 
 #: Largest number of groups of forecasts for which outcomes are simulated.
 _MAX_GROUPS = 2000

@@ -16,7 +16,7 @@ from isoroc._simplex import Floats
 from isoroc._table import Table
 from isoroc._views.forecasts import are_probabilities
 from isoroc.metrics._roc import auc
-from isoroc.metrics._scores import cross_entropy
+from isoroc.metrics._scores import log_loss
 from isoroc.metrics._surface.surface import volume_under_surface
 
 
@@ -25,7 +25,7 @@ def _volume(*args: Any, **options: Any) -> float:
 
 
 MEASURES: dict[str, Callable[..., float]] = {
-    "cross entropy": cross_entropy,
+    "log loss": log_loss,
     "AUC": auc,
     "VUS": _volume,
 }
@@ -53,7 +53,7 @@ class Measured:
     def add_uncalibrated(self, data: str, sample: Sample) -> None:
         """Measure the uncalibrated forecasts; scores that are not probabilities have no loss."""
         for measure in self._measures_of(sample):
-            if are_probabilities(sample.forecasts) or measure != "cross entropy":
+            if are_probabilities(sample.forecasts) or measure != "log loss":
                 rows = sample.draw(_VOLUME_ROWS) if measure == "VUS" else sample
                 self.lines.append((data, measure, _measure(measure, rows)))
 
@@ -61,7 +61,7 @@ class Measured:
         if self.measures is not None:
             return self.measures
         others = {2: ("AUC",), 3: ("VUS",), 4: ("VUS",)}
-        return ("cross entropy", *others.get(sample.n_classes, ()))
+        return ("log loss", *others.get(sample.n_classes, ()))
 
     def tables(self) -> tuple[Table, Table]:
         """Tables of the curves, sorted by measure, and of the lines."""

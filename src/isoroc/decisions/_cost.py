@@ -10,19 +10,18 @@ from numpy.typing import NDArray
 
 from isoroc._input import (
     InputError,
-    Sample,
+    check_after,
     check_confidence,
     check_length,
+    check_probabilities,
     check_weights,
     encode_labels,
-    in_order,
     to_array,
 )
 from isoroc._intervals import half_width
 from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
 from isoroc.decisions._inputs import Costs, check_costs, check_new
-from isoroc.metrics._inputs import check_probabilities
 
 
 def decide(Q: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
@@ -161,7 +160,7 @@ def expected_cost(
     y_prob: Any,
     costs: Any,
     *,
-    calibrated: Any = None,
+    after: Any = None,
     sample_weight: Any = None,
     labels: Any = None,
     confidence: float = 0.95,
@@ -179,7 +178,7 @@ def expected_cost(
         Forecasts, or the probability of the second of two classes.
     costs : array-like of shape (K, A), mapping or dataframe
         See `decide`.
-    calibrated : array-like of shape (n, K) or (n,), default=None
+    after : array-like of shape (n, K) or (n,), default=None
         Forecasts of the same rows after calibration.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
@@ -191,7 +190,7 @@ def expected_cost(
     Returns
     -------
     CostReport
-        Rows "forecasts", or "before", "after" and "change" with `calibrated`; "constant", the best
+        Rows "forecasts", or "before", "after" and "change" with `after`; "constant", the best
         action for all rows; and "oracle", the best action for each label.
 
     Notes
@@ -208,7 +207,7 @@ def expected_cost(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(5000)
     >>> y = rng.random(5000) < p**2  # forecasts of p are too high
-    >>> expected_cost(y, p, [[0, 1], [4, 0]], calibrated=p**2)
+    >>> expected_cost(y, p, [[0, 1], [4, 0]], after=p**2)
       decisions     cost       low       high  promised
          before   0.4658    0.4512     0.4804   0.39799
           after   0.3632    0.3418     0.3846   0.36668
@@ -222,14 +221,15 @@ def expected_cost(
     check_confidence(confidence)
     rows = _Rows(sample.codes, sample.row_weights(), half_width(confidence))
     before, promised = _outcome(matrix, sample.forecasts, rows.codes)
-    if calibrated is None:
+    if after is None:
         lines = [("forecasts", *rows.interval(before), rows.mean(promised))]
     else:
-        after, promised_after = _outcome(matrix, _paired(calibrated, sample), rows.codes)
+        later = check_after(after, sample, probabilities=True).forecasts
+        changed, promised_after = _outcome(matrix, later, rows.codes)
         lines = [
             ("before", *rows.interval(before), rows.mean(promised)),
-            ("after", *rows.interval(after), rows.mean(promised_after)),
-            ("change", *rows.interval(after - before), np.nan),
+            ("after", *rows.interval(changed), rows.mean(promised_after)),
+            ("change", *rows.interval(changed - before), np.nan),
         ]
     shares = np.bincount(rows.codes, rows.weights, len(matrix.values))
     constant = int((shares @ matrix.values).argmin())
@@ -237,16 +237,6 @@ def expected_cost(
     lines.append(("oracle", *rows.interval(matrix.values.min(axis=1)[rows.codes]), np.nan))
     table = Table.from_rows(lines, "decisions", "cost", "low", "high", "promised")
     return CostReport(table, matrix.actions[constant], confidence)
-
-
-def _paired(calibrated: Any, sample: Sample) -> Floats:
-    """Forecasts of the rows of a sample after calibration."""
-    Q, _ = check_new(in_order(calibrated, sample.classes.astype(str)), None, name="calibrated")
-    check_length(Q, len(sample), name="calibrated", of="y_prob")
-    if Q.shape[1] != sample.n_classes:
-        problem = f"has {Q.shape[1]} columns, but y_prob has {sample.n_classes}"
-        raise InputError("calibrated", None, problem, "pass forecasts of the same classes")
-    return Q
 
 
 def _outcome(matrix: Costs, P: Floats, codes: NDArray[Any]) -> tuple[Floats, Floats]:

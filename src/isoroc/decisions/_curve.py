@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from isoroc._input import InputError, Sample, check_number
+from isoroc._input import InputError, Sample, check_number, check_probabilities
 from isoroc._simplex import Floats
-from isoroc.metrics._inputs import check_probabilities
 from isoroc.metrics._roc import roc_convex_hull
 
 

@@ -1,11 +1,9 @@
 from ._calibration import calibration_error
 from ._decomposition import Decomposition, decompose
-from ._groups import GroupReport, by_group, group_report
-from ._order import OrderReport, order_report
-from ._resampling import BootstrapResult, bootstrap
+from ._resampling import BootstrapResult, bootstrap, by_group
 from ._roc import RocCurve, auc, hull_auc, roc_convex_hull, symmetric_roc_curve
 from ._scorers import ProbabilityScorer, scorers
-from ._scores import brier_score, cross_entropy
+from ._scores import brier_score_loss, log_loss
 from ._separability import Separability, pairwise_separability
 from ._significance import CalibrationTest, calibration_test
 from ._smooth import smooth_calibration_error
@@ -16,8 +14,6 @@ __all__ = [
     "BootstrapResult",
     "CalibrationTest",
     "Decomposition",
-    "GroupReport",
-    "OrderReport",
     "ProbabilityScorer",
     "RocCurve",
     "RocSurface",
@@ -25,15 +21,13 @@ __all__ = [
     "Volume",
     "auc",
     "bootstrap",
-    "brier_score",
+    "brier_score_loss",
     "by_group",
     "calibration_error",
     "calibration_test",
-    "cross_entropy",
     "decompose",
-    "group_report",
     "hull_auc",
-    "order_report",
+    "log_loss",
     "pairwise_separability",
     "roc_convex_hull",
     "roc_surface",

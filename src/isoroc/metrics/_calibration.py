@@ -7,13 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from isoroc._input import InputError, Sample, check_number, check_option
+from isoroc._estimation.crossfit import CrossFit
+from isoroc._estimation.grouping import group_equal, group_quantile, group_uniform, sum_rows
+from isoroc._estimation.parts import Bins, Parts, over_classes, products
+from isoroc._input import InputError, Kind, Sample, check_number, check_option, check_probabilities
+from isoroc._losses import mean
 from isoroc._simplex import Floats, Ints
-from isoroc.metrics._crossfit import CrossFit
-from isoroc.metrics._grouping import group_equal, group_quantile, group_uniform, sum_rows
-from isoroc.metrics._inputs import check_probabilities
-from isoroc.metrics._parts import Bins, Kind, Parts
-from isoroc.metrics._scores import mean
 
 Norm = Literal["l1", "l2", "max"]
 
@@ -124,49 +123,14 @@ def calibration_error(
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
     continuous: Bins = "quantile" if debias or norm == "max" else "irp"
     parts = Parts.of(sample, kind, bins, continuous)
-    return error_of_parts(parts, norm, n_bins, debias=debias)
-
-
-def error_of_parts(
-    parts: Parts, norm: Norm = "l1", n_bins: int = 15, *, debias: bool = False
-) -> float:
-    """`calibration_error` of what must be calibrated."""
     errors = [
-        _error(fit, norm, bins, n_bins, debias=debias)
-        for fit, bins in zip(parts.fits, parts.bins, strict=True)
+        _error(fit, norm, part_bins, n_bins, debias=debias)
+        for fit, part_bins in zip(parts.fits, parts.bins, strict=True)
     ]
     if norm == "max":
         return max(errors)
     error = max(float(np.mean(errors)), 0.0)
     return error if norm == "l1" else float(np.sqrt(error))
-
-
-def error_terms(sample: Sample, kind: Kind) -> Floats:
-    """Terms of the rows whose weighted mean is the calibration error, if it is not negative.
-
-    The error is that of the norm "l1" and otherwise the default parameters. A term is the residual
-    of a row times the sign of what is known about it, so the deviation of the terms gives a
-    standard error.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> y, p = np.array([0, 1, 1, 1], dtype=np.uint8), np.repeat([0.25, 0.75], [1, 3])
-    >>> error_terms(Sample(np.column_stack([1 - p, p]), y, None), "classwise")
-    array([0.25, 0.25, 0.25, 0.25])
-    """
-    parts = Parts.of(sample, kind)
-    terms = [
-        _terms(_signs_of_bins(fit.sample) if bins == "exact" else fit.signs(), fit.sample)
-        for fit, bins in zip(parts.fits, parts.bins, strict=True)
-    ]
-    return np.asarray(np.mean(terms, axis=0))
-
-
-def _signs_of_bins(sample: Sample) -> Floats:
-    """Sign of the mean residual of the rows with the same forecast, for each row and class."""
-    group = group_equal(sample.forecasts)
-    return np.asarray(np.sign(sum_rows(group, sample.residuals(), sample.weights))[group])
 
 
 def _error(fit: CrossFit, norm: Norm, bins: Bins, n_bins: int, *, debias: bool) -> float:
@@ -194,27 +158,18 @@ def _cross_fitted(fit: CrossFit, norm: Norm) -> float:
     """Mean product of residuals and of what other rows tell about them."""
     sample = fit.sample
     if norm == "l1":
-        return mean(_terms(fit.signs(), sample), sample.weights)
+        return mean(products(fit.signs(), sample), sample.weights)
     h = fit.values() - sample.forecasts
-    product = mean(_terms(h, sample), sample.weights)
+    product = mean(products(h, sample), sample.weights)
     # The saving from recalibration by h is below the error on average. It is still the better
     # estimate for very wrong forecasts, where the noise of h matters less than its bias.
-    return max(product, 2 * product - mean(_over_classes(h * h), sample.weights))
-
-
-def _terms(factors: Floats, sample: Sample) -> Floats:
-    """Products of factors and residuals, summed over the classes."""
-    return _over_classes(factors * sample.residuals())
-
-
-def _over_classes(terms: Floats) -> Floats:
-    return terms if terms.ndim == 1 else np.asarray(terms.sum(axis=1) / 2)
+    return max(product, 2 * product - mean(over_classes(h * h), sample.weights))
 
 
 def _distance(residual: Floats, norm: Norm) -> Floats:
     """Distance of mean labels and forecasts from their difference; its square for "l2"."""
     size = residual**2 if norm == "l2" else np.abs(residual)
-    return _over_classes(size)
+    return over_classes(size)
 
 
 def _debiased(sample: Sample, group: Ints) -> float:

@@ -8,15 +8,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._input import Sample, check_option
+from isoroc._estimation.parts import Loss, Parts
+from isoroc._input import check_option, check_probabilities
 from isoroc._intervals import half_width
+from isoroc._losses import mean
 from isoroc._simplex import Floats
 from isoroc._table import Table
-from isoroc.metrics._crossfit import CrossFit
-from isoroc.metrics._grouping import group_equal, sum_classes
-from isoroc.metrics._inputs import check_probabilities
-from isoroc.metrics._parts import Parts
-from isoroc.metrics._scores import Loss, brier_losses, log_losses, mean
 
 TERMS = ("loss", "calibration", "refinement", "uncertainty", "resolution")
 
@@ -49,9 +46,10 @@ class Decomposition:
         """Table with one row per term: value, standard error and normal interval."""
         value, error = np.asarray(self), self.standard_errors
         half = half_width(confidence) * error
-        with np.errstate(invalid="ignore"):  # if the loss is infinite
-            low, high = value - half, value + half
-        return Table(term=np.array(TERMS), value=value, standard_error=error, low=low, high=high)
+        terms = np.array(TERMS)
+        return Table(
+            term=terms, value=value, standard_error=error, low=value - half, high=value + half
+        )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: FBT001
         return np.array([getattr(self, term) for term in TERMS], dtype=dtype)
@@ -73,12 +71,12 @@ def decompose(
     sample_weight: Any = None,
     labels: Any = None,
 ) -> Decomposition:
-    """Split cross entropy or Brier score into calibration and refinement (equation 1 of the paper).
+    """Split log loss or Brier score into calibration and refinement (equation 1 of the paper).
 
     ``E[loss(Y, p)] = E[D(g, p)] + E[H(g)]`` with ``g = E[Y | p]``. D and H are the divergence and
     entropy of the loss (Bröcker 2009): Kullback-Leibler divergence and Shannon entropy for "log",
-    squared distance and ``1 - sum g**2`` for "brier". (The divergence is of g from p; equation 1
-    has the arguments the other way round.)
+    squared distance and ``1 - sum g**2`` for "brier", half of both for two classes. (The divergence
+    is of g from p; equation 1 has the arguments the other way round.)
 
     Parameters
     ----------
@@ -87,7 +85,7 @@ def decompose(
     y_prob : array-like of shape (n, K) or (n,)
         Forecasts, or the probability of the second of two classes.
     loss : {"log", "brier"}, default="log"
-        Cross entropy or Brier score.
+        Log loss or Brier score.
     bins : {"exact", "irp"} or None, default=None
         How ``E[Y | p]`` is estimated. "exact" takes the mean label of equal forecasts; it is for
         forecasts with few distinct values. "irp" is for continuous ones: isotonic recursive
@@ -126,90 +124,38 @@ def decompose(
     >>> p = rng.random(10_000)
     >>> parts = decompose(rng.random(10_000) < p**2, p, loss="brier")
     >>> parts
-    brier loss 0.3442 = calibration 0.0723 + refinement 0.2719
-    (uncertainty 0.4373 - resolution 0.1654), irp
+    brier loss 0.1721 = calibration 0.0361 + refinement 0.1359
+    (uncertainty 0.2186 - resolution 0.0827), irp
     >>> parts.frame()
-             term    value  standard_error       low      high
-             loss  0.34419       0.0040638   0.33622   0.35215
-      calibration  0.07229       0.0031895  0.066039  0.078542
-       refinement   0.2719       0.0039566   0.26414   0.27965
-      uncertainty  0.43727       0.0033124   0.43078   0.44376
-       resolution  0.16538       0.0041241   0.15729   0.17346
+             term     value  standard_error       low      high
+             loss   0.17209       0.0020319   0.16811   0.17608
+      calibration  0.036145       0.0015947   0.03302  0.039271
+       refinement   0.13595       0.0019783   0.13207   0.13983
+      uncertainty   0.21864       0.0016562   0.21539   0.22188
+       resolution  0.082688       0.0020621  0.078646  0.086729
     """
     check_option("loss", loss, ("log", "brier"))
     check_option("bins", bins, ("exact", "irp", None))
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
-    return decompose_parts(Parts.of(sample, "canonical", bins), loss)
-
-
-def decompose_parts(parts: Parts, loss: Loss = "log") -> Decomposition:
-    """`decompose` of whole forecasts, given as the only part."""
-    sample, (fit,), (bins,) = parts
-    g = _exact(sample, fit.sample) if bins == "exact" else _cross_fitted(fit)
-    shares = np.bincount(sample.codes, sample.weights, sample.n_classes)
-    constant = np.broadcast_to(shares / shares.sum(), sample.forecasts.shape)
-
-    own, best, blind = (_losses(sample, q, loss) for q in (sample.forecasts, g, constant))
-    total, uncertainty = mean(own, sample.weights), mean(blind, sample.weights)
-    refinement = mean(best, sample.weights)
-    if bins == "irp":
-        refinement = min(refinement, mean(_refinement(sample, g, loss), sample.weights))
+    parts = Parts.of(sample, "canonical", bins)
+    own, best, blind, refinement = parts.loss_terms(loss)
+    weights = parts.whole.weights
+    total, uncertainty = mean(own, weights), mean(blind, weights)
+    rows = np.array([own, own - best, best, blind, blind - best])
     return Decomposition(
         loss=total,
         calibration=total - refinement,
         refinement=refinement,
         uncertainty=uncertainty,
         resolution=uncertainty - refinement,
-        standard_errors=_standard_errors(
-            np.array([own, own - best, best, blind, blind - best]), sample.weights
-        ),
+        standard_errors=_standard_errors(rows, weights),
         of=loss,
-        bins="exact" if bins == "exact" else "irp",
+        bins="exact" if parts.bins == ["exact"] else "irp",
     )
-
-
-def _losses(sample: Sample, forecasts: Floats, loss: Loss) -> Floats:
-    of = log_losses if loss == "log" else brier_losses
-    return of(forecasts, sample.codes)
-
-
-def _exact(sample: Sample, canonical: Sample) -> Floats:
-    """Mean label of equal forecasts, for each row."""
-    group = group_equal(canonical.forecasts)
-    sums = sum_classes(group, sample.codes, sample.n_classes, sample.weights)
-    return np.asarray((sums / sums.sum(axis=1, keepdims=True))[group])
-
-
-def _cross_fitted(fit: CrossFit) -> Floats:
-    """E[Y | p] estimated from other rows, for each row and class."""
-    g = fit.values()
-    return g if g.ndim == 2 else np.column_stack([1 - g, g])
-
-
-def _refinement(sample: Sample, g: Floats, loss: Loss) -> Floats:
-    """Loss of each row minus its contribution to the calibration term."""
-    P, codes = sample.forecasts, sample.codes
-    residual = Sample(P, codes, None).residuals()
-    if loss == "brier":
-        return np.asarray(brier_losses(P, codes) - ((g - P) * residual).sum(axis=1))
-    # If an observed class had forecast 0, the loss is infinite and all of it is calibration. The
-    # difference has a limit as the forecast tends to 0.
-    P = P.clip(min=1e-300)
-    return np.asarray(log_losses(P, codes) - (_secant(g, P) * residual).sum(axis=1))
-
-
-def _secant(g: Floats, p: Floats) -> Floats:
-    """``(g log(g / p) - g + p) / (g - p)``: divergence of one class over the difference."""
-    x = g / p - 1
-    small = np.abs(x) < 1e-4
-    near, far = np.where(small, x, 0.0), np.where(small, 1.0, x)
-    series = near / 2 - near**2 / 6 + near**3 / 12
-    return np.where(small, series, (1 + 1 / far) * np.log1p(far) - 1)
 
 
 def _standard_errors(rows: Floats, weights: Floats | None) -> Floats:
     """Standard errors of the weighted means of the rows of an (m, n) array."""
     w = np.ones(rows.shape[1]) if weights is None else weights
-    with np.errstate(invalid="ignore"):  # if the loss is infinite
-        centred = rows - (rows @ w / w.sum())[:, None]
-        return np.asarray(np.sqrt((centred**2) @ w**2) / w.sum())
+    centred = rows - (rows @ w / w.sum())[:, None]
+    return np.asarray(np.sqrt((centred**2) @ w**2) / w.sum())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import numbers
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,14 +15,17 @@ from numpy.typing import NDArray
 
 from isoroc._input import (
     check_confidence,
+    check_groups,
     check_length,
     check_number,
     check_option,
     check_weights,
+    rows_by_group,
     to_array,
 )
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats
+from isoroc._table import Table
 
 Metric = Callable[..., Any]
 
@@ -58,7 +62,7 @@ def bootstrap(
     y_true: Any,
     y_prob: Any,
     *,
-    paired: Any = None,
+    after: Any = None,
     n_resamples: int = 999,
     confidence: float = 0.95,
     method: Literal["basic", "percentile"] = "percentile",
@@ -83,10 +87,10 @@ def bootstrap(
         Labels.
     y_prob : array-like of shape (n, K) or (n,)
         Forecasts.
-    paired : array-like of shape (n, K) or (n,), default=None
-        Other forecasts of the same rows. Then the difference ``metric(y_true, paired) -
+    after : array-like of shape (n, K) or (n,), default=None
+        Other forecasts of the same rows. Then the difference ``metric(y_true, after) -
         metric(y_true, y_prob)`` is estimated, with both terms on the same resamples. For a loss, a
-        negative difference means that `paired` is better.
+        negative difference means that `after` is better.
     n_resamples : int, default=999
         Number of resamples.
     confidence : float, default=0.95
@@ -113,14 +117,14 @@ def bootstrap(
     Examples
     --------
     >>> import numpy as np
-    >>> from isoroc.metrics import bootstrap, brier_score
+    >>> from isoroc.metrics import bootstrap, brier_score_loss
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
     >>> y = rng.random(1000) < p**2
-    >>> bootstrap(brier_score, y, p, random_state=0)
-    0.3405, 95 % interval 0.3186 to 0.3634
-    >>> bootstrap(brier_score, y, p, paired=p**2, random_state=0)
-    -0.0555, 95 % interval -0.0757 to -0.036
+    >>> bootstrap(brier_score_loss, y, p, random_state=0)
+    0.1703, 95 % interval 0.1593 to 0.1817
+    >>> bootstrap(brier_score_loss, y, p, after=p**2, random_state=0)
+    -0.0278, 95 % interval -0.0378 to -0.018
     """
     check_number("n_resamples", n_resamples, numbers.Integral, minimum=2)
     check_option("method", method, ("basic", "percentile"))
@@ -128,9 +132,9 @@ def bootstrap(
     y = to_array(y_true, name="y_true")
     forecasts = [to_array(y_prob, name="y_prob")]
     check_length(y, len(forecasts[0]), name="y_true", of="y_prob")
-    if paired is not None:
-        forecasts.append(to_array(paired, name="paired"))
-        check_length(forecasts[1], len(y), name="paired", of="y_prob")
+    if after is not None:
+        forecasts.append(to_array(after, name="after"))
+        check_length(forecasts[1], len(y), name="after", of="y_prob")
     weights = check_weights(sample_weight, len(y))
     weighs = _takes_weights(metric)
     if weights is not None and not weighs:
@@ -144,18 +148,82 @@ def bootstrap(
     return _summary(estimate, distribution, confidence, method)
 
 
-def resampled_weights(
-    n_rows: int, weights: Floats | None, n_resamples: int, random_state: Any
-) -> Iterator[Floats]:
-    """Weights of all rows on each resample that `bootstrap` draws for metrics that take weights.
+def by_group(
+    metric: Metric,
+    y_true: Any,
+    y_prob: Any,
+    groups: Any,
+    *,
+    sample_weight: Any = None,
+    labels: Any = None,
+    n_resamples: int = 200,
+    confidence: float = 0.95,
+    random_state: Any = None,
+) -> Table:
+    """A metric in each group of rows, with bootstrap intervals.
+
+    Parameters
+    ----------
+    metric : callable
+        Any metric of `isoroc.metrics` that returns a number, or another function
+        ``metric(y_true, y_prob)``.
+    y_true : array-like of shape (n,)
+        Labels.
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts.
+    groups : array-like of shape (n,)
+        Group of each row: strings, whole numbers or booleans.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row, for metrics that take weights.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns, for metrics that take them; sorted by default.
+    n_resamples : int, default=200
+        Number of resamples; 0 for no intervals.
+    confidence : float, default=0.95
+        Probability that an interval covers the true value.
+    random_state : int, RandomState or None, default=None
+        Seed of the resamples.
+
+    Returns
+    -------
+    Table
+        One row per group: ``group``, ``rows``, ``value``, ``low`` and ``high``.
 
     Examples
     --------
-    >>> [weights.sum() for weights in resampled_weights(3, None, 2, random_state=0)]
-    [np.float64(3.0), np.float64(3.0)]
+    >>> import numpy as np
+    >>> from isoroc.metrics import brier_score_loss, by_group
+    >>> y, p = [0, 1, 1, 0], [0.2, 0.7, 0.6, 0.4]
+    >>> by_group(brier_score_loss, y, p, ["a", "a", "b", "b"], n_resamples=0)
+      group  rows  value  low  high
+          a     2  0.065  nan   nan
+          b     2   0.16  nan   nan
     """
-    for seed in _seeds(n_resamples, random_state):
-        yield _times_drawn(np.random.default_rng(seed).integers(n_rows, size=n_rows), weights)
+    y, P = to_array(y_true, name="y_true"), to_array(y_prob, name="y_prob")
+    check_length(y, len(P), name="y_true", of="y_prob")
+    names = check_groups(groups, len(P), of="y_prob")
+    weights = check_weights(sample_weight, len(P))
+    if labels is None and "labels" in inspect.signature(metric).parameters:
+        labels = np.unique(y) if P.ndim == 1 or len(np.unique(y)) == P.shape[1] else None
+    options = {} if labels is None else {"labels": labels}
+    measured = partial(metric, **options)
+    lines = []
+    for name, rows in rows_by_group(names):
+        part, of_rows = (y[rows], P[rows]), None if weights is None else weights[rows]
+        given = {} if of_rows is None else {"sample_weight": of_rows}
+        value, low, high = float(measured(*part, **given)), np.nan, np.nan
+        if n_resamples:
+            found = bootstrap(
+                measured,
+                *part,
+                n_resamples=n_resamples,
+                confidence=confidence,
+                sample_weight=of_rows,
+                random_state=random_state,
+            )
+            low, high = found.low, found.high
+        lines.append((name, len(rows), value, low, high))
+    return Table.from_rows(lines, "group", "rows", "value", "low", "high")
 
 
 def _seeds(n_resamples: int, random_state: Any) -> list[np.random.SeedSequence]:

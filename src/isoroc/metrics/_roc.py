@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from isoroc._counts import BinaryCounts
-from isoroc._input import InputError
+from isoroc._input import InputError, check_every_class, check_outcomes
 from isoroc._simplex import Floats
-from isoroc.metrics._inputs import check_every_class, check_outcomes
 
 
 class RocCurve(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 
 from isoroc.metrics._calibration import calibration_error
 from isoroc.metrics._decomposition import decompose
-from isoroc.metrics._scores import brier_score, cross_entropy
+from isoroc.metrics._scores import brier_score_loss, log_loss
 from isoroc.metrics._smooth import smooth_calibration_error
 
 
@@ -70,8 +70,8 @@ def _refinement(y_true: Any, y_prob: Any, **options: Any) -> float:
 #: Scorers by name, for ``scoring=scorers["neg_calibration_error"]``. "neg_refinement" is the cross
 #: entropy that the model would have after calibration.
 scorers: dict[str, ProbabilityScorer] = {
-    "neg_cross_entropy": ProbabilityScorer(cross_entropy),
-    "neg_brier_score": ProbabilityScorer(brier_score),
+    "neg_log_loss": ProbabilityScorer(log_loss),
+    "neg_brier_score_loss": ProbabilityScorer(brier_score_loss),
     "neg_calibration_error": ProbabilityScorer(calibration_error),
     "neg_calibration_error_l2": ProbabilityScorer(calibration_error, norm="l2"),
     "neg_classwise_calibration_error": ProbabilityScorer(calibration_error, kind="classwise"),

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from isoroc._input import Sample, check_number
+from isoroc._estimation.ordering import fix_class_order, fix_row_order
+from isoroc._input import Sample, check_every_class, check_number, check_outcomes
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats
-from isoroc.metrics._inputs import check_every_class, check_outcomes
-from isoroc.metrics._ordering import fix_class_order, fix_row_order
 from isoroc.metrics._roc import auc
 
 #: Ties are broken at random, by noise of this size.

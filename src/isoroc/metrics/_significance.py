@@ -10,13 +10,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._input import Sample, check_number, check_option
+from isoroc._estimation.grouping import halve_repeatedly, sum_classes, sum_rows
+from isoroc._estimation.ordering import fix_class_order, fix_row_order
+from isoroc._input import Sample, check_number, check_option, check_probabilities, split_by_kind
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats, Ints
-from isoroc.metrics._grouping import halve_repeatedly, sum_classes, sum_rows
-from isoroc.metrics._inputs import check_probabilities
-from isoroc.metrics._ordering import fix_class_order, fix_row_order
-from isoroc.metrics._parts import split_by_kind
 
 #: The finest cells have about this many rows, and there are at most 2 ** MOST_LEVELS of them.
 ROWS_IN_CELL, MOST_LEVELS = 32, 10

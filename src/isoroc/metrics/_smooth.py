@@ -8,10 +8,8 @@ import numpy as np
 from scipy.fft import dct
 from scipy.optimize import brentq
 
-from isoroc._input import Sample, check_option
+from isoroc._input import Sample, check_option, check_probabilities, split_by_kind
 from isoroc._simplex import Floats
-from isoroc.metrics._inputs import check_probabilities
-from isoroc.metrics._parts import split_by_kind
 
 #: Steps of the grid on [0, 1]; the smallest bandwidth is a few steps.
 N_STEPS = 2**14

@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 from matplotlib.axes import Axes
 
+from isoroc._input import check_after, check_probabilities
 from isoroc._table import Table
 from isoroc.decisions import cost_curve
-from isoroc.metrics._inputs import check_probabilities
-from isoroc.plots._display import BeforeAfterDisplay, Layer, check_after
+from isoroc.plots._display import BeforeAfterDisplay, Layer
 from isoroc.plots._style import NEUTRAL, axes_for, shortened, styles_in, tidy
 
 _PANEL = "cost"
@@ -77,10 +77,10 @@ class CostCurveDisplay(BeforeAfterDisplay):
         ax : Axes, default=None
             Where to draw.
         """
-        sample = check_probabilities(y_true, y_prob, sample_weight, labels)
+        sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
         series = {"forecasts": sample}
         if after is not None:
-            changed = check_after(check_probabilities, y_true, after, sample_weight, sample)
+            changed = check_after(after, sample, probabilities=True)
             series = {"before": sample, "after": changed}
         curves = {
             name: cost_curve(

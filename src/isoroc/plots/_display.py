@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from isoroc._input import (
-    InputError,
-    Sample,
-    check_forecasts,
-    check_length,
     check_sample,
-    to_array,
 )
-from isoroc._simplex import count_classes
 from isoroc._table import Table
 from isoroc._views.forecasts import Forecasts, forecasts_of
 from isoroc.plots._style import figure_of
@@ -117,47 +110,3 @@ class BeforeAfterDisplay(Display):
     @abstractmethod
     def from_predictions(cls, y_true: Any, y_prob: Any, *, after: Any = None) -> Self:
         """Draw forecasts, optionally together with those after calibration."""
-
-
-def check_after(
-    check: Callable[..., Sample],
-    y_true: Any,
-    after: Any,
-    sample_weight: Any,
-    before: Sample,
-    *,
-    name: str = "after",
-) -> Sample:
-    """Sample of the forecasts after calibration, for the rows and classes of those before.
-
-    Parameters
-    ----------
-    check : callable
-        `check_outcomes` or `check_probabilities`, whichever returned `before`.
-    y_true, after, sample_weight
-        As given by the user.
-    before : Sample
-        The same rows with the forecasts before calibration.
-    name : str
-        Name of `after` in error messages.
-
-    Examples
-    --------
-    >>> from isoroc.metrics._inputs import check_outcomes
-    >>> before = check_outcomes([0, 1], [0.2, 0.7])
-    >>> check_after(check_outcomes, [0, 1], [[0.1, 0.1, 0.8]], None, before)
-    Traceback (most recent call last):
-    ...
-    isoroc._input.error.InputError: after: 3 classes, but y_prob has 2; they must agree.
-    """
-    forecasts = check_forecasts(after, name=name)
-    n_classes = count_classes(forecasts)
-    if n_classes != before.n_classes:
-        problem = f"{n_classes} classes, but y_prob has {before.n_classes}"
-        raise InputError(name, None, problem, "they must agree")
-    check_length(forecasts, len(to_array(y_true, name="y_true")), name=name, of="y_true")
-    try:
-        return check(y_true, forecasts, sample_weight, before.classes)
-    except InputError as error:
-        # Labels and weights have been checked with the forecasts before calibration.
-        raise InputError(name, error.row, error.problem, error.fix) from None

@@ -9,15 +9,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from isoroc._input import InputError, Sample, check_sample
+from isoroc._input import InputError, Sample, check_after, check_outcomes, check_sample
 from isoroc._table import Table
 from isoroc._views.forecasts import unwrap
 from isoroc._views.stages import Measured, few_rows, is_calibration_set, kept_stages, staged
-from isoroc.metrics._inputs import check_outcomes
-from isoroc.plots._display import Display, Layer, check_after
+from isoroc.plots._display import Display, Layer
 from isoroc.plots._style import NEUTRAL, add_legend, axes_for, style_of, tidy
 
-_UNITS = {"cross entropy": "cross entropy (nats)", "VUS": "VUS of the hull"}
+_UNITS = {"log loss": "log loss (nats)", "VUS": "VUS of the hull"}
 #: From this number of bins on, the axis is logarithmic.
 _LOGARITHMIC = 20
 #: Largest number of rows for calibrators of the largest probabilities, whose stages need all rows.
@@ -27,7 +26,7 @@ _MAX_STAGES = 60
 
 
 class PathDisplay(Display):
-    """Cross entropy and AUC, or VUS, against the number of bins (Figures 2, 4 and 5 of the paper).
+    """Log loss and AUC, or VUS, against the number of bins (Figures 2, 4 and 5 of the paper).
 
     One panel per measure and data set, one curve per calibrator, and a line for the uncalibrated
     forecasts. Create it with `from_estimator` or `from_predictions`, or pass the values.
@@ -57,7 +56,7 @@ class PathDisplay(Display):
     ...     calibrator, p[:200], y[:200], test=(p[200:], y[200:]), ax=Figure().subplots()
     ... )
     >>> display.panels
-    ['calibration cross entropy', 'test cross entropy', 'calibration AUC', 'test AUC']
+    ['calibration log loss', 'test log loss', 'calibration AUC', 'test AUC']
     """
 
     def __init__(
@@ -116,8 +115,8 @@ class PathDisplay(Display):
             Name of the first set of rows. By default "calibration" if the bins have the weights of
             these rows, which means that the calibrators were fitted to them, and "given rows"
             otherwise.
-        measures : sequence of {"cross entropy", "AUC", "VUS"}, default=None
-            What to draw. By default cross entropy and, for two classes, AUC or, for three and
+        measures : sequence of {"log loss", "AUC", "VUS"}, default=None
+            What to draw. By default log loss and, for two classes, AUC or, for three and
             four, the volume under the hull of the ROC surface.
         sample_weight : array-like of shape (n,), default=None
             Weight of each row of X.
@@ -183,7 +182,7 @@ class PathDisplay(Display):
         measured.add_uncalibrated(name, sample)
         for method, pairs in stages.items():
             for n, Q in pairs:
-                stage = check_after(check_outcomes, y_true, Q, sample_weight, sample, name="stages")
+                stage = check_after(Q, sample, name="stages")
                 measured.add(name, method, n, stage)
         return cls(*measured.tables()).plot(ax)
 

@@ -9,13 +9,21 @@ from typing import Any, Literal, Self
 import numpy as np
 from matplotlib.axes import Axes
 
-from isoroc._input import InputError, Sample, check_confidence, check_number, check_option, to_array
+from isoroc._input import (
+    InputError,
+    Sample,
+    check_after,
+    check_confidence,
+    check_number,
+    check_option,
+    check_probabilities,
+    split_by_kind,
+    to_array,
+)
 from isoroc._table import Table
 from isoroc._views.forecasts import Forecasts, are_probabilities
 from isoroc._views.rates import Strategy, default_n_bins, reliability
-from isoroc.metrics._inputs import check_probabilities
-from isoroc.metrics._parts import split_by_kind
-from isoroc.plots._display import BeforeAfterDisplay, Layer, check_after
+from isoroc.plots._display import BeforeAfterDisplay, Layer
 from isoroc.plots._style import (
     NEUTRAL,
     add_legend,
@@ -146,11 +154,12 @@ class ReliabilityDisplay(BeforeAfterDisplay):
         check_number("n_resamples", n_resamples, numbers.Integral, minimum=0)
         if pos_label is not None and labels is None and np.ndim(y_prob) == 1:
             labels = _second(y_true, pos_label)
-        before = check_probabilities(y_true, y_prob, sample_weight, labels)
-        series = {"forecasts": before}
+        before = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
+        series = {"forecasts": before.positive()}
         if after is not None:
-            changed = check_after(check_probabilities, y_true, after, sample_weight, before)
-            series = {"before": before, "after": changed}
+            changed = check_after(after, before, probabilities=True)
+            series = {"before": before.positive(), "after": changed.positive()}
+        before = before.positive()
         if kind == "auto":
             few = before.n_classes <= _MAX_PANELS or pos_label is not None
             kind = "classwise" if few else "top"

@@ -8,13 +8,20 @@ from typing import Any, Literal, Self
 import numpy as np
 from matplotlib.axes import Axes
 
-from isoroc._input import InputError, Sample, check_choices, check_option, first_improbable
+from isoroc._input import (
+    InputError,
+    Sample,
+    check_after,
+    check_choices,
+    check_option,
+    check_outcomes,
+    first_improbable,
+)
 from isoroc._simplex import Floats
 from isoroc._table import Table
 from isoroc._views.thinning import thin
-from isoroc.metrics._inputs import check_outcomes
 from isoroc.metrics._roc import RocCurve, roc_convex_hull, symmetric_roc_curve
-from isoroc.plots._display import BeforeAfterDisplay, Layer, check_after
+from isoroc.plots._display import BeforeAfterDisplay, Layer
 from isoroc.plots._style import (
     NEUTRAL,
     add_legend,
@@ -207,7 +214,7 @@ class RocDisplay(BeforeAfterDisplay):
         sample = check_outcomes(y_true, y_prob, sample_weight, labels)
         series = {"forecasts": sample}
         if after is not None:
-            changed = check_after(check_outcomes, y_true, after, sample_weight, sample)
+            changed = check_after(after, sample)
             series = {"before": sample, "after": changed}
         names = {"labels": sample.classes, "orientation": orientation}
         if sample.n_classes > 2:

@@ -10,16 +10,22 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from isoroc._calibrators.binned import BinCalibrator
-from isoroc._input import InputError, Sample, check_choices, check_sample
+from isoroc._input import (
+    InputError,
+    Sample,
+    check_after,
+    check_choices,
+    check_outcomes,
+    check_sample,
+)
 from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
 from isoroc._tree import BinTree
 from isoroc._views.colours import mix
 from isoroc._views.forecasts import forecasts_of, unwrap
 from isoroc._views.geometry import bin_polygons, cells_of
-from isoroc.metrics._inputs import check_outcomes
 from isoroc.plots._canvas import Tetrahedron, Triangle
-from isoroc.plots._display import Display, Layer, check_after
+from isoroc.plots._display import Display, Layer
 from isoroc.plots._style import axes_for, style_of
 
 _TITLES = {
@@ -235,7 +241,7 @@ class SimplexDisplay(Display):
         """
         sample = check_outcomes(y_true, y_prob, sample_weight, labels)
         if after is not None:
-            after = check_after(check_outcomes, y_true, after, sample_weight, sample).forecasts
+            after = check_after(after, sample).forecasts
         return cls._make(sample, after, None, panels, ax)
 
     @classmethod

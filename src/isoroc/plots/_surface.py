@@ -10,12 +10,11 @@ from matplotlib.axes import Axes
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from scipy.spatial import ConvexHull
 
-from isoroc._input import InputError
+from isoroc._input import InputError, check_after, check_outcomes
 from isoroc._simplex import Floats
 from isoroc._table import Table
-from isoroc.metrics._inputs import check_outcomes
 from isoroc.metrics._surface.surface import roc_surface, volume_under_surface
-from isoroc.plots._display import BeforeAfterDisplay, Layer, check_after
+from isoroc.plots._display import BeforeAfterDisplay, Layer
 from isoroc.plots._style import SERIES, axes_for, wrapped
 
 _AXES = ("p0", "p1", "p2")
@@ -84,14 +83,14 @@ class RocSurfaceDisplay(BeforeAfterDisplay):
         ax : Axes, default=None
             Where to draw; must have been created with ``projection="3d"``.
         """
-        sample = check_outcomes(y_true, y_prob, sample_weight, labels).positive()
+        sample = check_outcomes(y_true, y_prob, sample_weight, labels)
         if sample.n_classes != 3:
             problem = f"{sample.n_classes} classes, but the ROC surface is drawn for 3"
             raise InputError("y_prob", None, problem, "for two classes use RocDisplay")
-        series = {"forecasts": sample}
+        series = {"forecasts": sample.positive()}
         if after is not None:
-            changed = check_after(check_outcomes, y_true, after, sample_weight, sample)
-            series = {"before": sample, "after": changed.positive()}
+            changed = check_after(after, sample)
+            series = {"before": sample.positive(), "after": changed.positive()}
         volumes, layers = {}, []
         for name, rows in series.items():
             drawn = rows.draw(_MAX_ROWS)  # the same rows of both

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-import isoroc
+from isoroc._estimation.grouping import distinct_rows
+from isoroc._evaluation.evaluation import MANY_CLASSES, percent
 from isoroc._input import Sample, find_reversal
-from isoroc.metrics._grouping import distinct_rows
 from isoroc.report._evidence import Evidence
-from isoroc.report._headline import MANY_CLASSES
-from isoroc.report._numbers import percent, short
+from isoroc.report._numbers import short
 
 #: A class with fewer rows is named in the notes. The largest size of a model or query on the page.
 _FEW_ROWS, _MOST_TEXT = 30, 120_000
@@ -174,7 +173,7 @@ def _file(calibrator: Any) -> str | None:
 
 def about_part(*, n_resamples: int, seconds: float) -> dict[str, Any]:
     """When, with which versions and how the report was computed."""
-    versions = {"isoroc": isoroc.__version__, "Python": platform.python_version()}
+    versions = {"isoroc": version("isoroc"), "Python": platform.python_version()}
     for package in ("numpy", "scipy", "scikit-learn"):
         try:
             versions[package] = version(package)

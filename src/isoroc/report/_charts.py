@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from isoroc._evaluation.evaluation import percent
 from isoroc._views.colours import COLOURS, hexadecimal, mix
-from isoroc.report._numbers import percent, text_of
+from isoroc.report._numbers import text_of
 from isoroc.report._svg import Plane, digits, joined, picture, tag
 
 _WIDTH = 340

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
-from isoroc._input import Sample
+from isoroc._input import Sample, split_by_kind
 from isoroc._simplex import Floats
 from isoroc._table import Table
 from isoroc._views.rates import default_n_bins, reliability
 from isoroc._views.thinning import thin
 from isoroc.metrics import auc, roc_surface, symmetric_roc_curve
-from isoroc.metrics._parts import split_by_kind
 from isoroc.report._evidence import Evidence
 from isoroc.report._numbers import short
 

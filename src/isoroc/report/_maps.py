@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from isoroc._estimation.grouping import group_quantile
 from isoroc._simplex import Floats, Ints, binary_scores
 from isoroc._views.geometry import bin_polygons, cells_of, triangles
-from isoroc.metrics._grouping import group_quantile
 from isoroc.report._evidence import Evidence
 from isoroc.report._numbers import short
 

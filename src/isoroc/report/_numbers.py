@@ -69,14 +69,3 @@ def weight_of(value: float) -> str:
     ('12,345', '0.25')
     """
     return f"{value:,.0f}" if float(value).is_integer() or value >= 1000 else f"{value:.4g}"
-
-
-def percent(value: float) -> str:
-    """Share as text in percent.
-
-    Examples
-    --------
-    >>> percent(0.625), percent(0.0312), percent(1.0)
-    ('62 %', '3.1 %', '100 %')
-    """
-    return f"{100 * value:.1f} %" if 0 < value < 0.1 or 0.9 < value < 1 else f"{100 * value:.0f} %"

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from isoroc._evaluation.evaluation import percent
 from isoroc.report import _charts
-from isoroc.report._numbers import percent, text_of, weight_of
+from isoroc.report._numbers import text_of, weight_of
 
 
 def render(summary: dict[str, Any]) -> str:
@@ -37,7 +38,7 @@ def _template() -> Any:
     )
     environment.filters |= {"number": text_of, "percent": percent, "weight": weight_of}
     environment.filters["zipped"] = lambda columns: list(zip(*columns, strict=True))
-    environment.globals |= {"charts": _charts, "verdict_of": verdict_of}
+    environment.globals |= {"charts": _charts}
     return environment.from_string(_file("page.html"))
 
 
@@ -69,17 +70,6 @@ def _before_loss(summary: dict[str, Any]) -> Any:
         if row["measure"] == "log_loss" and "before" in row:
             return row["before"]["value"]
     return None
-
-
-def verdict_of(row: dict[str, Any]) -> str:
-    """Whether a measure changed for the better or the worse beyond its interval."""
-    change = row.get("change") or {}
-    low, high = change.get("low"), change.get("high")
-    if not row["better"] or not isinstance(low, float) or not isinstance(high, float):
-        return ""
-    if low <= 0 <= high:
-        return "no clear change"
-    return "better" if (low > 0) == (row["better"] > 0) else "worse"
 
 
 def _tips(summary: dict[str, Any]) -> list[str]:

@@ -30,7 +30,7 @@ class Report:
     calibrator : calibrator, default=None
         A fitted calibrator of isoroc. Its bins, its path, its certificate and code that applies it
         are part of the report.
-    Q : array-like of shape (n, K) or (n,), default=None
+    after : array-like of shape (n, K) or (n,), default=None
         Forecasts after calibration; by default those of the calibrator.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; by default those of the calibrator, or sorted.
@@ -75,7 +75,7 @@ class Report:
         P: Any,
         *,
         calibrator: Any = None,
-        Q: Any = None,
+        after: Any = None,
         labels: Any = None,
         sample_weight: Any = None,
         title: str = "Calibration report",
@@ -84,7 +84,7 @@ class Report:
         n_resamples: int = 200,
     ) -> None:
         evidence = gather(
-            y, P, calibrator=calibrator, Q=Q, labels=labels, sample_weight=sample_weight
+            y, P, calibrator=calibrator, after=after, labels=labels, sample_weight=sample_weight
         )
         self.summary = summarize(
             evidence, title=title, model_path=model_path, columns=columns, n_resamples=n_resamples

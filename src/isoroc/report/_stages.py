@@ -13,7 +13,6 @@ from isoroc._simplex import Floats, Ints
 from isoroc._views.stages import kept_stages, staged
 from isoroc.report._diagrams import view_of
 from isoroc.report._evidence import Evidence
-from isoroc.report._headline import options_of
 from isoroc.report._maps import MOST_BINS
 from isoroc.report._numbers import short
 
@@ -40,11 +39,13 @@ def path_part(evidence: Evidence) -> dict[str, Any] | None:
 
 
 def _scores(sample: Sample) -> dict[str, float]:
-    P, codes, options = sample.forecasts, sample.codes, options_of(sample)
+    P, codes = sample.forecasts, sample.codes
+    labels = np.arange(sample.n_classes)
+    options: dict[str, Any] = {"sample_weight": sample.weights, "labels": labels}
     right = P.argmax(axis=1) == codes
     scores = {
-        "log_loss": metrics.cross_entropy(codes, P, **options),
-        "brier_score": metrics.brier_score(codes, P, **options),
+        "log_loss": metrics.log_loss(codes, P, **options),
+        "brier_score_loss": metrics.brier_score_loss(codes, P, **options),
         "accuracy": float(np.average(right, weights=sample.weights)),
     }
     if sample.n_classes == 2 and sample.class_weights().all():

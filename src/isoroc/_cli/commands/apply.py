@@ -21,20 +21,20 @@ from isoroc._cli.terminal import print_warning, progress_bar
 
 def apply(
     model: str,
-    forecasts: Annotated[list[str], Parameter(negative=())],
+    forecasts: list[str],
     /,
     *,
     output: Annotated[str, Parameter(alias="-o")],
-    probs: Annotated[list[str] | None, Parameter(alias="-p", negative=())] = None,
-    classes: Annotated[list[str] | None, Parameter(negative=())] = None,
+    probs: Annotated[list[str] | None, Parameter(alias="-p")] = None,
+    classes: list[str] | None = None,
     suffix: str = SUFFIX,
-    names: Annotated[list[str] | None, Parameter(negative=())] = None,
-    replace: Annotated[bool, Parameter(negative=())] = False,
-    type: Annotated[list[str] | None, Parameter(negative=())] = None,  # noqa: A002
+    names: list[str] | None = None,
+    replace: bool = False,
+    type: list[str] | None = None,  # noqa: A002
     where: str | None = None,
     on_bad: OnBad = "fail",
-    prior: Annotated[list[str] | None, Parameter(negative=())] = None,
-    adapt_prior: Annotated[bool, Parameter(negative=())] = False,
+    prior: list[str] | None = None,
+    adapt_prior: bool = False,
     format: str | None = None,  # noqa: A002
     separator: str | None = None,
     output_format: str | None = None,

@@ -17,7 +17,7 @@ from isoroc._cli.terminal import print_note
 
 
 def count(
-    forecasts: Annotated[list[str], Parameter(negative=())],
+    forecasts: list[str],
     /,
     *,
     output: Annotated[str, Parameter(alias="-o")],

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 import isoroc
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import SUFFIX, split_words
-from isoroc._cli.io.files import output_path
+from isoroc._cli.io.files import write_bytes
 from isoroc._cli.io.source import file_errors
 from isoroc._cli.io.streams import STANDARD
 from isoroc._cli.models import Model
@@ -23,15 +23,15 @@ def export(
     onnx: str | None = None,
     sql: str | None = None,
     table: str = "forecasts",
-    probs: Annotated[list[str] | None, Parameter(alias="-p", negative=())] = None,
-    keep: Annotated[list[str] | None, Parameter(negative=())] = None,
+    probs: Annotated[list[str] | None, Parameter(alias="-p")] = None,
+    keep: list[str] | None = None,
     suffix: str = SUFFIX,
-    names: Annotated[list[str] | None, Parameter(negative=())] = None,
-    replace: Annotated[bool, Parameter(negative=())] = False,
+    names: list[str] | None = None,
+    replace: bool = False,
     group: str | None = None,
     view: str | None = None,
     input_type: Literal["double", "float"] = "double",
-    label: Annotated[bool, Parameter(negative=())] = False,
+    label: bool = False,
     classifier: str | None = None,
     output: Annotated[str, Parameter(alias="-o")] = STANDARD,
 ) -> None:
@@ -84,7 +84,7 @@ def export(
         else:
             with file_errors(classifier):
                 graph = isoroc.export.calibrate_onnx(classifier, calibrator)
-        _write(onnx, graph.SerializeToString())
+        write_bytes(onnx, graph.SerializeToString())
         inputs, outputs = (
             ", ".join(tensor.name for tensor in tensors)
             for tensors in (graph.graph.input, graph.graph.output)
@@ -106,9 +106,4 @@ def export(
     if output == STANDARD:
         print_exact(query)
     else:
-        _write(output, f"{query}\n".encode())
-
-
-def _write(target: str, data: bytes) -> None:
-    with file_errors(target), output_path(target) as path:
-        path.write_bytes(data)
+        write_bytes(output, f"{query}\n".encode())

@@ -25,18 +25,18 @@ from isoroc._persistence import read
 
 
 def fit(
-    forecasts: Annotated[list[str], Parameter(negative=())],
+    forecasts: list[str],
     /,
     *,
     output: Annotated[str, Parameter(alias="-o")],
     selection: Selection | None = None,
-    counts: Annotated[bool, Parameter(negative=())] = False,
+    counts: bool = False,
     calibrator: Annotated[str, Parameter(alias="-c")] = DEFAULT,
     group: str | None = None,
     min_rows: int | None = None,
     compare: str | None = None,
-    fail_if: Annotated[list[str] | None, Parameter(negative=())] = None,
-    json: Annotated[bool, Parameter(negative=())] = False,
+    fail_if: list[str] | None = None,
+    json: bool = False,
     **parameters: str,
 ) -> ExitCode:
     """Fit a calibrator to forecasts and outcomes.

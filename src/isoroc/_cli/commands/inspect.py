@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-from cyclopts import Parameter
+from typing import Any
 
 from isoroc._cli.models import Model
 from isoroc._cli.terminal import print_json, print_table, print_text
@@ -15,7 +13,7 @@ def inspect(
     model: str,
     /,
     *,
-    json: Annotated[bool, Parameter(negative=())] = False,
+    json: bool = False,
 ) -> None:
     """Show the contents of a model file: fitted parameters, bins, path, certificate, origin.
 

@@ -13,7 +13,7 @@ from isoroc._cli.terminal import print_note
 
 
 def merge(
-    counts: Annotated[list[str], Parameter(negative=())],
+    counts: list[str],
     /,
     *,
     output: Annotated[str, Parameter(alias="-o")],

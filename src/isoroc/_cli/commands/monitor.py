@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from cyclopts import Parameter
-
-from isoroc._cli.commands.evaluate import read_compared
+from isoroc._cli.comparing import read_compared
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.files import open_source
+from isoroc._cli.io.files import check_target, open_source, output_path
 from isoroc._cli.io.reading import Selection
+from isoroc._cli.io.source import file_errors
 from isoroc._cli.models import Model
-from isoroc._cli.pictures import check_picture, save_picture
 from isoroc._cli.terminal import print_json, print_table, print_text
 from isoroc._input import InputError
 from isoroc._monitor import BatchReport, CalibrationMonitor
@@ -26,16 +24,16 @@ ADVICE = {
 
 def monitor(
     model: str,
-    forecasts: Annotated[list[str], Parameter(negative=())],
+    forecasts: list[str],
     /,
     *,
     state: str | None = None,
-    merge: Annotated[list[str] | None, Parameter(negative=())] = None,
+    merge: list[str] | None = None,
     selection: Selection | None = None,
     tolerance: float | None = None,
     confidence: float = 0.95,
     plot: str | None = None,
-    json: Annotated[bool, Parameter(negative=())] = False,
+    json: bool = False,
 ) -> ExitCode:
     """Test whether calibrated forecasts are still right on new rows.
 
@@ -62,19 +60,19 @@ def monitor(
     """
     selection = selection or Selection()
     if plot is not None:
-        check_picture(plot)
+        _check_picture(plot)
     if selection.weight is not None:
         raise CommandError("--weight: the test counts rows; leave the weights out.")
     found = _load(model, state, tolerance, confidence)
     with open_source(forecasts, selection.format, selection.separator) as source:
         sample, compared = read_compared(source, selection, model)
-    batch = found.update(sample.classes[sample.codes], compared["after"])
+    batch = found.update(sample.classes[sample.codes], compared["after"].forecasts)
     for other in merge or ():
         found.merge(CalibrationMonitor.load(other))
     if state is not None:
         found.save(state)
     if plot is not None:
-        save_picture(found, plot)
+        _save_picture(found, plot)
     if json:
         print_json(
             {
@@ -150,3 +148,22 @@ def _differences(report: BatchReport) -> list[str]:
     """Observed less forecast share of each class, with half the width of its interval."""
     ends = zip(report.shares["low"], report.shares["high"], strict=True)
     return [f"{(low + high) / 2:+.4f} ± {(high - low) / 2:.4f}" for low, high in ends]
+
+
+def _check_picture(target: str) -> None:
+    """Refuse names of files that do not say which kind of picture they are."""
+    if _format(target) not in ("png", "svg", "pdf"):
+        raise CommandError(f"--plot {target}: expected a name that ends in .png, .svg or .pdf.")
+    check_target(target)
+
+
+def _save_picture(monitor: CalibrationMonitor, target: str) -> None:
+    """Draw all batches of a monitor, and write the picture whole or not at all."""
+    from isoroc.plots import MonitorDisplay  # noqa: PLC0415 -- of an extra, needed here only
+
+    with file_errors(target), output_path(target) as path:
+        MonitorDisplay(monitor).save(path, format=_format(target))
+
+
+def _format(target: str) -> str:
+    return Path(target).suffix.lower().removeprefix(".")

@@ -10,27 +10,27 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import isoroc
-from isoroc._cli.commands.evaluate import read_compared
+from isoroc._cli.comparing import read_compared
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.counting import are_countable, load_counts, read_counts
-from isoroc._cli.io.files import open_source, output_path
+from isoroc._cli.io.files import open_source, write_bytes
 from isoroc._cli.io.reading import Selection
-from isoroc._cli.io.source import Source, file_errors
+from isoroc._cli.io.source import Source
 from isoroc._cli.models import Model, select_for
 from isoroc._cli.terminal import print_exact, print_note, print_text
 from isoroc.report import Report
 
 
 def report(
-    forecasts: Annotated[list[str], Parameter(negative=())],
+    forecasts: list[str],
     /,
     *,
     model: Annotated[str | None, Parameter(alias="-m")] = None,
     output: Annotated[str | None, Parameter(alias="-o")] = None,
     selection: Selection | None = None,
-    counts: Annotated[bool, Parameter(negative=())] = False,
+    counts: bool = False,
     title: str | None = None,
-    json: Annotated[bool, Parameter(negative=())] = False,
+    json: bool = False,
     resamples: int = 200,
 ) -> None:
     """Write a report: one self-contained HTML page.
@@ -73,8 +73,7 @@ def report(
     made = make(title=title or f"Calibration report: {Path(name).name}", **options)
     if output is not None:
         page = made.to_html().encode()
-        with file_errors(output), output_path(output) as path:
-            path.write_bytes(page)
+        write_bytes(output, page)
         print_note(f"{output}: {len(page):,} bytes")
     if json:
         print_exact(made.to_json())
@@ -102,8 +101,8 @@ def _read(
     make = partial(
         Report,
         sample.classes[sample.codes],
-        sample.forecasts if model is not None else compared["before"],
-        Q=compared.get("after"),
+        sample.forecasts if model is not None else compared["before"].forecasts,
+        after=compared["after"].forecasts if "after" in compared else None,
         labels=sample.classes,
         sample_weight=sample.weights,
     )

@@ -1,17 +1,24 @@
-"""Forecasts and weights of a batch of rows; errors name the file, the row and the columns."""
+"""Forecasts, labels and weights of batches of rows; errors name file, row and column."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.labels import TEXT_TYPES
 from isoroc._cli.io.source import ROW, Source
 from isoroc._input import InputError, check_forecasts, check_weights
 from isoroc._simplex import Floats
+
+#: Types that labels may have besides numbers.
+TEXT_TYPES = (pl.Boolean, pl.String, pl.Categorical, pl.Enum)
+_NOT_CLASSES = "labels must be classes, not measurements; check --label."
 
 
 def read_forecasts(
@@ -106,3 +113,114 @@ def _check_numeric(column: pl.Series, source: Source) -> pl.Series:
             "numeric."
         )
     return column
+
+
+class LabelEncoder:
+    """Numbers labels in the order in which they occur.
+
+    Parameters
+    ----------
+    source : Source
+        The table.
+    column : str
+        The column of the labels.
+    max_classes : int
+        How many different labels there may be.
+    """
+
+    def __init__(self, source: Source, column: str, *, max_classes: int) -> None:
+        self._source, self._column, self._max_classes = source, column, max_classes
+        self._codes: dict[Any, int] = {}
+
+    def encode(self, batch: pl.DataFrame) -> NDArray[np.uint16]:
+        """Number of each row's label."""
+        values = batch[self._column]
+        if not (values.dtype.is_numeric() or values.dtype in TEXT_TYPES):
+            raise CommandError(
+                f"{self._source.name}: column {self._column!r} has the type {values.dtype}; labels "
+                "must be text, integers or booleans."
+            )
+        if values.dtype in (pl.Categorical, pl.Enum):
+            values = values.cast(pl.String)
+        missing = values.is_null()
+        if values.dtype.is_float():
+            missing = missing | values.is_nan().fill_null(value=True)
+        if missing.any():
+            row = batch[ROW][int(missing.arg_max() or 0)]
+            raise CommandError(
+                f"{self._source.place(row)}, column {self._column!r} is empty; leave out rows "
+                f'without a label with --where "{self._column} IS NOT NULL".'
+            )
+        for label in values.unique(maintain_order=True).to_list():
+            if label not in self._codes:
+                self._add(label, batch, values)
+        numbers = values.replace_strict(
+            list(self._codes), list(self._codes.values()), return_dtype=pl.UInt16, default=None
+        )
+        return numbers.to_numpy()
+
+    def _add(self, label: Any, batch: pl.DataFrame, values: pl.Series) -> None:
+        if isinstance(label, float) and not label.is_integer():
+            problem = f"; {_NOT_CLASSES}"
+        elif len(self._codes) >= self._max_classes:
+            problem = (
+                f", but the forecasts have only {self._max_classes} classes; name one column for "
+                "each class with --probs, or another column of labels with --label."
+            )
+        else:
+            self._codes[label] = len(self._codes)
+            return
+        row = batch[ROW][int((values == label).arg_max() or 0)]
+        place = self._source.place(row)
+        raise CommandError(f"{place}, column {self._column!r} is {label!r}{problem}")
+
+    def labels(self) -> list[Any]:
+        """Labels in the order of their numbers.
+
+        In CSV and TSV files, where every value is text, labels become integers, floats or booleans
+        if all of them look like it.
+        """
+        found = list(self._codes)
+        if self._source.untyped and all(isinstance(label, str) for label in found):
+            for parse in (_integer, _whole, _boolean):
+                with suppress(ValueError):
+                    return [parse(label) for label in found]
+            measured = [label for label in found if re.fullmatch(r"-?\d*\.\d+", label)]
+            if len(measured) == len(found):
+                what = f"column {self._column!r} holds {measured[0]}"
+                raise CommandError(f"{self._source.name}: {what}; {_NOT_CLASSES}")
+        return found
+
+    def labels_among(self, classes: Sequence[Any]) -> list[Any]:
+        """Like `labels`, but the equal elements of `classes`.
+
+        The same label may have another type in another file, so labels are also equal if their
+        texts are: 1 is equal to 1.0 and to "1".
+        """
+        known = {str(label): label for label in classes} | {label: label for label in classes}
+        found = []
+        for label in self.labels():
+            key = label if label in known else str(label)
+            if key not in known:
+                raise CommandError(
+                    f"{self._source.name}: column {self._column!r} holds {label!r}, which is not a "
+                    f"class of the model; it was fitted on {', '.join(map(str, classes))}."
+                )
+            found.append(known[key])
+        return found
+
+
+def _integer(text: str) -> int:
+    if not re.fullmatch(r"0|-?[1-9]\d*", text):  # 01 is a name
+        raise ValueError(text)
+    return int(text)
+
+
+def _whole(text: str) -> float:
+    return float(_integer(text.rstrip("0").removesuffix(".") if "." in text else text))
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"

@@ -13,9 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.batches import read_forecasts, read_weights
+from isoroc._cli.io.batches import LabelEncoder, read_forecasts, read_weights
 from isoroc._cli.io.columns import check_column
-from isoroc._cli.io.labels import LabelEncoder
 from isoroc._cli.io.reading import (
     Columns,
     Selection,
@@ -117,7 +116,7 @@ def count_rows(source: Source, selection: Selection) -> int:
 
 
 def are_many(source: Source, selection: Selection) -> bool:
-    """Whether a table has so many rows that they are not kept."""
+    """Whether a table has more than `MANY` rows, which are not kept."""
     share = 1.0 if selection.sample is None else selection.sample
     return count_rows(source, selection) * share > MANY
 
@@ -125,7 +124,7 @@ def are_many(source: Source, selection: Selection) -> bool:
 def are_countable(
     source: Source, selection: Selection, columns: Sequence[str] | None = None
 ) -> bool:
-    """Whether a table has so many rows that they are counted, and probabilities to count.
+    """Whether a table has more than `MANY` rows and holds probabilities, so that it is counted.
 
     `columns` are those of a model, as in `read_sample`.
     """

@@ -14,10 +14,9 @@ from typing import IO, Any
 import polars as pl
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.formats import KINDS, Format
-from isoroc._cli.io.source import Source, file_errors, partition_of
+from isoroc._cli.io.formats import KINDS, Format, find_separator
+from isoroc._cli.io.source import Source, file_errors
 from isoroc._cli.io.streams import STANDARD
-from isoroc._cli.io.text import find_separator
 from isoroc._files import replacing, temporary_folder
 
 
@@ -37,11 +36,9 @@ def open_source(
     with temporary_folder() as folder:
         if STANDARD in given:
             paths, names = [_copy(sys.stdin.buffer, folder)], ["standard input"]
-            partitions = []
         else:
             found = [path for item in given for path in _expand(item)]
             paths, names = [_readable(path, folder) for path in found], list(map(str, found))
-            partitions = [part for item in given for part in _partitions(item)]
         formats = [
             of_option or Format.from_name(name) or Format.from_content(path)
             for name, path in zip(names, paths, strict=True)
@@ -53,7 +50,7 @@ def open_source(
         if form.kind == "csv" or separator is not None:
             with file_errors(names[0]):
                 form = form.separated_by(separator or find_separator(paths[0]))
-        yield Source(paths, form, names, partitions)
+        yield Source(paths, form, names, hive=all(Path(item).is_dir() for item in given))
 
 
 def _check_separator(given: str | None) -> str | None:
@@ -61,14 +58,6 @@ def _check_separator(given: str | None) -> str | None:
     if found is not None and len(found.encode()) != 1:
         raise CommandError(f"--separator {given}: expected one ASCII character, or tab.")
     return found
-
-
-def _partitions(item: str) -> list[dict[str, str]]:
-    """For each file of a folder, the columns that its subfolders stand for."""
-    return [
-        partition_of(path.relative_to(item)) if Path(item).is_dir() else {}
-        for path in _expand(item)
-    ]
 
 
 def _readable(path: Path, folder: Path) -> Path:
@@ -141,6 +130,12 @@ def check_target(target: str) -> None:
         raise CommandError(f"{target}: is a folder; name a file.")
     if target != STANDARD and not path.resolve().parent.is_dir():
         raise CommandError(f"{target}: the folder does not exist; create it first.")
+
+
+def write_bytes(target: str, data: bytes) -> None:
+    """Write a file, whole or not at all."""
+    with file_errors(target), output_path(target) as path:
+        path.write_bytes(data)
 
 
 @contextmanager

@@ -7,8 +7,8 @@ import polars as pl
 
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import check_column
-from isoroc._cli.io.reading import Selection, is_sampled
-from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
+from isoroc._cli.io.reading import Columns, Selection, read_batches
+from isoroc._cli.io.source import ROW, Source
 from isoroc._input import InputError, Names, check_groups
 
 
@@ -27,14 +27,8 @@ def read_groups(source: Source, selection: Selection, column: str, option: str) 
         Where the name of the column comes from, for the error message.
     """
     check_column(option, column, list(source.schema()))
-    rows = source.rows((), selection.where).select(ROW, column)
-    found = []
-    with file_errors(source.name):
-        for whole in rows.collect_batches(chunk_size=BATCH):
-            share = selection.sample
-            batch = whole if share is None else whole.filter(is_sampled(whole, share))
-            found.append(groups_of(batch, column, source))
-    return np.concatenate(found)
+    batches = read_batches(source, selection, Columns([], column, None))
+    return np.concatenate([groups_of(batch, column, source) for batch in batches])
 
 
 def groups_of(batch: pl.DataFrame, column: str, source: Source) -> Names:

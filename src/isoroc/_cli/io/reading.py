@@ -13,10 +13,9 @@ from cyclopts import Group, Parameter
 from numpy.typing import NDArray
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.batches import read_forecasts, read_weights
+from isoroc._cli.io.batches import LabelEncoder, read_forecasts, read_weights
 from isoroc._cli.io.classes import arrange, arrange_for_model
 from isoroc._cli.io.columns import check_column, find_label, find_model_forecasts, split_words
-from isoroc._cli.io.labels import LabelEncoder
 from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
 from isoroc._cli.terminal import print_warning, progress_bar
 from isoroc._input import Sample, check_forecasts, find_reversal, resolve_scores
@@ -33,12 +32,12 @@ class Selection:
 
     label: Annotated[str | None, Parameter(alias="-l")] = None
     """Column of the outcomes. Default: the column named y, label, target, outcome or y_true."""
-    probs: Annotated[list[str] | None, Parameter(alias="-p", negative=())] = None
+    probs: Annotated[list[str] | None, Parameter(alias="-p")] = None
     """Columns of the forecasts, separated by commas: names, globs `p_*`, regular expressions
     between slashes. Default: columns named `p_*`, `proba_*`, `p0`, `p1`, ... or `score`. For two
     classes one column is enough: any score that increases with the probability of the second
     class."""
-    classes: Annotated[list[str] | None, Parameter(negative=())] = None
+    classes: list[str] | None = None
     """Class of each column of `--probs`, separated by commas, if it does not follow from the names
     of the columns."""
     positive: str | None = None

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import date
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import polars as pl
 
-from isoroc._cli.errors import CommandError, first_line
-from isoroc._cli.io.formats import Format
-from isoroc._cli.io.text import check_fields, read_header, scan_text
-from isoroc._cli.io.where import parse_condition
+from isoroc._cli.errors import CommandError, did_you_mean, first_line
+from isoroc._cli.io.formats import Format, check_fields, parse_boolean, read_header, scan_text
 
 #: Number of rows per batch.
 BATCH = 1 << 17
@@ -24,8 +21,10 @@ BATCH = 1 << 17
 ROW = "__row__"
 #: Number of rows from which the types of columns in NDJSON files are inferred.
 _INFERRED = 10_000
-#: Value of the folders of rows without a value, in Hive and Spark.
-_MISSING = "__HIVE_DEFAULT_PARTITION__"
+#: Number of rows of each CSV file from which the types of columns in conditions are inferred, and
+#: text that stands for a missing value there.
+_TRIED = 1000
+_MISSING = ["NA", "N/A", "n/a", "null", "NULL", "None"]
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,8 @@ class Source:
     format: Format
     names: list[str]
     """Names of the files in messages."""
-    partitions: list[dict[str, str]] = field(default_factory=list)
-    """For each file the columns, and their values, that its folders ``column=value`` stand for."""
+    hive: bool = False
+    """Whether folders named ``column=value`` are columns."""
 
     @property
     def untyped(self) -> bool:
@@ -62,37 +61,45 @@ class Source:
         numbers : collection of str, default=()
             In NDJSON files, the columns of real numbers, even if the first rows hold integers.
         """
-        typed = self.format.kind in ("parquet", "arrow")
-        if typed and not self._partition_types and self._are_alike:
-            return self._scan_typed(self.paths)
-        parts = [self._scan_file(k, numbers) for k in range(len(self.paths))]
-        return parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed")
+        if self.format.kind in ("parquet", "arrow"):
+            return self._scan_typed()
+        return _join([self._scan_file(k, numbers) for k in range(len(self.paths))])
 
-    def _scan_file(self, k: int, numbers: Collection[str]) -> pl.LazyFrame:
-        """Rows of a file, with the columns that its folders stand for."""
-        path, kind = self.paths[k], self.format.kind
+    def _scan_typed(self) -> pl.LazyFrame:
+        """Rows of Parquet or Arrow files, whose folders polars reads itself."""
+        scan = pl.scan_parquet if self.format.kind == "parquet" else pl.scan_ipc
+        rows = scan(self.paths, glob=False, hive_partitioning=self.hive)
+        first = self._schemas[0]
+        if all(list(each.items()) == list(first.items()) for each in self._schemas):
+            return rows
+        of_folders = {k: v for k, v in rows.collect_schema().items() if k not in first} or None
+        options: dict[str, Any] = {"hive_partitioning": self.hive, "hive_schema": of_folders}
+        return _join([scan([path], glob=False, **options) for path in self.paths])
+
+    @cached_property
+    def _schemas(self) -> list[dict[str, pl.DataType]]:
+        """Columns of each Parquet or Arrow file."""
+        read = pl.read_parquet_schema if self.format.kind == "parquet" else pl.read_ipc_schema
+        found = []
+        for path, name in zip(self.paths, self.names, strict=True):
+            with file_errors(name):
+                found.append(dict(read(path)))
+        return found
+
+    def _scan_file(self, k: int, numbers: Collection[str] = ()) -> pl.LazyFrame:
+        """Rows of a file of another format; folders are columns of text."""
+        path = self.paths[k]
         if self.format.separator is not None:
             rows = scan_text(path, self._headers[k], self.format.separator)
-        elif kind == "ndjson":
+        elif self.format.kind == "ndjson":
             reals = dict.fromkeys(numbers, pl.Float64)
             rows = pl.scan_ndjson(path, infer_schema_length=_INFERRED, schema_overrides=reals)
-        elif kind in ("parquet", "arrow"):
-            rows = self._scan_typed([path])
         else:
             rows = pl.read_ipc_stream(path).lazy()
-        if not self._partition_types:
-            return rows
-        own = rows.collect_schema()
+        folders = (part.partition("=") for part in path.parts[:-1] if self.hive)
         return rows.with_columns(
-            pl.lit(_typed(self.partitions[k].get(name), of_name), of_name).alias(name)
-            for name, of_name in self._partition_types.items()
-            if name not in own
+            pl.lit(unquote(value)).alias(name) for name, sign, value in folders if name and sign
         )
-
-    def _scan_typed(self, paths: list[Path]) -> pl.LazyFrame:
-        if self.format.kind == "parquet":
-            return pl.scan_parquet(paths, glob=False, hive_partitioning=False)
-        return pl.scan_ipc(paths, glob=False, hive_partitioning=False)
 
     @cached_property
     def _headers(self) -> list[list[str]]:
@@ -106,42 +113,49 @@ class Source:
             headers.append(header)
         return headers
 
-    @cached_property
-    def _are_alike(self) -> bool:
-        """Whether all Parquet or Arrow files have the same columns."""
-        read = pl.read_parquet_schema if self.format.kind == "parquet" else pl.read_ipc_schema
-        found = set()
-        for path, name in zip(self.paths, self.names, strict=True):
-            with file_errors(name):
-                found.add(tuple(read(path).items()))
-        return len(found) == 1
-
-    @cached_property
-    def _partition_types(self) -> dict[str, pl.DataType]:
-        """Types of the columns that folders stand for: whole numbers, dates or text."""
-        found: dict[str, list[str]] = {}
-        for partition in self.partitions:
-            for name, value in partition.items():
-                found.setdefault(name, []).append(value)
-        if self.untyped:
-            return dict.fromkeys(found, pl.String())
-        return {name: _type_of(values) for name, values in found.items()}
-
     def schema(self) -> dict[str, pl.DataType]:
         """Names and types of the columns."""
         with file_errors(self.name):
             return dict(self.scan().collect_schema())
 
     def rows(self, numbers: Collection[str], where: str | None = None) -> pl.LazyFrame:
-        """Rows that satisfy a condition, with their numbers in the column `ROW`.
+        """Rows that satisfy an SQL condition, with their numbers in the column `ROW`.
 
-        `numbers` are as in `scan`.
+        In the condition, columns of CSV files have the types that their first rows have, but a
+        number that begins with 0, such as 01234, is text. `numbers` are as in `scan`.
         """
         rows = self.scan(numbers).with_row_index(ROW)
         if where is None:
             return rows
-        text = self.untyped or self.format.kind == "ndjson"
-        return rows.filter(parse_condition(where, self.schema(), untyped=text))
+        names = _columns_of(where, self.schema())
+        types = self._infer(names) if self.untyped else {}
+        texts = {name: f"__text__{name}" for name in types}
+        typed = rows.with_columns(pl.col(name).alias(text) for name, text in texts.items())
+        typed = typed.with_columns(_parse(name, kind) for name, kind in types.items())
+        query = f"SELECT * FROM self WHERE ({where})"  # noqa: S608
+        try:
+            pl.DataFrame(schema=typed.collect_schema()).lazy().sql(query).collect()
+        except pl.exceptions.PolarsError as error:
+            raise CommandError(
+                f"--where {where!r}: {first_line(error)}; CAST(column AS DOUBLE) and "
+                "CAST(column AS TEXT) change the type of a column."
+            ) from error
+        kept = typed.sql(query)
+        return kept.with_columns(pl.col(text).alias(name) for name, text in texts.items()).drop(
+            texts.values()
+        )
+
+    def _infer(self, names: Collection[str]) -> dict[str, pl.DataType]:
+        """Columns of a CSV file that hold no text, and the types that polars infers."""
+        files = [self._scan_file(k).head(_TRIED) for k in range(len(self.paths))]
+        texts = _join(files).select(names).collect()
+        data = texts.write_csv().encode()
+        found = pl.read_csv(data, infer_schema_length=None, null_values=_MISSING).schema
+        return {
+            name: kind
+            for name, kind in found.items()
+            if kind != pl.String and not texts[name].str.contains(r"^-?0\d").any()
+        }
 
     def count(self) -> int | None:
         """Number of rows, if the format stores it."""
@@ -161,33 +175,30 @@ class Source:
         return f"{last}: row {row}"
 
 
-def partition_of(path: Path) -> dict[str, str]:
-    """Columns, and their values, that folders named ``column=value`` stand for.
-
-    Examples
-    --------
-    >>> partition_of(Path("day=2025-03-01/city=New%20York/part.csv"))
-    {'day': '2025-03-01', 'city': 'New York'}
-    """
-    pairs = (part.partition("=") for part in path.parts[:-1])
-    known = {unquote(name): unquote(value) for name, sign, value in pairs if name and sign}
-    return {name: value for name, value in known.items() if value != _MISSING}
+def _join(parts: list[pl.LazyFrame]) -> pl.LazyFrame:
+    """Rows of tables that may lack columns of others."""
+    return parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed")
 
 
-def _type_of(values: Sequence[str]) -> pl.DataType:
-    if all(re.fullmatch(r"0|-?[1-9]\d{0,17}", value) for value in values):
-        return pl.Int64()
+def _columns_of(where: str, schema: Mapping[str, pl.DataType]) -> list[str]:
+    """Columns of a condition."""
     try:
-        are_dates = all(date.fromisoformat(value).isoformat() == value for value in values)
-    except ValueError:
-        are_dates = False
-    return pl.Date() if are_dates else pl.String()
+        names = list(dict.fromkeys(pl.sql_expr(where).meta.root_names()))
+    except pl.exceptions.PolarsError as error:
+        raise CommandError(
+            f"--where {where!r}: {first_line(error)}; write a condition as in SQL, for example "
+            "\"y IS NOT NULL AND day >= '2025-01-01'\"."
+        ) from error
+    for name in names:
+        if name not in schema:
+            raise CommandError(f"--where: no column {name!r}; {did_you_mean(name, schema)}")
+    return names
 
 
-def _typed(value: str | None, kind: pl.DataType) -> str | int | date | None:
-    if value is None or kind == pl.String:
-        return value
-    return date.fromisoformat(value) if kind == pl.Date else int(value)
+def _parse(name: str, kind: pl.DataType) -> pl.Expr:
+    """Values of a column of text, null where the text is not of the type."""
+    text = pl.col(name)
+    return parse_boolean(text) if kind == pl.Boolean else text.cast(kind, strict=False)
 
 
 @contextmanager

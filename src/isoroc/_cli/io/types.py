@@ -9,6 +9,7 @@ import polars as pl
 
 from isoroc._cli.errors import CommandError, did_you_mean
 from isoroc._cli.io.columns import check_column, split_words
+from isoroc._cli.io.formats import parse_boolean
 from isoroc._cli.io.source import ROW, Source
 
 
@@ -32,13 +33,7 @@ def _parse_time(text: pl.Expr, offset: str, time_zone: str | None) -> pl.Expr:
 TYPES = {
     "int": ColumnType(pl.Int64(), "a whole number", lambda text: text.cast(pl.Int64, strict=False)),
     "float": ColumnType(pl.Float64(), "a number", lambda text: text.cast(pl.Float64, strict=False)),
-    "bool": ColumnType(
-        pl.Boolean(),
-        "true or false",
-        lambda text: text.str.to_lowercase().replace_strict(
-            ["true", "false"], [True, False], default=None, return_dtype=pl.Boolean
-        ),
-    ),
+    "bool": ColumnType(pl.Boolean(), "true or false", parse_boolean),
     "date": ColumnType(
         pl.Date(),
         "a date such as 2025-03-01",

@@ -8,9 +8,15 @@ from typing import Any, Literal
 import numpy as np
 
 from isoroc._counts import Points
-from isoroc._input import InputError, Sample, check_number, check_option
+from isoroc._input import (
+    InputError,
+    Sample,
+    check_every_class,
+    check_number,
+    check_option,
+    check_outcomes,
+)
 from isoroc._simplex import Floats
-from isoroc.metrics._inputs import check_every_class, check_outcomes
 from isoroc.metrics._roc import roc_convex_hull, symmetric_roc_curve
 from isoroc.metrics._surface.hull_ascents import ascend_to_hull, corners_around
 from isoroc.metrics._surface.line_scan import all_lines, scan

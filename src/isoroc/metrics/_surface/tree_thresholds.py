@@ -22,9 +22,9 @@ from itertools import combinations, product
 
 import numpy as np
 
+from isoroc._estimation.grouping import distinct_rows
 from isoroc._growth import MIN_GAP
 from isoroc._simplex import Floats
-from isoroc.metrics._grouping import distinct_rows
 from isoroc.metrics._surface.roc_points import OUT_OF_REACH, Cases, sum_to_one
 
 #: Number of thresholds to evaluate at a time, at least.

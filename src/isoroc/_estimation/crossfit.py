@@ -1,0 +1,258 @@
+"""Cross-fitted estimates of E[Y | forecast]: for each row, from the labels of other rows.
+
+Isotonic recursive partitions follow the forecasts where a larger one means a larger probability.
+Where it does not, because forecasts are inverted, belong to other classes or carry no information,
+a monotone partition has one bin and finds nothing. So what the partition leaves of the residuals is
+estimated without any condition, see `isoroc._estimation.residuals`.
+
+What is learned for a row does not depend on its own label. So whatever is learned, the mean of its
+product with the residual of the row is 0 if forecasts are calibrated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from isoroc._estimation.grouping import halve_repeatedly
+from isoroc._estimation.ordering import order_rows
+from isoroc._estimation.residuals import fit_bins, fit_cells, fit_confidence, fit_linear, sharpen
+from isoroc._folds import deal_folds
+from isoroc._growth import GrowthOptions, grow_tree
+from isoroc._input import InputError, Sample
+from isoroc._simplex import Floats, Ints
+from isoroc._top import TopReduction
+from isoroc._tree import BinTree
+
+#: Number of folds,
+N_FOLDS = 5
+#: and the number of rows above which there are two: then half of the rows are plenty.
+MANY_ROWS = 100_000
+#: With more classes than FULL, partitions are of the TOP largest probabilities and the rest.
+FULL, TOP = 4, 2
+#: Linear maps and means in cells are of the MOST_CLASSES most frequent classes. With more classes,
+#: cells are cells of the largest probabilities and the rest.
+MOST_CLASSES = 64
+#: Share of the rest that a class of probability 0 gets, relative to probability 1.
+FLOOR = 1e-6
+#: Weights are rounded to multiples of 1 / GRID.
+GRID = 2.0**30
+#: The finest cells have about this many rows, and there are at most 2 ** MOST_LEVELS of them.
+ROWS_IN_CELL, MOST_LEVELS = 32, 10
+
+
+class CrossFit:
+    """What is learned about the rows of a sample, each from other rows.
+
+    Folds are drawn with a fixed seed and do not depend on the order of rows. Only ratios of weights
+    matter: they are scaled to sum to Kish's effective number of rows. Nothing is computed before it
+    is needed, and trees are grown once for all that is learned from them.
+
+    Parameters
+    ----------
+    sample : Sample
+        Rows of positive weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p = np.tile([0.1, 0.9], 500)
+    >>> y = (np.arange(1000) % 4 == 1).astype(np.uint8)
+    >>> CrossFit(Sample(p, y)).values()[:4].round(1)
+    array([0. , 0.5, 0. , 0.5])
+    """
+
+    def __init__(self, sample: Sample) -> None:
+        self.sample = sample
+        self._trees: dict[int, BinTree] = {}  # by the fold held out
+
+    def values(self) -> Floats:
+        """E[Y | forecast] for each row."""
+        return self._learn(_learn_values)
+
+    def signs(self) -> Floats:
+        """Sign of E[Y | forecast] - forecast for each row and class."""
+        return np.sign(self._learn(_learn_residuals))
+
+    def _learn(self, learn: Callable[[_Rows, _Training], Floats]) -> Floats:
+        """What is learned about the rows of each fold from the others, shaped as the forecasts."""
+        rows, fold = self._rows, self._fold
+        learned = np.empty_like(self.sample.forecasts)
+        for held_out in range(int(fold.max()) + 1):
+            inside = fold == held_out
+            training = np.flatnonzero(~inside)
+            if held_out not in self._trees:
+                self._trees[held_out] = rows.grow(training)
+            found = learn(rows, _Training.of(rows, training, self._trees[held_out]))
+            learned[inside] = found.reshape(learned.shape)[inside]
+        return learned
+
+    @cached_property
+    def _fold(self) -> Ints:
+        n = len(self.sample)
+        if n < 2:
+            raise InputError("y_prob", None, "one row only", "holding rows out takes two or more")
+        fold = np.empty(n, dtype=np.intp)
+        fold[order_rows(self._rows.sample)] = deal_folds(
+            n, _count_folds(n), np.random.default_rng(0)
+        )
+        return fold
+
+    @cached_property
+    def _rows(self) -> _Rows:
+        weights = self.sample.weights
+        if weights is None:
+            return _Rows(self.sample)
+        kish = weights.sum() / (weights @ weights)
+        # Sums of multiples of 1 / GRID are exact: rounding and the order of rows change nothing.
+        weights = np.maximum(np.rint(weights * (kish * GRID)), 1.0) / GRID
+        return _Rows(replace(self.sample, weights=weights))
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """A sample and what does not depend on the fold held out."""
+
+    sample: Sample
+
+    @cached_property
+    def reduced(self) -> Sample:
+        """The sample of the largest probabilities and the rest, or the sample itself."""
+        if self.sample.n_classes <= FULL:
+            return self.sample
+        return TopReduction(TOP, FLOOR).reduce_sample(self.sample)
+
+    @cached_property
+    def largest(self) -> Ints:
+        """Classes of the TOP largest probabilities, shape (n, TOP)."""
+        return _largest(self.sample.forecasts)
+
+    @cached_property
+    def n_levels(self) -> int:
+        """How often cells are halved."""
+        n = len(self.sample)
+        n_training = n - n // _count_folds(n)
+        return min(MOST_LEVELS, max(0, (n_training // ROWS_IN_CELL).bit_length() - 1))
+
+    @cached_property
+    def cells(self) -> Ints:
+        """The finest cell of each row."""
+        # Cells may depend on the forecasts of all rows, as they do not depend on labels.
+        few = self.sample.n_classes <= MOST_CLASSES
+        P = self.sample.forecasts if few else self.reduced.forecasts
+        return halve_repeatedly(P, self.n_levels)
+
+    @cached_property
+    def sharper(self) -> Floats:
+        """How forecasts change as they become sharper."""
+        return sharpen(self.columns)
+
+    @property
+    def columns(self) -> Floats:
+        """Forecasts of shape (n, C), with C = 1 for scores."""
+        return self.sample.forecasts.reshape(len(self.sample), -1)
+
+    def residuals(self) -> Floats:
+        """A new array of the residuals, of the same shape."""
+        return self.sample.residuals().reshape(len(self.sample), -1)
+
+    def grow(self, training: Ints) -> BinTree:
+        """The tree that `IRPCalibrator` would grow on some rows."""
+        K = self.reduced.n_classes
+        return grow_tree(self.reduced.take(training), GrowthOptions(np.full(K, 1 / K)))
+
+
+class _Training(NamedTuple):
+    """The rows to learn from while a fold is held out."""
+
+    rows: Ints
+    weights: Floats
+    """Of all rows of the sample, 0 for those held out."""
+    tree: BinTree
+    """Grown on the rows to learn from."""
+    bin_of: Ints
+    """Its bin in which each row of the sample lies."""
+
+    @classmethod
+    def of(cls, all_rows: _Rows, training: Ints, tree: BinTree) -> _Training:
+        sample = all_rows.sample
+        weights = np.zeros(len(sample))
+        weights[training] = 1.0 if sample.weights is None else sample.weights[training]
+        return cls(training, weights, tree, tree.bin_of(all_rows.reduced.forecasts))
+
+
+def _learn_values(rows: _Rows, training: _Training) -> Floats:
+    """E[Y | forecast] of every row, shape (n, C), learned from some of them.
+
+    The values of IRP, plus linear maps and means of what they leave.
+    """
+    P, tree = rows.columns, training.tree
+    values = tree.values(pseudocount=1.0)[tree.bins][training.bin_of]
+    if P.shape[1] == 1:
+        values = values[:, 1:]
+    elif rows.reduced is not rows.sample:
+        values = TopReduction.fit(TOP, rows.sample.take(training.rows)).expand(values, P)
+    left = rows.residuals() + P - values  # residuals and forecasts add up to outcomes
+    added = fit_confidence(P, rows.sharper, left, training.weights)
+    left -= added
+    _fit_rest(rows, training.weights, left, added)
+    if not added.any():
+        return np.asarray(values)
+    # Corrections are not precise enough to make values smaller or larger than this.
+    margin = len(training.rows) ** -0.5
+    values = np.clip(values + added, np.minimum(values, margin), np.maximum(values, 1 - margin))
+    return np.asarray(values if P.shape[1] == 1 else values / values.sum(axis=1, keepdims=True))
+
+
+def _learn_residuals(rows: _Rows, training: _Training) -> Floats:
+    """E[Y - forecast | forecast] of every row, shape (n, C), learned from some of them.
+
+    The forecasts in a bin differ by more than its mean label differs from their mean. So this
+    takes the mean residuals of bins and not their values.
+    """
+    left = rows.residuals()
+    found = fit_confidence(rows.columns, rows.sharper, left, training.weights)
+    left -= found
+    of_bins = _fit_tree(rows, training, left)
+    found += of_bins
+    left -= of_bins
+    _fit_rest(rows, training.weights, left, found)
+    return found
+
+
+def _fit_tree(rows: _Rows, training: _Training, left: Floats) -> Floats:
+    """Mean residuals in the bins of IRP; with many classes, of the largest ones and the rest."""
+    tree, bin_of, weights = training.tree, training.bin_of, training.weights
+    if rows.reduced is rows.sample:
+        return fit_bins(tree, bin_of, left, weights)
+    left = np.take_along_axis(left, rows.largest, axis=1)
+    left = np.column_stack([left, -left.sum(axis=1)])
+    return TopReduction(TOP, FLOOR).expand(fit_bins(tree, bin_of, left, weights), rows.columns)
+
+
+def _fit_rest(rows: _Rows, weights: Floats, left: Floats, found: Floats) -> None:
+    """Add to `found`, in place, what a linear map and cells find in the residuals left."""
+    frequent = slice(MOST_CLASSES)  # the columns are sorted by their totals
+    left, found = left[:, frequent], found[:, frequent]
+    linear = fit_linear(rows.columns[:, frequent], left, weights)
+    left -= linear
+    found += linear
+    found += fit_cells(rows.cells, rows.n_levels, left, weights)
+
+
+def _largest(P: Floats) -> Ints:
+    """Classes of the TOP largest probabilities of each row, the lower index first on ties."""
+    P = P.copy()
+    classes = np.empty((len(P), TOP), dtype=np.intp)
+    for rank in range(TOP):
+        classes[:, rank] = P.argmax(axis=1)
+        P[np.arange(len(P)), classes[:, rank]] = -1.0
+    return classes
+
+
+def _count_folds(n_rows: int) -> int:
+    return min(N_FOLDS if n_rows <= MANY_ROWS else 2, n_rows)

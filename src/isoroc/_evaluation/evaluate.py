@@ -1,0 +1,267 @@
+"""`evaluate`: forecasts before and after calibration, from arrays, counts or batches."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from isoroc._counts import Counts
+from isoroc._evaluation.evaluation import Evaluation, tabulate
+from isoroc._evaluation.measures import Collector
+from isoroc._evaluation.pair import Pair, make_pair, pair_of_counts
+from isoroc._input import (
+    InputError,
+    Sample,
+    Scores,
+    check_after,
+    check_confidence,
+    check_groups,
+    check_number,
+    check_sample,
+    rows_by_group,
+)
+from isoroc._random import check_random_state
+from isoroc._simplex import Floats
+from isoroc.metrics import calibration_test
+
+
+def evaluate(
+    y: Any,
+    P: Any = None,
+    after: Any = None,
+    *,
+    groups: Any = None,
+    sample_weight: Any = None,
+    labels: Any = None,
+    scores: Scores = "auto",
+    confidence: float = 0.95,
+    n_resamples: int = 200,
+    random_state: Any = 0,
+) -> Evaluation:
+    """Measure forecasts before and after calibration, with intervals and a verdict.
+
+    Use rows that the calibrator was not fitted on.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,), Counts or iterator
+        Labels. In place of `y` and `P`: counts; or, for rows that do not fit into memory, an
+        iterator of batches ``(y, P)``, ``(y, P, after)`` or ``(y, P, after, sample_weight)``, with
+        `labels`.
+    P : array-like of shape (n, K) or (n,)
+        Forecasts before calibration, or real scores that increase with the probability of the
+        second of two classes.
+    after : array-like of shape (n, K) or (n,), or calibrator, default=None
+        Forecasts of the same rows after calibration, or a fitted calibrator that makes them. By
+        default only `P` is measured.
+    groups : array-like of shape (n,), default=None
+        Group of each row: strings, whole numbers or booleans. Each group gets an evaluation and a
+        test of calibration.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns; sorted by default.
+    scores : {"auto", "probability", "logit"}, default="auto"
+        What the numbers in `P` are. "auto": columns are probabilities, and scores are log odds if
+        one lies outside [0, 1].
+    confidence : float, default=0.95
+        Probability that an interval covers the true value.
+    n_resamples : int, default=200
+        How often rows are resampled for the intervals of AUC, volume and changes of order; 0 for
+        none of these intervals. All others need no resampling.
+    random_state : int, RandomState or None, default=0
+        Seed of the resamples.
+
+    Returns
+    -------
+    Evaluation
+
+    See Also
+    --------
+    isoroc.report.Report : An evaluation and pictures on one page.
+
+    Notes
+    -----
+    The measures are:
+
+    log_loss, brier_score_loss
+        As `isoroc.metrics` defines them. An outcome that was given probability 0 costs 36.04 nats;
+        `Evaluation.impossible` counts such rows.
+    calibration_loss, refinement_loss
+        The part of the log loss that calibration could save, and the rest.
+    calibration_error, classwise_calibration_error, top_calibration_error
+        Those of `isoroc.metrics.calibration_error`: of whole forecasts, of each class (three
+        classes or more), and of the largest probability.
+    accuracy, decisions_changed
+        Share of rows whose label is the decision, the class with the largest probability (the first
+        on ties), and share of rows whose decision changed. Scores of two classes decide for the
+        second one above 0.5, or above 0 if they are log odds.
+    auc, or auc_one_vs_rest and auc_one_vs_one
+        Area under the ROC curve of two classes. For more, areas of each class against all others,
+        and of each pair of classes by the scores of either (Hand and Till 2001); plain means.
+    vus
+        Volume under the hull of the ROC surface (three classes), from at most 2,000 rows.
+    pairs_reversed, pairs_tied
+        Shares of pairs of rows, among those that the score of a class ordered before, that the
+        score of this class orders the other way round after, or no longer tells apart. The pairs
+        of all classes are pooled; two classes have one score.
+
+    Losses, accuracy and changed decisions are those of all rows. Everything else is based on at
+    most 300,000 rows of two classes, 200,000 of three, and 600,000 / K but at least 20,000 of K;
+    whole forecasts of three classes or more on 20,000. Above 50 classes there are no measures of
+    single classes and of ranking. `Evaluation.notes` says where rows were left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc import evaluate
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = rng.random(1000) < p**2
+    >>> result = evaluate(y, p, after=np.ceil(10 * p**2) / 10 - 0.05)  # a step function
+    >>> result
+                             measure  before   after   change  95 % interval of the change
+                            log loss  0.5031  0.4410  -0.0620           -0.0869 to -0.0372
+                    calibration loss  0.0733  0.0062  -0.0671           -0.0923 to -0.0418
+                     refinement loss  0.4298  0.4348   0.0050            -0.0051 to 0.0152
+                         Brier score  0.1703  0.1440  -0.0263           -0.0361 to -0.0165
+                   calibration error  0.1519  0.0284  -0.1235           -0.1627 to -0.0842
+         top-label calibration error  0.0000  0.0219   0.0219            -0.0148 to 0.0586
+                            accuracy  0.7400  0.7850   0.0450             0.0167 to 0.0733
+                                 AUC  0.8642  0.8577  -0.0065           -0.0099 to -0.0032
+                   decisions changed                   0.2110             0.1857 to 0.2363
+              pairs of rows reversed                   0.0000             0.0000 to 0.0000
+      pairs of rows that became ties                   0.1431             0.1311 to 0.1552
+      Calibrate: log loss 0.5031 before, 0.4410 after
+      (95 % interval of the change -0.0869 to -0.0372).
+      Calibration changed 21 % of the decisions and turned 14 % of the pairs of rows into ties.
+    >>> result["decisions_changed", "change"], result.decision
+    (0.211, 'calibrate')
+    >>> batches = ((y[rows], p[rows]) for rows in np.split(np.arange(1000), 4))
+    >>> evaluate(batches, labels=[False, True], n_resamples=0).decision
+    'calibrate'
+    """
+    options = check_options(confidence, n_resamples, random_state)
+    if isinstance(y, Counts | Iterator):
+        given = {"P": P, "groups": groups, "sample_weight": sample_weight}
+        for name, value in given.items():
+            if value is not None:
+                problem = "was passed with counts or batches"
+                raise InputError(name, None, problem, "pass it with arrays only")
+        if isinstance(y, Counts):
+            return evaluate_pair(pair_of_counts(y, after), **options)
+        return conclude(_collect(y, after, labels, scores), **options)
+    if P is None:
+        raise InputError("P", None, "is missing", "pass the forecasts, or counts in place of y")
+    before = check_sample(P, y, sample_weight, labels, scores=scores)
+    names = None if groups is None else check_groups(groups, len(before), of="P")
+    pair = make_pair(replace(before, groups=names), _second(after, P, before))
+    return evaluate_pair(pair, **options)
+
+
+def check_options(confidence: float, n_resamples: int, random_state: Any) -> dict[str, Any]:
+    """Options of `evaluate_pair`."""
+    check_confidence(confidence)
+    check_number("n_resamples", n_resamples, numbers.Integral, minimum=0)
+    if n_resamples == 1:
+        raise InputError("n_resamples", None, "is 1", "expected 0, or at least 2")
+    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    return {"confidence": confidence, "n_resamples": n_resamples, "seed": seed}
+
+
+def evaluate_pair(
+    pair: Pair, *, confidence: float = 0.95, n_resamples: int = 200, seed: int = 0
+) -> Evaluation:
+    """Evaluation of rows, and of the groups that ``pair.before.groups`` names."""
+    collector = Collector()
+    collector.add(pair)
+    whole = conclude(collector, confidence=confidence, n_resamples=n_resamples, seed=seed)
+    if pair.before.groups is None:
+        return whole
+    found, p_values = {}, []
+    for name, rows in rows_by_group(pair.before.groups):
+        part = pair.take(rows)
+        part = replace(part, before=replace(part.before, groups=None))
+        options = {"confidence": confidence, "n_resamples": n_resamples, "seed": seed}
+        found[name] = evaluate_pair(part, **options)  # type: ignore[arg-type]
+        p_values.append(_test(list(part.samples.values())[-1], seed))
+    corrected = correct_p_values(np.array(p_values))
+    groups = {
+        name: replace(group, p_value=float(p_value))
+        for (name, group), p_value in zip(found.items(), corrected, strict=True)
+    }
+    return replace(whole, groups=groups)
+
+
+def conclude(
+    collector: Collector, *, confidence: float = 0.95, n_resamples: int = 200, seed: int = 0
+) -> Evaluation:
+    """Evaluation of the rows that were collected."""
+    kept = collector.kept
+    values, errors, notes = collector.measure(n_resamples, seed)
+    paired, K = kept.after is not None, kept.n_classes
+    return Evaluation(
+        measures=tabulate(values, errors, confidence, paired=paired, n_classes=K),
+        n_rows=collector.totals.n_rows,
+        classes=kept.before.classes,
+        confidence=confidence,
+        impossible=collector.totals.impossible,
+        notes=tuple(notes),
+    )
+
+
+def _collect(batches: Iterator[Any], calibrator: Any, labels: Any, scores: Scores) -> Collector:
+    """The rows of batches."""
+    collector, is_logit = Collector(), scores == "logit"
+    if labels is None:
+        raise InputError("labels", None, "is missing", "batches may lack classes: name all of them")
+    for y, P, *rest in batches:
+        after, weight = (*rest, None, None)[:2]
+        # A batch of log odds may look like probabilities.
+        before = check_sample(P, y, weight, labels, scores="logit" if is_logit else "probability")
+        collector.add(make_pair(before, _second(after if rest else calibrator, P, before)))
+    if not collector.totals.n_rows:
+        raise InputError("y", None, "no rows", "at least one is needed")
+    return collector
+
+
+def _second(after: Any, P: Any, before: Sample) -> Sample | None:
+    """The second forecasts, of which a calibrator makes some from the first."""
+    if after is None:
+        return None
+    Q = after.predict_proba(P) if hasattr(after, "predict_proba") else after
+    return check_after(Q, before)
+
+
+def _test(sample: Sample, seed: int) -> float:
+    """p-value of the test of calibration; NaN for scores and for single rows."""
+    if sample.forecasts.ndim == 1 or len(sample) < 2:
+        return math.nan
+    P, codes, weights = sample.arrays
+    labels = np.arange(sample.n_classes)
+    options = {"sample_weight": weights, "labels": labels, "random_state": seed}
+    return calibration_test(codes, P, **options).p_value  # type: ignore[arg-type]
+
+
+def correct_p_values(p_values: Floats) -> Floats:
+    """Holm's correction: rejecting those <= a makes any error with probability a at most.
+
+    NaN stands for no test.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> correct_p_values(np.array([0.01, 0.04, np.nan, 0.03]))
+    array([0.03, 0.06,  nan, 0.06])
+    """
+    corrected = np.full(len(p_values), np.nan)
+    tested = np.flatnonzero(~np.isnan(p_values))
+    order = tested[np.argsort(p_values[tested], kind="stable")]
+    steps = p_values[order] * np.arange(len(order), 0, -1)
+    corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return corrected

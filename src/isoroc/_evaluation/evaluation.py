@@ -1,0 +1,339 @@
+"""The result of an evaluation: its table, its verdict, and how both are written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from numpy.typing import NDArray
+
+from isoroc._intervals import normal_interval
+from isoroc._losses import EPSILON
+from isoroc._table import Table
+
+#: Title of each measure, and whether lower (-1) or higher (1) values are better, in the order in
+#: which they are shown.
+MEASURES = {
+    "log_loss": ("log loss", -1),
+    "calibration_loss": ("calibration loss", -1),
+    "refinement_loss": ("refinement loss", -1),
+    "brier_score_loss": ("Brier score", -1),
+    "calibration_error": ("calibration error", -1),
+    "classwise_calibration_error": ("classwise calibration error", -1),
+    "top_calibration_error": ("top-label calibration error", -1),
+    "accuracy": ("accuracy", 1),
+    "auc": ("AUC", 1),
+    "auc_one_vs_rest": ("AUC, one class against the rest", 1),
+    "auc_one_vs_one": ("AUC, pairs of classes", 1),
+    "vus": ("volume under the ROC surface", 1),
+    "decisions_changed": ("decisions changed", 0),
+    "pairs_reversed": ("pairs of rows reversed", 0),
+    "pairs_tied": ("pairs of rows that became ties", 0),
+}
+#: Measures without bounds; all others, but their changes, lie between 0 and 1.
+_LOSSES = ("log_loss", "calibration_loss", "refinement_loss", "brier_score_loss")
+#: With more classes, there are no measures of single classes and of ranking: they would take long.
+MANY_CLASSES = 50
+#: Groups whose test has a smaller p-value are named.
+LEVEL = 0.05
+
+
+class Figure(NamedTuple):
+    """A value and its interval; NaN if unknown."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, key: tuple[str, str], value: float, error: float, confidence: float) -> Figure:
+        """Figure of a measure from its standard error."""
+        measure, of = key
+        if measure in _LOSSES:
+            return cls(value, *normal_interval(value, error, confidence))
+        least = -1.0 if of == "change" and MEASURES[measure][1] else 0.0
+        return cls(value, *normal_interval(value, error, confidence, least, 1.0))
+
+    def interval(self) -> str:
+        """The interval as text."""
+        return "" if math.isnan(self.low) else f"{_text(self.low)} to {_text(self.high)}"
+
+
+UNKNOWN = Figure(math.nan, math.nan, math.nan)
+
+
+def _text(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.4f}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
+    """Forecasts before and after calibration, measured on the same rows.
+
+    `evaluate` makes one. ``evaluation["log_loss", "change"]`` is one value; ``print`` shows the
+    table and the verdict.
+
+    Attributes
+    ----------
+    measures : dict
+        For each measure a dictionary of its figures, "before" and, with second forecasts, "after"
+        and "change"; shares, such as that of decisions changed, only have a "change". A figure has
+        the fields ``value``, ``low`` and ``high``.
+    n_rows : int
+        Number of rows with positive weight.
+    classes : ndarray of shape (K,)
+        The classes.
+    confidence : float
+        Probability that an interval covers the true value.
+    impossible : dict
+        Number of rows whose outcome was given probability 0, "before" and "after". Each counts as
+        36.04 nats in the log loss.
+    notes : tuple of str
+        Which figures are based on some of the rows only.
+    groups : dict
+        The evaluation of each group of rows, by its name.
+    p_value : float
+        In a group, that of the test that the last forecasts are calibrated, corrected for the
+        number of groups (Holm); otherwise NaN.
+
+    Notes
+    -----
+    There is one kind of interval: the estimate plus or minus a multiple of its standard error, the
+    normal quantile, cut off at the smallest and largest possible values. Losses, accuracy, changed
+    decisions and calibration errors are means over rows, and the standard error is that of a mean.
+    What was learned from other rows, such as the signs in calibration errors, counts as fixed. The
+    standard errors of ranking measures and volumes come from resampling the rows. Both forecasts
+    have the same rows, so the interval of a change is that of paired differences. The page on
+    metrics of the documentation shows how often the intervals cover the truth.
+    """
+
+    measures: Mapping[str, Mapping[str, Figure]]
+    n_rows: int
+    classes: NDArray[Any]
+    confidence: float
+    impossible: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+    groups: Mapping[str, Evaluation] = field(default_factory=dict)
+    p_value: float = math.nan
+
+    def __getitem__(self, key: tuple[str, str]) -> float:
+        measure, of = key
+        return self.measures[measure][of].value
+
+    @property
+    def table(self) -> Table:
+        """All figures: columns ``measure``, ``of``, ``value``, ``low`` and ``high``."""
+        rows = [
+            (measure, of, *figure)
+            for measure, figures in self.measures.items()
+            for of, figure in figures.items()
+        ]
+        return Table.from_rows(rows, "measure", "of", "value", "low", "high")
+
+    @property
+    def is_paired(self) -> bool:
+        """Whether there are second forecasts."""
+        return "change" in self.measures["accuracy"]
+
+    def direction(self, measure: str) -> Literal["better", "worse", "no clear change", ""]:
+        """Whether a measure changed beyond its interval; empty if that is not known."""
+        change, better = self.measures[measure].get("change", UNKNOWN), MEASURES[measure][1]
+        if not better or math.isnan(change.low):
+            return ""
+        if change.low <= 0 <= change.high:
+            return "no clear change"
+        return "better" if (change.low > 0) == (better > 0) else "worse"
+
+    @property
+    def decision(self) -> Literal["calibrate", "leave it"]:
+        """The verdict in a word or two: "calibrate" or "leave it"."""
+        return "calibrate" if self.verdict.startswith("calibrate") else "leave it"
+
+    @property
+    def verdict(self) -> str:
+        """Whether calibration lowers the log loss; without second forecasts, whether it could."""
+        level = f"{100 * self.confidence:g} % interval"
+        before = self["log_loss", "before"]
+        if not self.is_paired:
+            loss = self.measures["calibration_loss"]["before"]
+            if math.isnan(before):
+                return "calibrate: these scores are not probabilities"
+            if loss.low > 0:
+                saving = f"{_text(loss.value)} nats of log loss per row"
+                return f"calibrate: it could save {saving} ({level} {loss.interval()})"
+            return "leave it: no evidence of miscalibration"
+        change = self.measures["log_loss"]["change"]
+        if math.isnan(change.value):
+            decision = "calibrate" if math.isnan(before) else "leave it"
+            which = "before" if math.isnan(before) else "after"
+            return f"{decision}: the scores {which} calibration are not probabilities"
+        words = {"better": "calibrate:", "worse": "leave it: calibration raised the log loss,"}
+        what = words.get(self.direction("log_loss"), "leave it: no clear change,")
+        losses = f"log loss {_text(before)} before, {_text(self['log_loss', 'after'])} after"
+        interval = change.interval()
+        return f"{what} {losses}" + (f" ({level} of the change {interval})" if interval else "")
+
+    def sentences(self) -> list[str]:
+        """The verdict, rows of probability 0, what happened to order and decisions, and groups."""
+        found = [_sentence(self.verdict)]
+        for of, n in self.impossible.items():
+            if n:
+                rows = "1 row" if n == 1 else f"{n:,} rows"
+                when = f" {of} calibration" if self.is_paired else ""
+                bound = f"each counts as {-math.log(EPSILON):.0f} nats in the log loss"
+                found.append(f"In {rows} the outcome was given probability 0{when}; {bound}.")
+        if self.is_paired:
+            found.append(self._order())
+        if self.groups:
+            found.append(self._groups())
+        return found
+
+    def _order(self) -> str:
+        def share(measure: str) -> float:
+            return self.measures[measure]["change"].value
+
+        what = f"Calibration changed {percent(share('decisions_changed'))} of the decisions"
+        if "pairs_reversed" not in self.measures:
+            return f"{what}."
+        turned, tied = share("pairs_reversed"), share("pairs_tied")
+        if not turned and not tied:
+            return f"{what} and kept the order of all pairs of rows."
+        if not turned:
+            return f"{what} and turned {percent(tied)} of the pairs of rows into ties."
+        order = f"reversed the order of {percent(turned)} of the pairs of rows"
+        if not tied:
+            return f"{what} and {order}."
+        return f"{what}, {order} and turned {percent(tied)} into ties."
+
+    def miscalibrated_groups(self, level: float = LEVEL) -> list[str]:
+        """Groups whose last forecasts are not calibrated.
+
+        If all groups are calibrated, the probability that any is named is at most `level`.
+        """
+        return [name for name, group in self.groups.items() if group.p_value <= level]
+
+    def _groups(self) -> str:
+        wrong, n = self.miscalibrated_groups(), len(self.groups)
+        if not wrong:
+            return f"No group shows miscalibration (corrected for {n} tests)."
+        shown = ", ".join(wrong[:10]) + (", ..." if len(wrong) > 10 else "")
+        return f"Not calibrated in {len(wrong)} of {n} groups: {shown}."
+
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """Head and rows of the table as text."""
+        interval = f"{100 * self.confidence:g} % interval"
+        ofs = ["before", "after", "change"] if self.is_paired else ["before"]
+        head = ["measure", *ofs, f"{interval} of the change"]
+        if not self.is_paired:
+            head = ["measure", "value", interval]
+        rows = []
+        for measure, figures in self.measures.items():
+            values = [_text(figures[of].value) if of in figures else "" for of in ofs]
+            rows.append([MEASURES[measure][0], *values, figures.get(ofs[-1], UNKNOWN).interval()])
+        return head, rows
+
+    def group_cells(self) -> tuple[list[str], list[list[str]]]:
+        """Head and rows of the table of groups as text."""
+        ofs = ["before", "after"] if self.is_paired else ["before"]
+        shown = [(measure, of) for measure in ("log_loss", "calibration_error") for of in ofs]
+        head = ["group", "rows"]
+        for measure, of in shown:
+            head.append(MEASURES[measure][0] + (f" {of}" if self.is_paired else ""))
+        rows = [
+            [name, f"{group.n_rows:,}"]
+            + [_text(group.measures[measure][of].value) for measure, of in shown]
+            + ["-" if math.isnan(group.p_value) else f"{group.p_value:.3f}"]
+            for name, group in self.groups.items()
+        ]
+        return [*head, "p-value"], rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values that JSON can hold; NaN becomes None."""
+        measures = {
+            measure: {of: _plain(figure._asdict()) for of, figure in figures.items()}
+            for measure, figures in self.measures.items()
+        }
+        found = {
+            "rows": self.n_rows,
+            "classes": self.classes.tolist(),
+            "confidence": self.confidence,
+            "decision": self.decision,
+            "verdict": self.verdict,
+            "measures": measures,
+            "impossible": dict(self.impossible),
+            "notes": list(self.notes),
+        }
+        if self.groups:
+            found["groups"] = {
+                name: {**group.to_dict(), **_plain({"p_value": group.p_value})}
+                for name, group in self.groups.items()
+            }
+        return found
+
+    def frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """`table` as a dataframe of the named library."""
+        return self.table.frame(backend)
+
+    def __repr__(self) -> str:
+        tables = [self.cells()] + ([self.group_cells()] if self.groups else [])
+        shown = [repr(Table.from_rows(rows, *head)) for head, rows in tables]
+        return "\n".join([*shown, *(f"  {text}" for text in (*self.sentences(), *self.notes))])
+
+    def _repr_html_(self) -> str:
+        head, rows = self.cells()
+        return Table.from_rows(rows, *head)._repr_html_() + f"<p>{_sentence(self.verdict)}</p>"
+
+
+def _plain(values: dict[str, float]) -> dict[str, float | None]:
+    return {name: None if math.isnan(value) else float(value) for name, value in values.items()}
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def percent(value: float) -> str:
+    """Share as text in percent.
+
+    Examples
+    --------
+    >>> percent(0.625), percent(0.0312), percent(1.0)
+    ('62 %', '3.1 %', '100 %')
+    """
+    return f"{100 * value:.1f} %" if 0 < value < 0.1 or 0.9 < value < 1 else f"{100 * value:.0f} %"
+
+
+def tabulate(
+    values: Mapping[tuple[str, str], float],
+    errors: Mapping[tuple[str, str], float],
+    confidence: float,
+    *,
+    paired: bool,
+    n_classes: int,
+) -> dict[str, dict[str, Figure]]:
+    """Figures of all measures that exist for this number of classes, NaN where they are unknown."""
+    table: dict[str, dict[str, Figure]] = {}
+    for measure in measures_of(n_classes, paired=paired):
+        ofs = ["before", "after", "change"] if paired else ["before"]
+        for of in ofs if MEASURES[measure][1] else ["change"]:
+            key = measure, of
+            value, error = values.get(key, math.nan), errors.get(key, math.nan)
+            table.setdefault(measure, {})[of] = Figure.of(key, value, error, confidence)
+    return table
+
+
+def measures_of(n_classes: int, *, paired: bool) -> list[str]:
+    """The measures that exist for a number of classes."""
+    left_out = {"auc_one_vs_rest", "auc_one_vs_one", "vus", "classwise_calibration_error"}
+    if n_classes > 2:
+        left_out = {"auc"} | ({"vus"} if n_classes != 3 else set())
+    if n_classes > MANY_CLASSES:
+        left_out |= {"auc_one_vs_rest", "auc_one_vs_one", "classwise_calibration_error"}
+        left_out |= {"pairs_reversed", "pairs_tied"}
+    return [
+        measure
+        for measure, (_, better) in MEASURES.items()
+        if measure not in left_out and (better or paired)
+    ]

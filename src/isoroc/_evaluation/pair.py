@@ -1,0 +1,161 @@
+"""Rows with their outcomes and the forecasts before and after calibration.
+
+They come from rows or from counts. Cells of counts are weighted rows: sums over them are sums over
+the rows that were counted. Whatever needs single rows, such as a resample, draws them from the
+cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from isoroc._counts import Counts
+from isoroc._input import InputError, Sample
+from isoroc._simplex import Floats, two_columns
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The same rows with two forecasts; see `make_pair` and `pair_of_counts`.
+
+    Attributes
+    ----------
+    before : Sample
+        Forecasts with one column per class, or scores of two classes that are not probabilities.
+    after : Sample or None
+        The second forecasts of these rows.
+    counted : int or None
+        If the samples hold cells of counts, the number of rows that were counted.
+    """
+
+    before: Sample
+    after: Sample | None = None
+    counted: int | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, of which cells may hold several."""
+        return len(self.before) if self.counted is None else self.counted
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return self.before.n_classes
+
+    @property
+    def samples(self) -> dict[str, Sample]:
+        """The samples by name: "before", and "after" if there is one."""
+        found = {"before": self.before}
+        return found if self.after is None else found | {"after": self.after}
+
+    @cached_property
+    def series(self) -> dict[str, Sample]:
+        """Those of `samples` whose forecasts are probabilities."""
+        return {of: sample for of, sample in self.samples.items() if sample.forecasts.ndim == 2}
+
+    def squared_weights(self) -> Floats:
+        """What the squared deviation of each row counts in the variance of a weighted sum.
+
+        A cell of counts stands for as many rows of the same value as it weighs.
+        """
+        weights = self.before.row_weights()
+        if self.counted is None:
+            return weights**2
+        return np.asarray(weights * (weights.sum() / self.counted))
+
+    def draw(self, most: int) -> Self:
+        """The same with at most `most` rows, drawn at random; cells are replaced by rows."""
+        n = self.n_rows
+        rng = np.random.default_rng(0)
+        if self.counted is None:
+            return self if n <= most else self.take(np.sort(rng.permutation(n)[:most]))
+        weights = self.before.row_weights()
+        if n <= most and n == weights.sum() and (weights == np.rint(weights)).all():
+            times = weights.astype(np.intp)
+        else:
+            times = rng.multinomial(min(n, most), weights / weights.sum())
+        rows = self.take(np.repeat(np.arange(len(times)), times))
+        after = None if rows.after is None else replace(rows.after, weights=None)
+        return replace(rows, before=replace(rows.before, weights=None), after=after, counted=None)
+
+    def take(self, rows: Any) -> Self:
+        """The same with some of the rows."""
+        after = None if self.after is None else self.after.take(rows)
+        return replace(self, before=self.before.take(rows), after=after)
+
+
+def make_pair(before: Sample, after: Sample | None = None) -> Pair:
+    """Pair of samples of the same rows, without rows of weight 0.
+
+    Forecasts become matrices where they are probabilities.
+
+    Examples
+    --------
+    >>> from isoroc._input import check_outcomes
+    >>> list(make_pair(check_outcomes([0, 1], [-2.0, 0.7])).series)
+    []
+    """
+    pair = Pair(_in_columns(before), None if after is None else _in_columns(after))
+    if before.weights is None or before.weights.all():
+        return pair
+    return pair.take(np.flatnonzero(before.weights))
+
+
+def _in_columns(sample: Sample) -> Sample:
+    sample = sample.on_simplex()
+    if sample.forecasts.ndim == 2 or sample.scores == "logit":
+        return sample
+    return replace(sample, forecasts=two_columns(sample.forecasts))
+
+
+def pair_of_counts(counts: Counts, calibrator: Any = None) -> Pair:
+    """Pair of the cells of counts, with the forecasts of a calibrator for each cell.
+
+    Examples
+    --------
+    >>> pair = pair_of_counts(Counts.from_arrays([0.2, 0.7, 0.2], ["no", "yes", "no"]))
+    >>> len(pair.before), pair.n_rows, len(pair.draw(100).before)
+    (2, 3, 3)
+    """
+    cells = counts.sample(per_fold=False).as_rows()
+    before = replace(cells, forecasts=two_columns(cells.forecasts))
+    if calibrator is None:
+        return Pair(before, None, counts.n_rows)
+    if not hasattr(calibrator, "predict_proba"):
+        problem = f"is {type(calibrator).__name__}"
+        raise InputError("after", None, problem, "with counts, pass a fitted calibrator")
+    if calibrator.classes_.tolist() != counts.classes.tolist():
+        problem = f"its classes {calibrator.classes_.tolist()} are not those of the counts"
+        raise InputError("calibrator", None, problem, f"expected {counts.classes.tolist()}")
+    if calibrator.scores_ == "logit":
+        problem = "takes logits, but counts hold probabilities"
+        raise InputError("calibrator", None, problem, "pass rows, or fit it to counts")
+    P = before.forecasts
+    one_column = calibrator.n_features_in_ == 1 and P.shape[1] == 2
+    Q = calibrator.predict_proba(P[:, 1] if one_column else P)
+    return Pair(before, replace(before, forecasts=Q), counts.n_rows)
+
+
+def join_pairs(pairs: Sequence[Pair]) -> Pair:
+    """One pair of the rows of several."""
+    if len(pairs) == 1:
+        return pairs[0]
+    after = None
+    if pairs[0].after is not None:
+        after = _join([pair.after for pair in pairs if pair.after is not None])
+    return Pair(_join([pair.before for pair in pairs]), after)
+
+
+def _join(parts: Sequence[Sample]) -> Sample:
+    weights = [part.weights for part in parts if part.weights is not None]
+    return replace(
+        parts[0],
+        forecasts=np.concatenate([part.forecasts for part in parts]),
+        codes=np.concatenate([part.codes for part in parts]),
+        weights=np.concatenate(weights) if weights else None,
+    )

@@ -1,0 +1,152 @@
+"""Outcomes with the forecasts of the same rows: what metrics, evaluations and displays take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from isoroc._input.arrays import check_length
+from isoroc._input.columns import in_order
+from isoroc._input.error import InputError
+from isoroc._input.forecasts import check_forecasts, first_improbable, resolve_scores
+from isoroc._input.sample import Sample, check_sample
+from isoroc._simplex import count_classes
+
+Kind = Literal["canonical", "classwise", "top"]
+"""What must be calibrated: whole forecasts, the probability of each class, or the largest one."""
+
+
+def check_outcomes(
+    y_true: Any, y_prob: Any, sample_weight: Any = None, labels: Any = None
+) -> Sample:
+    """Sample of labels and forecasts; for two classes the forecasts may be any real scores.
+
+    Examples
+    --------
+    >>> check_outcomes(["b", "a"], [0.2, 3.0]).codes
+    array([1, 0], dtype=uint8)
+    """
+    return check_sample(y_prob, y_true, sample_weight, labels, name="y_prob", label_name="y_true")
+
+
+def check_probabilities(
+    y_true: Any,
+    y_prob: Any,
+    sample_weight: Any = None,
+    labels: Any = None,
+    *,
+    keep_zeros: bool = False,
+) -> Sample:
+    """Sample for metrics of probabilities: a 1-D `y_prob` is the probability of the second class.
+
+    The forecasts of the sample are a matrix. Rows of weight 0 are dropped unless `keep_zeros`.
+
+    Examples
+    --------
+    >>> check_probabilities([0, 1], [0.25, 0.5]).forecasts
+    array([[0.75, 0.25],
+           [0.5 , 0.5 ]])
+    >>> check_probabilities([0, 1], [0.25, 1.5])
+    Traceback (most recent call last):
+    ...
+    isoroc._input.error.InputError: y_prob: row 1 is 1.5; probabilities lie between 0 and 1.
+    Calibrate scores first.
+    """
+    sample = check_outcomes(y_true, y_prob, sample_weight, labels)
+    return _as_probabilities(sample if keep_zeros else sample.positive(), "y_prob")
+
+
+def check_after(
+    after: Any, before: Sample, *, probabilities: bool = False, name: str = "after"
+) -> Sample:
+    """Sample of the second forecasts of the same rows and classes.
+
+    This is the only check of second forecasts.
+
+    Parameters
+    ----------
+    after : array-like of shape (n, K) or (n,)
+        As given by the user; columns with the names of the classes may be in any order.
+    before : Sample
+        The rows with their first forecasts, those of weight 0 included.
+    probabilities : bool, default=False
+        Whether the forecasts must be probabilities; they then become a matrix.
+    name : str
+        What error messages call the forecasts.
+
+    Examples
+    --------
+    >>> before = check_outcomes([0, 1], [0.2, 0.7])
+    >>> check_after([0.1, 0.8], before, probabilities=True).forecasts
+    array([[0.9, 0.1],
+           [0.2, 0.8]])
+    >>> check_after([[0.1, 0.1, 0.8]], before)
+    Traceback (most recent call last):
+    ...
+    isoroc._input.error.InputError: after: 3 classes, but y_prob has 2; they must agree.
+    """
+    if before.classes is not None:
+        after = in_order(after, before.classes.astype(str).tolist())
+    forecasts = check_forecasts(after, name=name)
+    if (found := count_classes(forecasts)) != before.n_classes:
+        problem = f"{found} classes, but y_prob has {before.n_classes}"
+        raise InputError(name, None, problem, "they must agree")
+    check_length(forecasts, len(before), name=name, of="y_prob")
+    sample = replace(before, forecasts=forecasts, scores=resolve_scores(forecasts, "auto"))
+    return _as_probabilities(sample, name) if probabilities else sample
+
+
+def _as_probabilities(sample: Sample, name: str) -> Sample:
+    scores = sample.forecasts
+    if scores.ndim == 1 and (row := first_improbable(scores)) is not None:
+        fix = "probabilities lie between 0 and 1. Calibrate scores first"
+        raise InputError(name, row, f"is {scores[row]:.6g}", fix)
+    return to_columns(sample)
+
+
+def to_columns(sample: Sample) -> Sample:
+    """The sample with a column of probabilities for each class.
+
+    Scores must be probabilities of the second class.
+    """
+    p = sample.forecasts
+    return sample if p.ndim == 2 else replace(sample, forecasts=np.column_stack([1 - p, p]))
+
+
+def check_every_class(sample: Sample, fix: str) -> None:
+    """Raise an error if some class has no row of positive weight.
+
+    Examples
+    --------
+    >>> check_every_class(check_outcomes([0, 0], [0.2, 0.4], labels=[0, 1]), "both are needed")
+    Traceback (most recent call last):
+    ...
+    isoroc._input.error.InputError: y_true: no row of class 1 has positive weight; both are needed.
+    """
+    class_weights = sample.class_weights()
+    if not class_weights.all():
+        missing = sample.classes.tolist()[class_weights.argmin()]
+        problem = f"no row of class {missing!r} has positive weight"
+        raise InputError("y_true", None, problem, fix)
+
+
+def split_by_kind(sample: Sample, kind: Kind) -> list[Sample]:
+    """The samples that must be calibrated: one, or one per class for "classwise".
+
+    Two classes, the top class, and one class against the rest are given by scores.
+    """
+    P, codes, weights = sample.arrays
+    if kind == "top":
+        best = P.argmax(axis=1)
+        right = (best == codes).view(np.uint8)
+        return [Sample(P[np.arange(len(P)), best], right, weights)]
+    if P.shape[1] == 2:
+        return [Sample(np.ascontiguousarray(P[:, 1]), codes, weights)]
+    if kind == "canonical":
+        return [Sample(P, codes, weights)]
+    return [
+        Sample(np.ascontiguousarray(P[:, k]), (codes == k).view(np.uint8), weights)
+        for k in range(P.shape[1])
+    ]

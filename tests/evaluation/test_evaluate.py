@@ -1,0 +1,231 @@
+"""The evaluation against the metrics that it is made of, from arrays, counts and batches."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from isoroc import Counts, InputError, IRPCalibrator, evaluate, metrics
+from isoroc._evaluation import measures
+from isoroc._evaluation.evaluation import MEASURES, Evaluation, Figure, tabulate
+from truths import distorted
+
+FAST: dict[str, Any] = {"n_resamples": 0}
+COUNTS = Counts.from_arrays([0.2, 0.7], [0, 1])
+
+
+@pytest.mark.parametrize("K", [2, 3, 6])
+def test_values_are_those_of_the_metrics(K):
+    P, Q, y = distorted(400, K, 2.0, seed=0)
+    options: dict[str, Any] = {"labels": range(K), "sample_weight": np.arange(400) % 4 + 1}
+    result = evaluate(y, P, Q, **options, **FAST)
+    for of, R in (("before", P), ("after", Q)):
+        parts = metrics.decompose(y, R, **options)
+        expected = {
+            "log_loss": metrics.log_loss(y, R, **options),
+            "brier_score_loss": metrics.brier_score_loss(y, R, **options),
+            "calibration_loss": parts.calibration,
+            "refinement_loss": parts.refinement,
+            "calibration_error": metrics.calibration_error(y, R, **options),
+            "top_calibration_error": metrics.calibration_error(y, R, kind="top", **options),
+        }
+        if K > 2:
+            error = metrics.calibration_error(y, R, kind="classwise", **options)
+            expected["classwise_calibration_error"] = error
+        for measure, value in expected.items():
+            assert result[measure, of] == pytest.approx(value, abs=1e-12), measure
+    for measure, figures in result.measures.items():
+        if "before" in figures:
+            change = figures["after"].value - figures["before"].value
+            assert figures["change"].value == pytest.approx(change, abs=1e-12), measure
+
+
+def test_intervals_of_means_are_normal():
+    P, Q, y = distorted(300, 3, 2.0, seed=0)
+    rows = [-np.log(R[np.arange(300), y]) for R in (P, Q)]
+    result = evaluate(y, P, Q, confidence=0.9, **FAST)
+    for of, values in zip(("before", "after", "change"), (*rows, rows[1] - rows[0]), strict=True):
+        half = 1.6448536 * values.std(ddof=1) / np.sqrt(300)
+        found = result.measures["log_loss"][of]
+        assert found.low == pytest.approx(values.mean() - half)
+        assert found.high == pytest.approx(values.mean() + half)
+
+
+def test_intervals_cover_the_truth():
+    P, truth, _ = distorted(200_000, 2, 2.0, seed=99)
+    losses = [-(truth * np.log(np.maximum(R, 1e-300))).sum(axis=1).mean() for R in (P, truth)]
+    expected = {
+        ("log_loss", "change"): losses[1] - losses[0],
+        ("calibration_error", "before"): np.abs(P - truth)[:, 1].mean(),
+        ("brier_score_loss", "change"): -((P - truth)[:, 1] ** 2).mean(),
+    }
+    covered = dict.fromkeys(expected, 0)
+    for seed in range(30):
+        P, truth, y = distorted(500, 2, 2.0, seed)
+        result = evaluate(y, P, truth, **FAST)
+        for (measure, of), value in expected.items():
+            figure = result.measures[measure][of]
+            covered[measure, of] += figure.low <= value <= figure.high
+    assert min(covered.values()) >= 25  # of 30; fewer has 1 % at a rate of 95 %
+
+
+def test_outcomes_of_probability_0_are_counted():
+    y, p = [1, 0, 1, 1], [0.0, 0.2, 0.4, 0.9]
+    result = evaluate(y, p, after=[0.5] * 4, **FAST)
+    assert result.impossible == {"before": 1, "after": 0}
+    assert result["log_loss", "before"] == pytest.approx(metrics.log_loss(y, p))
+    assert "In 1 row the outcome was given probability 0 before calibration;" in repr(result)
+    assert all(np.isfinite(figure.value) for figure in result.measures["log_loss"].values())
+
+
+def figures_with(**changes):
+    """Measures of two classes, known only where they are given, by measure and what they are of."""
+    values = {tuple(name.split("__")): value for name, (value, _) in changes.items()}
+    errors = {tuple(name.split("__")): error for name, (_, error) in changes.items()}
+    paired = any(of != "before" for _, of in values)
+    table = tabulate(values, errors, 0.95, paired=paired, n_classes=2)  # type: ignore[arg-type]
+    return Evaluation(table, 10, np.arange(2), 0.95, {})
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"log_loss__before": (1, 0.1), "log_loss__change": (-0.1, 0.02)}, "calibrate: log loss"),
+        (
+            {"log_loss__before": (1, 0.1), "log_loss__change": (0.1, 0.02)},
+            "leave it: calibration raised the log loss",
+        ),
+        (
+            {"log_loss__before": (1, 0.1), "log_loss__change": (0.1, 0.2)},
+            "leave it: no clear change",
+        ),
+        ({"log_loss__after": (1, 0.1)}, "calibrate: the scores before calibration are not"),
+        ({"log_loss__before": (1, 0.1), "accuracy__after": (1, 0)}, "leave it: the scores after"),
+        (
+            {"log_loss__before": (1, 0.1), "calibration_loss__before": (0.1, 0.01)},
+            "calibrate: it could save 0.1000 nats",
+        ),
+        (
+            {"log_loss__before": (1, 0.1), "calibration_loss__before": (0.1, 0.2)},
+            "leave it: no evidence of miscalibration",
+        ),
+        ({"accuracy__before": (0.5, 0.1)}, "calibrate: these scores are not probabilities"),
+    ],
+)
+def test_verdicts(changes, words):
+    result = figures_with(**changes)
+    assert result.verdict.startswith(words)
+    assert result.decision == words.partition(":")[0]
+
+
+def test_directions():
+    result = figures_with(
+        log_loss__change=(-0.1, 0.01), auc__change=(-0.1, 0.01), accuracy__change=(0.1, 0.2)
+    )
+    directions = {name: result.direction(name) for name in ("log_loss", "auc", "accuracy")}
+    assert directions == {"log_loss": "better", "auc": "worse", "accuracy": "no clear change"}
+    assert result.direction("pairs_tied") == result.direction("brier_score_loss") == ""
+
+
+def test_counts_are_the_rows_they_count():
+    rng = np.random.default_rng(0)
+    p = rng.random(3000).round(2)
+    y = rng.random(3000) < p**2
+    calibrator = IRPCalibrator().fit(p, y)
+    rows = evaluate(y, p, calibrator, **FAST)
+    counted = evaluate(Counts.from_arrays(p, y), after=calibrator, **FAST)
+    assert counted.n_rows == rows.n_rows == 3000
+    for measure, figures in rows.measures.items():
+        for of, figure in figures.items():
+            found = counted.measures[measure][of]
+            # Of two equal probabilities, rounding decides which one is the largest.
+            atol = 1e-3 if measure == "top_calibration_error" else 1e-9
+            np.testing.assert_allclose(found, figure, rtol=1e-6, atol=atol, err_msg=measure)
+    assert "The rows were counted" in repr(counted)
+
+
+def test_batches_are_one_table(monkeypatch):
+    P, Q, y = distorted(5000, 3, 2.0, seed=0)
+    w = np.arange(5000) % 3
+
+    def batches(size):
+        for start in range(0, 5000, size):
+            rows = slice(start, start + size)
+            yield y[rows], P[rows], Q[rows], w[rows]
+
+    whole = evaluate(y, P, Q, sample_weight=w, **FAST)
+    found = evaluate(batches(700), labels=range(3), **FAST)
+    for measure, figures in whole.measures.items():
+        for of, figure in figures.items():
+            np.testing.assert_allclose(found.measures[measure][of], figure, atol=1e-9)
+    monkeypatch.setattr(measures, "MOST_VALUES", 3000)
+    monkeypatch.setattr(measures, "LEAST_ROWS", 1)
+    some = evaluate(batches(700), labels=range(3), **FAST)
+    assert some.notes[0].startswith("Calibration errors and ranking are based on 1,0")
+    for measure in ("log_loss", "accuracy", "decisions_changed"):
+        np.testing.assert_allclose(
+            some.measures[measure]["change"], whole.measures[measure]["change"], atol=1e-9
+        )
+    error, kept = (each.measures["top_calibration_error"]["before"] for each in (whole, some))
+    assert kept.value != error.value
+    assert kept.low < error.value < kept.high
+
+
+def test_scores_rank_and_have_no_losses():
+    odds, y = np.array([-2.0, 0.3, 1.5, 0.1]), [0, 1, 1, 0]
+    result = evaluate(y, odds, 1 / (1 + np.exp(-odds)), **FAST)
+    assert np.isnan(result["log_loss", "before"])
+    assert result["auc", "before"] == result["auc", "after"] == 1
+    assert result["decisions_changed", "change"] == 0
+
+
+def test_the_result_prints_and_converts():
+    P, Q, y = distorted(200, 3, 2.0, seed=0)
+    result = evaluate(y, P, Q, n_resamples=20)
+    text = repr(result)
+    assert "95 % interval of the change" in text
+    assert result.verdict[1:] in text
+    frame = result.frame()
+    assert isinstance(frame, pd.DataFrame)
+    assert list(frame.columns) == ["measure", "of", "value", "low", "high"]
+    assert set(frame["measure"]) == set(MEASURES) - {"auc"}
+    assert "<table>" in result._repr_html_()
+    plain = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert (
+        plain["measures"]["log_loss"]["change"] == result.measures["log_loss"]["change"]._asdict()
+    )
+    assert (plain["rows"], plain["decision"]) == (200, result.decision)
+    with pytest.raises(KeyError):
+        result["accuracy", "nothing"]
+    assert isinstance(result.measures["vus"]["before"], Figure)
+    assert "after" not in evaluate(y, P, **FAST).measures["log_loss"]
+
+
+def test_many_classes_have_no_measures_of_ranking():
+    P, Q, y = distorted(300, 60, 2.0, seed=0)
+    result = evaluate(y, P, Q, labels=range(60), **FAST)
+    assert "auc_one_vs_rest" not in result.measures
+    assert np.isfinite(result["calibration_error", "before"])
+    assert "With more than 50 classes" in repr(result)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"P": None}, "P: is missing"),
+        ({"y": iter([]), "P": None}, "labels: is missing"),
+        ({"y": iter([]), "P": None, "labels": [0, 1]}, "y: no rows"),
+        ({"y": iter([]), "groups": [0, 1]}, "P: was passed with counts or batches"),
+        (
+            {"y": Counts.from_arrays([0.2, 0.7], [0, 1]), "P": None, "after": [0.2]},
+            "after: is list",
+        ),
+        ({"after": [[0.1, 0.2, 0.7]] * 2}, "after: 3 classes, but y_prob has 2"),
+        ({"n_resamples": 1}, "expected 0, or at least 2"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(InputError, match=message):
+        evaluate(**{"y": [0, 1], "P": [0.2, 0.7]} | arguments)

@@ -1,0 +1,288 @@
+"""Decisions and order before and after calibration, against counts over all pairs of rows."""
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, roc_auc_score
+
+from isoroc import InputError, IRPCalibrator, TemperatureCalibrator, evaluate
+from isoroc._evaluation.order import PairChanges
+from isoroc._simplex import binary_scores
+from isoroc._table import Table
+from isoroc.metrics import auc, volume_under_surface
+from strategies import labelled_forecasts
+
+FAST: dict[str, Any] = {"n_resamples": 2, "random_state": 0}
+ORDER = ("accuracy", "auc", "auc_one_vs_rest", "auc_one_vs_one", "vus")
+SHARES = ("decisions_changed", "pairs_reversed", "pairs_tied")
+
+
+def order_table(result):
+    """The figures of an evaluation that are about decisions and order."""
+    rows = np.isin(result.table["measure"], [*ORDER, *SHARES])
+    return Table({name: column[rows] for name, column in result.table.items()})
+
+
+def pairs_by_definition(before, after, weights):
+    ordered = reversed_ = tied = 0.0
+    for i, j in combinations(range(len(before)), 2):
+        if before[i] == before[j]:
+            continue
+        weight = weights[i] * weights[j]
+        ordered += weight
+        if after[i] == after[j]:
+            tied += weight
+        elif (before[i] < before[j]) != (after[i] < after[j]):
+            reversed_ += weight
+    return ordered, reversed_, tied
+
+
+@given(st.lists(st.tuples(*[st.integers(-6, 6)] * 2, st.integers(0, 4)), min_size=1, max_size=40))
+def test_pair_changes_equal_counts_over_all_pairs(rows):
+    before, after, weights = np.array(rows, dtype=float).T
+    assert PairChanges(before, after)(weights) == pairs_by_definition(before, after, weights)
+
+
+@pytest.mark.parametrize("n", [1, 2, 255, 256, 257, 1000])
+def test_pair_changes_of_random_orders(n):
+    rng = np.random.default_rng(n)
+    before, after = rng.permutation(n), rng.permutation(n)
+    counted = PairChanges(before, after)(np.ones(n))
+    sign = np.sign(np.subtract.outer(before, before) * np.subtract.outer(after, after))
+    assert counted == (n * (n - 1) / 2, np.count_nonzero(sign < 0) / 2, 0)
+
+
+@st.composite
+def two_forecasts(draw):
+    """Forecasts before and after, labels, and whole weights; every class has rows."""
+    P, y, _ = draw(labelled_forecasts(max_rows=20))
+    K = P.shape[1]
+    y = np.append(y, np.arange(K))
+    P = np.vstack([P, np.eye(K)])
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    Q = P[rng.permutation(len(P))] if draw(st.booleans()) else np.sqrt(P)
+    Q = np.round(Q, draw(st.sampled_from([1, 3]))) + 0.01
+    return y, P, Q / Q.sum(axis=1, keepdims=True), rng.integers(1, 4, len(P))
+
+
+@settings(max_examples=20, deadline=None)
+@given(two_forecasts())
+def test_figures_equal_their_definitions(data):
+    y, P, Q, w = data
+    K = P.shape[1]
+    report = evaluate(y, P, Q, sample_weight=w, labels=range(K), **FAST)
+    for of, R in (("before", P), ("after", Q)):
+        expected = accuracy_score(y, R.argmax(axis=1), sample_weight=w)
+        assert report["accuracy", of] == pytest.approx(expected)
+        if K == 2:
+            assert report["auc", of] == pytest.approx(auc(y, R, sample_weight=w))
+        else:
+            areas = [roc_auc_score(y == k, R[:, k], sample_weight=w) for k in range(K)]
+            assert report["auc_one_vs_rest", of] == pytest.approx(np.mean(areas))
+            many = np.repeat(np.arange(len(y)), w)
+            ovo = roc_auc_score(y[many], R[many], multi_class="ovo", labels=range(K))
+            assert report["auc_one_vs_one", of] == pytest.approx(ovo)
+        if K == 3:
+            volume = float(volume_under_surface(y, R, sample_weight=w))
+            assert report["vus", of] == pytest.approx(volume)
+    changed = P.argmax(axis=1) != Q.argmax(axis=1)
+    assert report["decisions_changed", "change"] == pytest.approx(np.average(changed, weights=w))
+    columns = [(binary_scores(P), binary_scores(Q))] if K == 2 else zip(P.T, Q.T, strict=True)
+    counts = np.sum([pairs_by_definition(p, q, w) for p, q in columns], axis=0)
+    assert report["pairs_reversed", "change"] == pytest.approx(counts[1] / counts[0])
+    assert report["pairs_tied", "change"] == pytest.approx(counts[2] / counts[0])
+
+
+@settings(max_examples=15, deadline=None)
+@given(two_forecasts())
+def test_weights_are_repeated_rows(data):
+    y, P, Q, w = data
+    many = np.repeat(np.arange(len(y)), w)
+    weighted = evaluate(y, P, Q, sample_weight=w, labels=range(P.shape[1]), **FAST)
+    repeated = evaluate(y[many], P[many], Q[many], labels=range(P.shape[1]), **FAST)
+    np.testing.assert_allclose(
+        order_table(weighted)["value"], order_table(repeated)["value"], atol=1e-12
+    )
+    none = np.zeros(len(y))
+    zeros = evaluate(
+        np.append(y, y),
+        np.vstack([P, Q]),
+        np.vstack([Q, P]),
+        sample_weight=np.append(w, none),
+        labels=range(P.shape[1]),
+        **FAST,
+    )
+    assert zeros.n_rows == len(y)
+    np.testing.assert_array_equal(order_table(weighted)["value"], order_table(zeros)["value"])
+
+
+@settings(max_examples=15, deadline=None)
+@given(two_forecasts())
+def test_intervals_contain_the_estimate_and_are_possible(data):
+    y, P, Q, _ = data
+    report = evaluate(y, P, Q, labels=range(P.shape[1]), n_resamples=20, random_state=0)
+    value, low, high = (order_table(report)[name] for name in ("value", "low", "high"))
+    assert (low <= value).all()
+    assert (value <= high).all()
+    assert (high <= 1).all()
+    least = np.where(order_table(report)["of"] == "change", -1.0, 0.0)
+    assert (low >= least).all()
+
+
+def example(K, n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(K), n)
+    y = (P.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    return y, P
+
+
+@pytest.mark.parametrize("K", [2, 3, 5])
+def test_identity_changes_nothing(K):
+    y, P = example(K)
+    report = evaluate(y, P, P, random_state=0)
+    change = order_table(report)["of"] == "change"
+    for name in ("value", "low", "high"):
+        assert not order_table(report)[name][change].any()
+
+
+def test_reversed_scores_reverse_every_pair_and_every_decision():
+    y, P = example(2)
+    report = evaluate(y, P[:, 1], 1 - P[:, 1], **FAST)
+    assert report["pairs_reversed", "change"] == 1
+    assert report["decisions_changed", "change"] == 1
+    assert report["pairs_tied", "change"] == 0
+    assert report["auc", "after"] == pytest.approx(1 - report["auc", "before"])
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_constant_forecasts_tie_every_pair(K):
+    y, P = example(K)
+    report = evaluate(y, P, np.full_like(P, 1 / K), **FAST)
+    assert report["pairs_tied", "change"] == 1
+    assert report["pairs_reversed", "change"] == 0
+    back = evaluate(y, np.full_like(P, 1 / K), P, **FAST)
+    assert back["pairs_tied", "change"] == back["pairs_reversed", "change"] == 0
+
+
+def test_temperature_keeps_the_order_of_two_classes_and_steps_tie():
+    y, P = example(2, n=600)
+    fit, new = slice(300), slice(300, None)
+    smooth = TemperatureCalibrator().fit(P[fit], y[fit]).predict_proba(P[new])
+    report = evaluate(y[new], P[new], smooth, **FAST)
+    assert report["pairs_reversed", "change"] == report["pairs_tied", "change"] == 0
+    assert report["auc", "change"] == 0
+    steps = IRPCalibrator().fit(P[fit], y[fit]).predict_proba(P[new])
+    report = evaluate(y[new], P[new], steps, **FAST)
+    assert report["pairs_reversed", "change"] == 0
+    assert report["pairs_tied", "change"] > 0
+
+
+def test_forecasts_next_to_one_are_told_apart():
+    P = np.array([[1e-30, 1.0], [1e-20, 1.0], [0.5, 0.5]])
+    report = evaluate([1, 1, 0], P, P[:, [0, 1]] * [1.0, 1.0], **FAST)
+    assert report["pairs_tied", "change"] == 0
+    report = evaluate([1, 1, 0], P, P[[1, 0, 2]], **FAST)
+    assert report["pairs_reversed", "change"] == pytest.approx(1 / 3)
+
+
+def test_scores_are_read_by_their_range():
+    y = [0, 1, 1, 0]
+    odds = np.array([-2.0, 0.3, 1.5, 0.1])
+    p = 1 / (1 + np.exp(-odds))
+    report = evaluate(y, odds, p, **FAST)
+    assert report["decisions_changed", "change"] == 0
+    both = evaluate(y, odds, np.column_stack([1 - p, p]), **FAST)
+    np.testing.assert_array_equal(order_table(report)["value"], order_table(both)["value"])
+
+
+def test_interval_of_a_change_covers_it_as_stated():
+    # A share of decisions is a mean over rows, whose standard error is known.
+    rng = np.random.default_rng(0)
+    p = rng.random(2000)
+    q = np.where(rng.random(2000) < 0.1, 1 - p, p)
+    report = evaluate(rng.random(2000) < p, p, q, n_resamples=500, random_state=0)
+    row = int(np.flatnonzero(order_table(report)["measure"] == "decisions_changed")[0])
+    share = order_table(report)["value"][row]
+    half = 1.96 * np.sqrt(share * (1 - share) / 2000)
+    assert order_table(report)["high"][row] - share == pytest.approx(half, rel=0.15)
+
+
+def test_many_rows_are_sampled_for_intervals_only_and_it_says_so():
+    y, P = example(3, n=6000)
+    Q = P**2 / (P**2).sum(axis=1, keepdims=True)
+    report = evaluate(y, P, Q, n_resamples=20, random_state=0)
+    assert report.n_rows == 6000
+    assert report.notes == (
+        "Intervals of ranking measures are based on 5,000 of 6,000 rows.",
+        "Volumes are based on 2,000 of 6,000 rows.",
+    )
+    assert all(note in repr(report) for note in report.notes)
+    expected = roc_auc_score(y, Q, multi_class="ovr")
+    assert report["auc_one_vs_rest", "after"] == pytest.approx(expected)
+
+
+def test_classes_without_rows_leave_areas_undefined_or_out():
+    y, P = example(3)
+    report = evaluate(np.zeros(400), P, P, labels=[0, 1, 2], **FAST)
+    assert np.isnan(report["auc_one_vs_rest", "before"])
+    assert np.isnan(report["vus", "change"])
+    assert "-" in repr(report)
+    two = y < 2
+    report = evaluate(y[two], P[two], P[two], labels=[0, 1, 2], **FAST)
+    areas = [roc_auc_score(y[two] == k, P[two, k]) for k in (0, 1)]
+    assert report["auc_one_vs_rest", "before"] == pytest.approx(np.mean(areas))
+
+
+def test_columns_are_matched_by_name():
+    y, P = example(3)
+    names = np.array(["cat", "dog", "fox"])
+    before = pd.DataFrame(P[:, ::-1], columns=names[::-1])
+    report = evaluate(names[y], before, P[:, ::-1], **FAST)
+    assert report["accuracy", "before"] == accuracy_score(y, P.argmax(axis=1))
+    assert report["accuracy", "change"] == 0
+    report = evaluate(names[y], before, pd.DataFrame(P, columns=names), **FAST)
+    assert report["accuracy", "change"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"P": np.full((4, 3), 0.5)}, "P"),
+        ({"after": np.full((4, 3), 1 / 3)}, "after"),
+        ({"after": [0.1, 0.2]}, "after"),
+        ({"after": [0.1, 0.2, 0.3, np.nan]}, "after"),
+        ({"y": [0, 1, 2, 3]}, "y"),
+        ({"y": [0, 1]}, "y"),
+        ({"sample_weight": [1, 1, 1, -1]}, "sample_weight"),
+        ({"labels": [0, 1, 2]}, "labels"),
+        ({"confidence": 95}, "confidence"),
+    ],
+)
+def test_bad_input_is_named(arguments, named):
+    good: dict[str, Any] = {
+        "y": [0, 1, 0, 1],
+        "P": [0.1, 0.6, 0.7, 0.8],
+        "after": [0.2, 0.3, 0.4, 0.5],
+    }
+    evaluate(**good, **FAST)
+    with pytest.raises(InputError) as caught:
+        evaluate(**good | arguments, **FAST)
+    assert caught.value.argument == named
+
+
+def test_no_resamples_give_no_intervals():
+    y, P = example(3, n=6000)
+    report = evaluate(y, P, P**2 / (P**2).sum(axis=1, keepdims=True), n_resamples=0)
+    table = order_table(report)
+    resampled = ~np.isin(table["measure"], ["accuracy", "decisions_changed"])
+    assert np.isfinite(table["value"]).all()
+    for end in ("low", "high"):
+        np.testing.assert_array_equal(np.isnan(table[end]), resampled)
+    assert report.notes == ("Volumes are based on 2,000 of 6,000 rows.",)
+    with pytest.raises(InputError, match="expected 0, or at least 2"):
+        evaluate(y, P, P, n_resamples=1)
