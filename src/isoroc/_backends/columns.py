@@ -134,12 +134,12 @@ class Columns(Value, Generic[C]):
     ) -> None:
         self.ops = ops
         self.width = width
-        self._inputs = inputs
+        self.inputs = inputs
         self._make = make
-        self._made: list[C] | None = None
-        self._uses = self._depth = 0
+        self.made: list[C] | None = None
+        self.uses = self.depth = 0
         for vector in inputs:
-            vector._uses += times or max(1, width // vector.width)
+            vector.uses += times or max(1, width // vector.width)
 
     def binary(self, operator: str, a: Any, b: Any) -> Columns[C]:
         """``a operator b``, column by column."""
@@ -152,22 +152,23 @@ class Columns(Value, Generic[C]):
         """
         waiting: list[Columns[C]] = [self]  # not by recursion: formulas may be deep
         while waiting:
-            missing = [vector for vector in waiting[-1]._inputs if vector._made is None]
+            missing = [vector for vector in waiting[-1].inputs if vector.made is None]
             if missing:
                 waiting += reversed(missing)
             else:
-                waiting.pop()._compute()
-        return self._compute()
+                waiting.pop().compute()
+        return self.compute()
 
-    def _compute(self) -> list[C]:
-        if self._made is None:
-            made = self._make(*(vector._compute() for vector in self._inputs))
-            self._depth = 1 + max((vector._depth for vector in self._inputs), default=0)
-            if self._uses > 1 or self._depth > _DEEP:
+    def compute(self) -> list[C]:
+        """The columns, if those of all inputs were made."""
+        if self.made is None:
+            made = self._make(*(vector.compute() for vector in self.inputs))
+            self.depth = 1 + max((vector.depth for vector in self.inputs), default=0)
+            if self.uses > 1 or self.depth > _DEEP:
                 made = [self.ops.scalars.keep(own) for own in made]
-                self._depth = 0
-            self._made = made
-        return self._made
+                self.depth = 0
+            self.made = made
+        return self.made
 
 
 class ColumnOps(Ops[Columns[C]], Generic[C]):
