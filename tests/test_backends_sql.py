@@ -1,5 +1,7 @@
 """Operations on columns, in SQL and in dataframes, compute what NumPy computes."""
 
+from typing import Any
+
 import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
@@ -16,7 +18,7 @@ from isoroc._counts.grid import Grid, cells, fold, key_fold
 pytest.importorskip("sqlglot")
 pytest.importorskip("duckdb")
 
-from isoroc._backends.sql import SqlOps, operations, routes  # noqa: E402
+from isoroc._backends.sql import SqlOps, operations, routes
 
 ROWS = np.random.default_rng(0).random((60, 4))
 
@@ -45,7 +47,7 @@ def in_frame(_, formula, X):
     return ops.run_on(frame, ops.named(names, vector)).select(names).to_numpy().astype(float)
 
 
-BACKENDS = {dialect: in_sql for dialect in DATABASES} | {"dataframe": in_frame}
+BACKENDS = dict.fromkeys(DATABASES, in_sql) | {"dataframe": in_frame}
 backends = pytest.mark.parametrize(("backend", "run"), BACKENDS.items(), ids=BACKENDS)
 
 
@@ -151,8 +153,8 @@ def test_bumps_of_far_centres_are_written_one_by_one(far, monkeypatch):
 
 @given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=400))
 def test_totals_are_those_of_numpy(row):
-    ops = FrameOps()
-    ops.scalars.binary = lambda _, a, b: a + b  # type: ignore[assignment,method-assign]
+    scalars: Any = FrameOps().scalars
+    scalars.binary = lambda _, a, b: a + b
     with np.errstate(all="ignore"):
         expected = np.array([row]).sum(axis=1)[0]
-        np.testing.assert_equal(ops.scalars.total([np.float64(x) for x in row]), expected)
+        np.testing.assert_equal(scalars.total([np.float64(x) for x in row]), expected)

@@ -318,7 +318,7 @@ def test_more_classes_than_a_planner_takes_are_refused(dialect, most):
     for K in (most, most + 1):
         calibrator = IdentityCalibrator().fit(np.eye(K), range(K))
         columns = [f"p{k}" for k in range(K)]
-        if K == most:
+        if most == K:
             assert "SELECT" in to_sql(calibrator, columns, dialect=dialect)
             continue
         limit = f"dialect: {K} classes, and queries for {dialect} are limited to {most}; .* ONNX"

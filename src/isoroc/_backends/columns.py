@@ -134,14 +134,14 @@ class Columns(Value, Generic[C]):
     ) -> None:
         self.ops = ops
         self.width = width
-        self._inputs = inputs
+        self.inputs = inputs
         self._make = make
-        self._made: list[C] | None = None
-        self._uses = self._depth = 0
+        self.made: list[C] | None = None
+        self.uses = self.depth = 0
         for vector in inputs:
-            vector._uses += times or max(1, width // vector.width)
+            vector.uses += times or max(1, width // vector.width)
 
-    def binary(self, operator: str, a: Any, b: Any) -> Columns[C]:  # type: ignore[override]
+    def binary(self, operator: str, a: Any, b: Any) -> Columns[C]:
         """``a operator b``, column by column."""
         return self.ops.each(partial(self.ops.scalars.binary, operator), a, b)
 
@@ -152,22 +152,23 @@ class Columns(Value, Generic[C]):
         """
         waiting: list[Columns[C]] = [self]  # not by recursion: formulas may be deep
         while waiting:
-            missing = [vector for vector in waiting[-1]._inputs if vector._made is None]
+            missing = [vector for vector in waiting[-1].inputs if vector.made is None]
             if missing:
                 waiting += reversed(missing)
             else:
-                waiting.pop()._compute()
-        return self._compute()
+                waiting.pop().compute()
+        return self.compute()
 
-    def _compute(self) -> list[C]:
-        if self._made is None:
-            made = self._make(*(vector._compute() for vector in self._inputs))
-            self._depth = 1 + max((vector._depth for vector in self._inputs), default=0)
-            if self._uses > 1 or self._depth > _DEEP:
+    def compute(self) -> list[C]:
+        """The columns, if those of all inputs were made."""
+        if self.made is None:
+            made = self._make(*(vector.compute() for vector in self.inputs))
+            self.depth = 1 + max((vector.depth for vector in self.inputs), default=0)
+            if self.uses > 1 or self.depth > _DEEP:
                 made = [self.ops.scalars.keep(own) for own in made]
-                self._depth = 0
-            self._made = made
-        return self._made
+                self.depth = 0
+            self.made = made
+        return self.made
 
 
 class ColumnOps(Ops[Columns[C]], Generic[C]):
@@ -203,7 +204,7 @@ class ColumnOps(Ops[Columns[C]], Generic[C]):
         numbers = np.atleast_1d(np.asarray(part, dtype=np.float64)).tolist()
         return self.vector([self.scalars.number(value) for value in numbers])
 
-    def _reduced(self, write: Callable[[list[C]], C], *vectors: Columns[C]) -> Columns[C]:
+    def _reduced(self, write: Callable[..., C], *vectors: Columns[C]) -> Columns[C]:
         """A vector of one column, computed from all columns of others."""
         return Columns(self, 1, vectors, lambda *columns: [write(*columns)])
 
@@ -265,9 +266,7 @@ class ColumnOps(Ops[Columns[C]], Generic[C]):
         width = sum(part.width for part in parts)
         return Columns(self, width, parts, lambda *own: [c for part in own for c in part], times=1)
 
-    def linear(
-        self, a: Columns[C], matrix: Floats, offset: Floats | None = None
-    ) -> Columns[C]:
+    def linear(self, a: Columns[C], matrix: Floats, offset: Floats | None = None) -> Columns[C]:
         rows = matrix.tolist()
         product = Columns(
             self,

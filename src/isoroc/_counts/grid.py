@@ -171,8 +171,9 @@ def _added(parts: Iterable[V]) -> V:
 
 
 def _hash(ops: Ops[V], limbs: Sequence[V], n_folds: int) -> V:
-    state: Any = 1.0
-    for limb in (*limbs, 0.0):  # one more turn mixes the last limb
+    first, *others = limbs
+    state = _remainder(ops, float(_FACTOR) + first, _PRIME)
+    for limb in (*others, 0.0):  # one more turn mixes the last limb
         state = _remainder(ops, state * float(_FACTOR) + limb, _PRIME)
     return _remainder(ops, state, n_folds)
 

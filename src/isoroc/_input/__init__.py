@@ -31,10 +31,7 @@ from isoroc._input.weights import check_counts, check_weights
 from isoroc._kinds import RANGE_TOLERANCE, SUM_EXACT, SUM_TOLERANCE
 
 __all__ = [
-    "RANGE_TOLERANCE",
     "SLICE",
-    "SUM_EXACT",
-    "SUM_TOLERANCE",
     "CellSample",
     "InputError",
     "Kind",

@@ -228,7 +228,7 @@ class SqlOps(ColumnOps[Node]):
 
     def bend(self, a: Columns[Node], knots: Floats, slopes: Floats) -> Columns[Node]:
         # The larger of two is half of their sum and distance, which takes less time than a choice.
-        bent = slopes.sum(axis=1) / 2 * a - slopes @ knots / 2
+        bent: Columns[Node] = a * (slopes.sum(axis=1) / 2) - slopes @ knots / 2
         distances = self.concat([self.absolute(a - knot) for knot in knots.tolist()])
         by_class = np.arange(len(knots) * a.width).reshape(len(knots), -1).T
         return bent + self.run_sums(self.take(distances, by_class.ravel()), slopes / 2)
@@ -257,7 +257,7 @@ class SqlOps(ColumnOps[Node]):
         half_square = 0.5 * self.sum(a * a)
         rows = np.column_stack([-centres, np.ones(len(centres)), 1 + squares / 2])
         point = self.concat([a, half_square, self._lift(1.0)])
-        return _Listed(self, len(centres), point, partial(_heights, rows))
+        return _Listed(self, len(centres), point, partial(_heights, self.scalars, rows))
 
     def locate(self, cuts: Floats, score: Columns[Node]) -> Columns[Node]:
         return self._reduced(lambda own: self.scalars.locate(cuts, own[0]), score)
@@ -270,30 +270,28 @@ class SqlOps(ColumnOps[Node]):
         return Columns(self, table.shape[1], [place], make)
 
     def route(self, tree: BinTree, a: Columns[Node]) -> Columns[Node]:
-        return self._reduced(
-            lambda own: Route(self.scalars, self._rules, tree, own).place(), a
-        )
+        return self._reduced(lambda own: Route(self.scalars, self._rules, tree, own).place(), a)
 
 
 class _Listed(Columns[Node]):
     """A vector whose columns are the entries of a list, which is one expression."""
 
     def __init__(self, ops: SqlOps, width: int, source: Columns[Node], write: Any) -> None:
-        self.whole = Columns(ops, 1, [source], lambda own: [write(ops.scalars, own)], times=1)
+        self.whole = Columns(ops, 1, [source], lambda own: [write(own)], times=1)
         super().__init__(ops, width, [self.whole], self._entries)
 
     def _entries(self, whole: list[Node]) -> list[Node]:
         return [call("LIST_EXTRACT", whole[0], integer(k + 1)) for k in range(self.width)]
 
 
-def _pack(scalars: SqlScalars, columns: Sequence[Node]) -> Node:
+def _pack(columns: Sequence[Node]) -> Node:
     return call("LIST_VALUE", *columns)
 
 
-def _heights(rows: Floats, scalars: SqlScalars, point: Sequence[Node]) -> Node:
+def _heights(scalars: SqlScalars, rows: Floats, point: Sequence[Node]) -> Node:
     """List of the bumps: one over the inner product of a point with each row."""
     name = "isoroc_row"
-    vector = scalars.keep(call("LIST_VALUE", *point))
+    vector = scalars.keep(_pack(point))
     away = call("LIST_INNER_PRODUCT", vector, column(name))
     height = scalars.binary("/", scalars.number(1.0), away)
     entry = nodes.to_identifier(name, quoted=True)
