@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from isoroc import metrics
 from isoroc._calibrators.irp import IRPCalibrator
 from isoroc._simplex import Floats, Ints, regions
-from isoroc.metrics._surface.surface import volume_under_surface
+from isoroc.metrics import volume_under_surface
 from isoroc.paper import _procedure as procedure
 from isoroc.paper._cache import Arrays
 from isoroc.paper._data import Forecasts

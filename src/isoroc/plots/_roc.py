@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from isoroc._input import InputError, check_after, check_choices, check_option, check_outcomes
 from isoroc._simplex import Floats
-from isoroc.metrics._roc import roc_convex_hull, symmetric_roc_curve
+from isoroc.metrics import roc_convex_hull, symmetric_roc_curve
 from isoroc.plots._display import BeforeAfterDisplay, Layer
 from isoroc.plots._roc_layers import diagram, forecasts, one_vs_rest, roc
 from isoroc.plots._style import (

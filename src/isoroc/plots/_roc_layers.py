@@ -8,7 +8,7 @@ from isoroc._input import InputError, Sample, first_improbable
 from isoroc._simplex import Floats
 from isoroc._table import Table
 from isoroc._views.thinning import thin
-from isoroc.metrics._roc import RocCurve, symmetric_roc_curve
+from isoroc.metrics import RocCurve, symmetric_roc_curve
 from isoroc.plots._display import Layer
 
 #: Above this number of distinct forecasts a line replaces the points.
