@@ -117,6 +117,8 @@ def fit(
     shown = loss | ({"before": None} if "gain" in found else {})
     for line in _details(sample, columns, shown, verdicts):
         print_note(f"  {line}")
+    if impossible := found["impossible"].get("before"):
+        print_note(f"  outcomes that had been given probability 0: {impossible:,}")
     if json:
         about = {"calibrator": calibrator, "classes": model.classes_, "verdict": verdicts}
         print_json(about | summary | found | _outcome(output, failed))
