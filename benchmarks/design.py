@@ -26,7 +26,7 @@ from quality import load_results
 from sklearn.base import clone
 
 import isoroc
-from isoroc._calibrators import weights
+from isoroc._calibrators import mixing
 from isoroc._calibrators.base import Calibrator
 from isoroc._folds import deal_folds
 from isoroc._input import Sample, encode_labels
@@ -61,7 +61,7 @@ class Design(NamedTuple):
     strength: float
 
     @classmethod
-    def of(cls, shares: dict[str, float], strength: float = weights.STRENGTH) -> Design:
+    def of(cls, shares: dict[str, float], strength: float = mixing.STRENGTH) -> Design:
         """Design of named shares."""
         return cls(tuple(shares.items()), strength)
 
@@ -98,11 +98,11 @@ class Forecasts(NamedTuple):
         used = np.array([names.index(name) for name, _ in design.shares])
         prior = np.array([share for _, share in design.shares])
         n = len(self.unseen)
-        strength, weights.STRENGTH = weights.STRENGTH, design.strength
+        strength, mixing.STRENGTH = mixing.STRENGTH, design.strength
         try:
-            w = weights.mixture_weights(self.unseen[:, used], np.ones(n), prior)
+            w = mixing.mixture_weights(self.unseen[:, used], np.ones(n), prior)
         finally:
-            weights.STRENGTH = strength
+            mixing.STRENGTH = strength
         own = w @ self.test[used]
         brier = w @ self.products[np.ix_(used, used)] @ w - 2 * own.mean() + 1
         return float(-np.log(own.clip(CLIP, 1)).mean()), float(brier)
@@ -122,11 +122,12 @@ def forecasts_of(data: Set) -> Forecasts:
     unseen, test = [], []
     for name in candidates(group_of(data.n_classes)):
         member: Calibrator = clone(CANDIDATES[name])
-        unseen.append(member.fit_out_of_fold(sample, fold)[rows, codes])
-        test.append(member.calibrate(data.probas_test))
-    Q = np.array(test)
-    products = np.einsum("mik,oik->mo", Q, Q, optimize=True) / len(test_rows)
-    own = Q[:, test_rows, data.labels_test]
+        fitted, Q = member._fit_out_of_fold(sample, fold)  # noqa: SLF001
+        unseen.append(Q[rows, codes])
+        test.append(fitted.apply(data.probas_test))
+    of_test = np.array(test)
+    products = np.einsum("mik,oik->mo", of_test, of_test, optimize=True) / len(test_rows)
+    own = of_test[:, test_rows, data.labels_test]
     return Forecasts(data.dataset, data.model, data.n_classes, np.array(unseen).T, own, products)
 
 

@@ -113,7 +113,8 @@ def mutate_document(data: bytes, rng: np.random.Generator) -> bytes:
             case _ if isinstance(holder, dict):
                 holder[str(other_key)] = copy.deepcopy(other[other_key])
     body = {name: entry for name, entry in document.items() if name != "checksum"}
-    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    signed = {name: entry for name, entry in body.items() if name != "saved"}
+    text = json.dumps(signed, sort_keys=True, separators=(",", ":"))
     checksum = hashlib.sha256(text.encode()).hexdigest()
     return json.dumps(body | {"checksum": f"sha256:{checksum}"}).encode()
 

@@ -52,7 +52,8 @@ def compare(found: Set, n_groups: int, kind: str) -> Iterator[tuple[float, ...]]
     labels = np.arange(found.n_classes)
     calibrator = GroupedCalibrator(random_state=0).fit(P, y, groups=code, labels=labels)
     weights = dict(zip(calibrator.groups_.tolist(), calibrator.weights_, strict=True))
-    Q, common = calibrator.predict_proba(P_new, code_new), calibrator.calibrate(P_new)
+    Q = calibrator.predict_proba(P_new, code_new)
+    common = calibrator.common_.predict_proba(P_new)
     for group in range(n_groups):
         rows = code_new == group
         changed, p_value = change_of_loss(Q[rows], common[rows], y_new[rows])

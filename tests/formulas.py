@@ -155,6 +155,9 @@ _VALUES = [np.cos(np.arange(len(cuts) + 1)) for cuts in _CUTS]
 _MATRIX = np.random.default_rng(3).normal(size=(3, 4))
 _KNOTS = np.sort(np.random.default_rng(4).random((4, 5)), axis=1)
 
+#: Numbers of columns that NumPy adds up in all of its ways.
+TOTALS = (1, 3, 8, 11, 128, 129, 257, 300, 1000)
+
 #: Each operation on rows X of width four in (0, 1), and what it means in plain NumPy.
 OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "arithmetic": (
@@ -181,14 +184,13 @@ OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
         lambda X: np.where((X >= 0.1) & (X <= 0.5), X, -1),
     ),
     "sum": (lambda o, X: o.sum(X * X), lambda X: (X**2).sum(axis=1)[:, None]),
-    "total": (
-        lambda o, X: o.total(o.take(X, np.arange(300) % 4)),
-        lambda X: np.ascontiguousarray(X[:, np.arange(300) % 4]).sum(axis=1)[:, None],
-    ),
-    "total of eleven": (
-        lambda o, X: o.total(o.take(X, np.arange(11) % 4)),
-        lambda X: np.ascontiguousarray(X[:, np.arange(11) % 4]).sum(axis=1)[:, None],
-    ),
+    **{
+        f"total of {n}": (
+            lambda o, X, n=n: o.total(o.take(X, np.arange(n) % 4)),
+            lambda X, n=n: np.ascontiguousarray(X[:, np.arange(n) % 4]).sum(axis=1)[:, None],
+        )
+        for n in TOTALS
+    },
     "largest": (lambda o, X: o.largest(X)[0], lambda X: X.max(axis=1)[:, None]),
     "place of the largest, the first on ties": (
         lambda o, X: o.where(o.is_at(o.largest(o.floor(X * 3.0))[1], np.arange(4)), 1.0, 0.0 * X),
@@ -280,8 +282,9 @@ OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 }
 #: Those that are the same to the last bit wherever they are computed.
 EXACT = {
-    *("negative", "sqrt", "floor", "absolute", "maximum", "minimum", "where", "total"),
-    *("total of eleven", "largest", "place of the largest, the first on ties", "smallest"),
+    *(f"total of {n}" for n in TOTALS),
+    *("negative", "sqrt", "floor", "absolute", "maximum", "minimum", "where"),
+    *("largest", "place of the largest, the first on ties", "smallest"),
     *("every", "take and concat", "steps", "locate", "route"),
 }
 

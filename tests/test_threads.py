@@ -80,5 +80,6 @@ def test_fits_and_predictions(n_jobs):
     cal.fit(p, y).predict_proba(np.tile(p, 100))
     for member in cal.members_:
         assert member.during_fit_ == {1}
+        assert isinstance(member.map_, RecordingMap)
         assert member.map_.seen == [{1}]
     assert counts() == {2}

@@ -81,7 +81,7 @@ class TopReduction:
 
     def reduce(self, P: Floats) -> Floats:
         """The m largest entries of each row, descending, and the sum of the others."""
-        return self.of(NUMPY, P).points
+        return np.asarray(self.of(NUMPY, P).points)
 
     def labels(self, P: Floats, codes: Codes) -> Ints:
         """Rank of each row's class, m for the rest."""
@@ -94,7 +94,7 @@ class TopReduction:
 
     def expand(self, Q: Floats, P: Floats) -> Floats:
         """Forecasts of K classes from calibrated ones of m ranks and the rest."""
-        return self.of(NUMPY, P).expand(Q)
+        return np.asarray(self.of(NUMPY, P).expand(Q))
 
     def of(self, ops: Ops[V], P: V) -> Reduced[V]:
         """Forecasts of K classes, reduced."""

@@ -371,3 +371,4 @@ def test_a_share_of_the_fuzzing():
     tally = runpy.run_path(str(path))["fuzz"](400, seed=1, classes=(3,))
     assert tally["crashed"] == 0
     assert tally["refused"] > 300
+    assert tally["loaded"] > 10  # so the checksums of mutants match

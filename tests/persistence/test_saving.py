@@ -175,7 +175,8 @@ def test_a_fit_is_not_limited_by_the_size_of_a_file(tmp_path, monkeypatch):
     y = np.random.default_rng(1).random(50_000) < 1 / (1 + np.exp(-odds))
     calibrator = isoroc.VennAbersCalibrator().fit(odds, y)
     assert len(calibrator.cuts_[0]) > 4096
-    assert calibrator.checksum is not None
+    checksum = calibrator.checksum
+    assert checksum is not None
     monkeypatch.setattr(document, "MAX_BYTES", 2**16)
     assert calibrator.checksum is None
     with pytest.raises(ValueError, match="the model is too large for a model file: larger than"):

@@ -42,16 +42,16 @@ class NumpyOps(Ops[Any]):
         return np.abs(a)
 
     def maximum(self, a: Any, b: Any) -> Floats:
-        return np.maximum(a, b)
+        return np.asarray(np.maximum(a, b))
 
     def minimum(self, a: Any, b: Any) -> Floats:
-        return np.minimum(a, b)
+        return np.asarray(np.minimum(a, b))
 
     def where(self, condition: Any, a: Any, b: Any) -> Floats:
-        return np.where(condition, a, b)
+        return np.asarray(np.where(condition, a, b))
 
     def width(self, a: Floats) -> int:
-        return a.shape[1]
+        return int(a.shape[1])
 
     def sum(self, a: Floats) -> Floats:
         return np.asarray(a.sum(axis=1, keepdims=True))
@@ -84,7 +84,7 @@ class NumpyOps(Ops[Any]):
 
     def run_sums(self, a: Floats, weights: Floats) -> Floats:
         runs = a.T.reshape(*weights.shape, len(a))
-        return np.einsum("kln,kl->kn", runs, weights).T
+        return np.asarray(np.einsum("kln,kl->kn", runs, weights).T)
 
     def locate(self, cuts: Floats, score: Floats) -> Ints:
         return rows.locate(cuts, np.ascontiguousarray(score[:, 0]))[:, None]

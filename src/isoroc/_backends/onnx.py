@@ -357,6 +357,9 @@ class OnnxOps(Ops[Tensor]):
             return self.linear(a, np.ones((1, a.width)))
         return self._reduced("ReduceSum", a)
 
+    def total(self, a: Tensor) -> Tensor:
+        return super().total(a) if self._exact else self.sum(a)
+
     def _sums_of_pairs(self, a: Tensor) -> Tensor:
         # A product adds zeros to the sum of two numbers, so that it is the same to the last bit,
         # except for rows with infinite numbers, which are refused.

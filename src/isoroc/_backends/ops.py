@@ -12,10 +12,10 @@ with steps return the same bits everywhere.
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
-from operator import add
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -107,17 +107,43 @@ class Ops(ABC, Generic[V]):
         """Sum of the columns in the order in which NumPy adds the entries of a row."""
         n = self.width(a)
         if n > _BLOCK:
-            half = n // 2 - n // 2 % _LANES
-            low, high = self.split(a, [half, n - half])
-            return self.total(low) + self.total(high)
-        n_lanes, rest = divmod(n, _LANES)
-        parts = self.split(a, [_LANES] * n_lanes + [1] * rest)
-        if n_lanes:
-            lanes = reduce(add, parts[:n_lanes])
-            while self.width(lanes) > 1:
-                lanes = self._sums_of_pairs(lanes)
-            parts = [lanes, *parts[n_lanes:]]
-        return reduce(add, parts)
+            return self._total_of_blocks(a)
+        n_chunks, rest = divmod(n, _LANES)
+        parts = self.split(a, [_LANES] * n_chunks + [1] * rest)
+        return added([*self._totals_of_lanes(parts[:n_chunks]), *parts[n_chunks:]])
+
+    def _total_of_blocks(self, a: V) -> V:
+        """The total of many columns: that of each block, added up two by two."""
+        n = self.width(a)
+        blocks = _blocks(0, n)
+        totals: dict[int, V] = {}
+        # Blocks of equally many chunks have their lanes side by side.
+        for n_chunks in {length // _LANES for _, length in blocks}:
+            starts = [start for start, length in blocks if length // _LANES == n_chunks]
+            lanes = [np.arange(start, start + _LANES) for start in starts]
+            chunks = np.concatenate([own + _LANES * i for i in range(n_chunks) for own in lanes])
+            parts = self.split(self.take(a, chunks), [_LANES * len(starts)] * n_chunks)
+            [sums] = self._totals_of_lanes(parts)
+            totals |= zip(starts, self.split(sums, [1] * len(starts)), strict=True)
+        last = blocks[-1][0]
+        totals[last] = added([totals[last], *(self.take(a, [k]) for k in range(n - n % _LANES, n))])
+
+        def joined(start: int, length: int) -> V:
+            if length <= _BLOCK:
+                return totals[start]
+            half = _half(length)
+            return joined(start, half) + joined(start + half, length - half)
+
+        return joined(0, n)
+
+    def _totals_of_lanes(self, chunks: Sequence[V]) -> list[V]:
+        """Sum of chunks of one or more times eight columns, and of each eight; none of none."""
+        if not chunks:
+            return []
+        lanes = added(chunks)
+        for _ in range(_LANES.bit_length() - 1):
+            lanes = self._sums_of_pairs(lanes)
+        return [lanes]
 
     def _sums_of_pairs(self, a: V) -> V:
         """Sums of the first and second column, of the third and fourth, and so on."""
@@ -224,18 +250,17 @@ class Ops(ABC, Generic[V]):
 
     def bend(self, a: V, knots: Floats, slopes: Floats) -> V:
         """For each column k the sum over knots m of ``slopes[k, m] * max(a_k - knots[m], 0)``."""
-        total: Any = -(slopes @ knots)
-        for knot, slope in zip(knots.tolist(), slopes.T, strict=True):
-            total = slope * self.maximum(a, knot) + total
-        return total
+        bends: Iterable[tuple[float, Floats]] = zip(knots.tolist(), slopes.T, strict=True)
+        offset = np.asarray(slopes @ knots)
+        return added(self.maximum(a, knot) * slope for knot, slope in bends) - offset
 
     def along(self, a: V, knots: Floats) -> V:
         """How far column k lies along the ascending ``knots[k]``, from 0 to 1."""
         # Each stretch between two knots adds the share of it that lies below.
-        total: Any = 0.0
-        for low, high in zip(knots.T[:-1], knots.T[1:], strict=True):
-            total = self.maximum(self.minimum((a - low) * (1 / (high - low)), 1.0), 0.0) + total
-        return total / float(knots.shape[1] - 1)
+        stretches = zip(knots.T[:-1], knots.T[1:], strict=True)
+        shares = ((a - low) * (1 / (high - low)) for low, high in stretches)
+        below = added(self.maximum(self.minimum(share, 1.0), 0.0) for share in shares)
+        return below / float(knots.shape[1] - 1)
 
     def bumps(self, a: V, centres: Floats) -> V:
         """A bump around each centre, ``1 / (1 + d^2 / 2)`` at the distance d."""
@@ -244,6 +269,24 @@ class Ops(ABC, Generic[V]):
         offset = 1 + (centres**2).sum(axis=1) / 2
         # At least one, but for rounding errors.
         return 1.0 / self.maximum(self.linear(self.concat([a, half_square]), rows, offset), 1.0)
+
+
+def _half(n: int) -> int:
+    """Columns of the first of the two parts that NumPy adds up by themselves."""
+    return n // 2 - n // 2 % _LANES
+
+
+def _blocks(start: int, n: int) -> list[tuple[int, int]]:
+    """Starts and lengths of the runs of columns that NumPy adds up one after the other."""
+    if n <= _BLOCK:
+        return [(start, n)]
+    half = _half(n)
+    return _blocks(start, half) + _blocks(start + half, n - half)
+
+
+def added(parts: Iterable[V]) -> V:
+    """Sum of one or more vectors from left to right."""
+    return reduce(operator.add, parts)
 
 
 class Value(ABC):

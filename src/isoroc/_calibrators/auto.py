@@ -87,13 +87,13 @@ class AutoCalibrator(Calibrator):
         Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
         the checksum of its model file.
     members_ : list of calibrators
-        Fitted members with nonzero weight. Each can be used by itself.
+        Fitted members with nonzero weight.
     weights_ : ndarray of shape (n_members,)
         Mixture weights; they sum to 1.
     member_scores_ : Table
         One row per member and one for the mixture: weight, log loss out of fold and its standard
-        error, and by how much it is better than the uncalibrated forecasts, with standard error.
-        The log loss is bounded: see Notes.
+        error, and the gain over the uncalibrated forecasts with its standard error. The log loss is
+        bounded: see Notes.
     cv_results_ : Table
         Log loss of each member (row) in each fold (column).
     verdict_ : str

@@ -63,7 +63,7 @@ class BaggedIRPCalibrator(Calibrator):
     trees_ : list of BinTree
         The partitions; tree t takes turn ``t % len(reductions_)``.
     reductions_ : list of TopReduction or None
-        What the trees of each turn see: ranks and the rest, or None for all classes.
+        What the trees of each turn see: ranks and the rest, or all classes.
     priors_ : list of ndarray
         Prior of the bins of each turn.
     pseudocount_ : float
@@ -168,7 +168,8 @@ class BaggedIRPCalibrator(Calibrator):
         """Standard deviation over the trees of each calibrated probability, shape (n, K)."""
         values = self._check_new(P)
         forecasts = Forecasts(values, self.map_.kind)
-        return np.std([tree.compiled(forecasts) for tree in self.map_.members()], axis=0)
+        Q = [tree.compiled(forecasts) for tree in self.map_.members()]
+        return np.asarray(np.std(Q, axis=0))
 
 
 def _out_of_bag(fitted: BaggedMap, sample: Sample, bags: list[_Bag]) -> Floats:

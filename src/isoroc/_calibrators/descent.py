@@ -66,7 +66,7 @@ def cholesky(H: Floats) -> Floats:
     and as little is added to all as makes the matrix definite.
     """
     try:
-        return np.linalg.cholesky(H)
+        return np.asarray(np.linalg.cholesky(H), dtype=np.float64)
     except np.linalg.LinAlgError:
         pass
     units = np.sqrt(np.maximum(np.diag(H), np.finfo(np.float64).tiny))

@@ -77,9 +77,9 @@ class GroupedCalibrator(Calibrator):
     groups_ : ndarray of str of shape (G,)
         Groups that have a map of their own.
     members_ : list of calibrators
-        Fitted calibrator of each of these groups.
+        Fitted calibrators of these groups.
     weights_ : ndarray of shape (G,)
-        Weight of each group's map in the mixture with the common map.
+        Weight of each group's map in its mixture with the common map.
     group_scores_ : Table
         One row per group: number of rows, weight of its own map, log loss of unseen rows under the
         common map and under the mixture, the gain, and its standard error. The log loss is bounded
@@ -217,7 +217,7 @@ class GroupedCalibrator(Calibrator):
             common=common,
             grouped=sample.groups is not None,
             groups=np.array([group.name for group in kept], dtype=np.str_),
-            members=[group.fitted for group in kept],
+            members=[group.fitted for group in found if group.fitted is not None],
             weights=np.array([group.weight for group in kept], dtype=np.float64),
         )
 

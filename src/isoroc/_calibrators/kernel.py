@@ -65,14 +65,14 @@ class KernelCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, floor_, temperature_, smoothing_
+    classes_, n_features_in_, scores_, summary_, map_, checksum, floor_, temperature_, smoothing_
         As in `TemperatureCalibrator`.
     knots_ : ndarray of shape (K, 9)
         Quantiles of the log forecasts of each class, which define ranks.
     origin_ : ndarray of shape (2, K)
-        Means of z and of ranks, which are subtracted for positions.
+        Means of z and of ranks; positions are relative to them.
     stretch_ : ndarray of shape (2,)
-        Factors by which the differences are then multiplied.
+        Factors of z and of ranks in positions.
     centres_ : ndarray of shape (m, 2, K)
         Positions of the bumps.
     weights_ : ndarray of shape (K, m)

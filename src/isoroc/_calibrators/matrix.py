@@ -68,7 +68,7 @@ class MatrixCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, floor_, temperature_, smoothing_
+    classes_, n_features_in_, scores_, summary_, map_, checksum, floor_, temperature_, smoothing_
         As in `TemperatureCalibrator`.
     coef_ : ndarray of shape (K, K) or (K,)
         A, or its diagonal.

@@ -34,7 +34,9 @@ class RecursiveBinningCalibrator(BinCalibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, tree_, prior_, pseudocount_, n_bins_, bin_values_, bins_, path_
+    classes_, n_features_in_, scores_, summary_, map_, checksum, tree_, prior_, pseudocount_
+        As in `IRPCalibrator`.
+    n_bins_, bin_values_, bins_, path_
         As in `IRPCalibrator`.
 
     See Also

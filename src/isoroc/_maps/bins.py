@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from isoroc._backends import NUMPY, Ops, V
+from isoroc._backends import NUMPY, Ops, V, added
 from isoroc._core.rows import locate
 from isoroc._intervals import wilson
 from isoroc._maps.base import Forecasts, Map, state
@@ -69,7 +69,7 @@ class BinMap(Map):
         """The same without copies."""
         if self.reduction is not None:
             return super().compiled(forecasts)
-        return np.take(self.bin_values, self.bin_of(forecasts.values), axis=0)
+        return np.asarray(np.take(self.bin_values, self.bin_of(forecasts.values), axis=0))
 
     def bin_of(self, values: Floats) -> Any:
         """Place among the bins of each row of a forecast array, shape (n,)."""
@@ -203,7 +203,7 @@ class BaggedMap(Map):
             _of_trees(ops, P, reduction, members[turn::n_turns])
             for turn, reduction in enumerate(self.reductions)
         )
-        return _added(turns) / float(len(members))
+        return added(turns) / float(len(members))
 
 
 def _of_trees(ops: Ops[V], P: V, reduction: TopReduction | None, maps: Sequence[BinMap]) -> V:
@@ -214,7 +214,7 @@ def _of_trees(ops: Ops[V], P: V, reduction: TopReduction | None, maps: Sequence[
     reduced = None if reduction is None else reduction.of(ops, P)
     points = P if reduced is None else reduced.points
     places = [_place(ops, own.tree, points) for own in maps]
-    Q = _added(ops.look_up(own.bin_values, place) for own, place in zip(maps, places, strict=True))
+    Q = added(ops.look_up(own.bin_values, place) for own, place in zip(maps, places, strict=True))
     return Q if reduced is None else reduced.expand(Q)
 
 
@@ -223,8 +223,3 @@ def _place(ops: Ops[V], tree: BinTree, points: V) -> V:
     if tree.n_classes == 2:
         return ops.locate(tree.cuts, ops.take(points, [1]))
     return ops.route(tree, points)
-
-
-def _added(parts: Iterable[V]) -> V:
-    """Sum from left to right."""
-    return reduce(lambda a, b: a + b, parts)

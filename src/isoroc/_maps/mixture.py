@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from isoroc._backends import Ops, V
+from isoroc._backends import Ops, V, added
 from isoroc._core import smooth
 from isoroc._maps.base import Forecasts, Map, check_nested, state
 from isoroc._maps.monotone import TRACE, MonotoneMap
@@ -53,10 +52,8 @@ class MixtureMap(Map):
 
     def formula(self, ops: Ops[V], X: V) -> V:
         """The weighted mean."""
-        total: Any = 0.0
-        for weight, member in zip(self.weights.tolist(), self.members, strict=True):
-            total = weight * member.formula(ops, X) + total
-        return total
+        parts = zip(self.members, self.weights, strict=True)
+        return added(member.formula(ops, X) * float(weight) for member, weight in parts)
 
     def compiled(self, forecasts: Forecasts) -> Floats:
         """The same by the compiled loops of the members, which share logarithms."""

@@ -132,10 +132,11 @@ class Potential:
         if self.directions is not None:
             prototypes = self.prototypes().reshape(K * L, K)
             return ops.linear(z, self.scale * prototypes, self.biases.ravel())
-        towards_all = (self.scale / (K - 1) * self.softness).ravel()
-        own = (self.scale * (1 - self.softness)).ravel() - towards_all
+        softness = self.softness.ravel()
+        towards_all = np.asarray(self.scale / (K - 1) * softness)
+        own = np.asarray(self.scale * (1 - softness) - towards_all)
         each = ops.take(z, np.repeat(np.arange(K), L))
-        return own * each + towards_all * ops.sum(z) + self.biases.ravel()
+        return each * own + ops.sum(z) * towards_all + self.biases.ravel()
 
 
 def with_floor(ops: Ops[V], logs: V, floor: float) -> V:
