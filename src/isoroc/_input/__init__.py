@@ -28,7 +28,6 @@ from isoroc._input.outcomes import (
 from isoroc._input.parameters import check_choices, check_confidence, check_number, check_option
 from isoroc._input.sample import CellSample, Sample, check_sample
 from isoroc._input.weights import check_counts, check_weights
-from isoroc._kinds import RANGE_TOLERANCE, SUM_EXACT, SUM_TOLERANCE
 
 __all__ = [
     "SLICE",
