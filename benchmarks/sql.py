@@ -8,9 +8,9 @@ rows. The mixture of all members is an `AutoCalibrator` in which none of them ha
 `parts` are pieces of the query of a tree: a copy of the forecasts, the check of rows (all that
 `IdentityCalibrator` does), the tree without the check, and the same for one row in a hundred, where
 the others get the values of the first bin. `bins` are trees of many bins. `classes` are maps of
-many classes by columns and by lists, on as many rows as make 10 and 100 times as many numbers as
-there are rows otherwise; `engines` are the same on ClickHouse (as chdb) and Spark, if they are
-installed, on a hundredth of the rows and on all of them. `rows` compares temperature scaling
+many classes, on as many rows as make 10 and 100 times as many numbers as there are rows otherwise;
+`engines` are the same on ClickHouse (as chdb) and Spark, if they are installed, on a hundredth of
+the rows and on all of them. `rows` compares temperature scaling
 with what it could be by rows of one class each, without the check of rows and the smoothing.
 
     python benchmarks/sql.py [--rows N] [--only maps parts bins rows classes engines writing]
@@ -23,7 +23,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from copy import copy
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from isoroc.export._sql_writer import SqlWriter
 from numpy.typing import NDArray
 
 import isoroc
+from isoroc._backends.sql import RULES, SqlOps
 from isoroc.export import to_sql
 
 Floats = NDArray[np.float64]
@@ -69,10 +70,9 @@ def mix_all(n_classes: int) -> Any:
         isoroc.SplineCalibrator(),
         isoroc.KernelCalibrator(),
     )
-    whole = copy(mixture)
-    whole.members_ = [fit(member, n_classes) for member in members]
-    whole.weights_ = np.full(len(members), 1 / len(members))
-    return whole
+    maps = [fit(member, n_classes).map_ for member in members]
+    mixture.map_ = replace(mixture.map_, members=maps, weights=np.full(len(maps), 1 / len(maps)))
+    return mixture
 
 
 def seconds(run: Callable[[], object]) -> float:
@@ -93,14 +93,15 @@ def plain_query(columns: list[str]) -> str:
 
 def tree_query(calibrator: Any, columns: list[str], table: str, one_in: int = 1) -> str:
     """The query of a tree without the check of rows, for all rows or one in some."""
-    writer = SqlWriter("duckdb", taken=[*columns, "id"])
-    place = writer.route(calibrator.tree_, writer.read(columns))
+    ops = SqlOps("duckdb", taken=[*columns, "id"])
+    place = ops.route(calibrator.map_.tree, ops.read(columns))
     if one_in > 1:
-        remainder = nodes.Mod(this=column("id"), expression=integer(one_in))
-        place = writer.where(writer.is_at(remainder, 0), place, integer(0))
-    values = writer.look_up(calibrator.bin_values_, place)
-    outputs = {f"q{k}": value for k, value in enumerate(values)}
-    return writer.text(writer.stages.select([table], ["id"], outputs))
+        row = ops.read(["id"])
+        is_one = row <= float(one_in) * ops.floor(row / float(one_in))
+        place = ops.where(is_one, place, ops.locate(np.empty(0), row))  # the first bin
+    values = ops.look_up(calibrator.map_.bin_values, place)
+    outputs = {f"q{k}": value for k, value in enumerate(values.columns())}
+    return ops.text(ops.stages.select([table], ["id"], outputs))
 
 
 def copy_query(calibrator: Any, columns: list[str], table: str) -> str:  # noqa: ARG001
@@ -187,11 +188,11 @@ def fit_many(calibrator: Any, n_classes: int) -> Any:
         return calibrator.fit(P, y, labels=range(n_classes))
 
 
-def measure_classes(calibrator: Any, form: Any, n_rows: int) -> None:
+def measure_classes(calibrator: Any, n_rows: int) -> None:
     K = len(calibrator.classes_)
     columns = [f"p{k}" for k in range(K)]
     start = time.process_time()
-    query = to_sql(calibrator, columns, dialect="duckdb", keep="id", form=form)
+    query = to_sql(calibrator, columns, dialect="duckdb", keep="id")
     writing = time.process_time() - start
     P, _ = draw(n_rows, K, 1)
     with duckdb.connect() as connection:
@@ -207,7 +208,7 @@ def measure_classes(calibrator: Any, form: Any, n_rows: int) -> None:
     Q = np.column_stack(list(found.values())[1:])
     difference = float(np.abs(Q - calibrator.predict_proba(P)).max())
     print(
-        f"| `{type(calibrator).__name__}` | {K:,} | {form} | {writing:.1f} "
+        f"| `{type(calibrator).__name__}` | {K:,} | {writing:.1f} "
         f"| {len(query) / 1e3:,.0f} | {' | '.join(f'{t:.2f}' for t in least)} "
         f"| {difference:.0e} |",
         flush=True,
@@ -215,9 +216,9 @@ def measure_classes(calibrator: Any, form: Any, n_rows: int) -> None:
 
 
 def compare_classes(n_rows: int) -> None:
-    print("| map | classes | form | written in, s | kB | planning, s ", end="")
+    print("| map | classes | written in, s | kB | planning, s ", end="")
     print(f"| {10 * n_rows:,} numbers, s | {100 * n_rows:,} numbers, s | difference |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|")
     for calibrator in (
         isoroc.TemperatureCalibrator(),
         isoroc.MatrixCalibrator(),
@@ -228,9 +229,7 @@ def compare_classes(n_rows: int) -> None:
         for n_classes in (MANY // 10, MANY * 3 // 10, MANY):
             # The matrices of splines have a million entries for a thousand classes.
             if n_classes < MANY or not isinstance(calibrator, isoroc.SplineCalibrator):
-                fitted = fit_many(calibrator, n_classes)
-                for form in ("columns", "lists"):
-                    measure_classes(fitted, form, 100 * n_rows // n_classes)
+                measure_classes(fit_many(calibrator, n_classes), 100 * n_rows // n_classes)
 
 
 def run_clickhouse() -> Callable[[str, dict[str, Any]], float]:
@@ -273,10 +272,8 @@ def run_spark() -> Callable[[str, dict[str, Any]], float]:
 
 def compare_engines(n_rows: int) -> None:
     """Elapsed times of the second run: the first one of a query also compiles it."""
-    print(
-        f"| engine | map | classes | form | kB | {n_rows // 100:,} rows, s | {n_rows:,} rows, s |"
-    )
-    print("|---|---|---|---|---|---|---|")
+    print(f"| engine | map | classes | kB | {n_rows // 100:,} rows, s | {n_rows:,} rows, s |")
+    print("|---|---|---|---|---|---|")
     starts: dict[str, Any] = {"clickhouse": run_clickhouse, "spark": run_spark}
     for dialect, start in starts.items():
         try:
@@ -286,16 +283,17 @@ def compare_engines(n_rows: int) -> None:
             continue
         for calibrator in (isoroc.TemperatureCalibrator(), isoroc.IRPCalibrator(random_state=0)):
             for n_classes in (12, 30, MANY // 10, MANY * 3 // 10):
+                if n_classes > (RULES[dialect].most_classes or MANY):
+                    continue
                 fitted = fit_many(calibrator, n_classes)
                 columns = [f"p{k}" for k in range(n_classes)]
-                for form in ("columns", "lists"):
-                    query = to_sql(fitted, columns, dialect=dialect, keep="id", form=form)  # type: ignore[arg-type]
-                    times = [_time_engine(run, query, columns, n) for n in (n_rows // 100, n_rows)]
-                    print(
-                        f"| {dialect} | `{type(calibrator).__name__}` | {n_classes} | {form} "
-                        f"| {len(query) / 1e3:.0f} | {' | '.join(times)} |",
-                        flush=True,
-                    )
+                query = to_sql(fitted, columns, dialect=dialect, keep="id")  # type: ignore[arg-type]
+                times = [_time_engine(run, query, columns, n) for n in (n_rows // 100, n_rows)]
+                print(
+                    f"| {dialect} | `{type(calibrator).__name__}` | {n_classes} "
+                    f"| {len(query) / 1e3:.0f} | {' | '.join(times)} |",
+                    flush=True,
+                )
 
 
 def _time_engine(run: Callable[..., float], query: str, columns: list[str], n_rows: int) -> str:
@@ -345,7 +343,7 @@ def main() -> None:
     options = parser.parse_args()
     print(f"DuckDB {duckdb.__version__}, {options.rows:,} rows")
     print("| map | plain, ms | query, ms | planning, ms | query / plain | kB | difference |")
-    print("|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|")
     for name, compare in tables.items():
         if name in options.only:
             compare(options.rows)

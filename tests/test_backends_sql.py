@@ -47,7 +47,15 @@ def in_frame(_, formula, X):
     return ops.run_on(frame, ops.named(names, vector)).select(names).to_numpy().astype(float)
 
 
-BACKENDS = dict.fromkeys(DATABASES, in_sql) | {"dataframe": in_frame}
+def in_polars(dialect, formula, X):
+    ops = SqlOps(dialect, taken=["id", *names_of(X)])
+    query = write(ops, formula(ops, ops.read(names_of(X))))
+    data = {"id": np.arange(len(X))} | dict(zip(names_of(X), X.T, strict=True))
+    found = pl.SQLContext({"t": pl.DataFrame(data)}).execute(query, eager=True)
+    return found.sort("id").drop("id").to_numpy().astype(float)
+
+
+BACKENDS = dict.fromkeys(DATABASES, in_sql) | {"polars": in_polars, "dataframe": in_frame}
 backends = pytest.mark.parametrize(("backend", "run"), BACKENDS.items(), ids=BACKENDS)
 
 

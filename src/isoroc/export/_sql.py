@@ -88,7 +88,7 @@ def to_sql(
       "id",
       CASE
         WHEN "isoroc_1"
-        THEN CASE WHEN "isoroc_3" <= 0 THEN 0.16666666666666666e0 ELSE 0.8333333333333334e0 END
+        THEN CASE WHEN "isoroc_4" <= 0 THEN 0.16666666666666666e0 ELSE 0.8333333333333334e0 END
       END AS "score_cal"
     FROM "isoroc_stage_3"
     """

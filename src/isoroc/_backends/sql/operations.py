@@ -74,6 +74,10 @@ class SqlScalars(Scalars[Node]):
     def binary(self, operator: str, a: Node, b: Node) -> Node:
         if operator == "*" and self._rules.underflow:
             a, b = self._factor(a), self._factor(b)
+        if operator == "/" and self._dialect == "polars" and b.find(nodes.Column) is None:
+            # Polars multiplies by the reciprocal of a constant, which rounds twice.
+            a = self.keep(a)
+            b = self.binary("+", b, self.binary("*", self.number(0.0), a))
         if operator in _ARITHMETIC:
             return arithmetic(_ARITHMETIC[operator], adopt(a), adopt(b))
         of_truth = nodes.LTE if operator == "<=" else nodes.And
