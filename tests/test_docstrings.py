@@ -36,6 +36,7 @@ WITHOUT_EXAMPLE = {
     "CostReport",
     "Decomposition",
     "Evaluation",
+    "LoadedMap",
     "ModelFileError",
     "PriorEstimate",
     "RocCurve",

@@ -171,6 +171,11 @@ def load_map(path: str | os.PathLike[str]) -> LoadedMap:
     path : path-like
         A file that a calibrator's `save` or ``isoroc fit`` wrote.
 
+    Returns
+    -------
+    LoadedMap
+        The map, with `predict_proba`.
+
     Raises
     ------
     ModelFileError
