@@ -19,6 +19,7 @@ from time import process_time
 
 import numpy as np
 
+from isoroc import evaluate
 from isoroc.metrics import (
     bootstrap,
     calibration_error,
@@ -229,6 +230,42 @@ def intervals(*, quick: bool) -> None:
     table(["power", "metric", "percentile", "basic"], rows)
 
 
+def evaluations(*, quick: bool) -> None:
+    """Coverage of the intervals of `evaluate`: forecasts before, the truth after."""
+    rows = []
+    seeds = count()
+    for n_classes, n, power, times in settings(quick=quick):
+        P, g, _ = draw(1_000_000, n_classes, power, seed=2**20)
+        truth = population(n_classes, power)
+        half = 2 if n_classes == 2 else 1
+        expected = {
+            ("log_loss", "before"): truth["log calibration"] + truth["log refinement"],
+            ("log_loss", "change"): -truth["log calibration"],
+            ("brier_score_loss", "change"): -((g - P) ** 2).sum(axis=1).mean() / half,
+            ("calibration_loss", "before"): truth["log calibration"],
+            ("calibration_error", "before"): truth["l1"],
+            ("accuracy", "before"): g.max(axis=1).mean(),
+        }
+        if n_classes == 2:
+            expected["auc", "before"] = 5 / 6  # of two classes whose probability is uniform
+        covered = []
+        for seed in islice(seeds, times // 2 or 1):
+            P, g, y = draw(n, n_classes, power, seed)
+            found = evaluate(y, P, g, labels=range(n_classes), n_resamples=100).measures
+            ends = [found[measure][of] for measure, of in expected]
+            covered.append(
+                [e.low <= x <= e.high for e, x in zip(ends, expected.values(), strict=True)]
+            )
+        shares = [
+            "-" if power == 1 and of == "change" else f"{share:.2f}"  # there is no change
+            for (_, of), share in zip(expected, np.mean(covered, axis=0), strict=True)
+        ]
+        rows.append([str(n_classes), f"{n:,}", f"{power:g}", *shares, *["-"] * (7 - len(shares))])
+    print("### Coverage of the 95 % intervals of `evaluate`\n")
+    head = ["log loss", "its change", "change of the Brier score", "calibration loss"]
+    table(["K", "n", "power", *head, "calibration error", "accuracy", "AUC"], rows)
+
+
 def p_value(statistic: Callable[[Array], Array], P: Array, y: Array, seed: int) -> float:
     """p-value of another statistic, which takes many sets of labels at once."""
     rng = np.random.default_rng(seed)
@@ -282,7 +319,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="studies whose name contains this word")
     arguments = parser.parse_args()
     quick = arguments.quick
-    for study in (directions, chance, estimates, intervals, level_and_power):
+    for study in (directions, chance, estimates, evaluations, intervals, level_and_power):
         if arguments.only not in study.__name__:
             continue
         start = process_time()

@@ -151,6 +151,7 @@ PARTS = {
         "_counts",
         "_estimation",
         "_evaluation",
+        "_persistence",
         "_files",
         "_input",
         "_intervals",
@@ -254,6 +255,8 @@ def test_imports_follow_the_list_of_parts(path):
             target = rest.split(".")[0] or "isoroc"
             allowed = target == part or target in PARTS[part]
             assert allowed, f"{part} may not import {target}"
+            if target == "metrics" and part != "metrics":
+                assert not is_private(f"isoroc.{rest}"), f"{name} is private to metrics"
         elif top in OPTIONAL:
             assert part in OPTIONAL[top], f"{top} may only be imported in {OPTIONAL[top]}"
         elif top == "sklearn":

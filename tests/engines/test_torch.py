@@ -1,5 +1,7 @@
 """Tensors are counted as arrays are, and modules calibrate as calibrators do."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -63,7 +65,7 @@ def test_counts_of_tensors(K, resolution):
     options = {"sample_weight": columns["w"], "fold_by": columns["key"]}
     for given in ({}, options):
         expected = Counts.from_arrays(P, y, resolution=resolution, **given)
-        tensors = {name: torch.tensor(values) for name, values in given.items()}
+        tensors: Any = {name: torch.tensor(values) for name, values in given.items()}
         found = Counts.from_arrays(
             torch.tensor(P), torch.tensor(y), resolution=resolution, **tensors
         )

@@ -3,9 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoroc._estimation.crossfit import CrossFit
-from isoroc._estimation.grouping import halve_repeatedly
-from isoroc._estimation.residuals import (
+from isoroc._estimation.crossfit import (
+    CrossFit,
     fit_bins,
     fit_cells,
     fit_confidence,
@@ -13,6 +12,7 @@ from isoroc._estimation.residuals import (
     sharpen,
     shrinkage,
 )
+from isoroc._estimation.grouping import halve_repeatedly
 from isoroc._growth import GrowthOptions, grow_tree
 from isoroc._input import Sample
 from strategies import labelled_forecasts

@@ -65,8 +65,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     cv : int, splitter, iterable or "prefit", default=5
         How to split the data so that every forecast the calibrator learns from is of a row that
         the classifier was not trained on. To calibrate a classifier that is already fitted, wrap
-        it in scikit-learn's ``FrozenEstimator``: it is not fitted again, and all the data calibrate it.
-        ``cv="prefit"`` is a synonym.
+        it in scikit-learn's ``FrozenEstimator``: it is not fitted again, and all the data
+        calibrate it. ``cv="prefit"`` is a synonym.
     ensemble : bool, default=False
         If false, one calibrator learns from the forecasts of all folds, and the classifier is
         trained once more on all the data. If true, each fold's classifier keeps a calibrator of

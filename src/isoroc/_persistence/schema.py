@@ -111,7 +111,7 @@ def _check_string(value: str, rule: dict[str, Any], place: str) -> None:
 
 
 def _check_number(value: float, rule: dict[str, Any], place: str) -> None:
-    if not isinstance(value, int) and not math.isfinite(value):  # math.isfinite would overflow on huge integers
+    if not isinstance(value, int) and not math.isfinite(value):
         raise Fault(place, "a number beyond the range of double precision")
     if value < rule.get("minimum", -math.inf):
         raise Fault(place, f"expected a number >= {rule['minimum']}, got {_shown(value)}")

@@ -15,9 +15,7 @@ from isoroc._input import Sample, check_choices
 from isoroc._simplex import Floats
 from isoroc._table import Table
 from isoroc._views.forecasts import are_probabilities
-from isoroc.metrics._roc import auc
-from isoroc.metrics._scores import log_loss
-from isoroc.metrics._surface.surface import volume_under_surface
+from isoroc.metrics import auc, log_loss, volume_under_surface
 
 
 def _volume(*args: Any, **options: Any) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from isoroc._input import InputError, Sample, check_number, check_probabilities
 from isoroc._simplex import Floats
-from isoroc.metrics._roc import roc_convex_hull
+from isoroc.metrics import roc_convex_hull
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-from ._calibration import calibration_error
+from ._calibration import calibration_error, smooth_calibration_error
 from ._decomposition import Decomposition, decompose
 from ._resampling import BootstrapResult, bootstrap, by_group
 from ._roc import RocCurve, auc, hull_auc, roc_convex_hull, symmetric_roc_curve
@@ -6,7 +6,6 @@ from ._scorers import ProbabilityScorer, scorers
 from ._scores import brier_score_loss, log_loss
 from ._separability import Separability, pairwise_separability
 from ._significance import CalibrationTest, calibration_test
-from ._smooth import smooth_calibration_error
 from ._surface.results import RocSurface, Volume
 from ._surface.surface import roc_surface, volume_under_surface
 

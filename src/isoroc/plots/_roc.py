@@ -20,7 +20,7 @@ from isoroc._input import (
 from isoroc._simplex import Floats
 from isoroc._table import Table
 from isoroc._views.thinning import thin
-from isoroc.metrics._roc import RocCurve, roc_convex_hull, symmetric_roc_curve
+from isoroc.metrics import RocCurve, roc_convex_hull, symmetric_roc_curve
 from isoroc.plots._display import BeforeAfterDisplay, Layer
 from isoroc.plots._style import (
     NEUTRAL,

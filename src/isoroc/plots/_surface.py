@@ -13,7 +13,7 @@ from scipy.spatial import ConvexHull
 from isoroc._input import InputError, check_after, check_outcomes
 from isoroc._simplex import Floats
 from isoroc._table import Table
-from isoroc.metrics._surface.surface import roc_surface, volume_under_surface
+from isoroc.metrics import roc_surface, volume_under_surface
 from isoroc.plots._display import BeforeAfterDisplay, Layer
 from isoroc.plots._style import SERIES, axes_for, wrapped
 

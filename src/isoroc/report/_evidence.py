@@ -88,10 +88,9 @@ def gather(
     before = check_sample(P, y, sample_weight, labels, scores=scores, name="P")
     changed = None if after is None else check_after(after, before, probabilities=True)
     pair = make_pair(before, changed)
-    kept = (
-        P if len(pair.before) == len(before) else _safe_indexing(P, np.flatnonzero(before.weights))
-    )
-    return Evidence(pair.before, pair.after, None, calibrator, kept)
+    if before.weights is not None and len(pair.before) < len(before):
+        P = _safe_indexing(P, np.flatnonzero(before.weights))
+    return Evidence(pair.before, pair.after, None, calibrator, P)
 
 
 def gather_counts(counts: Any, calibrator: Any) -> Evidence:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -23,26 +22,6 @@ def short(values: Any, digits: int = 5) -> list[Any]:
         if array.ndim > 1
         else [float(f"{value:.{digits}g}") for value in array.tolist()]
     )
-
-
-def jsonable(value: Any) -> Any:
-    """Plain Python values: NaN becomes None, infinity text, arrays lists.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> jsonable({"a": np.arange(2), "b": (np.nan, np.inf)})
-    {'a': [0, 1], 'b': [None, 'inf']}
-    """
-    if isinstance(value, dict):
-        return {str(key): jsonable(entry) for key, entry in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return jsonable(value.tolist())
-    if isinstance(value, list | tuple):
-        return [jsonable(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
 def text_of(value: Any, digits: int = 4) -> str:

@@ -11,12 +11,17 @@ from isoroc._evaluation.evaluate import check_options, evaluate_pair
 from isoroc._evaluation.evaluation import MEASURES, Evaluation, percent
 from isoroc._evaluation.measures import most_rows
 from isoroc._input import Sample
+from isoroc._persistence.document import plain
 from isoroc.report._about import about_part, data_part, model_part
-from isoroc.report._diagrams import reliability_part, roc_part, view_of
 from isoroc.report._evidence import Evidence
-from isoroc.report._maps import map_part
-from isoroc.report._numbers import jsonable
-from isoroc.report._stages import bins_part, path_part
+from isoroc.report._pictures import (
+    bins_part,
+    map_part,
+    path_part,
+    reliability_part,
+    roc_part,
+    view_of,
+)
 
 #: Changes when a key changes its name or its meaning; new keys do not change it.
 VERSION = 2
@@ -53,7 +58,7 @@ def summarize(
     }
     seconds = time.perf_counter() - start
     parts["about"] = about_part(n_resamples=n_resamples, seconds=seconds)
-    summary: dict[str, Any] = jsonable(parts)
+    summary: dict[str, Any] = plain(parts, "summary")
     return summary
 
 

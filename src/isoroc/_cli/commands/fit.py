@@ -6,22 +6,38 @@ import inspect
 from dataclasses import fields, replace
 from typing import Annotated, Any, NamedTuple, cast
 
+import numpy as np
 from cyclopts import Parameter
 
 from isoroc._calibrators.base import fit_sample
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.fit_figures import FEW, figures_of_fit
 from isoroc._cli.io.counting import are_countable, load_counts, read_counts
 from isoroc._cli.io.files import check_target, open_source
 from isoroc._cli.io.groups import read_groups
 from isoroc._cli.io.reading import Columns, Selection, read_sample
 from isoroc._cli.io.streams import STANDARD
-from isoroc._cli.models import DEFAULT, make_calibrator, make_grouped, save_model, versions
+from isoroc._cli.models import (
+    DEFAULT,
+    Model,
+    calibrate,
+    make_calibrator,
+    make_grouped,
+    save_model,
+    versions,
+)
 from isoroc._cli.terminal import print_error, print_json, print_note, print_warning
 from isoroc._counts import Counts
+from isoroc._evaluation.pair import make_pair
+from isoroc._evaluation.totals import Totals
 from isoroc._input import Sample
+from isoroc._intervals import half_width
 from isoroc._persistence import read
+
+#: Number of rows for which losses are computed at once.
+_BATCH = 1 << 17
+#: With fewer rows, a calibrator can only repeat what it was given.
+FEW = 10
 
 
 def fit(
@@ -77,7 +93,7 @@ def fit(
     selection = selection or Selection()
     data = (_read_counted if counts else _read)(forecasts, selection, group)
     sample = data.fit(model)
-    found = figures_of_fit(model, sample, compare, counted=data.counted is not None)
+    found = _figures(model, sample, compare, counted=data.counted is not None)
     failed = [text for condition in conditions if (text := condition.failure(found))]
     loss = {name: found[name]["log_loss"] for name in ("before", "after")}
     columns = data.columns
@@ -101,6 +117,8 @@ def fit(
     shown = loss | ({"before": None} if "gain" in found else {})
     for line in _details(sample, columns, shown, verdicts):
         print_note(f"  {line}")
+    if impossible := found["impossible"].get("before"):
+        print_note(f"  outcomes that had been given probability 0: {impossible:,}")
     if json:
         about = {"calibrator": calibrator, "classes": model.classes_, "verdict": verdicts}
         print_json(about | summary | found | _outcome(output, failed))
@@ -202,3 +220,67 @@ def _details(
     before = "" if loss["before"] is None else f"{loss['before']:.4f} before, "
     fitted = f"log loss on the rows of the fit: {before}{loss['after']:.4f} after"
     return [*lines, *verdicts, fitted]
+
+
+def _figures(model: Any, sample: Sample, old: str | None, *, counted: bool) -> dict[str, Any]:
+    """Rows, log losses before and after, and what cross-validation says about unseen rows.
+
+    Parameters
+    ----------
+    model : calibrator
+        Fitted.
+    sample : Sample
+        The rows that it was fitted to, or cells of them.
+    old : str or None
+        Another model file, which is applied to the same rows.
+    counted : bool
+        Whether `sample` holds cells, whose weights are numbers of rows.
+    """
+    K = sample.n_classes
+    per_class = sample.class_weights() if counted else np.bincount(sample.codes, minlength=K)
+    found: dict[str, Any] = {
+        "rows": int(model.summary_["rows"]),
+        "class_rows": float(per_class.min()),
+    }
+    losses = total_losses(sample, model)
+    for of in ("before", "after"):
+        loss = losses.means.get(("log_loss", of))
+        found[of] = {"log_loss": None if loss is None else loss.value}
+    found["impossible"] = losses.impossible
+    if old is not None:
+        losses = total_losses(sample, _load(old, sample))
+        found["old"] = {"log_loss": losses.means["log_loss", "after"].value}
+    common = model.common_ if getattr(model, "grouped_", False) else model
+    scores = getattr(common, "member_scores_", None)
+    if scores is not None:
+        found["unseen"] = {"log_loss": _interval(scores, "log_loss")}
+        found["gain"] = _interval(scores, "gain")
+    return found
+
+
+def total_losses(sample: Sample, model: Any) -> Totals:
+    """Losses of rows or cells before and after calibration, added up in batches."""
+    totals = Totals()
+    for start in range(0, len(sample), _BATCH):
+        part = sample.take(np.arange(start, min(start + _BATCH, len(sample))))
+        Q = calibrate(model, part.forecasts, part.groups)
+        totals.add(make_pair(part, replace(part, forecasts=Q, scores="probability")))
+    return totals
+
+
+def _load(path: str, sample: Sample) -> Any:
+    old = Model.load(path)
+    own, found = old.calibrator.classes_.tolist(), sample.classes.tolist()
+    n_columns = 1 if sample.forecasts.ndim == 1 else sample.forecasts.shape[1]
+    if own != found or old.calibrator.n_features_in_ != n_columns:
+        raise CommandError(f"--compare {path}: it was fitted to other classes or columns.")
+    if (old.group is None) != (sample.groups is None):
+        raise CommandError(f"--compare {path}: one of the two models has groups, the other not.")
+    return old.calibrator
+
+
+def _interval(scores: Any, name: str) -> dict[str, float]:
+    """Out-of-fold figure of the mixture, the last row, with its 95 % interval."""
+    value, error = (float(scores[column][-1]) for column in (name, f"{name}_se"))
+    half = half_width(0.95) * error
+    return {"value": value, "low": value - half, "high": value + half}

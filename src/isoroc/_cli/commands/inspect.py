@@ -90,7 +90,7 @@ def _values(entry: Any) -> Any:
         case "calibrator":
             return _fitted(entry)
         case "map":
-            return _values(entry["numbers"] | {"type": entry["kind"]})
+            entry = entry["numbers"]
     return {name: _values(part) for name, part in entry.items() if name != "type"}
 
 
