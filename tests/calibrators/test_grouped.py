@@ -207,9 +207,9 @@ def run_sqlite(calibrator, P, groups):
 
 
 def test_exports_ask_for_the_group(fitted):
-    with pytest.raises(ValueError, match="group: the calibrator has groups; name their column"):
+    with pytest.raises(InputError, match="group: the calibrator has groups; name their column"):
         isoroc.export.to_sql(fitted, ["a", "b"], dialect="duckdb")
-    with pytest.raises(ValueError, match="group: the calibrator was fitted without groups"):
+    with pytest.raises(InputError, match="group: the calibrator was fitted without groups"):
         isoroc.export.to_sql(fitted.common_, ["a", "b"], dialect="duckdb", group="g")
 
 
