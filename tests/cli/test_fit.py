@@ -231,5 +231,5 @@ def test_a_model_that_is_too_large_is_an_error_about_the_target(table, run_cli, 
     monkeypatch.setattr(document, "MAX_VALUES", 50)
     ran = run_cli("fit", "x.csv", "-c", "irp", "-o", "m.json")
     assert ran.code == 2
-    assert "error: m.json: it cannot be saved: more than 50 values. Fit it with fewer" in ran.err
+    assert "error: m.json: the model is too large for a model file: more than 50" in ran.err
     assert listing() == ["x.csv"]

@@ -137,7 +137,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         self
         """
         warn = not self._uses_order_only
-        sample = check_sample(P, y, sample_weight, labels, scores=scores, warn=warn)
+        sample = check_sample(P, y, sample_weight, labels, scores=scores, warn=warn, clip=True)
         warn_if_reversed(sample)
         return self._fit_validated(sample, P)
 

@@ -198,6 +198,7 @@ def check_sample(
     *,
     scores: Scores = "auto",
     warn: bool = False,
+    clip: bool = False,
     name: str = "P",
     label_name: str = "y",
 ) -> Sample:
@@ -219,6 +220,9 @@ def check_sample(
         What the forecasts are.
     warn : bool, default=False
         Whether to warn where it is in doubt what the forecasts are.
+    clip : bool, default=False
+        Whether scores that are probabilities but for rounding errors are clipped to [0, 1], which
+        may tie them. With `warn` they are in any case.
     name, label_name : str
         What error messages call P and y.
 
@@ -242,6 +246,6 @@ def check_sample(
         place = [by_column.tolist().index(label) for label in classes.tolist()]
         classes, codes = by_column, np.array(place, dtype=codes.dtype)[codes]
     kind = resolve_scores(forecasts, scores, name=name, warn=warn)
-    if kind == "probability" and forecasts.ndim == 1:
+    if (clip or warn) and kind == "probability" and forecasts.ndim == 1:
         forecasts = check_forecasts(forecasts, name=name, unit=True)
     return Sample(forecasts, codes, weights, classes, kind)

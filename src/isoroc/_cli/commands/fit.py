@@ -9,7 +9,6 @@ from typing import Annotated, Any, NamedTuple, cast
 import numpy as np
 from cyclopts import Parameter
 
-from isoroc._calibrators.base import fit_sample
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.counting import are_countable, load_counts, read_counts
@@ -145,6 +144,8 @@ class _Data(NamedTuple):
             label = sample.classes[sample.codes[0]]
             problem = f"all rows have the label {label!s}"
             raise CommandError(f"{problem}; at least two classes are needed.")
+        from isoroc._calibrators.base import fit_sample  # noqa: PLC0415  # slow to import
+
         fit_sample(model, sample)
         return sample
 

@@ -71,7 +71,8 @@ def _fitted(model: dict[str, Any]) -> dict[str, Any]:
     """Fitted attributes of a calibrator in a document, and of the calibrators that it contains."""
     hidden = ("classes_", "n_features_in_", "verdict_")  # shown above
     entries = {name: entry for name, entry in model["state"].items() if name not in hidden}
-    entries |= model["map"]["numbers"] if "map" in model else {}
+    numbers = model["map"]["numbers"] if "map" in model else {}
+    entries |= {f"{name}_": entry for name, entry in numbers.items()}
     return {name: found for name, entry in entries.items() if (found := _values(entry)) != {}}
 
 
@@ -90,7 +91,7 @@ def _values(entry: Any) -> Any:
         case "calibrator":
             return _fitted(entry)
         case "map":
-            entry = entry["numbers"]
+            entry = {f"{name}_": part for name, part in entry["numbers"].items()}
     return {name: _values(part) for name, part in entry.items() if name != "type"}
 
 
