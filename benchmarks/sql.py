@@ -32,8 +32,6 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from isoroc.export._expressions import column, integer, nodes
-from isoroc.export._sql_writer import SqlWriter
 from numpy.typing import NDArray
 
 import isoroc

@@ -19,7 +19,7 @@ from strategies import arbitrary, binary_data
 pytestmark = arbitrary
 
 
-def fit(data, kind="auto", **params):
+def fit(data, kind="logit", **params):
     scores, y, weights = data
     return IRPCalibrator(**params).fit(scores, y, sample_weight=weights, scores=kind)
 
