@@ -24,6 +24,7 @@ PARTS = {
     "_core": set(),
     "_progress": set(),
     "_table": set(),
+    "_lazy": set(),
     "_random": set(),
     "_special": set(),
     "_simplex": {"_special"},
@@ -66,7 +67,7 @@ PARTS = {
         "_top",
         "_tree",
     },
-    "export": {"_backends", "_counts", "_input", "_kinds", "_maps", "_simplex", "_tree"},
+    "export": {"_backends", "_counts", "_input", "_kinds", "_lazy", "_maps", "_simplex", "_tree"},
     "_calibrators": {
         "_backends",
         "_core",
@@ -136,6 +137,7 @@ PARTS = {
         "metrics",
     },
     "plots": {
+        "_lazy",
         "_calibrators",
         "_input",
         "_monitor",
@@ -147,6 +149,7 @@ PARTS = {
         "metrics",
     },
     "report": {
+        "_lazy",
         "_calibrators",
         "_counts",
         "_estimation",

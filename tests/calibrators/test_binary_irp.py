@@ -36,7 +36,7 @@ def test_same_values_as_scikit_learn(data):
     expected = IsotonicRegression().fit(ranks, y, sample_weight=weights).predict(ranks)
     value = fit((ranks, y, weights), pseudocount=0).predict_proba(ranks)[:, 1]
     np.testing.assert_allclose(value, expected, atol=1e-12)
-    cal = fit(data, "logit", pseudocount=0)  # probabilities just above 1 would become 1
+    cal = fit(data, pseudocount=0)  # probabilities just above 1 would become 1
     np.testing.assert_array_equal(cal.predict_proba(scores)[:, 1], value)
 
 
@@ -73,7 +73,7 @@ def test_roc_after_is_the_convex_hull_of_roc_before(data):
 @given(binary_data(), st.floats(0, 20), st.floats(0.01, 0.99))
 def test_probabilities_are_monotone_and_sum_to_one(data, pseudocount, prior):
     scores, _, _ = data
-    cal = fit(data, "logit", pseudocount=pseudocount, prior=[1 - prior, prior])
+    cal = fit(data, pseudocount=pseudocount, prior=[1 - prior, prior])
     grid = np.sort(np.concatenate([scores, scores * 0.99, [-1e308, 0, 1e308]]))
     Q = cal.predict_proba(grid)
     np.testing.assert_allclose(Q.sum(axis=1), 1, rtol=1e-15)

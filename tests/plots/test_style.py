@@ -1,5 +1,3 @@
-import re
-import runpy
 import subprocess
 import sys
 
@@ -9,7 +7,6 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-import isoroc.plots
 from isoroc._views.colours import COLOURS, mix
 from isoroc._views.thinning import thin
 from isoroc.plots import ReliabilityDisplay
@@ -131,15 +128,6 @@ def test_text_follows_the_current_style():
     assert colours == ["white", "black"]
     lines = [[line.get_color() for line in d.axes_[0].lines] for d in (dark, light)]
     assert lines[0] == lines[1]
-
-
-@pytest.mark.parametrize("missing", ["matplotlib", "mpltern"])
-def test_missing_extra_names_the_pip_command(missing, monkeypatch):
-    monkeypatch.delitem(sys.modules, "mpltern")
-    monkeypatch.setitem(sys.modules, missing, None)
-    message = "isoroc.plots needs matplotlib and mpltern: pip install matplotlib mpltern"
-    with pytest.raises(ImportError, match=re.escape(message)):
-        runpy.run_path(isoroc.plots.__file__)
 
 
 def test_drawing_in_given_axes_does_not_load_pyplot():

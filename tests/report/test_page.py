@@ -3,8 +3,6 @@
 import html
 import json
 import re
-import runpy
-import sys
 from html.parser import HTMLParser
 
 import numpy as np
@@ -134,13 +132,6 @@ def test_size_is_bounded_with_many_classes():
     assert found["accuracy"]["before"]["value"] == 1
     assert found["decisions_changed"]["change"]["value"] == pytest.approx(np.mean(y > 0))
     assert len(report.to_html().encode()) < 1_000_000
-
-
-def test_missing_extra_names_the_pip_command(monkeypatch):
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    message = "isoroc.report needs jinja2: pip install jinja2"
-    with pytest.raises(ImportError, match=re.escape(message)):
-        runpy.run_path(isoroc.report.__file__)
 
 
 def test_frame_escapes_the_page():

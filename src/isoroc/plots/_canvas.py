@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any, ClassVar
 
+import mpltern  # noqa: F401 -- registers the axes of triangles
 import numpy as np
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb

@@ -3,11 +3,6 @@
 Requires jinja2, the extra ``report``.
 """
 
-try:
-    import jinja2  # noqa: F401
-except ImportError as error:
-    raise ImportError("isoroc.report needs jinja2: pip install jinja2") from error
+from isoroc._lazy import attach
 
-from isoroc.report._report import Report
-
-__all__ = ["Report"]
+__getattr__, __dir__, __all__ = attach(__name__, __file__, {"jinja2": "jinja2"})

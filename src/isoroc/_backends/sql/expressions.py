@@ -6,10 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-try:
-    from sqlglot import expressions as nodes
-except ImportError as error:
-    raise ImportError("SQL needs sqlglot: pip install 'isoroc[sql]'") from error
+from sqlglot import expressions as nodes
 
 #: Any piece of SQL; in quotes, as versions of sqlglot differ in what they call it.
 Node: TypeAlias = "nodes.Expr"

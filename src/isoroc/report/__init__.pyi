@@ -1,0 +1,3 @@
+from ._report import Report
+
+__all__ = ["Report"]
