@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 try:
     from sqlglot import expressions as nodes
 except ImportError as error:
-    raise ImportError("SQL needs sqlglot: pip install 'isoroc[sql]'") from error
+    raise ImportError("SQL needs sqlglot: pip install sqlglot") from error
 
 #: Any piece of SQL; in quotes, as versions of sqlglot differ in what they call it.
 Node: TypeAlias = "nodes.Expr"
