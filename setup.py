@@ -1,7 +1,10 @@
-"""The compiled kernels; everything else about the package is in pyproject.toml."""
+"""The compiled kernels and the links of releases; everything else is in pyproject.toml."""
 
 import os
+import re
 import sys
+import tomllib
+from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -21,6 +24,33 @@ SUBJECTS = (
 # Comparisons that need not trap become vector instructions.
 OPTIONS = {} if sys.platform == "win32" else {"smooth": ["-fno-trapping-math"]}
 
+ROOT = Path(__file__).resolve().parent
+HOME = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["isoroc"]["home"]
+
+
+def absolute(text: str, home: str) -> str:
+    """Markdown whose relative links lead to files of the repository at home, if there is one."""
+    if not home:
+        return text
+    return re.sub(
+        r"(!?)(\[[^\]]*\]\()(?!https?:|#)",
+        lambda link: f"{link[1]}{link[2]}{home}/{'raw' if link[1] else 'blob'}/main/",
+        text,
+    )
+
+
+def urls(home: str) -> dict[str, str]:
+    """The links that the package index shows next to a release."""
+    if not home:
+        return {}
+    return {
+        "Repository": home,
+        "Documentation": f"{home}/tree/main/docs",
+        "Issues": f"{home}/issues",
+        "Changelog": f"{home}/blob/main/CHANGELOG.md",
+    }
+
+
 # ISOROC_CHECKED=1 builds the kernels with bounds checks and the compiler's sanitizers, in a
 # build folder of their own: `make sanitize` tests them once in that form.
 CHECKED = os.environ.get("ISOROC_CHECKED") == "1"
@@ -35,30 +65,34 @@ else:
     # Without debugging information the bytes of a wheel do not depend on the folder of the build.
     compile_args, link_args = ["-O3", "-g0", "-Wall", "-Wextra"], []
 
-setup(
-    ext_modules=cythonize(
-        [
-            Extension(
-                f"isoroc._core.{name}",
-                [f"src/isoroc/_core/{name}.pyx"],
-                extra_compile_args=compile_args + OPTIONS.get(name, []),
-                extra_link_args=link_args,
-                define_macros=[("ISOROC_CHECKED", "1" if CHECKED else "0")],
-            )
-            for name in SUBJECTS
-        ],
-        build_dir="build/checked-c" if CHECKED else "build/c",
-        compiler_directives={
-            "language_level": 3,
-            "boundscheck": CHECKED,
-            "initializedcheck": CHECKED,
-            "wraparound": False,
-            "cdivision": True,
-            "freethreading_compatible": True,
+if __name__ == "__main__":
+    setup(
+        long_description=absolute((ROOT / "README.md").read_text("utf-8"), HOME),
+        long_description_content_type="text/markdown",
+        project_urls=urls(HOME),
+        ext_modules=cythonize(
+            [
+                Extension(
+                    f"isoroc._core.{name}",
+                    [f"src/isoroc/_core/{name}.pyx"],
+                    extra_compile_args=compile_args + OPTIONS.get(name, []),
+                    extra_link_args=link_args,
+                    define_macros=[("ISOROC_CHECKED", "1" if CHECKED else "0")],
+                )
+                for name in SUBJECTS
+            ],
+            build_dir="build/checked-c" if CHECKED else "build/c",
+            compiler_directives={
+                "language_level": 3,
+                "boundscheck": CHECKED,
+                "initializedcheck": CHECKED,
+                "wraparound": False,
+                "cdivision": True,
+                "freethreading_compatible": True,
+            },
+        ),
+        options={
+            "build": {"build_base": "build/checked" if CHECKED else "build"},
+            "build_ext": {"parallel": os.cpu_count()},
         },
-    ),
-    options={
-        "build": {"build_base": "build/checked" if CHECKED else "build"},
-        "build_ext": {"parallel": os.cpu_count()},
-    },
-)
+    )

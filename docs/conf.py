@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -10,7 +12,9 @@ from docutils.utils.math.latex2mathml import tex2mathml
 
 import isoroc
 
-SOURCE = "https://github.com/isoroc/isoroc/blob/main"
+PYPROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
+#: Address of the repository; empty where there is none.
+HOME = tomllib.loads(PYPROJECT.read_text("utf-8"))["tool"]["isoroc"]["home"]
 
 project = "isoroc"
 author = "The isoroc developers"
@@ -81,7 +85,7 @@ html_css_files = ["isoroc.css"]
 html_show_sourcelink = False
 html_context = {"default_mode": "auto"}  # light or dark as the reader's system is
 html_theme_options = {
-    "github_url": "https://github.com/isoroc/isoroc",
+    "icon_links": [{"name": "Repository", "url": HOME, "icon": "fa-solid fa-code"}] if HOME else [],
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,
@@ -94,8 +98,9 @@ html_sidebars = {"changelog": [], "index": []}
 
 
 def link_outside(app: Any, docname: str, source: list[str]) -> None:  # noqa: ARG001
-    """Point links to files outside docs/ to the repository, where these files are."""
-    source[0] = re.sub(r"\]\(\.\./([^)]+)\)", rf"]({SOURCE}/\1)", source[0])
+    """Point links to files outside docs/ to the repository; without its address, keep the text."""
+    link = rf"[\1]({HOME}/blob/main/\2)" if HOME else r"\1"
+    source[0] = re.sub(r"\[([^\]]+)\]\(\.\./([^)]+)\)", link, source[0])
 
 
 # What users call on calibrators, classifiers and loaded maps; the class describes attributes.

@@ -1,6 +1,6 @@
 """Draw the pictures of docs/monotonicity.md from generated data: ``python docs/figures.py``.
 
-Requires matplotlib (``pip install 'isoroc[plots]'``).
+Requires matplotlib.
 """
 
 from collections.abc import Iterator

@@ -2,7 +2,7 @@
 
 ``python examples/gallery.py`` writes PNG files to build/gallery. ``--out`` sets another folder,
 ``--style`` a style of matplotlib such as dark_background. ``--cases`` draws every display for few
-and many classes, rows and letters instead, to be looked at. Requires ``isoroc[plots]``.
+and many classes, rows and letters instead, to be looked at. Requires matplotlib and mpltern.
 """
 
 from __future__ import annotations

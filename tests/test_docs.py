@@ -128,18 +128,3 @@ def test_every_page_of_the_site_is_in_its_navigation():
     ]
     listed = {line.strip() for path in trees for line in path.read_text().splitlines()}
     assert pages <= listed
-
-
-def test_links_of_the_readme_are_absolute_and_exist():
-    """The package index shows the README without the repository."""
-    places = {
-        "https://isoroc.github.io/isoroc/": "docs",
-        "https://raw.githubusercontent.com/isoroc/isoroc/main/": "",
-        "https://github.com/isoroc/isoroc/blob/main/": "",
-    }
-    for target in re.findall(r"\]\(([^)#]+)", (ROOT / "README.md").read_text()):
-        assert target.startswith("https://")
-        for place, folder in places.items():
-            if target.startswith(place):
-                path = ROOT / folder / target.removeprefix(place)
-                assert path.exists() or path.with_suffix(".md").exists(), target

@@ -4,6 +4,7 @@ import os
 import re
 import runpy
 import shutil
+import subprocess
 import tarfile
 import tomllib
 from pathlib import Path
@@ -15,6 +16,8 @@ import isoroc
 pytestmark = pytest.mark.project
 
 ROOT = Path(__file__).resolve().parents[1]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+HOME = PYPROJECT["tool"]["isoroc"]["home"]
 problems = runpy.run_path(str(ROOT / "tools" / "check_release.py"))["problems"]
 repack = runpy.run_path(str(ROOT / "tools" / "build_dist.py"))["repack"]
 
@@ -26,8 +29,9 @@ def released(tmp_path):
     package.mkdir(parents=True)
     (package / "__init__.py").write_text('__version__ = "1.2.3"\n')
     (tmp_path / "CITATION.cff").write_text(
-        "title: isoroc\nversion: 1.2.3\ndate-released: 2026-01-02\n"
+        "title: isoroc\nversion: 1.2.3\ndate-released: 2026-01-02\nrepository-code: https://host/a\n"
     )
+    (tmp_path / "pyproject.toml").write_text('[tool.isoroc]\nhome = "https://host/a"\n')
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## [1.2.3] - 2026-01-02\n")
     return tmp_path
 
@@ -48,13 +52,25 @@ def test_each_file_must_name_the_version(released, name):
     assert any(name in problem for problem in problems("v1.2.3", released))
 
 
+def test_a_release_needs_the_address_of_the_repository(released):
+    path = released / "pyproject.toml"
+    path.write_text('[tool.isoroc]\nhome = "https://host/b"\n')
+    found = ["CITATION.cff has no line 'repository-code: https://host/b'"]
+    assert problems("v1.2.3", released) == found
+    path.write_text('[tool.isoroc]\nhome = ""\n')
+    [problem] = problems("v1.2.3", released)
+    assert problem.startswith("pyproject.toml has no address")
+
+
 def test_changelog_and_citation_agree_on_the_version_of_the_package():
-    assert problems(f"v{isoroc.__version__}") == []
+    found = problems(f"v{isoroc.__version__}")
+    assert len(found) == (not HOME)  # an address is the only thing that may be missing
+    assert all("no address of the repository" in problem for problem in found)
 
 
 def test_the_image_has_a_supported_python_and_existing_extras():
     arguments = dict(re.findall(r"(?m)^ARG (\w+)=(\S+)$", (ROOT / "Dockerfile").read_text()))
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = PYPROJECT["project"]
     assert f"Programming Language :: Python :: {arguments['PYTHON']}" in project["classifiers"]
     extras = set(arguments["EXTRAS"].split(","))
     assert "cli" in extras
@@ -70,12 +86,10 @@ def test_changelog_has_the_form_of_keep_a_changelog():
     assert [x[1] for x in dates if x] == sorted((x[1] for x in dates if x), reverse=True)
     kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
     assert set(re.findall(r"(?m)^### (.*)$", text)) <= kinds
-    linked = re.findall(r"(?m)^(\[.*?\]): https://", text)
-    assert linked == [heading.partition(" ")[0] for heading in headings]
 
 
 def test_every_supported_python_has_a_classifier_and_wheels():
-    config = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    config = PYPROJECT
     wheels = config["tool"]["cibuildwheel"]["build"].split()
     versions = [f"3.{wheel.removeprefix('cp3').removesuffix('-*')}" for wheel in wheels]
     prefix = "Programming Language :: Python :: "
@@ -110,7 +124,7 @@ def test_source_archives_do_not_depend_on_the_disk(tmp_path):
 
 
 def test_the_oldest_versions_tested_are_those_declared():
-    config = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    config = PYPROJECT["project"]
     extras = config["optional-dependencies"]
     tested = ("plots", "cli", "report", "onnx", "sql", "duckdb", "volume", "dev")
     declared = dict(
@@ -139,3 +153,71 @@ def test_workflows_call_existing_targets():
         called += [x for row in re.findall(r"target: \[(.*)\]", text) for x in row.split(", ")]
         assert called
         assert set(called) <= targets
+
+
+def test_the_links_of_a_release_are_made_from_the_address_of_the_repository():
+    """The package index shows the README without the repository."""
+    make = runpy.run_path(str(ROOT / "setup.py"), run_name="setup")
+    home = "https://host/a"
+    text = "![A](docs/a.png) [B](docs/b.md#c), [C](https://other/d) and [D](#e)"
+    assert make["absolute"](text, home) == (
+        "![A](https://host/a/raw/main/docs/a.png) [B](https://host/a/blob/main/docs/b.md#c), "
+        "[C](https://other/d) and [D](#e)"
+    )
+    assert all(link.startswith(home) for link in make["urls"](home).values())
+    assert make["absolute"](text, "") == text
+    assert make["urls"]("") == {}
+
+
+#: Addresses with the name of the project, with or without a scheme, and installation from an index.
+FOREIGN = re.compile(
+    r"""(?:\w+://|git@)[^\s)"'>\]]*isoroc[^\s)"'>\]]*
+    |\b(?:github|gitlab|codeberg|bitbucket|pypi)\.\w+(?:/project)?[/:]isoroc\b
+    |\bisoroc\.(?:github|gitlab|readthedocs|org|dev|net|com|io)\b
+    |\bpip\ install\ (?:-\S+\ )*['"]?isoroc\b
+    |(?<![\w./])isoroc\[\w""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def promises(text, home=HOME):
+    """Addresses of the project that a text names, other than the one that is set."""
+    found = [match[0] for match in FOREIGN.finditer(text)]
+    return [address for address in found if not home or not address.startswith(home)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[code](https://github.com/{}/x)",
+        "git+ssh://git@host/me/{}.git",
+        "git@github.com:{}/x",
+        "see github.com/{}/x",
+        "https://pypi.org/project/{}",
+        "at {}.github.io",
+        "{}.readthedocs.io",
+        "pip install {}",
+        "pip install -U '{}[all]'",
+        "requires `{}[sql]`",
+    ],
+)
+def test_addresses_of_the_project_are_found(text):
+    assert promises(text.format("isoroc"))
+    assert not promises(text.format("other"))
+
+
+def test_the_address_that_is_set_may_be_named():
+    home = "https://host/{}".format("isoroc")
+    assert promises(f"[x]({home}/y)")
+    assert not promises(f"[x]({home}/y)", home)
+
+
+def test_no_file_names_an_address_of_the_project_other_than_the_one_set():
+    command = ["git", "grep", "-I", "--name-only", "-e", ""]  # all tracked text files
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "README.md" in listed.splitlines()
+    for name in listed.splitlines():
+        text = (ROOT / name).read_text("utf-8")
+        if name == "pyproject.toml":  # extras that contain others
+            text = re.sub(r'"isoroc\[[\w,]+\]"', "", text)
+        assert not promises(text), name

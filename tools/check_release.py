@@ -1,10 +1,13 @@
 """Check that a tag, the version of the package, CITATION.cff and CHANGELOG.md agree.
 
+A release also needs the address of the repository, in pyproject.toml and in CITATION.cff.
+
 python tools/check_release.py v0.1.0
 """
 
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,6 +35,12 @@ def problems(tag: str, root: Path = ROOT) -> list[str]:
         found.append(f"CHANGELOG.md has no heading '## [{version}] - YYYY-MM-DD'")
     elif f"\ndate-released: {dated[1]}\n" not in citation:
         found.append(f"CITATION.cff has no line 'date-released: {dated[1]}'")
+    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
+    home = project["tool"]["isoroc"]["home"]
+    if not home:
+        found.append("pyproject.toml has no address of the repository: set home in [tool.isoroc]")
+    elif f"\nrepository-code: {home}\n" not in citation:
+        found.append(f"CITATION.cff has no line 'repository-code: {home}'")
     return found
 
 

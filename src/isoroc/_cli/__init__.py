@@ -26,9 +26,8 @@ def main(tokens: Sequence[str] | None = None) -> int:
     """
     missing = [name for name in ("cyclopts", "polars", "rich") if find_spec(name) is None]
     if missing:
-        sys.stderr.write(
-            f"isoroc: the command line needs {', '.join(missing)}: pip install 'isoroc[cli]'\n"
-        )
+        needed, install = ", ".join(missing), " ".join(["pip install", *missing])
+        sys.stderr.write(f"isoroc: the command line needs {needed}: {install}\n")
         return 2
     try:
         if tokens is None:
