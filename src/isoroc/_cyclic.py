@@ -25,15 +25,15 @@ TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True)
-class CyclicCheck:
-    """Result of a check of cyclic monotonicity; true if no violation was found.
+class MonotonicityCheck:
+    """What `verify` of a calibrator returns; true if no violation was found.
 
     Attributes
     ----------
     monotone : bool
-        Whether the forecasts are cyclically monotone on the rows that were compared.
+        Whether the guarantee holds on the rows that were compared.
     rows : int
-        How many rows were compared.
+        Number of rows that were compared.
     exact : bool
         Whether these are all rows. Otherwise they were drawn at random.
     """
@@ -46,7 +46,7 @@ class CyclicCheck:
         return self.monotone
 
 
-def check_cyclic(z: Floats, Q: Floats, potential: Floats | None = None) -> CyclicCheck:
+def check_cyclic(z: Floats, Q: Floats, potential: Floats | None = None) -> MonotonicityCheck:
     """Check that forecasts are a cyclically monotone function of z.
 
     Parameters
@@ -64,13 +64,13 @@ def check_cyclic(z: Floats, Q: Floats, potential: Floats | None = None) -> Cycli
     >>> import numpy as np
     >>> P = np.array([[0.7, 0.2, 0.1], [0.2, 0.2, 0.6], [0.3, 0.4, 0.3]])
     >>> check_cyclic(np.log(P), P)
-    CyclicCheck(monotone=True, rows=3, exact=True)
+    MonotonicityCheck(monotone=True, rows=3, exact=True)
     >>> bool(check_cyclic(np.log(P), P[:, [1, 0, 2]]))
     False
     """
     n, K = Q.shape
     if K == 2:
-        return CyclicCheck(_increases(z[:, 1] - z[:, 0], Q), n, exact=True)
+        return MonotonicityCheck(_increases(z[:, 1] - z[:, 0], Q), n, exact=True)
     if potential is None:
         potential = np.zeros(n)
     if n > MOST_ROWS:
@@ -80,7 +80,7 @@ def check_cyclic(z: Floats, Q: Floats, potential: Floats | None = None) -> Cycli
     inner = Q @ z.T
     steps = np.diag(inner)[:, None] - inner  # [j, i]: from row i to row j
     steps += TOLERANCE * K * (1 + np.abs(z).max())
-    return CyclicCheck(not has_negative_cycle(steps, potential), len(Q), exact=n <= MOST_ROWS)
+    return MonotonicityCheck(not has_negative_cycle(steps, potential), len(Q), exact=n <= MOST_ROWS)
 
 
 def _increases(odds: Floats, Q: Floats) -> bool:

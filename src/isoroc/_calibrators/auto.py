@@ -29,7 +29,7 @@ from isoroc._calibrators.monotone import MonotoneCalibrator
 from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
 from isoroc._counts import in_cells
-from isoroc._cyclic import CyclicCheck, check_cyclic
+from isoroc._cyclic import MonotonicityCheck, check_cyclic
 from isoroc._folds import deal_folds
 from isoroc._input import CellSample, InputError, Sample, check_number, check_option
 from isoroc._kinds import columns_of
@@ -298,7 +298,7 @@ class AutoCalibrator(Calibrator):
                 member.set_params(random_state=random_state.randint(2**31 - 1))
         return list(members)
 
-    def verify(self, P: Any) -> CyclicCheck:
+    def verify(self, P: Any) -> MonotonicityCheck:
         """Check the guarantee of a monotone mixture on any rows, as in `MonotoneCalibrator`."""
         if not self.monotone:
             raise InputError("monotone", None, "is False, so there is no guarantee to verify")
@@ -323,7 +323,7 @@ def monotone_members(n_classes: int) -> list[Calibrator]:
     return members
 
 
-def _check_mixture(mixture: MixtureMap, values: Floats) -> CyclicCheck:
+def _check_mixture(mixture: MixtureMap, values: Floats) -> MonotonicityCheck:
     """Check that a mixture of monotone maps is monotone on the rows of a forecast array."""
     X, Q = columns_of(values), mixture.apply(values)
     if Q.shape[1] == 2:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators.base import FromMap
 from isoroc._calibrators.binned import BinCalibrator
+from isoroc._cyclic import MonotonicityCheck
 from isoroc._folds import deal_folds
 from isoroc._growth import GrowthOptions, grow_pulled, grow_tree
 from isoroc._input import CellSample, InputError, Sample, check_number, check_option, check_sample
@@ -166,7 +167,7 @@ class IRPCalibrator(BinCalibrator):
     >>> cal.predict_proba([[0.98, 0.01, 0.01]]).round(2)
     array([[0.86, 0.04, 0.1 ]])
     >>> cal.verify(P, y)
-    True
+    MonotonicityCheck(monotone=True, rows=2000, exact=True)
     """
 
     _uses_folds: ClassVar[bool] = True
@@ -215,10 +216,10 @@ class IRPCalibrator(BinCalibrator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def verify(self, P: Any, y: Any, *, sample_weight: Any = None) -> bool:
+    def verify(self, P: Any, y: Any, *, sample_weight: Any = None) -> MonotonicityCheck:
         """Check the certificate on the calibration rows, without the code that grew the tree.
 
-        Rows are routed and counted again. The result is False if the weights of a bin are not those
+        Rows are routed and counted again. The result is false if the weights of a bin are not those
         of its rows, or if a certified threshold does not sort the calibrated forecasts as its split
         sorts the forecasts: for a damaged tree, and for rows other than those of `fit`.
 
@@ -226,6 +227,11 @@ class IRPCalibrator(BinCalibrator):
         ----------
         P, y, sample_weight
             What was passed to `fit`.
+
+        Returns
+        -------
+        MonotonicityCheck
+            True if the certificate holds; with attributes `monotone`, `rows` and `exact`.
         """
         if self.certificate_ is None:
             problem = "None gives no guarantee, so there is nothing to verify"
@@ -236,7 +242,8 @@ class IRPCalibrator(BinCalibrator):
         if self.map_.reduction is not None:
             sample = self.map_.reduction.reduce_sample(sample)
         tree, bin_values = self.map_.tree, self.map_.bin_values
-        return self.certificate_.verify(tree, bin_values, sample.positive())
+        holds = self.certificate_.verify(tree, bin_values, sample.positive())
+        return MonotonicityCheck(monotone=holds, rows=len(sample), exact=True)
 
     def _fit(self, sample: Sample) -> BinMap:
         self._check_pseudocount()

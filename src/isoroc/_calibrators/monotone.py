@@ -19,7 +19,7 @@ from isoroc._calibrators.tempering import (
     log_softmax,
     of_own_class,
 )
-from isoroc._cyclic import CyclicCheck, check_cyclic
+from isoroc._cyclic import MonotonicityCheck, check_cyclic
 from isoroc._input import Sample
 from isoroc._kinds import columns_of
 from isoroc._maps import MonotoneMap
@@ -114,7 +114,7 @@ class MonotoneCalibrator(Calibrator):
     >>> cal.predict_proba([[27 / 36, 8 / 36, 1 / 36]]).round(2)  # the truth is 3/6, 2/6, 1/6
     array([[0.5 , 0.35, 0.15]])
     >>> cal.verify(P)
-    CyclicCheck(monotone=True, rows=2000, exact=True)
+    MonotonicityCheck(monotone=True, rows=2000, exact=True)
     """
 
     floor_ = FromMap()
@@ -162,7 +162,7 @@ class MonotoneCalibrator(Calibrator):
         values = columns_of(self._check_new(P))
         return np.ascontiguousarray(self.map_.coordinates(NUMPY, values))
 
-    def verify(self, P: Any) -> CyclicCheck:
+    def verify(self, P: Any) -> MonotonicityCheck:
         """Check on any rows that the map is cyclically monotone in its `coordinates`.
 
         Only coordinates and calibrated forecasts are compared. Two classes: the forecasts must have
@@ -176,7 +176,7 @@ class MonotoneCalibrator(Calibrator):
 
         Returns
         -------
-        CyclicCheck
+        MonotonicityCheck
             True or false as a condition; `rows` that were compared, and whether these are all of
             them: `exact`.
         """
