@@ -82,7 +82,7 @@ def test_bad_forecasts(P, message):
 
 
 def test_sparse_forecasts():
-    with pytest.raises(TypeError, match=r"P: sparse input .* P.toarray\(\)"):
+    with pytest.raises(ValueError, match=r"P: sparse input .* P.toarray\(\)"):
         _input.check_forecasts(csr_array([[0.5, 0.5]]))
 
 

@@ -225,7 +225,7 @@ def test_inside_a_classifier():
     [
         ({"members": "all"}, ValueError, "members: is 'all'; expected .* a list of calibrators"),
         ({"members": []}, ValueError, r"members: is \[\]; expected"),
-        ({"members": [LogisticRegression()]}, TypeError, "members: expected calibrators"),
+        ({"members": [LogisticRegression()]}, ValueError, "members: .*expected calibrators"),
         ({"cv": 1}, ValueError, "cv"),
         ({"max_cells": 0}, ValueError, "max_cells"),
     ],

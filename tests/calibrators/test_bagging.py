@@ -127,9 +127,9 @@ def test_weights_count():
 @pytest.mark.parametrize(
     ("calibrator", "error", "message"),
     [
-        (BaggedIRPCalibrator(n_trees=0), ValueError, "n_trees == .*, must be >= 1"),
-        (BaggedIRPCalibrator(max_samples=1), ValueError, "max_samples == .*, must be >= 2"),
-        (BaggedIRPCalibrator(IsotonicCalibrator()), TypeError, "calibrator: expected an IRP"),
+        (BaggedIRPCalibrator(n_trees=0), ValueError, "n_trees: is .*; expected .* >= 1"),
+        (BaggedIRPCalibrator(max_samples=1), ValueError, "max_samples: is .*; expected .* >= 2"),
+        (BaggedIRPCalibrator(IsotonicCalibrator()), ValueError, "calibrator: is .*expected an IRP"),
         (BaggedIRPCalibrator(IRPCalibrator(pseudocount=-1)), ValueError, "pseudocount"),
         (BaggedIRPCalibrator(IRPCalibrator(top=9)), ValueError, "top"),
     ],

@@ -220,11 +220,11 @@ SCORED = IRPCalibrator().fit([-3.0, 3.0], [0, 1])
         (
             lambda: IRPCalibrator(pseudocount=-1).fit([0.0, 1], [0, 1]),
             ValueError,
-            "pseudocount == .*, must be >= 0",
+            "pseudocount: is .*; expected .* >= 0",
         ),
         (
             lambda: IRPCalibrator(pseudocount="1").fit([0.0, 1], [0, 1]),  # type: ignore[arg-type]
-            TypeError,
+            ValueError,
             "pseudocount",
         ),
         (
@@ -235,11 +235,11 @@ SCORED = IRPCalibrator().fit([-3.0, 3.0], [0, 1])
         (
             lambda: IRPCalibrator(max_bins=0).fit([0.0, 1], [0, 1]),
             ValueError,
-            "max_bins == .*, must be >= 1",
+            "max_bins: is .*; expected .* >= 1",
         ),
         (
             lambda: IRPCalibrator(max_bins=2.5).fit([0.0, 1], [0, 1]),  # type: ignore[arg-type]
-            TypeError,
+            ValueError,
             "max_bins",
         ),
         (

@@ -231,7 +231,7 @@ def test_dataframes_weights_and_pickles():
         ({"min_lift": -1}, ValueError, "min_lift"),
         ({"top": 3}, ValueError, "top: is 3 for 4 classes; at most 2 are possible"),
         ({"top": 0}, ValueError, "top"),
-        ({"top": "best"}, TypeError, "top must be an instance of int"),
+        ({"top": "best"}, ValueError, "top: is .*; expected an int"),
         (
             {"top": 1, "prior": [0.25] * 4},
             ValueError,

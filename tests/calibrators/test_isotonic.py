@@ -55,5 +55,5 @@ def test_more_than_two_classes_need_smoothing():
     P = np.full((4, 3), 1 / 3)
     with pytest.raises(ValueError, match=r"pseudocount: is 0, .*; expected a number > 0"):
         IsotonicCalibrator(pseudocount=0).fit(P, [0, 1, 2, 2])
-    with pytest.raises(ValueError, match=r"pseudocount == .*, must be >= 0"):
+    with pytest.raises(ValueError, match=r"pseudocount: is .*; expected .* >= 0"):
         IsotonicCalibrator(pseudocount=-1).fit(P, [0, 1, 2, 2])

@@ -121,8 +121,8 @@ def test_forests_are_better_off_than_without_a_floor(arena):
     [
         ({"structure": "tensor"}, ValueError, "structure: expected one of"),
         ({"quadratic": "yes"}, ValueError, "quadratic"),
-        ({"penalty": 0.0}, ValueError, "penalty == .*, must be >= 0.001"),
-        ({"penalty": "strong"}, TypeError, "penalty"),
+        ({"penalty": 0.0}, ValueError, "penalty: is .*; expected .* >= 0.001"),
+        ({"penalty": "strong"}, ValueError, "penalty"),
         ({"floor": 2}, ValueError, "floor"),
     ],
 )

@@ -190,9 +190,9 @@ def test_shared_features_give_the_forecasts_of_separate_fits():
     ("params", "error", "match"),
     [
         ({"n_knots": -1}, ValueError, "n_knots"),
-        ({"n_knots": 1.5}, TypeError, "n_knots"),
+        ({"n_knots": 1.5}, ValueError, "n_knots"),
         ({"penalty": -1}, ValueError, "penalty"),
-        ({"pseudocount": "1"}, TypeError, "pseudocount"),
+        ({"pseudocount": "1"}, ValueError, "pseudocount"),
     ],
 )
 def test_bad_parameters(params, error, match):

@@ -162,7 +162,7 @@ FIT = ["fit", "x.csv", "-o", "m.json", "-c", "irp"]
         ("p_a,p_b,y\n0.5,0.5,a\n", [*FIT, "--max-bin", "3"], "did you mean 'max-bins'"),
         ("p_a,p_b,y\n0.5,0.5,a\n", [*FIT, "--lable", "y"], "did you mean 'label'"),
         ("p_a,p_b,y\n0.5,0.5,a\n0.4,0.6,b\n", [*FIT, "--max-bins", "x"],
-         "max_bins must be an instance of int, not str"),
+         "max_bins: is 'x'; expected an int"),
         ("p_a,p_b,y\n0.5,0.5,a\n", ["fit", "x.csv", "-o", "m", "-c", "ipr"],
          "--calibrator ipr: unknown; did you mean 'irp'"),
         ("p_a,p_b,y\n0.5,0.5,a\n0.4,0.6,b\n", ["fit", "x.csv", "-c", "irp", "-o", "no/m.json"],

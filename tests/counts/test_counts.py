@@ -207,7 +207,7 @@ def test_folds_of_the_counts_are_those_of_cross_validation():
 
 
 def test_only_counts_are_counts():
-    with pytest.raises(TypeError, match="expected Counts, got list; pass rows to fit"):
+    with pytest.raises(ValueError, match="is list; expected Counts; pass rows to fit"):
         IsotonicCalibrator().fit_counts([0.1, 0.9])  # type: ignore[arg-type]
 
 

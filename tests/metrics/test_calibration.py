@@ -226,9 +226,9 @@ def test_irp_takes_weights():
         (ValueError, {"norm": "l3"}, "norm: expected one of .*'l1', 'l2', 'max'.* got 'l3'"),
         (ValueError, {"kind": "best"}, "kind: expected one of"),
         (ValueError, {"bins": "many"}, "bins: expected one of"),
-        (ValueError, {"bins": 0}, "bins == 0, must be >= 1"),
-        (TypeError, {"bins": 2.5}, "bins must be an instance of int"),
-        (TypeError, {"n_bins": None}, "n_bins must be an instance of int"),
+        (ValueError, {"bins": 0}, "bins: is 0; expected .* >= 1"),
+        (ValueError, {"bins": 2.5}, "bins: is .*; expected an int"),
+        (ValueError, {"n_bins": None}, "n_bins: is .*; expected an int"),
         (ValueError, {"debias": True}, "debias: not defined for norm='l1'; .*pass norm=\"l2\""),
         (ValueError, {"bins": "irp", "norm": "max"}, 'norm: .max. is not defined for bins="irp"'),
         (

@@ -66,8 +66,8 @@ def test_one_column_is_the_probability_of_the_second_class():
         (ValueError, {"y_true": [0, 1, 1]}, "y_true: 3 rows, but y_prob has 2"),
         (ValueError, {"sample_weight": [1, -1]}, "sample_weight: row 1 is -1"),
         (ValueError, {"labels": ["a", "b"]}, "y_true: row 0 is .*0.* not among the labels"),
-        (ValueError, {"eps": -1}, "eps == -1, must be >= 0"),
-        (TypeError, {"eps": "tiny"}, "eps must be an instance of float"),
+        (ValueError, {"eps": -1}, "eps: is -1; expected .* >= 0"),
+        (ValueError, {"eps": "tiny"}, "eps: is .*; expected a finite number"),
     ],
 )
 def test_bad_input(error, options, message):

@@ -102,7 +102,7 @@ def test_seed_and_repr():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_samples": 0}, "n_samples == 0, must be >= 1"),
+        ({"n_samples": 0}, "n_samples: is 0; expected .* >= 1"),
         (
             {"y_true": [0, 0, 1], "labels": [0, 1, 2]},
             "y_true: no row of class 2 .*; a tuple needs a row of each class",

@@ -99,7 +99,7 @@ def test_text():
     ("options", "message"),
     [
         ({"kind": "classwise"}, "kind: expected one of"),
-        ({"n_resamples": 0}, "n_resamples == 0, must be >= 1"),
+        ({"n_resamples": 0}, "n_resamples: is 0; expected .* >= 1"),
     ],
 )
 def test_bad_input(options, message):

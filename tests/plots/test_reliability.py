@@ -114,8 +114,8 @@ def test_weights_equal_repeated_rows(make_axes):
     [
         ({"kind": "all"}, "kind: expected one of"),
         ({"confidence": 95}, "confidence: is 95; expected 0 < confidence < 1"),
-        ({"n_bins": 0}, "n_bins == 0, must be >= 1"),
-        ({"n_resamples": -1}, "n_resamples == -1, must be >= 0"),
+        ({"n_bins": 0}, "n_bins: is 0; expected .* >= 1"),
+        ({"n_resamples": -1}, "n_resamples: is -1; expected .* >= 0"),
         ({"after": [0.1, 1.2]}, "after: row 1 is 1.2; probabilities lie between 0 and 1"),
     ],
 )

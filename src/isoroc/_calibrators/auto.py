@@ -291,7 +291,8 @@ class AutoCalibrator(Calibrator):
             fix = 'expected "auto" or a list of calibrators, as [IRPCalibrator()]'
             raise InputError("members", None, f"is {members!r}", fix)
         elif wrong := [member for member in members if not isinstance(member, Calibrator)]:
-            raise TypeError(f"members: expected calibrators of isoroc, got {wrong[0]!r}.")
+            fix = "expected calibrators of isoroc"
+            raise InputError("members", None, f"{wrong[0]!r} is among them", fix)
         members = [clone(member) for member in members]
         for member in members:
             if "random_state" in member.get_params() and member.random_state is None:

@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.irp import FULL, IRPCalibrator
 from isoroc._growth import grow_tree
-from isoroc._input import CellSample, Sample, check_number
+from isoroc._input import CellSample, InputError, Sample, check_number
 from isoroc._maps import BaggedMap, Forecasts
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats, Ints
@@ -132,7 +132,7 @@ class BaggedIRPCalibrator(Calibrator):
         check_number("max_samples", self.max_samples, numbers.Integral, minimum=2)
         irp = IRPCalibrator() if self.calibrator is None else self.calibrator
         if not isinstance(irp, IRPCalibrator):
-            raise TypeError(f"calibrator: expected an IRPCalibrator, got {irp!r}.")
+            raise InputError("calibrator", None, f"is {irp!r}", "expected an IRPCalibrator")
         irp._check_pseudocount()
         irp._check_parameters(sample.n_classes)
         kind, sample = sample.kind, sample.on_simplex()

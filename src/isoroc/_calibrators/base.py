@@ -197,7 +197,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         given: Any = counts
         if not isinstance(given, Counts):
             name = type(given).__name__
-            raise TypeError(f"counts: expected Counts, got {name}; pass rows to fit.")
+            raise InputError("counts", None, f"is {name}", "expected Counts; pass rows to fit")
         sample = counts.sample(per_fold=self._uses_folds)
         if not len(sample):
             raise InputError("counts", None, "hold no rows", "at least one is needed")

@@ -52,10 +52,9 @@ def _inner_document(
     """The document of a calibrator without its map, which is part of another one's."""
     kind = type(calibrator)
     if kinds().get(kind.__name__) is not kind:
-        raise TypeError(
-            f"{place}: {kind.__name__} cannot be stored in a model file; calibrators of isoroc, "
-            "numbers, strings and arrays can. Use skops or pickle for others."
-        )
+        fix = "calibrators of isoroc can; use skops or pickle for others"
+        problem = f"{kind.__name__} cannot be stored in a model file"
+        raise InputError(place, None, problem, fix)
     learned = {name: getattr(calibrator, name) for name in calibrator._state}
     return _pattern(calibrator, place) | {
         "state": {
@@ -69,7 +68,7 @@ def _pattern(calibrator: Any, place: str) -> dict[str, Any]:
     """The document of a calibrator that is not fitted, such as one among the parameters."""
     kind = type(calibrator).__name__
     if kinds().get(kind) is not type(calibrator):
-        raise TypeError(f"{place}: {kind} cannot be stored in a model file.")
+        raise InputError(place, None, f"{kind} cannot be stored in a model file")
     parameters = {
         name: encode(value, f"{place}.parameters.{name}", _pattern)
         for name, value in calibrator.get_params(deep=False).items()
@@ -81,7 +80,7 @@ def checksum_of(calibrator: Any) -> str | None:
     """Checksum of the file that `save` would write; None if no file can hold it."""
     try:
         return checksum(to_document(calibrator, "model"), calibrator.summary_)
-    except (Fault, TypeError, ValueError):
+    except (Fault, ValueError):
         return None
 
 

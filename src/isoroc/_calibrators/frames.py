@@ -53,7 +53,7 @@ def predict_frame(
         outputs, table = {name: k for k, name in enumerate(names)}, "isoroc_frame"
         options = {"dialect": "duckdb", "table": [table], "keep": known, "group": group}
         return df.query(table, write_query(calibrator, probs, outputs, **options))
-    raise TypeError(f"df: dataframes of {engine} are not supported.")
+    raise InputError("df", None, f"dataframes of {engine} are not supported")
 
 
 def add_columns(

@@ -152,7 +152,8 @@ class GroupedCalibrator(Calibrator):
         if given is None:
             return AutoCalibrator(random_state=0)
         if not isinstance(given, Calibrator) or isinstance(given, GroupedCalibrator):
-            raise TypeError(f"calibrator: expected another calibrator of isoroc, got {given!r}.")
+            fix = "expected another calibrator of isoroc"
+            raise InputError("calibrator", None, f"is {given!r}", fix)
         return clone(given)  # type: ignore[no-any-return]
 
     def fit(

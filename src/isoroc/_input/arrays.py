@@ -27,9 +27,8 @@ def to_array(values: Any, *, name: str) -> NDArray[Any]:
         return values
     sparse = sys.modules.get("scipy.sparse")  # whoever passes a sparse matrix has imported it
     if sparse is not None and sparse.issparse(values):
-        raise TypeError(
-            f"{name}: sparse input is not supported; forecasts are dense, pass {name}.toarray()."
-        )
+        fix = f"forecasts are dense, pass {name}.toarray()"
+        raise InputError(name, None, "sparse input is not supported", fix)
     native = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(native, nw.DataFrame | nw.Series):
         return np.asarray(native.to_numpy())

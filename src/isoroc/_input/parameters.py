@@ -18,17 +18,12 @@ def check_number(name: str, value: Any, kind: type[Any], *, minimum: float) -> N
     >>> check_number("n_bins", 0, numbers.Integral, minimum=1)
     Traceback (most recent call last):
     ...
-    ValueError: n_bins == 0, must be >= 1.
+    isoroc._input.error.InputError: n_bins: is 0; expected an int >= 1.
     """
-    if isinstance(value, bool):  # an Integral to Python, a slip of the pen to us
-        raise TypeError(f"{name} must be a number, not {value}.")
-    if not isinstance(value, kind):
-        expected = "int" if kind is numbers.Integral else "float"
-        raise TypeError(f"{name} must be an instance of {expected}, not {type(value).__name__}.")
-    if value < minimum:
-        raise ValueError(f"{name} == {value}, must be >= {minimum}.")
-    if not math.isfinite(value):
-        raise InputError(name, None, f"is {value}", f"expected a finite number >= {minimum}")
+    is_number = isinstance(value, kind) and not isinstance(value, bool)
+    if not is_number or not minimum <= value < math.inf:
+        expected = "an int" if kind is numbers.Integral else "a finite number"
+        raise InputError(name, None, f"is {value!r}", f"expected {expected} >= {minimum:g}")
 
 
 def check_confidence(confidence: float) -> None:

@@ -39,7 +39,7 @@ def map_document(fitted: Any, place: str) -> dict[str, Any]:
     """The schema's ``map`` for a map and those inside it."""
     if not isinstance(fitted, Map):
         name = type(fitted).__name__
-        raise TypeError(f"{place}: {name} cannot be stored in a model file.")
+        raise InputError(place, None, f"{name} cannot be stored in a model file")
     numbers = {
         name: encode(getattr(fitted, name), f"{place}.numbers.{name}", map_document)
         for name in fitted.states()

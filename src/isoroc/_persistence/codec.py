@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._input import to_array
+from isoroc._input import InputError, to_array
 from isoroc._monotonicity import Certificate
 from isoroc._persistence.checks import check_certificate, check_reduction, check_tree
 from isoroc._persistence.schema import Fault
@@ -138,11 +138,11 @@ def _encode_array(array: NDArray[Any], place: str) -> dict[str, Any]:
     elif kind == "O":
         values = [v.item() if isinstance(v, np.generic) else v for v in values]
         if not all(isinstance(v, bool | int | str) or _is_finite(v) for v in values):
-            raise TypeError(f"{place}: only strings, numbers and booleans go into a model file.")
+            problem = "a model file holds only strings, finite numbers and booleans"
+            raise InputError(place, None, problem)
     elif kind not in "biu":
-        raise TypeError(
-            f"{place}: a model file cannot hold {array.dtype}; use strings, numbers or booleans."
-        )
+        problem = f"a model file cannot hold {array.dtype}"
+        raise InputError(place, None, problem, "use strings, numbers or booleans")
     return head | {"shape": list(array.shape), "values": values}
 
 

@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from isoroc._files import replacing
+from isoroc._input import InputError
 from isoroc._persistence.schema import Fault, check, schema
 
 FORMAT = "isoroc-model"
@@ -62,12 +63,12 @@ def write(
         data = _serialise(document)
     except Fault as fault:
         problem = f"the model is too large for a model file: {fault}"
-        fix = "Fit it to fewer rows or with fewer bins, members or groups, or use skops or pickle."
-        raise ValueError(f"{os.fspath(path)}: {problem}. {fix}") from fault
+        fix = "fit it to fewer rows or with fewer bins, members or groups, or use skops or pickle"
+        raise InputError(os.fspath(path), None, problem, fix) from fault
     try:
         check(document, schema())
     except Fault as fault:
-        raise ValueError(f"{os.fspath(path)}: it cannot be saved: {fault}.") from fault
+        raise InputError(os.fspath(path), None, f"it cannot be saved: {fault}") from fault
     with replacing(path) as new:
         new.write_bytes(data)
 
@@ -168,7 +169,7 @@ def plain(value: Any, place: str) -> Any:
         return None if math.isnan(value) else value
     if value is None or isinstance(value, bool | int | str):
         return value
-    raise TypeError(f"{place}: {type(value).__name__} cannot be serialised to JSON.")
+    raise InputError(place, None, f"{type(value).__name__} cannot be serialised to JSON")
 
 
 def _check_size(data: bytes) -> None:

@@ -14,6 +14,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from isoroc._input import (
+    InputError,
     check_confidence,
     check_groups,
     check_length,
@@ -138,7 +139,7 @@ def bootstrap(
     weights = check_weights(sample_weight, len(y))
     weighs = _takes_weights(metric)
     if weights is not None and not weighs:
-        raise TypeError("sample_weight: the metric takes no sample_weight.")
+        raise InputError("sample_weight", None, "the metric takes no sample_weight")
     task = _Task(metric, y, forecasts, weights, weighs, _strata(y) if stratified else None)
 
     seeds = _seeds(n_resamples, random_state)

@@ -157,7 +157,7 @@ def _sql(calibrator: Any, columns: list[str]) -> str | None:
 
         group = calibrator.summary_.get("group_column")
         query = to_sql(calibrator, columns, dialect="duckdb", table="forecasts", group=group)
-    except (ImportError, ValueError, TypeError):
+    except (ImportError, ValueError):
         return None
     return query if len(query) <= _MOST_TEXT else None
 
