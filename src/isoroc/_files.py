@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -20,7 +21,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Path of a new file that replaces `path` when the block ends without an error.
 
     Readers of `path` see either the old content or all of the new content. If the block raises, the
-    old content stays and the new file is removed. The permissions of a file that exists are kept.
+    old content stays and the new file is removed. Permissions of a file that exists are kept, and
+    its owner where that is allowed. Only regular files are replaced: devices and pipes are written
+    to.
 
     Examples
     --------
@@ -33,17 +36,29 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     ('42', 1)
     """
     target = Path(os.path.realpath(path))  # write through a symbolic link, do not replace it
+    old = target.stat() if target.exists() else None
+    if old is not None and not (stat.S_ISREG(old.st_mode) and os.access(target, os.W_OK)):
+        if stat.S_ISREG(old.st_mode) or stat.S_ISDIR(old.st_mode):
+            raise PermissionError(errno.EACCES, "is read-only or a folder", str(target))
+        yield target
+        return
     new = target.with_name(f".isoroc-{secrets.token_hex(8)}{target.suffix}")
-    old_mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
     with _unfinished(new):
         try:
             # O_EXCL: no file of another process is overwritten. A new file gets the permissions
             # that the umask sets; one that replaces another is never open to more users than that.
-            mode = 0o666 if old_mode is None else 0o600
-            os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+            try:
+                mode = 0o666 if old is None else 0o600
+                os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+            except OSError as error:
+                error.filename = str(target)  # the name that the caller knows
+                raise
             yield new
-            if old_mode is not None:
-                new.chmod(old_mode)
+            if old is not None:
+                if hasattr(os, "chown"):
+                    with suppress(PermissionError):
+                        os.chown(new, old.st_uid, old.st_gid)
+                new.chmod(stat.S_IMODE(old.st_mode))
             _flush(new, os.O_RDWR)
             new.replace(target)
         except BaseException:

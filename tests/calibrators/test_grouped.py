@@ -127,7 +127,7 @@ def test_bad_groups(fitted, groups, message):
 
 def test_bad_parameters(fitted):
     P, y, groups = grouped_data(100)
-    with pytest.raises(ValueError, match="calibrator: is .*expected another calibrator of isoroc"):
+    with pytest.raises(ValueError, match=r"calibrator: is .*expected another calibrator"):
         GroupedCalibrator(GroupedCalibrator()).fit(P, y)
     with pytest.raises(ValueError, match="min_rows"):
         GroupedCalibrator(min_rows=0).fit(P, y, groups=groups)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
 from typing import Any
 
 from cyclopts import App, CycloptsError, Parameter
@@ -56,6 +57,7 @@ def run(tokens: list[str]) -> int:
     try:
         words, log_file = _take("--log-file", [word for word in tokens if word not in _FLAGS])
         words, config = _take("--config", words)
+        _check_log(log_file, words)
         with _messages(log_file, quiet="--quiet" in tokens):
             return _run(mark_standard(with_options_of_file(words, config)), debug=debug)
     except (CommandError, OSError) as error:  # of the log file or the configuration
@@ -74,6 +76,17 @@ def _take(option: str, tokens: list[str]) -> tuple[list[str], str | None]:
         elif not (found := value if sign else next(rest, "")):
             raise CommandError(f"{option}: name a file.")
     return words, found
+
+
+def _check_log(log_file: str | None, words: list[str]) -> None:
+    """Refuse to append to a file that the command reads or writes."""
+    if log_file is None:
+        return
+    for word in words:
+        named = word.partition("=")[2] if word.startswith("--") else word
+        with suppress(OSError, ValueError):  # other words than names of files
+            if Path(named).samefile(log_file):
+                raise CommandError(f"--log-file {log_file}: is also an input or an output.")
 
 
 def _messages(log_file: str | None, *, quiet: bool) -> AbstractContextManager[None]:

@@ -80,7 +80,7 @@ def apply(
     output_format
         Format of the output, if it does not follow from its name. Default: that of the input.
     """
-    check_target(output)
+    check_target(output, [model, *forecasts])
     if replace and names:
         raise CommandError("--replace keeps the names of the columns; leave out --names.")
     loaded = Model.load(model)

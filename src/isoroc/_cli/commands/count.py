@@ -44,7 +44,7 @@ def count(
     """
     if output == STANDARD:
         raise CommandError("counts are written to a file; name one with -o.")
-    check_target(output)
+    check_target(output, forecasts)
     selection = selection or Selection()
     with open_source(forecasts, selection.format, selection.separator) as source:
         counts, _ = read_counts(

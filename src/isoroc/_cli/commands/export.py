@@ -9,7 +9,7 @@ from cyclopts import Parameter
 import isoroc
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import SUFFIX, split_words
-from isoroc._cli.io.files import write_bytes
+from isoroc._cli.io.files import check_target, write_bytes
 from isoroc._cli.io.source import file_errors
 from isoroc._cli.io.streams import STANDARD
 from isoroc._cli.models import Model
@@ -76,6 +76,7 @@ def export(
     """
     if (onnx is None) == (sql is None):
         raise CommandError("choose the target: --onnx FILE, or --sql DIALECT.")
+    check_target(output if onnx is None else onnx, [model, classifier])
     loaded = Model.load(model)
     if onnx is not None:
         calibrator = loaded.calibrator

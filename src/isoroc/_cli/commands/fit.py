@@ -80,7 +80,7 @@ def fit(
     parameters
         Parameters of the calibrator, such as --max-bins 20 --pseudocount 0.5.
     """
-    check_target(output)
+    check_target(output, forecasts)
     if json and output == STANDARD:
         raise CommandError("--json and the model cannot both be standard output; name a file.")
     conditions = [Condition.parse(text) for text in fail_if or ()]

@@ -60,7 +60,9 @@ def monitor(
     """
     selection = selection or Selection()
     if plot is not None:
-        _check_picture(plot)
+        _check_picture(plot, [model, state, *forecasts])
+    if state is not None:
+        check_target(state, [model, *forecasts])
     if selection.weight is not None:
         raise CommandError("--weight: the test counts rows; leave the weights out.")
     found = _load(model, state, tolerance, confidence)
@@ -150,11 +152,11 @@ def _differences(report: BatchReport) -> list[str]:
     return [f"{(low + high) / 2:+.4f} ± {(high - low) / 2:.4f}" for low, high in ends]
 
 
-def _check_picture(target: str) -> None:
+def _check_picture(target: str, inputs: list[str | None]) -> None:
     """Refuse names of files that do not say which kind of picture they are."""
     if _format(target) not in ("png", "svg", "pdf"):
         raise CommandError(f"--plot {target}: expected a name that ends in .png, .svg or .pdf.")
-    check_target(target)
+    check_target(target, (item for item in inputs if item is None or Path(item).exists()))
 
 
 def _save_picture(monitor: CalibrationMonitor, target: str) -> None:

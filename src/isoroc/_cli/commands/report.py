@@ -13,7 +13,7 @@ import isoroc
 from isoroc._cli.comparing import read_compared
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.counting import are_countable, load_counts, read_counts
-from isoroc._cli.io.files import open_source, write_bytes
+from isoroc._cli.io.files import check_target, open_source, write_bytes
 from isoroc._cli.io.reading import Selection
 from isoroc._cli.io.source import Source
 from isoroc._cli.models import Model, select_for
@@ -55,6 +55,8 @@ def report(
     """
     if output is None and not json:
         raise CommandError("name the page with -o report.html, or print its summary with --json.")
+    if output is not None:
+        check_target(output, [model, *forecasts])
     if resamples < 0 or resamples == 1:
         raise CommandError(f"--resamples {resamples}: expected 0, or at least 2.")
     options: dict[str, Any] = {"model_path": model or "model.json", "n_resamples": resamples}

@@ -6,7 +6,7 @@ import glob
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -123,13 +123,30 @@ def _holds_binary(kind: pl.DataType) -> bool:
     return kind in (pl.Binary, pl.Object) or (inner is not None and _holds_binary(inner))
 
 
-def check_target(target: str) -> None:
-    """Raise an error if a target cannot be written to, before any work is done for it."""
+def check_target(target: str, inputs: Iterable[str | None] = ()) -> None:
+    """Raise an error if a target cannot be written to, before any work is done for it.
+
+    Parameters
+    ----------
+    target : str
+        File to write, or standard output.
+    inputs : iterable of str or None
+        What the command reads. None of it may be the target, also under another name.
+    """
     path = Path(target)
+    if target == STANDARD:
+        return
     if path.is_dir():
         raise CommandError(f"{target}: is a folder; name a file.")
-    if target != STANDARD and not path.resolve().parent.is_dir():
+    if not path.resolve().parent.is_dir():
         raise CommandError(f"{target}: the folder does not exist; create it first.")
+    if not path.is_file():
+        return
+    for item in inputs:
+        if item is None or item == STANDARD:
+            continue
+        if any(path.samefile(own) for own in _expand(item)):
+            raise CommandError(f"{target}: is also an input ({item}); name another file to write.")
 
 
 def write_bytes(target: str, data: bytes) -> None:
@@ -142,11 +159,7 @@ def write_bytes(target: str, data: bytes) -> None:
 def output_path(target: str) -> Iterator[Path]:
     """Context that yields a path to write to; it becomes the target if nothing fails."""
     check_target(target)
-    path = Path(target)
-    if path.exists() and not path.is_file():  # a pipe or a device must not be replaced by a file
-        yield path
-        return
-    with replacing(path) as new:
+    with replacing(target) as new:
         yield new
 
 
