@@ -13,7 +13,7 @@ OLDEST := build/oldest
 SOURCES := pyproject.toml setup.py $(foreach s,pyx pxd h,$(wildcard src/isoroc/_core/*.$(s)))
 ASAN = $(shell $(CC) -print-file-name=libasan.so)
 
-.PHONY: demo test test-browser test-engines lint types tests coverage sanitize bench paper fuzz docs dist check-dist \
+.PHONY: demo test explore test-browser test-engines lint types tests coverage sanitize bench paper fuzz docs dist check-dist \
   check-release wheels publish test-oldest clean
 
 demo: .venv/runs  ## forecasts in, calibrated forecasts, a verdict, a picture and a report out
@@ -40,6 +40,11 @@ types: .venv/develops
 tests: .venv/develops  # two workers, one thread each
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
+explore: .venv/develops  ## the tests of Hypothesis with other examples each time
+	@seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
+	echo "To repeat: ISOROC_HYPOTHESIS=explore $(BIN)/python -m pytest -m hypothesis --hypothesis-seed=$$seed"; \
+	ISOROC_HYPOTHESIS=explore OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m hypothesis --hypothesis-seed=$$seed
+
 test-oldest: $(OLDEST)/installed  ## the tests with the minimum versions of all requirements
 	OMP_NUM_THREADS=1 $(OLDEST)/$(SCRIPTS)/python -m pytest -n 2
 
@@ -52,7 +57,7 @@ test-browser: .venv/browses  ## the report in a real browser
 
 test-engines: .venv/engines  ## counts, calibrators and their SQL on Dask, Spark, torch and six databases
 	ISOROC_ENGINES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -W default tests/engines \
-	  src/isoroc/_counts/tensors.py src/isoroc/export/_torch.py
+	  src/isoroc/_backends/torch.py src/isoroc/_counts/tensors.py src/isoroc/export/_torch.py
 
 coverage: .venv/develops  ## the tests once more, with the share of lines and branches that they reach
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term

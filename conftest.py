@@ -2,6 +2,10 @@
 
 from importlib.util import find_spec
 
-collect_ignore = (
-    [] if find_spec("torch") else ["src/isoroc/_counts/tensors.py", "src/isoroc/export/_torch.py"]
-)
+NEEDING_TORCH = [
+    "src/isoroc/_backends/torch.py",
+    "src/isoroc/_counts/tensors.py",
+    "src/isoroc/export/_torch.py",
+]
+
+collect_ignore = [] if find_spec("torch") else NEEDING_TORCH

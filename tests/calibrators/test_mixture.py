@@ -56,7 +56,7 @@ def test_mixtures_for_scores_of_two_classes(data, seed):
     weights = np.random.default_rng(seed).dirichlet(np.ones(4))
     cal = fitted_mixture(scores, y, 2, weights)
     assert cal.verify(scores)
-    if np.ptp(scores):
+    if np.ptp(scores) > 1e-9:  # closer ones become ties
         falling = StepMap(
             kind=cal.map_.kind, cuts=[np.array([scores.min()])], values=[np.array([0.6, 0.4])]
         )

@@ -89,16 +89,17 @@ class LineSearch:
     def corners(self, gamma: Floats, k: int, step: float) -> Floats:
         """Points of the line where a gain is followed by a loss, at least `step` apart."""
         cases, place = self.places(gamma, k)
-        lost = self.cases.codes[cases] == k
-        sort = np.append(np.flatnonzero(lost), np.flatnonzero(~lost))  # on ties losses come first
-        sort = sort[np.argsort(place[sort], kind="stable")]
-        cases, place = cases[sort], place[sort]
+        sort = np.argsort(place)
+        tie = np.append(0, np.cumsum(np.diff(place[sort]) > MIN_GAP))
+        gained = self.cases.codes[cases[sort]] != k
+        sort = sort[np.lexsort((gained, tie))]  # on ties losses come first
+        cases = cases[sort]
         codes, shares = self.cases.codes[cases], self.cases.shares[cases]
         changes = np.zeros((len(cases) + 1, len(gamma)))
         changes[0, k] = 1.0
         changes[np.arange(1, len(cases) + 1), codes] = np.where(codes == k, -shares, shares)
         is_corner = np.append(True, codes != k) & np.append(codes == k, True)
-        is_corner[1:-1] &= np.diff(place) > MIN_GAP
+        is_corner[1:-1] &= np.diff(tie) > 0
         points = np.cumsum(changes, axis=0)[is_corner].clip(0, 1)
         way = np.append(0.0, np.cumsum(np.abs(np.diff(points, axis=0)).sum(axis=1)))
         return np.asarray(points[np.diff(way // step, prepend=-1) > 0])
