@@ -63,6 +63,9 @@ class NumpyOps(Ops[Any]):
         place = a.argmax(axis=1)[:, None]
         return np.take_along_axis(a, place, axis=1), place
 
+    def largest_value(self, a: Floats) -> Floats:
+        return np.asarray(a.max(axis=1, keepdims=True))
+
     def smallest(self, a: Floats) -> Floats:
         return np.asarray(a.min(axis=1, keepdims=True))
 
@@ -94,6 +97,10 @@ class NumpyOps(Ops[Any]):
 
     def look_up(self, table: Floats, place: Ints) -> Floats:
         return np.take(table, place[:, 0], axis=0)
+
+    def steps(self, cuts: Sequence[Floats], values: Sequence[Floats], a: Floats) -> Floats:
+        columns = zip(cuts, values, np.ascontiguousarray(a.T), strict=True)
+        return np.stack([own[rows.locate(at, column)] for at, own, column in columns], axis=1)
 
     def along(self, a: Floats, knots: Floats) -> Floats:
         levels = np.linspace(0, 1, knots.shape[1])

@@ -137,7 +137,7 @@ def cells(ops: Ops[V], X: V, grid: Grid) -> V:
     if ops.width(X) == 1:
         X = ops.concat([ops.maximum(1.0 - X, 0.0), X])
     if grid.top is None:
-        return root(X) if ops.width(X) == 2 else ops.concat([root(X), rest(ops.largest(X)[0])])
+        return root(X) if ops.width(X) == 2 else ops.concat([root(X), rest(ops.largest_value(X))])
     left, values, places = X, [], []
     for _ in range(grid.top):
         value, place = ops.largest(left)

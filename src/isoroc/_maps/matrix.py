@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isoroc._backends import Ops, V
-from isoroc._maps.base import state
+from isoroc._backends import NUMPY, Ops, V
+from isoroc._core import smooth
+from isoroc._maps.base import Forecasts, state
 from isoroc._maps.temperature import TemperedMap
 from isoroc._persistence import states
 from isoroc._simplex import Floats
@@ -38,6 +39,14 @@ class MatrixMap(TemperedMap):
         """The softmax of a quadratic function."""
         z = self.log_tempered(ops, X)
         return ops.softmax(transform(ops, z, self.coef, self.quadratic, self.intercept))
+
+    def compiled(self, forecasts: Forecasts) -> Floats:
+        """The same with compiled logarithms and exponentials."""
+        z = self.log_tempered_rows(forecasts).T
+        z = transform(NUMPY, z, self.coef, self.quadratic, self.intercept)
+        q = np.ascontiguousarray(z.T)
+        smooth.softmax(q)
+        return smooth.by_row(q)
 
 
 def transform(ops: Ops[V], z: V, coef: Floats, quadratic: Floats, intercept: Floats) -> V:

@@ -114,7 +114,7 @@ class Potential:
     def gradient(self, ops: Ops[V], z: V) -> V:
         """The calibrated forecasts, of width K, from log forecasts."""
         scores = self._scores(ops, z)
-        e = ops.exp(scores - ops.largest(scores)[0])
+        e = ops.exp(scores - ops.largest_value(scores))
         own, soft = ops.run_sums(e, 1 - self.softness), ops.run_sums(e, self.softness)
         if self.interactions is not None:
             x = ops.run_sums(e, np.ones_like(self.softness))
