@@ -59,7 +59,7 @@ def apply(
     names
         Names of the calibrated columns in the order of the model's classes, instead of --suffix.
     replace
-        Replace the forecasts by the calibrated forecasts.
+        Replace the forecasts by the calibrated forecasts. The output may then be the input.
     type
         Types of other columns of CSV and TSV files, which are text by default, such as
         id=int,day=date: int, float, bool, date, datetime, timestamp.
@@ -80,7 +80,7 @@ def apply(
     output_format
         Format of the output, if it does not follow from its name. Default: that of the input.
     """
-    check_target(output, [model, *forecasts])
+    check_target(output, [model, *([] if replace else forecasts)])
     if replace and names:
         raise CommandError("--replace keeps the names of the columns; leave out --names.")
     loaded = Model.load(model)
