@@ -74,8 +74,9 @@ bench: .venv/develops  ## speed against peers, as a table and as build/bench/spe
 paper: .venv/runs  ## the paper's experiments, tables and figures in build/paper; ARGS="--quick" for some of them
 	$(BIN)/python -m reproduction $(ARGS)
 
-fuzz: .venv/develops  ## a hundred thousand damaged model files
+fuzz: .venv/develops  ## a hundred thousand damaged model files, and fits to five thousand generated sets
 	$(BIN)/python benchmarks/fuzz.py
+	$(BIN)/python benchmarks/fits.py
 
 docs: .venv/documents  ## the documentation site in build/docs/html; warnings are errors
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going -d build/docs/doctrees docs build/docs/html
