@@ -2,8 +2,8 @@
 
     python benchmarks/fits.py [--count N] [--start S] [--most-numbers M]
 
-Each set is made from its seed by tests/generated.py: 2 to 50 classes, 5 to 5,000 rows, saturated and
-tied forecasts, exact zeros and ones, rare classes, any precision, weights over ten orders of
+Each set is made from its seed by tests/generated.py: 2 to 50 classes, 5 to 5,000 rows, saturated
+and tied forecasts, exact zeros and ones, rare classes, any precision, weights over ten orders of
 magnitude. A fit must return forecasts on the simplex or raise InputError, without a warning of
 another package. Prints how many sets each calibrator took and refused, and every failure.
 """

@@ -69,7 +69,8 @@ def cholesky(H: Floats) -> Floats:
         return np.asarray(np.linalg.cholesky(H), dtype=np.float64)
     except np.linalg.LinAlgError:
         pass
-    units = np.sqrt(np.maximum(np.diag(H), np.finfo(np.float64).tiny))
+    diagonal = np.diag(H)
+    units = np.sqrt(np.maximum(diagonal, 1e-9 * diagonal.max()))  # but for rounding errors >= 0
     scaled = H / units / units[:, None]
     for jitter in 10.0 ** np.arange(-12, 1):
         try:

@@ -61,7 +61,10 @@ def mixture_weights(likelihood: Floats, row_weights: Floats, prior: Floats) -> F
         slope, curvature = objective.derivatives(point)
         if np.abs(slope).max() <= FLAT:
             break
-        step = np.linalg.solve(curvature, slope)
+        try:
+            step = np.linalg.solve(curvature, slope)
+        except np.linalg.LinAlgError:  # members agree, up to rounding of weights of very many rows
+            step = np.linalg.lstsq(curvature, slope)[0]
         point = objective.climb(point, step * min(1.0, LONGEST / np.abs(step).max()))
     least = min(LEAST_WEIGHT, 0.5 / len(prior))
     weights = np.where(point.weights < least, 0.0, point.weights)
