@@ -228,7 +228,9 @@ def test_irp_takes_weights():
         (ValueError, {"bins": "many"}, "bins: expected one of"),
         (ValueError, {"bins": 0}, "bins: is 0; expected .* >= 1"),
         (ValueError, {"bins": 2.5}, "bins: is .*; expected an int"),
-        (ValueError, {"n_bins": None}, "n_bins: is .*; expected an int"),
+        (ValueError, {"n_bins": 0.5}, "n_bins: is .*; expected an int"),
+        (ValueError, {"n_bins": 10}, 'n_bins: is 10, but bins is None; pass bins="quantile"'),
+        (ValueError, {"n_bins": 10, "bins": "irp"}, "n_bins: is 10, but bins is 'irp'"),
         (ValueError, {"debias": True}, "debias: not defined for norm='l1'; .*pass norm=\"l2\""),
         (ValueError, {"bins": "irp", "norm": "max"}, 'norm: .max. is not defined for bins="irp"'),
         (

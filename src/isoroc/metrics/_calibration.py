@@ -29,6 +29,8 @@ Norm = Literal["l1", "l2", "max"]
 #: Steps of the grid on [0, 1]; the smallest bandwidth is a few steps.
 N_STEPS = 2**14
 NARROWEST = 4 / N_STEPS
+#: Bins of equal weight, by default.
+N_BINS = 15
 
 
 def calibration_error(
@@ -38,7 +40,7 @@ def calibration_error(
     norm: Norm = "l1",
     kind: Kind = "canonical",
     bins: Bins | None = None,
-    n_bins: int = 15,
+    n_bins: int | None = None,
     debias: bool = False,
     sample_weight: Any = None,
     labels: Any = None,
@@ -71,8 +73,8 @@ def calibration_error(
         chance is not mistaken for error. None means "exact" if n rows have at most ``sqrt(n)``
         distinct forecasts, and otherwise "irp", or "quantile" where "irp" is not defined
         (``norm="max"``, `debias`).
-    n_bins : int, default=15
-        Number of bins of "quantile".
+    n_bins : int, default=None
+        Number of bins of "quantile", 15 by default. An error with any other `bins`.
     debias : bool, default=False
         Subtract what chance adds to the squared error of each bin, for ``norm="l2"`` (Ferro and
         Fricker 2012; Kumar, Liang and Ma 2019). Bins with a single row are left out.
@@ -126,7 +128,12 @@ def calibration_error(
         check_option("bins", bins, ("quantile", "exact", "irp", None))
     else:
         check_number("bins", bins, numbers.Integral, minimum=1)
-    check_number("n_bins", n_bins, numbers.Integral, minimum=1)
+    may_be_quantile = bins == "quantile" or (bins is None and (debias or norm == "max"))
+    if n_bins is not None:
+        check_number("n_bins", n_bins, numbers.Integral, minimum=1)
+        if not may_be_quantile:
+            fix = 'pass bins="quantile", or the number of bins of equal width as bins'
+            raise InputError("n_bins", None, f"is {n_bins}, but bins is {bins!r}", fix)
     if debias and norm != "l2":
         problem = f"not defined for norm={norm!r}; only squares can be debiased"
         raise InputError("debias", None, problem, 'pass norm="l2"')
@@ -138,7 +145,7 @@ def calibration_error(
     continuous: Bins = "quantile" if debias or norm == "max" else "irp"
     parts = Parts.of(sample, kind, bins, continuous)
     errors = [
-        _error(fit, norm, part_bins, n_bins, debias=debias)
+        _error(fit, norm, part_bins, n_bins or N_BINS, debias=debias)
         for fit, part_bins in zip(parts.fits, parts.bins, strict=True)
     ]
     if norm == "max":
