@@ -54,7 +54,7 @@ def sum_in_cells(P: Floats, codes: NDArray[Any], weights: Floats | None = None) 
 
 
 def error_in_cells(sums: Floats, width: float) -> tuple[float, float, float]:
-    """Calibration error and its interval, of so many standard errors on each side.
+    """Calibration error and its interval, of a number of standard errors on each side.
 
     It is the root mean square, over rows and classes, of the difference between the frequency of a
     class and its mean forecast in a cell. What chance adds to the square of a sum R, the sum V of

@@ -168,9 +168,9 @@ class Reduced(Generic[V]):
     def _cap(self, values: V, most: V) -> V:
         ops = self.ops
         slack = ops.where(self.in_rest, ops.maximum(most - values, 0.0), 0.0)
-        excess, room = ops.total(ops.maximum(values - most, 0.0)), ops.total(slack)
-        ratio = excess / ops.where(room <= 0.0, 1.0, room)
-        return ops.where(excess <= room, ops.minimum(values, most) + slack * ratio, values)
+        excess, spare = ops.total(ops.maximum(values - most, 0.0)), ops.total(slack)
+        ratio = excess / ops.where(spare <= 0.0, 1.0, spare)
+        return ops.where(excess <= spare, ops.minimum(values, most) + slack * ratio, values)
 
 
 def _rank(P: Floats, codes: Codes) -> Ints:

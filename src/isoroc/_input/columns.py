@@ -60,7 +60,7 @@ class _Names:
 def with_readable_names(P: Any) -> Any:
     """A dataframe, or a stand-in for it, whose names every supported scikit-learn finds.
 
-    Its names are of type `str`. pandas 2 keeps strings of NumPy as they are, for example in
+    Its names are of type `str`. pandas 2 keeps strings of NumPy unchanged, for example in
     ``DataFrame(dict(zip(clf.classes_, P.T)))``, and scikit-learn does not take them for names.
 
     Examples

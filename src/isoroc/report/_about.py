@@ -20,7 +20,7 @@ from isoroc.report._numbers import short
 
 #: A class with fewer rows is named in the notes. The largest size of a model or query on the page.
 _FEW_ROWS, _MOST_TEXT = 30, 120_000
-#: Up to so many distinct forecasts are called few; at most so many rows are looked at.
+#: Distinct forecasts up to which they are called few, and rows that are looked at for it at most.
 _FEW_DISTINCT, _DRAWN = 20, 20_000
 #: Share of certain forecasts from which on they are mentioned.
 _MANY_CERTAIN = 0.01

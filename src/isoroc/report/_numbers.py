@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def short(values: Any, digits: int = 5) -> list[Any]:
-    """Numbers with so many significant digits, for drawing.
+    """Numbers with a number of significant digits, for drawing.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def short(values: Any, digits: int = 5) -> list[Any]:
 
 
 def text_of(value: Any, digits: int = 4) -> str:
-    """Number with so many decimal places, and with a minus sign instead of a hyphen.
+    """Number with a number of decimal places, and with a minus sign instead of a hyphen.
 
     Examples
     --------

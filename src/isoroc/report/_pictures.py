@@ -110,7 +110,7 @@ def _surface(evidence: Evidence) -> dict[str, Any] | None:
 
 
 def _spread(points: Floats) -> Floats:
-    """At most so many points, one in each small box, the boxes as small as possible."""
+    """A limited number of points, one in each small box, the boxes as small as possible."""
     for steps in (40, 30, 24, 18, 12):
         _, first = np.unique(np.rint(points * steps), axis=0, return_index=True)
         if len(first) <= _SURFACE_POINTS:
