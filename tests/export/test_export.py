@@ -2,7 +2,7 @@ import pytest
 
 import isoroc.export
 from isoroc import InputError
-from isoroc.export._formula import check_exportable
+from isoroc.export._exportable import check_exportable
 
 
 def test_names():

@@ -12,7 +12,7 @@ from typing import Any
 from isoroc._backends.sql import Dialect
 from isoroc._input import InputError
 from isoroc._maps.query import check_dialect, check_table, write_query
-from isoroc.export._formula import check_exportable
+from isoroc.export._exportable import check_exportable
 
 #: Between a slash and a star, which together open or end a comment.
 _BESIDE = re.compile(r"(?<=\*)(?=/)|(?<=/)(?=\*)")

@@ -9,7 +9,8 @@ import torch
 
 from isoroc._backends.torch import TorchOps, TorchVector
 from isoroc._input import InputError
-from isoroc.export._formula import calibrated, check_exportable, is_grouped
+from isoroc._maps.formula import calibrated, is_grouped
+from isoroc.export._exportable import check_exportable
 
 
 def to_torch(calibrator: Any) -> Any:

@@ -6,9 +6,6 @@ from typing import Any
 
 from isoroc._input import InputError
 from isoroc._maps import Map
-from isoroc._maps.formula import calibrated, is_exact, is_grouped
-
-__all__ = ["calibrated", "check_exportable", "is_exact", "is_grouped"]
 
 
 def check_exportable(fitted: Any) -> None:
