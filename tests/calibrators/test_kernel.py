@@ -8,7 +8,7 @@ from isoroc import KernelCalibrator, MatrixCalibrator, SplineCalibrator, Tempera
 from isoroc._backends import NUMPY
 from isoroc._calibrators import kernel
 from isoroc._calibrators.kernel import Problem, bumps, choose_centres
-from isoroc._calibrators.tempering import Tempering
+from isoroc._calibrators.temperature import Tempering
 from isoroc._input import Sample
 
 
@@ -60,26 +60,26 @@ def test_a_strong_penalty_leaves_temperature_scaling():
 
 def test_gradient_is_that_of_the_loss():
     problem, _ = a_problem()
-    shape = problem.start().shape
+    shape = len(problem.z), len(problem.features)
 
     def loss(flat):
         return problem.loss(flat.reshape(shape), 0.7, problem.weights)
 
-    theta = np.random.default_rng(1).normal(size=problem.start().size)
+    theta = np.random.default_rng(1).normal(size=np.prod(shape))
     error = check_grad(lambda t: loss(t)[0], lambda t: loss(t)[1].ravel(), theta)
     assert error < 1e-4 * np.linalg.norm(loss(theta)[1])
 
 
 def test_a_change_of_basis_changes_no_map():
     problem, inputs = a_problem()
-    theta = np.random.default_rng(1).normal(size=problem.start().shape)
+    theta = np.random.default_rng(1).normal(size=(len(problem.z), len(problem.features)))
     np.testing.assert_allclose((theta @ problem.basis) @ inputs, theta @ problem.features)
 
 
 def test_the_penalty_is_that_of_the_kernel():
     # The squared norm of a map is w' G w for weights w of the bumps, of Gram matrix G.
     problem, _ = a_problem()
-    theta = np.random.default_rng(1).normal(size=problem.start().shape)
+    theta = np.random.default_rng(1).normal(size=(len(problem.z), len(problem.features)))
     w = theta @ problem.basis
     gram = np.eye(w.shape[1])
     gram[:5, :5] = bumps(problem.centres, problem.centres.T)

@@ -211,7 +211,7 @@ def test_gradient_and_curvature(K, monkeypatch):
     logs = np.log(P.T)
     weights = np.random.default_rng(1).random(200) + 0.5
     knots = np.array([-1.0, 0.5])
-    problem = Problem.of(logs, NUMPY.log_odds(logs.T).T, knots, y, weights, penalty=0.5)
+    problem = Problem(logs, NUMPY.log_odds(logs.T).T, knots, y, weights, 0.5)
     free = np.ones(len(problem.strengths), dtype=bool)  # the diagonal of the matrix stays 0
     if problem.others is not None:
         free[-K * K :: K + 1] = False

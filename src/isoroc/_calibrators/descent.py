@@ -19,15 +19,7 @@ FAR = 1e10
 
 
 class Factor:
-    """Cholesky factor C of a curvature ``C C'``, or the root of its diagonal.
-
-    Parameters
-    ----------
-    H : ndarray of shape (P, P) or (P,)
-        Curvature of a loss, or its diagonal.
-    precision : ndarray of shape (P,)
-        Curvature of the penalty, which is added.
-    """
+    """Cholesky factor C of the curvature ``C C'`` of a loss (H, or its diagonal) plus a penalty."""
 
     def __init__(self, H: Floats, precision: Floats) -> None:
         self._dense = H.ndim == 2
@@ -85,27 +77,14 @@ def descend(
     loss: Callable[[Floats], tuple[float, Floats]],
     start: Floats,
     factor: Factor,
-    *,
     total: float,
     n_steps: int,
     least_change: float = 1e-9,
 ) -> Floats:
-    """Parameters of smaller loss than at the start.
+    """Parameters of smaller loss than at the start, near which the loss has a curvature.
 
-    Parameters
-    ----------
-    loss : callable
-        Returns the loss of a theta and its gradient.
-    start : ndarray of shape (P,)
-        Theta to start from.
-    factor : Factor
-        Curvature of the loss near the start.
-    total : float
-        Total weight of the rows.
-    n_steps : int
-        Steps to make at most.
-    least_change : float
-        The descent ends when a step changes the loss by less than this factor.
+    The descent ends after `n_steps`, or when one changes the loss by less than a factor. `total`
+    is the weight of the rows.
     """
 
     def objective(steps: Floats) -> tuple[float, Floats]:

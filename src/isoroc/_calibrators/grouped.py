@@ -63,13 +63,8 @@ class GroupedCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The labels, in the order of the columns.
-    n_features_in_ : int
-        Columns of the forecasts; 1 for scores.
-    scores_, summary_, map_, checksum
-        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
-        the checksum of its model file.
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IdentityCalibrator`.
     common_ : calibrator
         The common map, fitted.
     grouped_ : bool

@@ -11,7 +11,7 @@ from scipy.linalg import solve_triangular
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.descent import TOLERANCE, Factor, descend, warn_unconverged
-from isoroc._calibrators.tempering import Tempering, fit_tempering, of_own_class, softmax
+from isoroc._calibrators.temperature import Tempering, fit_tempering, of_own_class, softmax
 from isoroc._core.smooth import N_KNOTS
 from isoroc._input import Sample, check_number
 from isoroc._maps import Forecasts, KernelMap, TemperatureMap
@@ -65,7 +65,9 @@ class KernelCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum, floor_, temperature_, smoothing_
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IdentityCalibrator`.
+    floor_, temperature_, smoothing_ : float
         As in `TemperatureCalibrator`.
     knots_ : ndarray of shape (K, 9)
         Quantiles of the log forecasts of each class, which define ranks.
@@ -127,16 +129,9 @@ class KernelCalibrator(Calibrator):
 
     _state: ClassVar[dict[str, states.Check]] = {"penalty_": states.number(most=1e100)}
 
-    floor_ = FromMap()
-    temperature_ = FromMap()
-    smoothing_ = FromMap()
-    knots_ = FromMap()
-    origin_ = FromMap()
-    stretch_ = FromMap()
-    centres_ = FromMap()
-    weights_ = FromMap()
-    coef_ = FromMap()
-    intercept_ = FromMap()
+    floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
+    knots_, origin_, stretch_, centres_ = FromMap(), FromMap(), FromMap(), FromMap()
+    weights_, coef_, intercept_ = FromMap(), FromMap(), FromMap()
 
     def __init__(
         self,
@@ -210,8 +205,7 @@ class Solution(NamedTuple):
     """Result of `Problem.solve`."""
 
     theta: Floats
-    factor: Factor
-    """Curvature at theta, or close to it."""
+    factor: Factor  # curvature at theta, or close to it
     penalty: float
     converged: bool
 
@@ -222,17 +216,7 @@ class Problem:
     The log forecasts of class k are ``z[k] + theta[k] @ features``, up to a constant of each row.
     Features are principal components of the inputs, weighted by how uncertain the outcome of each
     row is. So the curvature of the loss is nearly diagonal, and few steps of L-BFGS reach its
-    minimum.
-
-    Parameters
-    ----------
-    sample : Sample
-    most_rows : int
-        With more rows, some of them are drawn.
-    tempering : Tempering
-        The first stage.
-    width, n_centres
-        Those of the calibrator.
+    minimum. Of more than `most_rows` rows, some are drawn.
     """
 
     def __init__(
@@ -274,10 +258,6 @@ class Problem:
             intercept=intercept[:, 0] - coef @ positions.origin[0],
         )
 
-    def start(self) -> Floats:
-        """The theta that changes nothing."""
-        return np.zeros((len(self.z), len(self.features)))
-
     def loss(self, theta: Floats, penalty: float, weights: Floats) -> tuple[float, Floats]:
         """Penalised loss under weights of the rows, and its gradient."""
         z = theta @ self.features
@@ -303,7 +283,8 @@ class Problem:
         square of theta, where an entry counts by how far the data and not the penalty determine
         it.
         """
-        learn, used, theta = penalty is None, penalty or 1.0, self.start()
+        learn, used = penalty is None, penalty or 1.0
+        theta = np.zeros((len(self.z), len(self.features)))  # it changes nothing
         total = float(self.weights.sum())
         for count in range(ROUNDS):
             H = self.curvature(theta)
@@ -333,9 +314,7 @@ class Problem:
             return value, gradient.ravel()
 
         total = float(weights.sum())
-        found = descend(
-            loss, theta.ravel(), factor, total=total, n_steps=n_steps, least_change=1e-6
-        )
+        found = descend(loss, theta.ravel(), factor, total, n_steps, least_change=1e-6)
         return found.reshape(theta.shape)
 
 

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.descent import cholesky, warn_unconverged
-from isoroc._calibrators.tempering import (
+from isoroc._calibrators.temperature import (
     Tempering,
     draw_part,
     fit_part_tempering,
@@ -68,7 +68,9 @@ class MatrixCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum, floor_, temperature_, smoothing_
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IdentityCalibrator`.
+    floor_, temperature_, smoothing_ : float
         As in `TemperatureCalibrator`.
     coef_ : ndarray of shape (K, K) or (K,)
         A, or its diagonal.
@@ -119,12 +121,8 @@ class MatrixCalibrator(Calibrator):
 
     _state: ClassVar[dict[str, states.Check]] = {"penalty_": states.coefficients(4)}
 
-    floor_ = FromMap()
-    temperature_ = FromMap()
-    smoothing_ = FromMap()
-    coef_ = FromMap()
-    quadratic_ = FromMap()
-    intercept_ = FromMap()
+    floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
+    coef_, quadratic_, intercept_ = FromMap(), FromMap(), FromMap()
 
     def __init__(
         self,
@@ -192,38 +190,23 @@ def _log_tempered(tempering: Tempering, sample: Sample) -> Floats:
 
 def _map_of(terms: Terms, theta: Floats, sample: Sample, tempering: Tempering) -> MatrixMap:
     coef, quadratic, intercept = terms.unpack(theta)
-    return MatrixMap(
-        kind=sample.kind,
-        **tempering._asdict(),
-        coef=coef + terms.identity(),
-        quadratic=quadratic,
-        intercept=intercept,
-    )
+    numbers = {"coef": coef + terms.identity(), "quadratic": quadratic, "intercept": intercept}
+    return MatrixMap(kind=sample.kind, **tempering._asdict(), **numbers)
 
 
 @dataclass(frozen=True)
 class Terms:
-    """Which terms the regression has, and where each stands in the parameter vector.
-
-    Attributes
-    ----------
-    n_classes : int
-        K.
-    full : bool
-        Whether log forecasts of one class speak for the others.
-    quadratic : bool
-        Whether squares of log forecasts speak for their own class.
-    """
+    """Which terms the regression has, and where each stands in the parameter vector."""
 
     n_classes: int
-    full: bool
-    quadratic: bool
+    full: bool  # whether log forecasts of one class act on the others
+    quadratic: bool  # whether squares of log forecasts act on their own class
 
     def __len__(self) -> int:
         return len(self.places()[0])
 
     def places(self) -> tuple[Ints, Ints, Ints]:
-        """Kind of each term, the class that it speaks for, and its row in `features`."""
+        """Kind of each term, the class that it acts on, and its row in `features`."""
         K = self.n_classes
         each = np.arange(K)
         to, of = np.indices((K, K)).reshape(2, -1) if self.full else (each, each)
@@ -273,20 +256,9 @@ class Terms:
 class Regression:
     """Minimise the loss of ``softmax(z + transform(z))`` plus a ridge penalty on each kind of term.
 
-    The loss is ``-sum of weight * log likelihood + sum of penalty / 2 * theta**2``.
-
-    Parameters
-    ----------
-    terms : Terms
-    z : ndarray of shape (K, n)
-        Log forecasts.
-    sample : Sample
-        The same rows.
-
-    Attributes
-    ----------
-    converged : bool
-        Whether the last call of `newton` or `descend` reached the minimum.
+    The loss is ``-sum of weight * log likelihood + sum of penalty / 2 * theta**2``. The log
+    forecasts z of the sample have the shape (K, n). `converged` says whether the last call of
+    `newton` or `descend` reached the minimum.
     """
 
     def __init__(self, terms: Terms, z: Floats, sample: Sample) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.descent import TOLERANCE, Factor, descend, warn_unconverged
 from isoroc._calibrators.matrix import MATRIX_CLASSES
-from isoroc._calibrators.tempering import log_softmax, of_own_class
+from isoroc._calibrators.temperature import log_softmax, of_own_class
 from isoroc._input import Sample, check_number
 from isoroc._kinds import columns_of
 from isoroc._maps import SplineMap
@@ -54,13 +53,8 @@ class SplineCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The labels, in the order of the columns.
-    n_features_in_ : int
-        Columns of the forecasts; 1 for scores.
-    scores_, summary_, map_, checksum
-        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
-        the checksum of its model file.
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IdentityCalibrator`.
     floor_ : float
         Forecasts below are raised to it.
     knots_ : ndarray of shape (m,)
@@ -110,12 +104,8 @@ class SplineCalibrator(Calibrator):
     array([[0.5, 0.3, 0.2]])
     """
 
-    floor_ = FromMap()
-    knots_ = FromMap()
-    coef_ = FromMap()
-    slopes_ = FromMap()
-    intercept_ = FromMap()
-    smoothing_ = FromMap()
+    floor_, knots_, coef_ = FromMap(), FromMap(), FromMap()
+    slopes_, intercept_, smoothing_ = FromMap(), FromMap(), FromMap()
 
     def __init__(self, *, n_knots: int = 8, penalty: float = 1.0, pseudocount: float = 1.0) -> None:
         self.n_knots = n_knots
@@ -160,8 +150,7 @@ class SplineCalibrator(Calibrator):
         knots = np.unique(np.quantile(np.unique(odds.round(9)), inner))
         weights = sample.row_weights()
         weights = weights * (total / weights.sum())
-        problem = Problem.of(logs, odds, knots, sample.codes, weights, penalty=self.penalty)
-        return floor, problem
+        return floor, Problem(logs, odds, knots, sample.codes, weights, self.penalty)
 
     def _solve(self, problem: Problem) -> Solution:
         solution = problem.solve(problem.weights, problem.start())
@@ -172,17 +161,10 @@ class SplineCalibrator(Calibrator):
     def _map_of(
         self, sample: Sample, floor: float, problem: Problem, solution: Solution
     ) -> SplineMap:
-        coef, slopes, intercept = problem.map_of(solution.theta)
         total = problem.weights.sum()
-        return SplineMap(
-            kind=sample.kind,
-            floor=floor,
-            knots=problem.knots,
-            coef=coef,
-            slopes=slopes,
-            intercept=intercept,
-            smoothing=float(self.pseudocount / (total + self.pseudocount)),
-        )
+        smoothing = float(self.pseudocount / (total + self.pseudocount))
+        numbers = problem.numbers_of(solution.theta)
+        return SplineMap(kind=sample.kind, floor=floor, smoothing=smoothing, **numbers)
 
 
 def _choose_floor(sample: Sample) -> float:
@@ -196,61 +178,47 @@ class Solution(NamedTuple):
     """Result of `Problem.solve`."""
 
     theta: Floats
-    factor: Factor
-    """Curvature at theta, or close to it."""
+    factor: Factor  # curvature at theta, or close to it
     converged: bool
 
 
-class Problem(NamedTuple):
+class Problem:
     """Penalised likelihood of the outcomes as a function of one vector theta.
 
     theta holds the shared coefficients (B,), each class's departures (K, B), intercepts (K,) and,
     up to 100 classes, a matrix (K, K) of the influence of others, whose diagonal stays zero. The
-    likelihood is concave.
+    likelihood is concave. Logarithms of forecasts and log odds have the shape (K, n).
     """
 
-    features: Floats
-    """Log forecast and hinges of each class and row, centred and scaled, shape (K, n, B)."""
-    centre: Floats
-    scale: Floats
-    others: Floats | None
-    """Log forecasts, centred in each row, shape (K, n); None for many classes."""
-    knots: Floats
-    codes: Codes
-    weights: Floats
-    strengths: Floats
-    """Weight of the square of each entry of theta's distance from the start."""
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         logs: Floats,
         odds: Floats,
         knots: Floats,
         codes: Codes,
         weights: Floats,
-        *,
         penalty: float,
-    ) -> Problem:
-        """Problem of logarithms of forecasts and log odds, both of shape (K, n)."""
+    ) -> None:
+        self.knots, self.codes, self.weights = knots, codes, weights
         K, n = logs.shape
         B = 1 + len(knots)
-        features = np.empty((K, n, B))
+        # Log forecast and hinges of each class and row, centred and scaled.
+        features = self.features = np.empty((K, n, B))
         features[..., 0] = logs
         for b, knot in enumerate(knots, start=1):
             np.maximum(odds - knot, 0.0, out=features[..., b])
         share = weights / (K * weights.sum())
-        centre = (share @ features).sum(axis=0)
-        features -= centre
+        self.centre = (share @ features).sum(axis=0)
+        features -= self.centre
         spread = np.sqrt((share @ features**2).sum(axis=0))
-        scale = np.maximum(spread / SPREAD, 1.0)
-        features /= scale
-        others = logs - logs.mean(axis=0) if K <= MATRIX_CLASSES else None
+        self.scale = np.maximum(spread / SPREAD, 1.0)
+        features /= self.scale
+        self.others = logs - logs.mean(axis=0) if K <= MATRIX_CLASSES else None
         shared = np.ones(B)
         shared[0] = 0.0
-        matrix = [] if others is None else [np.full(K * K, K * (K - 1))]
-        strengths = penalty * np.concatenate([shared, np.full(K * B + K, K), *matrix])
-        return cls(features, centre, scale, others, knots, codes, weights, strengths)
+        matrix = [] if self.others is None else [np.full(K * K, K * (K - 1))]
+        # Weight of the square of each entry of theta's distance from the start.
+        self.strengths = penalty * np.concatenate([shared, np.full(K * B + K, K), *matrix])
 
     def start(self) -> Floats:
         """The theta of the map that changes nothing."""
@@ -266,14 +234,14 @@ class Problem(NamedTuple):
         matrix = np.zeros((K, K)) if self.others is None else theta[end:].reshape(K, K)
         return own, theta[B + K * B : end], matrix
 
-    def map_of(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
-        """Influence of log forecasts (K, K), of hinges (K, m), and intercepts (K,)."""
+    def numbers_of(self, theta: Floats) -> dict[str, Floats]:
+        """Those of the map with the parameters theta."""
         own, intercept, matrix = self._split(theta)
         own = own / self.scale
-        coef = np.diag(own[:, 0])
         intercept = intercept - own @ self.centre
-        coef += matrix - matrix.mean(axis=1, keepdims=True)  # others are centred in each row
-        return coef, own[:, 1:], intercept
+        # Others are centred in each row.
+        coef = np.diag(own[:, 0]) + (matrix - matrix.mean(axis=1, keepdims=True))
+        return {"knots": self.knots, "coef": coef, "slopes": own[:, 1:], "intercept": intercept}
 
     def log_forecasts(self, theta: Floats) -> Floats:
         """Logarithms of the calibrated forecasts, shape (K, n)."""
@@ -316,9 +284,10 @@ class Problem(NamedTuple):
         """
         K, n, B = self.features.shape
         q = np.exp(self.log_forecasts(theta))
-        width = self._width()
+        width = B + 1 + (0 if self.others is None else K)
         blocks = np.zeros((K * width, K * width))
-        for rows in self._chunks(n):
+        step = max(NUMBERS // (K * width), 64)
+        for rows in (slice(first, first + step) for first in range(0, n, step)):
             share, root = q[:, rows], np.sqrt(weights[rows])
             U = self._acting(rows) * root[:, None]
             V = (U * share[:, :, None]).transpose(1, 0, 2).reshape(U.shape[1], -1)
@@ -338,17 +307,6 @@ class Problem(NamedTuple):
             fixed = B + K * B + K + np.arange(K) * (K + 1)
             H[fixed] = H[:, fixed] = 0.0
         return H
-
-    def _width(self) -> int:
-        """Number of features that act on each class."""
-        K, _, B = self.features.shape
-        return int(B + 1 + (0 if self.others is None else K))
-
-    def _chunks(self, n: int) -> Iterator[slice]:
-        """Slices of rows."""
-        step = max(NUMBERS // (len(self.features) * self._width()), 64)
-        for first in range(0, n, step):
-            yield slice(first, first + step)
 
     def _acting(self, rows: slice) -> Floats:
         """Features that act on each class, shape (K, n, width)."""
@@ -372,15 +330,8 @@ class Problem(NamedTuple):
     def solve(self, weights: Floats, start: Floats, near: Factor | None = None) -> Solution:
         """The theta of the lowest loss under weights of the rows.
 
-        Parameters
-        ----------
-        weights : ndarray of shape (n,)
-            Weights of the rows.
-        start : ndarray of shape (P,)
-            Theta to start from.
-        near : Factor, default=None
-            Curvature where the solution is expected, close to the start. It is trusted, and a few
-            steps have to do.
+        A curvature `near` the solution, which is expected close to the start, is trusted, and a few
+        steps have to do.
         """
         theta, total = start, float(weights.sum())
         loss = partial(self.loss, weights)
@@ -391,5 +342,5 @@ class Problem(NamedTuple):
                 factor = self.factor(weights, theta)
             if factor.gain(loss(theta)[1]) <= TOLERANCE * total:
                 return Solution(theta, factor, converged=True)
-            theta = descend(loss, theta, factor, total=total, n_steps=n_steps)
+            theta = descend(loss, theta, factor, total, n_steps)
         return Solution(theta, factor, converged=False)

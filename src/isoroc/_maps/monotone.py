@@ -192,6 +192,11 @@ class MonotoneMap(Map):
         return Potential(self.scale, self.softness, self.biases, self.directions, self.interactions)
 
     @property
+    def prototypes(self) -> Floats:
+        """The points r_kl, shape (K, L, K)."""
+        return self.potential.prototypes()
+
+    @property
     def certificate(self) -> GradientCertificate:
         """The guarantee in words, and the potential."""
         return GradientCertificate(len(self.softness), self.floor, self.potential)
