@@ -8,8 +8,8 @@ from isoroc import KernelCalibrator, MatrixCalibrator, SplineCalibrator, Tempera
 from isoroc._backends import NUMPY
 from isoroc._calibrators import kernel
 from isoroc._calibrators.kernel import Problem, bumps, choose_centres
-from isoroc._calibrators.temperature import Tempering
 from isoroc._input import Sample
+from isoroc._maps import TemperatureMap
 
 
 def confused(n, seed=0):
@@ -27,7 +27,8 @@ def a_problem(n=60, K=3, m=5, seed=0):
     P = rng.dirichlet(np.ones(K), size=n)
     codes, weights = rng.integers(K, size=n), rng.uniform(0.5, 2, size=n)
     sample = Sample(P, codes.astype(np.uint8), weights)
-    problem = Problem(sample, n, Tempering(1e-300, 1.5, 0.01), 0.5, m)
+    stage = TemperatureMap(kind=sample.kind, floor=1e-300, temperature=1.5, smoothing=0.01)
+    problem = Problem(sample, stage, 0.5, m)
     x = problem.positions.of(NUMPY, problem.z.T, np.log(P)).T
     return problem, np.concatenate([bumps(problem.centres, x), x[:K], np.ones((1, n))])
 

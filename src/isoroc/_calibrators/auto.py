@@ -13,18 +13,12 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc._backends import NUMPY
+from isoroc._calibrators import mixing
 from isoroc._calibrators.base import Calibrator, FromMap, adopt
 from isoroc._calibrators.identity import IdentityCalibrator
 from isoroc._calibrators.isotonic import IsotonicCalibrator
 from isoroc._calibrators.kernel import KernelCalibrator
 from isoroc._calibrators.matrix import MatrixCalibrator
-from isoroc._calibrators.mixing import (
-    bounded_losses,
-    losses_by_fold,
-    mixture_weights,
-    score_members,
-    verdict,
-)
 from isoroc._calibrators.monotone import MonotoneCalibrator
 from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
@@ -33,8 +27,8 @@ from isoroc._cyclic import MonotonicityCheck, check_cyclic
 from isoroc._folds import deal_folds
 from isoroc._input import CellSample, InputError, Sample, check_number, check_option
 from isoroc._kinds import columns_of
-from isoroc._maps import IdentityMap, Map, MixtureCertificate, MixtureMap, MonotoneMap
-from isoroc._maps.monotone import TRACE, with_floor
+from isoroc._maps import IdentityMap, Map, MixtureMap, MonotoneMap
+from isoroc._maps.monotone import TRACE, MonotonicityCertificate, with_floor
 from isoroc._persistence import states
 from isoroc._progress import Report, progress
 from isoroc._random import check_random_state
@@ -95,7 +89,7 @@ class AutoCalibrator(Calibrator):
         Whether calibration helps, in a sentence: "calibrate" if the mixture is better than the
         forecasts by more than two standard errors, and otherwise "leave it". Of calibrated
         forecasts about 5 % or fewer get the verdict "calibrate" (``benchmarks/verdicts.py``).
-    certificate_ : MixtureCertificate or None
+    certificate_ : MonotonicityCertificate or None
         With ``monotone=True``, the guarantee in words: ``print(calibrator.certificate_)``.
 
     See Also
@@ -149,7 +143,7 @@ class AutoCalibrator(Calibrator):
     weights_ = FromMap()
 
     @property
-    def certificate_(self) -> MixtureCertificate | None:
+    def certificate_(self) -> MonotonicityCertificate | None:
         """The guarantee of a monotone mixture in words."""
         check_is_fitted(self, "map_")
         return self.map_.certificate(len(self.classes_))
@@ -188,21 +182,21 @@ class AutoCalibrator(Calibrator):
         likelihood = np.stack([Q[rows, sample.codes] for _, _, Q in found], axis=1)
         row_weights = sample.row_weights()
         shares = np.array([member._share for member in members])
-        weights = mixture_weights(likelihood, row_weights, shares)
+        weights = mixing.mixture_weights(likelihood, row_weights, shares)
         kept = np.flatnonzero(weights)
         self.members_ = [members[m] for m in kept]
         names = [type(member).__name__ for member in members]
         before = IdentityMap(kind=sample.kind).apply(sample.forecasts)[rows, sample.codes]
         columns = np.column_stack([likelihood, likelihood @ weights, before])
-        losses = bounded_losses(columns, row_weights, sample.n_classes)
+        losses = mixing.bounded_losses(columns, row_weights, sample.n_classes)
         counted = isinstance(sample, CellSample)
-        self.member_scores_ = score_members(
+        self.member_scores_ = mixing.score_members(
             [*names, "mixture"], np.append(weights, 1.0), losses, row_weights, counted=counted
         )
-        self.cv_results_ = losses_by_fold(names, losses, row_weights, fold)
+        self.cv_results_ = mixing.losses_by_fold(names, losses, row_weights, fold)
         n_rows = row_weights if counted else np.ones(len(before))
         impossible, n = round(n_rows[before == 0].sum()), round(n_rows.sum())
-        self.verdict_ = verdict(self.member_scores_, impossible, n)
+        self.verdict_ = mixing.verdict(self.member_scores_, impossible, n)
         return MixtureMap(
             kind=sample.kind,
             members=[found[m][1] for m in kept],

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from isoroc._simplex import Floats
+from isoroc._input import Sample
+from isoroc._simplex import Floats, Ints
 
 #: Converged: a Newton step promises to lower the loss by at most this per unit of weight.
 TOLERANCE = 1e-6
@@ -78,6 +80,7 @@ def descend(
     start: Floats,
     factor: Factor,
     total: float,
+    *,
     n_steps: int,
     least_change: float = 1e-9,
 ) -> Floats:
@@ -102,6 +105,20 @@ def descend(
     }
     found = minimize(objective, np.zeros(len(start)), jac=True, method="L-BFGS-B", options=options)
     return np.asarray(start + factor.step(found.x))
+
+
+def forecast_unseen(problem: Any, whole: Any, sample: Sample, fold: Ints) -> Floats:
+    """Forecasts of rows by maps that have not seen their fold.
+
+    Features hardly depend on the labels, so all folds share them: a row that is held out has weight
+    zero, and the solution for all rows, `whole`, is close to that for most of them.
+    """
+    Q = np.empty((len(fold), sample.n_classes))
+    for held_out in range(fold.max() + 1):
+        weights = problem.weights * (fold[problem.rows] != held_out)
+        fitted = problem.map_of(problem.solve_near(weights, whole))
+        Q[fold == held_out] = fitted.apply(sample.forecasts[fold == held_out])
+    return Q
 
 
 def warn_unconverged(calibrator: object) -> None:

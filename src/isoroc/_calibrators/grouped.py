@@ -120,9 +120,7 @@ class GroupedCalibrator(Calibrator):
     map_: GroupedMap
     common_: Calibrator
     members_: list[Calibrator]
-    grouped_ = FromMap()
-    groups_ = FromMap()
-    weights_ = FromMap()
+    grouped_, groups_, weights_ = FromMap(), FromMap(), FromMap()
 
     def __init__(
         self,
@@ -165,20 +163,11 @@ class GroupedCalibrator(Calibrator):
 
         Parameters
         ----------
-        P : array-like, dataframe or series
-            Forecasts: one column of probabilities per class, or scores of two classes.
-        y : array-like of shape (n,)
-            The label that came true for each row.
+        P, y, labels, sample_weight, scores
+            As for every calibrator.
         groups : array-like of shape (n,), default=None
             Group of each row: strings, whole numbers or booleans. Without groups there is the
             common map only.
-        labels : array-like of shape (K,), default=None
-            The class of each column. By default columns are matched to labels by name where a
-            dataframe has the labels as column names; otherwise columns follow the sorted labels.
-        sample_weight : array-like of shape (n,), default=None
-            Weight of each row. Weights are counts: weight 2 is the same as the row twice.
-        scores : {"auto", "probability", "logit"}, default="auto"
-            What the forecasts are, as for every calibrator.
 
         Returns
         -------
@@ -256,8 +245,7 @@ class GroupedCalibrator(Calibrator):
         """As for every calibrator; `group` is the column of the groups."""
         if group is None:
             self._refuse_without_groups("name the column of the groups with group=")
-        probs = [probs] if isinstance(probs, str) else list(probs)
-        return frames.predict_frame(self, df, probs, None if names is None else list(names), group)
+        return frames.predict_frame(self, df, probs, names, group)
 
     def _refuse_without_groups(self, fix: str) -> None:
         check_is_fitted(self, "map_")
@@ -270,33 +258,19 @@ class _Group:
     """What was found in one group."""
 
     name: str
-    own: Any
-    """The calibrator of the group."""
-    fitted: Map | None
-    """Its map, if it has weight."""
+    own: Any  # the calibrator of the group
+    fitted: Map | None  # its map, if it has weight
     weight: float
-    losses: Floats
-    """Of each row, under the common map and under the mixture; shape (n, 2)."""
+    losses: Floats  # of each row, under the common map and under the mixture; shape (n, 2)
     row_weights: Floats
 
 
 def _fit_group(
     name: str, sample: Sample, fold: Ints, common: Floats, own: Calibrator | None
 ) -> _Group:
-    """Fit the map of a group, and weigh it.
+    """Fit `own` to a group, and weigh its map; None if the group keeps the common map.
 
-    Parameters
-    ----------
-    name : str
-        The group.
-    sample : Sample
-        Its rows.
-    fold : ndarray of shape (n,)
-        Fold of each row.
-    common : ndarray of shape (n,)
-        Probability that the common map, fitted to other folds, gave to each label.
-    own : Calibrator or None
-        What is to be fitted; None if the group keeps the common map.
+    `common` is the probability that the common map, fitted to other folds, gave to each label.
     """
     row_weights = sample.row_weights()
     likelihood, weights = np.column_stack([common, common]), np.array([1.0, 0.0])

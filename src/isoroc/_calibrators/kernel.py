@@ -10,8 +10,14 @@ from scipy.linalg import solve_triangular
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._calibrators.descent import TOLERANCE, Factor, descend, warn_unconverged
-from isoroc._calibrators.temperature import Tempering, fit_tempering, of_own_class, softmax
+from isoroc._calibrators.descent import (
+    TOLERANCE,
+    Factor,
+    descend,
+    forecast_unseen,
+    warn_unconverged,
+)
+from isoroc._calibrators.temperature import fit_tempering, of_own_class, softmax
 from isoroc._core.smooth import N_KNOTS
 from isoroc._input import Sample, check_number
 from isoroc._maps import Forecasts, KernelMap, TemperatureMap
@@ -153,34 +159,21 @@ class KernelCalibrator(Calibrator):
         return problem.map_of(solution.theta)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[KernelMap, Floats]:
-        # Positions hardly depend on the labels, so all folds share them: a row that is held out
-        # has weight zero, and the solution for all rows is close to that for most of them.
         problem, whole = self._solve(sample)
-        drawn = fold[sample.drawn_rows(self._most_rows())]
-        Q = np.empty((len(fold), sample.n_classes))
-        for held_out in range(fold.max() + 1):
-            inside = fold == held_out
-            weights = problem.weights * (drawn != held_out)
-            fitted = problem.map_of(problem.solve_near(weights, whole))
-            Q[inside] = fitted.apply(sample.forecasts[inside])
-        return problem.map_of(whole.theta), Q
+        return problem.map_of(whole.theta), forecast_unseen(problem, whole, sample, fold)
 
     def _solve(self, sample: Sample) -> tuple[Problem, Solution]:
         check_number("n_centres", self.n_centres, numbers.Integral, minimum=1)
         check_number("width", self.width, numbers.Real, minimum=0.01)
         if self.penalty != "auto":
             check_number("penalty", self.penalty, numbers.Real, minimum=1e-3)
-        tempering = fit_tempering(sample, self.floor, self.pseudocount)
-        problem = Problem(sample, self._most_rows(), tempering, self.width, self.n_centres)
+        stage = fit_tempering(sample, self.floor, self.pseudocount)
+        problem = Problem(sample, stage, self.width, self.n_centres)
         solution = problem.solve(None if self.penalty == "auto" else float(self.penalty))
         if not solution.converged:
             warn_unconverged(self)
         self.penalty_ = solution.penalty
         return problem, solution
-
-    def _most_rows(self) -> int:
-        """Number of rows that are used at most."""
-        return max(CENTRE_ROWS, MOST_FEATURES // int(self.n_centres))
 
 
 def measure(z: Floats, logs: Floats, share: Floats, width: float) -> Positions:
@@ -216,17 +209,16 @@ class Problem:
     The log forecasts of class k are ``z[k] + theta[k] @ features``, up to a constant of each row.
     Features are principal components of the inputs, weighted by how uncertain the outcome of each
     row is. So the curvature of the loss is nearly diagonal, and few steps of L-BFGS reach its
-    minimum. Of more than `most_rows` rows, some are drawn.
+    minimum.
     """
 
-    def __init__(
-        self, sample: Sample, most_rows: int, tempering: Tempering, width: float, n_centres: int
-    ) -> None:
-        self.kind, self.tempering = sample.kind, tempering
+    def __init__(self, sample: Sample, stage: TemperatureMap, width: float, n_centres: int) -> None:
+        self.stage = stage
         total = sample.row_weights().sum()
+        most_rows = max(CENTRE_ROWS, MOST_FEATURES // n_centres)
+        self.rows = sample.drawn_rows(most_rows)
         sample = sample.draw(most_rows)
         weights = sample.row_weights()
-        stage = TemperatureMap(kind=sample.kind, **tempering._asdict())
         z = stage.log_tempered_rows(Forecasts(sample.forecasts, sample.kind))
         logs = sample.kind.log_rows(sample.forecasts, LEAST)
         self.positions = measure(z, logs, weights / weights.sum(), width)
@@ -249,8 +241,7 @@ class Problem:
         weights, coef, intercept = np.split(theta @ self.basis, [len(self.centres), -1], axis=1)
         coef = positions.stretch[0] * coef
         return KernelMap(
-            kind=self.kind,
-            **self.tempering._asdict(),
+            **vars(self.stage),
             **vars(positions),
             centres=self.centres.reshape(len(self.centres), 2, K),
             weights=weights,
@@ -314,7 +305,7 @@ class Problem:
             return value, gradient.ravel()
 
         total = float(weights.sum())
-        found = descend(loss, theta.ravel(), factor, total, n_steps, least_change=1e-6)
+        found = descend(loss, theta.ravel(), factor, total, n_steps=n_steps, least_change=1e-6)
         return found.reshape(theta.shape)
 
 

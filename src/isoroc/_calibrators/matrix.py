@@ -15,12 +15,11 @@ from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.descent import cholesky, warn_unconverged
 from isoroc._calibrators.temperature import (
-    Tempering,
     draw_part,
-    fit_part_tempering,
     fit_tempering,
     log_softmax,
     of_own_class,
+    temper_part,
 )
 from isoroc._input import Sample, check_number, check_option
 from isoroc._maps import Forecasts, MatrixMap, TemperatureMap
@@ -144,13 +143,14 @@ class MatrixCalibrator(Calibrator):
         check_option("quadratic", self.quadratic, (True, False))
         if self.penalty != "auto":
             check_number("penalty", self.penalty, numbers.Real, minimum=1e-3)
-        tempering = fit_tempering(sample, self.floor, self.pseudocount)
+        stage = fit_tempering(sample, self.floor, self.pseudocount)
         terms, unit = self._terms(sample.n_classes)
         penalty = unit if self.penalty == "auto" else unit * self.penalty
         theta = np.zeros(len(terms))
         some = draw_part(sample)
         for rows in (sample,) if some is sample else (some, sample):
-            regression = Regression(terms, _log_tempered(tempering, rows), rows)
+            z = stage.log_tempered_rows(Forecasts(rows.forecasts, rows.kind))
+            regression = Regression(terms, z, rows)
             if len(terms) > NEWTON_TERMS:
                 theta = regression.descend(theta, penalty)
             else:
@@ -159,19 +159,20 @@ class MatrixCalibrator(Calibrator):
         if not regression.converged:
             warn_unconverged(self)
         self.penalty_ = penalty / unit
-        return _map_of(terms, theta, sample, tempering)
+        return _map_of(terms, theta, stage)
 
     def _fit_part(self, sample: Sample, whole: MatrixMap) -> MatrixMap:
-        tempering = fit_part_tempering(sample, whole, self.pseudocount)
+        stage = temper_part(sample, whole, self.pseudocount)
         terms, unit = self._terms(sample.n_classes)
         theta = terms.pack(whole.coef - terms.identity(), whole.quadratic, whole.intercept)
-        regression = Regression(terms, _log_tempered(tempering, sample), sample)
+        z = stage.log_tempered_rows(Forecasts(sample.forecasts, sample.kind))
+        regression = Regression(terms, z, sample)
         penalty = unit * self.penalty_
         if len(terms) > NEWTON_TERMS:
             theta = regression.descend(theta, penalty)
         else:
             theta, _ = regression.newton(theta, penalty, learn=False, tolerance=PART_TOLERANCE)
-        return _map_of(terms, theta, sample, tempering)
+        return _map_of(terms, theta, stage)
 
     def _terms(self, n_classes: int) -> tuple[Terms, Floats]:
         """Terms of the regression, and the unit of their penalties."""
@@ -182,16 +183,10 @@ class MatrixCalibrator(Calibrator):
         return Terms(n_classes, full=full, quadratic=self.quadratic), unit
 
 
-def _log_tempered(tempering: Tempering, sample: Sample) -> Floats:
-    """Logarithms of the tempered forecasts, shape (K, n)."""
-    stage = TemperatureMap(kind=sample.kind, **tempering._asdict())
-    return stage.log_tempered_rows(Forecasts(sample.forecasts, sample.kind))
-
-
-def _map_of(terms: Terms, theta: Floats, sample: Sample, tempering: Tempering) -> MatrixMap:
+def _map_of(terms: Terms, theta: Floats, stage: TemperatureMap) -> MatrixMap:
     coef, quadratic, intercept = terms.unpack(theta)
-    numbers = {"coef": coef + terms.identity(), "quadratic": quadratic, "intercept": intercept}
-    return MatrixMap(kind=sample.kind, **tempering._asdict(), **numbers)
+    coef = coef + terms.identity()
+    return MatrixMap(**vars(stage), coef=coef, quadratic=quadratic, intercept=intercept)
 
 
 @dataclass(frozen=True)
@@ -256,9 +251,9 @@ class Terms:
 class Regression:
     """Minimise the loss of ``softmax(z + transform(z))`` plus a ridge penalty on each kind of term.
 
-    The loss is ``-sum of weight * log likelihood + sum of penalty / 2 * theta**2``. The log
-    forecasts z of the sample have the shape (K, n). `converged` says whether the last call of
-    `newton` or `descend` reached the minimum.
+    The loss is ``-sum of weight * log likelihood + sum of penalty / 2 * theta**2``, and z are the
+    tempered log forecasts, shape (K, n). `converged` says whether the last call of `newton` or
+    `descend` reached the minimum.
     """
 
     def __init__(self, terms: Terms, z: Floats, sample: Sample) -> None:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import comb, expit, logit, softmax
+from sklearn.utils.validation import check_is_fitted
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
@@ -36,7 +37,7 @@ from isoroc._cyclic import MonotonicityCheck, check_cyclic
 from isoroc._input import Sample
 from isoroc._kinds import columns_of
 from isoroc._maps import MonotoneMap, Potential
-from isoroc._maps.monotone import with_floor
+from isoroc._maps.monotone import GradientCertificate, with_floor
 from isoroc._simplex import LEAST, Codes, Floats, Ints
 
 #: A floor this far below the smallest forecast, as a factor, changes nothing.
@@ -160,7 +161,13 @@ class MonotoneCalibrator(Calibrator):
     map_: MonotoneMap
     floor_, scale_, softness_ = FromMap(), FromMap(), FromMap()
     directions_, biases_, interactions_ = FromMap(), FromMap(), FromMap()
-    prototypes_, certificate_ = FromMap(), FromMap()
+    prototypes_ = FromMap()
+
+    @property
+    def certificate_(self) -> GradientCertificate:
+        """The guarantee in words, and the potential."""
+        check_is_fitted(self, "map_")
+        return self.map_.certificate(len(self.classes_))
 
     def _fit(self, sample: Sample) -> MonotoneMap:
         K, kind = sample.n_classes, sample.kind
@@ -446,8 +453,8 @@ class Posterior:
             _, gradient = self.loss(theta)
             if not learn and factor.gain(gradient) <= TOLERANCE * self.total:
                 return theta, True
-            n_steps, least_change = (15, 1e-5) if learn else (100, 1e-9)
-            theta = descend(self.loss, theta, factor, self.total, n_steps, least_change)
+            steps = {"n_steps": 15 if learn else 100, "least_change": 1e-5 if learn else 1e-9}
+            theta = descend(self.loss, theta, factor, self.total, **steps)
         return theta, False
 
 

@@ -10,13 +10,19 @@ import numpy as np
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._calibrators.descent import TOLERANCE, Factor, descend, warn_unconverged
+from isoroc._calibrators.descent import (
+    TOLERANCE,
+    Factor,
+    descend,
+    forecast_unseen,
+    warn_unconverged,
+)
 from isoroc._calibrators.matrix import MATRIX_CLASSES
 from isoroc._calibrators.temperature import log_softmax, of_own_class
 from isoroc._input import Sample, check_number
 from isoroc._kinds import columns_of
 from isoroc._maps import SplineMap
-from isoroc._simplex import Codes, Floats, Ints
+from isoroc._simplex import Floats, Ints
 
 #: Forecasts below the smallest positive one of the calibration set are raised to it, within these.
 FLOOR_RANGE = (1e-30, 1e-3)
@@ -113,65 +119,22 @@ class SplineCalibrator(Calibrator):
         self.pseudocount = pseudocount
 
     def _fit(self, sample: Sample) -> SplineMap:
-        floor, problem = self._problem(sample)
-        return self._map_of(sample, floor, problem, self._solve(problem))
+        problem, solution = self._solve(sample)
+        return problem.map_of(solution.theta)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[SplineMap, Floats]:
-        # The features do not depend on the labels, so all folds share them: a row that is held
-        # out has weight zero, and the solution for all rows is close to that for most of them.
-        floor, problem = self._problem(sample)
-        whole = self._solve(problem)
-        Q = np.empty((len(fold), sample.n_classes))
-        drawn = fold[sample.drawn_rows(self._most_rows(sample))]
-        for held_out in range(fold.max() + 1):
-            inside = fold == held_out
-            weights = problem.weights * (drawn != held_out)
-            part = problem.solve(weights, whole.theta, whole.factor)
-            fitted = self._map_of(sample, floor, problem, part)
-            Q[inside] = fitted.apply(sample.forecasts[inside])
-        return self._map_of(sample, floor, problem, whole), Q
+        problem, whole = self._solve(sample)
+        return problem.map_of(whole.theta), forecast_unseen(problem, whole, sample, fold)
 
-    def _most_rows(self, sample: Sample) -> int:
-        """Number of rows that are used at most."""
-        return MOST_FEATURES // (sample.n_classes * (1 + self.n_knots))
-
-    def _problem(self, sample: Sample) -> tuple[float, Problem]:
-        """Floor and features of a sample."""
+    def _solve(self, sample: Sample) -> tuple[Problem, Solution]:
         check_number("n_knots", self.n_knots, numbers.Integral, minimum=0)
         check_number("penalty", self.penalty, numbers.Real, minimum=0)
         check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
-        total = float(sample.row_weights().sum())
-        sample = sample.draw(self._most_rows(sample))
-        floor = _choose_floor(sample)
-        logs = sample.kind.log_rows(sample.forecasts, floor)
-        odds = NUMPY.log_odds(logs.T).T
-        inner = np.linspace(0, 1, self.n_knots + 2)[1:-1]
-        # Rounded, since ties that rounding errors separate would count several times.
-        knots = np.unique(np.quantile(np.unique(odds.round(9)), inner))
-        weights = sample.row_weights()
-        weights = weights * (total / weights.sum())
-        return floor, Problem(logs, odds, knots, sample.codes, weights, self.penalty)
-
-    def _solve(self, problem: Problem) -> Solution:
+        problem = Problem(sample, self.n_knots, self.penalty, self.pseudocount)
         solution = problem.solve(problem.weights, problem.start())
         if not solution.converged:
             warn_unconverged(self)
-        return solution
-
-    def _map_of(
-        self, sample: Sample, floor: float, problem: Problem, solution: Solution
-    ) -> SplineMap:
-        total = problem.weights.sum()
-        smoothing = float(self.pseudocount / (total + self.pseudocount))
-        numbers = problem.numbers_of(solution.theta)
-        return SplineMap(kind=sample.kind, floor=floor, smoothing=smoothing, **numbers)
-
-
-def _choose_floor(sample: Sample) -> float:
-    if sample.kind.scores == "logit":
-        return FLOOR_RANGE[0]
-    P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
-    return float(np.clip(P[P > 0].min(), *FLOOR_RANGE))
+        return problem, solution
 
 
 class Solution(NamedTuple):
@@ -187,25 +150,32 @@ class Problem:
 
     theta holds the shared coefficients (B,), each class's departures (K, B), intercepts (K,) and,
     up to 100 classes, a matrix (K, K) of the influence of others, whose diagonal stays zero. The
-    likelihood is concave. Logarithms of forecasts and log odds have the shape (K, n).
+    likelihood is concave.
     """
 
-    def __init__(
-        self,
-        logs: Floats,
-        odds: Floats,
-        knots: Floats,
-        codes: Codes,
-        weights: Floats,
-        penalty: float,
-    ) -> None:
-        self.knots, self.codes, self.weights = knots, codes, weights
-        K, n = logs.shape
-        B = 1 + len(knots)
+    def __init__(self, sample: Sample, n_knots: int, penalty: float, pseudocount: float) -> None:
+        K, total = sample.n_classes, float(sample.row_weights().sum())
+        most_rows = MOST_FEATURES // (K * (1 + n_knots))
+        self.rows = sample.drawn_rows(most_rows)
+        sample = sample.draw(most_rows)
+        self.kind, self.codes = sample.kind, sample.codes
+        self.floor = FLOOR_RANGE[0]
+        if sample.scores == "probability":
+            P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
+            self.floor = float(np.clip(P[P > 0].min(), *FLOOR_RANGE))
+        self.smoothing = float(pseudocount / (total + pseudocount))
+        logs = sample.kind.log_rows(sample.forecasts, self.floor)
+        odds = NUMPY.log_odds(logs.T).T
+        inner = np.linspace(0, 1, n_knots + 2)[1:-1]
+        # Rounded, since ties that rounding errors separate would count several times.
+        self.knots = np.unique(np.quantile(np.unique(odds.round(9)), inner))
+        weights = sample.row_weights()
+        weights = self.weights = weights * (total / weights.sum())
+        B = 1 + len(self.knots)
         # Log forecast and hinges of each class and row, centred and scaled.
-        features = self.features = np.empty((K, n, B))
+        features = self.features = np.empty((K, len(sample), B))
         features[..., 0] = logs
-        for b, knot in enumerate(knots, start=1):
+        for b, knot in enumerate(self.knots, start=1):
             np.maximum(odds - knot, 0.0, out=features[..., b])
         share = weights / (K * weights.sum())
         self.centre = (share @ features).sum(axis=0)
@@ -234,14 +204,20 @@ class Problem:
         matrix = np.zeros((K, K)) if self.others is None else theta[end:].reshape(K, K)
         return own, theta[B + K * B : end], matrix
 
-    def numbers_of(self, theta: Floats) -> dict[str, Floats]:
-        """Those of the map with the parameters theta."""
+    def map_of(self, theta: Floats) -> SplineMap:
+        """The map with the parameters theta."""
         own, intercept, matrix = self._split(theta)
         own = own / self.scale
-        intercept = intercept - own @ self.centre
-        # Others are centred in each row.
-        coef = np.diag(own[:, 0]) + (matrix - matrix.mean(axis=1, keepdims=True))
-        return {"knots": self.knots, "coef": coef, "slopes": own[:, 1:], "intercept": intercept}
+        return SplineMap(
+            kind=self.kind,
+            floor=self.floor,
+            knots=self.knots,
+            # Others are centred in each row.
+            coef=np.diag(own[:, 0]) + (matrix - matrix.mean(axis=1, keepdims=True)),
+            slopes=own[:, 1:],
+            intercept=intercept - own @ self.centre,
+            smoothing=self.smoothing,
+        )
 
     def log_forecasts(self, theta: Floats) -> Floats:
         """Logarithms of the calibrated forecasts, shape (K, n)."""
@@ -342,5 +318,9 @@ class Problem:
                 factor = self.factor(weights, theta)
             if factor.gain(loss(theta)[1]) <= TOLERANCE * total:
                 return Solution(theta, factor, converged=True)
-            theta = descend(loss, theta, factor, total, n_steps)
+            theta = descend(loss, theta, factor, total, n_steps=n_steps)
         return Solution(theta, factor, converged=False)
+
+    def solve_near(self, weights: Floats, whole: Solution) -> Floats:
+        """The theta of the lowest loss under other weights of the rows, close to a solution."""
+        return self.solve(weights, whole.theta, whole.factor).theta

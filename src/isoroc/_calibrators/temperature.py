@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -94,46 +94,45 @@ class TemperatureCalibrator(Calibrator):
         self.pseudocount = pseudocount
 
     def _fit(self, sample: Sample) -> TemperatureMap:
-        tempering = fit_tempering(sample, self.floor, self.pseudocount)
-        return TemperatureMap(kind=sample.kind, **tempering._asdict())
+        return fit_tempering(sample, self.floor, self.pseudocount)
 
     def _fit_part(self, sample: Sample, whole: TemperatureMap) -> TemperatureMap:
-        tempering = fit_part_tempering(sample, whole, self.pseudocount)
-        return TemperatureMap(kind=sample.kind, **tempering._asdict())
+        return temper_part(sample, whole, self.pseudocount)
 
 
-class Tempering(NamedTuple):
-    """What temperature scaling learns: fields of a `TemperedMap`."""
-
-    floor: float
-    temperature: float
-    smoothing: float
-
-
-def fit_tempering(sample: Sample, floor: float | Literal["auto"], pseudocount: float) -> Tempering:
+def fit_tempering(
+    sample: Sample, floor: float | Literal["auto"], pseudocount: float
+) -> TemperatureMap:
     """Check the parameters of temperature scaling, and fit it."""
     check_number("pseudocount", pseudocount, numbers.Real, minimum=0)
     if floor != "auto":
         check_number("floor", floor, numbers.Real, minimum=FLOORS[0])
         if floor >= 1:
             raise InputError("floor", None, f"is {floor!r}", "expected a number below 1")
-    smoothing = uniform_share(sample, pseudocount)
     inverse = 1.0
     if floor == "auto":
+        smoothing = _uniform_share(sample, pseudocount)
         floor, inverse = _choose_floor(draw_part(sample), smoothing)
-    z = sample.kind.log_rows(sample.forecasts, float(floor))
-    return Tempering(float(floor), 1 / inverse_temperature(z, sample, start=inverse), smoothing)
+    return temper(sample, float(floor), pseudocount, start=inverse)
 
 
-def fit_part_tempering(sample: Sample, whole: TemperedMap, pseudocount: float) -> Tempering:
+def temper(
+    sample: Sample, floor: float, pseudocount: float, *, start: float, tolerance: float = 1e-10
+) -> TemperatureMap:
+    """Temperature scaling with a given floor; the search for 1 / T begins at `start`."""
+    z = sample.kind.log_rows(sample.forecasts, floor)
+    inverse = inverse_temperature(z, sample, start=start, tolerance=tolerance)
+    share = _uniform_share(sample, pseudocount)
+    return TemperatureMap(kind=sample.kind, floor=floor, temperature=1 / inverse, smoothing=share)
+
+
+def temper_part(sample: Sample, whole: TemperedMap, pseudocount: float) -> TemperatureMap:
     """Temperature scaling of some of the rows to which `whole` was fitted, with its floor."""
-    z = sample.kind.log_rows(sample.forecasts, whole.floor)
-    inverse = inverse_temperature(z, sample, start=1 / whole.temperature, tolerance=1e-6)
-    return Tempering(whole.floor, 1 / inverse, uniform_share(sample, pseudocount))
+    start = 1 / whole.temperature
+    return temper(sample, whole.floor, pseudocount, start=start, tolerance=1e-6)
 
 
-def uniform_share(sample: Sample, pseudocount: float) -> float:
-    """Share of the uniform forecast that the pseudocount gives."""
+def _uniform_share(sample: Sample, pseudocount: float) -> float:
     total = float(sample.class_weights().sum())
     return float(pseudocount / (total + pseudocount))
 

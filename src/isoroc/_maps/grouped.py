@@ -16,17 +16,7 @@ from isoroc._simplex import Floats
 class GroupedMap(Map):
     """A common map, and for some groups its mean with a map of the group.
 
-    Attributes
-    ----------
-    common : Map
-    grouped : bool
-        Whether rows have groups.
-    groups : ndarray of str of shape (G,)
-        Names of the groups that have maps.
-    members : sequence of Map
-        Their maps.
-    weights : ndarray of shape (G,)
-        Weight of each group's own map; the rest is that of the common one.
+    `grouped` says whether rows have groups; weights are those of the groups' own maps.
     """
 
     common: Map = state(states.anything)
