@@ -43,10 +43,9 @@ class AutoCalibrator(Calibrator):
 
     Every member forecasts rows that it has not seen, in cross-validation. The weights make the
     outcomes of these rows likely under the mixture, so a map that overfits gets none. Where rows
-    cannot tell, weight goes to the maps with few parameters, most of it to the forecasts as they
-    are, which are a member too. So with few rows calibration changes little unless much is wrong. A
-    mixture of forecasts sums to one, and its log loss cannot exceed the weighted mean of its
-    members'.
+    cannot tell, weight goes to the maps with few parameters, most of it to the uncalibrated
+    forecasts, which are a member too. So with few rows calibration changes little unless much is
+    wrong.
 
     Parameters
     ----------
@@ -80,9 +79,8 @@ class AutoCalibrator(Calibrator):
     weights_ : ndarray of shape (n_members,)
         Mixture weights; they sum to 1.
     member_scores_ : Table
-        One row per member and one for the mixture: weight, log loss out of fold and its standard
-        error, and the gain over the uncalibrated forecasts with its standard error. The log loss is
-        bounded: see Notes.
+        For each member and the mixture: weight, log loss out of fold, and gain over the
+        uncalibrated forecasts, with standard errors. The log loss is bounded: see Notes.
     cv_results_ : Table
         Log loss of each member (row) in each fold (column).
     verdict_ : str
@@ -141,12 +139,6 @@ class AutoCalibrator(Calibrator):
     map_: MixtureMap
     members_: list[Calibrator]
     weights_ = FromMap()
-
-    @property
-    def certificate_(self) -> MonotonicityCertificate | None:
-        """The guarantee of a monotone mixture in words."""
-        check_is_fitted(self, "map_")
-        return self.map_.certificate(len(self.classes_))
 
     def __init__(
         self,
@@ -288,12 +280,17 @@ class AutoCalibrator(Calibrator):
                 member.set_params(random_state=random_state.randint(2**31 - 1))
         return list(members)
 
+    @property
+    def certificate_(self) -> MonotonicityCertificate | None:
+        """The guarantee of a monotone mixture in words."""
+        check_is_fitted(self, "map_")
+        return self.map_.certificate(len(self.classes_))
+
     def verify(self, P: Any) -> MonotonicityCheck:
         """Check the guarantee of a monotone mixture on any rows, as in `MonotoneCalibrator`."""
         if not self.monotone:
             raise InputError("monotone", None, "is False, so there is no guarantee to verify")
-        values = self._check_new(P)
-        return _check_mixture(self.map_, values)
+        return _check_mixture(self.map_, self._check_new(P))
 
 
 def default_members(n_classes: int) -> list[Calibrator]:

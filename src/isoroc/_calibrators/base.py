@@ -236,8 +236,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             Forecasts as in `fit`. Columns of a dataframe are matched by name where `fit` saw names;
             otherwise they must be in the order of `fit`.
         """
-        values = self._check_new(P)
-        return self.map_.apply(values)
+        return self.map_.apply(self._check_new(P))
 
     def predict(self, P: Any) -> NDArray[Any]:
         """Label with the largest calibrated probability, the first of `classes_` on ties."""
@@ -248,9 +247,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """Thresholds on the calibrated forecasts that repeat decisions made on forecasts before.
 
         For two classes and a strictly increasing map, such as temperature scaling, the decisions
-        are the same for every forecast. Otherwise the thresholds with the fewest changed decisions
-        on the rows `P` are returned: for two classes the best ones, for more the best ones that
-        line searches from several starts find.
+        are the same for every forecast. Otherwise as few decisions on the rows `P` change as
+        possible for two classes, and for more as line searches from several starts find.
 
         Parameters
         ----------

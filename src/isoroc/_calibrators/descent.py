@@ -82,7 +82,7 @@ def descend(
     total: float,
     *,
     n_steps: int,
-    least_change: float = 1e-9,
+    ftol: float = 1e-9,
 ) -> Floats:
     """Parameters of smaller loss than at the start, near which the loss has a curvature.
 
@@ -100,14 +100,14 @@ def descend(
     options = {
         "maxiter": n_steps,
         "maxcor": 20,
-        "ftol": least_change,
+        "ftol": ftol,
         "gtol": 0.5 * np.sqrt(2 * TOLERANCE / total / len(start)),
     }
     found = minimize(objective, np.zeros(len(start)), jac=True, method="L-BFGS-B", options=options)
     return np.asarray(start + factor.step(found.x))
 
 
-def forecast_unseen(problem: Any, whole: Any, sample: Sample, fold: Ints) -> Floats:
+def cross_fit(problem: Any, whole: Any, sample: Sample, fold: Ints) -> Floats:
     """Forecasts of rows by maps that have not seen their fold.
 
     Features hardly depend on the labels, so all folds share them: a row that is held out has weight

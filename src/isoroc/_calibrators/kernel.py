@@ -10,13 +10,7 @@ from scipy.linalg import solve_triangular
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._calibrators.descent import (
-    TOLERANCE,
-    Factor,
-    descend,
-    forecast_unseen,
-    warn_unconverged,
-)
+from isoroc._calibrators.descent import TOLERANCE, Factor, cross_fit, descend, warn_unconverged
 from isoroc._calibrators.temperature import fit_tempering, of_own_class, softmax
 from isoroc._core.smooth import N_KNOTS
 from isoroc._input import Sample, check_number
@@ -75,20 +69,14 @@ class KernelCalibrator(Calibrator):
         As in `IdentityCalibrator`.
     floor_, temperature_, smoothing_ : float
         As in `TemperatureCalibrator`.
-    knots_ : ndarray of shape (K, 9)
-        Quantiles of the log forecasts of each class, which define ranks.
-    origin_ : ndarray of shape (2, K)
-        Means of z and of ranks; positions are relative to them.
-    stretch_ : ndarray of shape (2,)
-        Factors of z and of ranks in positions.
-    centres_ : ndarray of shape (m, 2, K)
-        Positions of the bumps.
-    weights_ : ndarray of shape (K, m)
-        Influence of each bump on each class.
-    coef_ : ndarray of shape (K, K)
-        Influence of each class's log forecast (column) on each class (row), on top of z.
-    intercept_ : ndarray of shape (K,)
-        Constant of each class.
+    knots_, origin_, stretch_ : ndarray of shape (K, 9), (2, K) and (2,)
+        Quantiles of the log forecasts of each class, which define ranks; means of z and of ranks,
+        to which positions are relative; factors of z and of ranks in positions.
+    centres_, weights_ : ndarray of shape (m, 2, K) and (K, m)
+        Positions of the bumps, and the influence of each on each class.
+    coef_, intercept_ : ndarray of shape (K, K) and (K,)
+        Influence of each class's log forecast (column) on each class (row), on top of z, and the
+        constant of each class.
     penalty_ : float
         The penalty that was used.
 
@@ -160,7 +148,7 @@ class KernelCalibrator(Calibrator):
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[KernelMap, Floats]:
         problem, whole = self._solve(sample)
-        return problem.map_of(whole.theta), forecast_unseen(problem, whole, sample, fold)
+        return problem.map_of(whole.theta), cross_fit(problem, whole, sample, fold)
 
     def _solve(self, sample: Sample) -> tuple[Problem, Solution]:
         check_number("n_centres", self.n_centres, numbers.Integral, minimum=1)
@@ -305,7 +293,7 @@ class Problem:
             return value, gradient.ravel()
 
         total = float(weights.sum())
-        found = descend(loss, theta.ravel(), factor, total, n_steps=n_steps, least_change=1e-6)
+        found = descend(loss, theta.ravel(), factor, total, n_steps=n_steps, ftol=1e-6)
         return found.reshape(theta.shape)
 
 

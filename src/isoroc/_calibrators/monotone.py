@@ -95,18 +95,14 @@ class MonotoneCalibrator(Calibrator):
     ----------
     classes_, n_features_in_, scores_, summary_, map_, checksum
         As in `IdentityCalibrator`.
-    floor_ : float
-        The floor, one of twelve values between 1e-300 and 0.1.
-    scale_ : float
-        a.
-    softness_ : ndarray of shape (K, L)
-        Mass of each prototype that is not on its own class. L is 5 for two classes, otherwise 2.
-    directions_ : ndarray of shape (K, K) or None
-        The points t_k in rows; None above 100 classes, where they are uniform.
-    biases_ : ndarray of shape (K, L)
-        Bias of each prototype.
-    interactions_ : ndarray of shape (K, K) or None
-        J, symmetric with a diagonal of 0; None for two classes and above 100, where it is 0.
+    floor_, scale_ : float
+        The floor, one of twelve values between 1e-300 and 0.1, and a.
+    softness_, biases_ : ndarray of shape (K, L)
+        Mass of each prototype that is not on its own class, and its bias. L is 5 for two classes,
+        otherwise 2.
+    directions_, interactions_ : ndarray of shape (K, K) or None
+        The points t_k in rows, None above 100 classes, where they are uniform; and J, symmetric
+        with a diagonal of 0, None for two classes and above 100, where it is 0.
     prototypes_ : ndarray of shape (K, L, K)
         The points r_kl.
     certificate_ : GradientCertificate
@@ -453,8 +449,8 @@ class Posterior:
             _, gradient = self.loss(theta)
             if not learn and factor.gain(gradient) <= TOLERANCE * self.total:
                 return theta, True
-            steps = {"n_steps": 15 if learn else 100, "least_change": 1e-5 if learn else 1e-9}
-            theta = descend(self.loss, theta, factor, self.total, **steps)
+            n_steps, ftol = (15, 1e-5) if learn else (100, 1e-9)
+            theta = descend(self.loss, theta, factor, self.total, n_steps=n_steps, ftol=ftol)
         return theta, False
 
 

@@ -10,13 +10,7 @@ import numpy as np
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._calibrators.descent import (
-    TOLERANCE,
-    Factor,
-    descend,
-    forecast_unseen,
-    warn_unconverged,
-)
+from isoroc._calibrators.descent import TOLERANCE, Factor, cross_fit, descend, warn_unconverged
 from isoroc._calibrators.matrix import MATRIX_CLASSES
 from isoroc._calibrators.temperature import log_softmax, of_own_class
 from isoroc._input import Sample, check_number
@@ -61,18 +55,13 @@ class SplineCalibrator(Calibrator):
     ----------
     classes_, n_features_in_, scores_, summary_, map_, checksum
         As in `IdentityCalibrator`.
-    floor_ : float
-        Forecasts below are raised to it.
-    knots_ : ndarray of shape (m,)
-        Log odds at which the map bends.
-    coef_ : ndarray of shape (K, K)
-        Influence of each class's log forecast (column) on each class (row).
-    slopes_ : ndarray of shape (K, m)
-        Change of slope of each class's map at each knot.
-    intercept_ : ndarray of shape (K,)
-        Constant of each class.
-    smoothing_ : float
-        Share of the uniform forecast in every calibrated one.
+    floor_, smoothing_ : float
+        Forecasts below the floor are raised to it; share of the uniform one in calibrated ones.
+    knots_, slopes_ : ndarray of shape (m,) and (K, m)
+        Log odds at which the map bends, and change of slope of each class's map at each.
+    coef_, intercept_ : ndarray of shape (K, K) and (K,)
+        Influence of each class's log forecast (column) on each class (row), and the constant of
+        each class.
 
     Warns
     -----
@@ -124,7 +113,7 @@ class SplineCalibrator(Calibrator):
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[SplineMap, Floats]:
         problem, whole = self._solve(sample)
-        return problem.map_of(whole.theta), forecast_unseen(problem, whole, sample, fold)
+        return problem.map_of(whole.theta), cross_fit(problem, whole, sample, fold)
 
     def _solve(self, sample: Sample) -> tuple[Problem, Solution]:
         check_number("n_knots", self.n_knots, numbers.Integral, minimum=0)

@@ -197,10 +197,9 @@ def inverse_temperature(
 ) -> float:
     """1 / T that makes the outcomes likeliest under softmax(z / T), for z of shape (K, n).
 
-    The negative log likelihood is convex in it: Newton's method, kept between the last values on
-    either side of the minimum, and after 50 steps bisection, which cannot fail. It ends where a
-    change of 1 / T by a factor e would, by the slope, change the mean loss by less than the
-    tolerance.
+    The loss is convex in it: Newton's method, kept between the last values on either side of the
+    minimum, and after 50 steps bisection, which cannot fail. It ends where a change of 1 / T by a
+    factor e would, by the slope, change the mean loss by less than the tolerance.
     """
     share = sample.row_weights()
     share = share / share.sum()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -140,9 +141,10 @@ class IdentityMap(Map):
         return True
 
 
-def check_nested(maps: dict[str, Any], kind: Kind, n_classes: int) -> None:
-    """Raise a `Fault` unless all values, by their places in the file, are sound maps of a kind."""
-    for place, nested in maps.items():
+def check_nested(members: Sequence[Any], kind: Kind, n_classes: int, **others: Any) -> None:
+    """Raise a `Fault` unless all members, and others by their names, are sound maps of a kind."""
+    named = {f"members[{m}]": member for m, member in enumerate(members)}
+    for place, nested in (others | named).items():
         if not isinstance(nested, Map) or nested.kind is not kind:
             raise Fault(place, f"expected a map of {kind.name}")
         try:

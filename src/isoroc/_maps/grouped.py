@@ -37,8 +37,7 @@ class GroupedMap(Map):
             raise Fault("weights", "expected numbers between 0 and 1")
         if len(self.members) != len(self.groups):
             raise Fault("members", f"expected {len(self.groups)} maps")
-        members = {f"members[{m}]": member for m, member in enumerate(self.members)}
-        check_nested({"common": self.common} | members, self.kind, n_classes)
+        check_nested(self.members, self.kind, n_classes, common=self.common)
 
     def formula(self, ops: Ops[V], X: V) -> V:
         """The common map."""

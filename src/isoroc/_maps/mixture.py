@@ -37,8 +37,7 @@ class MixtureMap(Map):
     def check(self, n_classes: int) -> None:
         """Check the numbers, and the members."""
         super().check(n_classes)
-        members = {f"members[{m}]": member for m, member in enumerate(self.members)}
-        check_nested(members, self.kind, n_classes)
+        check_nested(self.members, self.kind, n_classes)
 
     def formula(self, ops: Ops[V], X: V) -> V:
         """The weighted mean."""

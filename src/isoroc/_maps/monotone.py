@@ -1,17 +1,8 @@
-"""The gradient of a convex potential of log forecasts.
+"""The gradient of a convex potential of log forecasts: see Notes of `MonotoneCalibrator`.
 
-Each class k has L prototypes, points of the simplex between its vertex e_k and a point t_k of the
-opposite face:
-
-    r_kl = (1 - softness_kl) e_k + softness_kl t_k.
-
-With scores ``s_kl = scale <z, r_kl> + biases_kl`` and ``x_k = sum over l of exp(s_kl)``, the
-potential is
-
-    F(z) = log(x' exp(J) x) / (2 scale),
-
-where J holds the interactions between classes. It is the logarithm of a sum of exponentials of
-functions that are affine in z, and so convex. Its gradient is a weighted mean of prototypes,
+With scores ``s_kl = scale <z, r_kl> + biases_kl`` of the prototypes r_kl, the potential is the
+logarithm of a sum of exponentials of functions that are affine in z, and so convex. Its gradient is
+a weighted mean of prototypes,
 
     q(z) = sum over k, l of w_kl r_kl,    w_kl proportional to exp(s_kl) y_k,    y = exp(J) x,
 
