@@ -269,7 +269,7 @@ _BY_UNIT = {(kind.scores, kind.single): kind for kind in KINDS.values()}
 
 
 def kind_of(n_columns: int, scores: Literal["probability", "logit"] = "probability") -> Kind:
-    """The kind of forecasts with so many columns of probabilities or logits."""
+    """The kind of forecasts with a number of columns of probabilities or logits."""
     return _BY_UNIT[scores, n_columns == 1]
 
 

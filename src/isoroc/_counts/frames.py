@@ -140,18 +140,16 @@ class FrameOps(ColumnOps[Column]):
 def count_frame(
     df: Any,
     probs: list[str],
-    label: str,
-    *,
-    weight: str | None,
+    names: dict[str, str | None],
     labels: Any,
+    *,
     resolution: Resolution,
     n_folds: int,
-    fold_by: str | None,
 ) -> Parts:
-    """What `Counts` of a dataframe are made of."""
+    """What `Counts` of a dataframe are made of; `names` are those of label, weight and fold_by."""
     check_folds(n_folds)
     grid = Grid.choose(len(probs), resolution)
-    frame = _elementwise(_select(nw.from_native(df), probs, label, weight, fold_by), _normalise)
+    frame = _elementwise(_select(nw.from_native(df), probs, names), _normalise)
     _check_rows(frame, len(probs))
     if resolution == "auto" and grid.exact and not _are_few(frame, len(probs)):
         grid = Grid.choose(len(probs), default_resolution(2))
@@ -214,25 +212,20 @@ def _normalise(frame: Any) -> Any:
     return ops.run_on(frame, named | {"good": good})
 
 
-def _select(frame: Any, probs: list[str], label: str, weight: str | None, key: str | None) -> Any:
+def _select(frame: Any, probs: list[str], names: dict[str, str | None]) -> Any:
     """The columns that are needed, under names of our own."""
-    known = frame.collect_schema().names()
-    given: dict[str, list[Any]] = {
-        "probs": [*probs],
-        "label": [label],
-        "weight": [weight],
-        "fold_by": [key],
-    }
-    for argument, names in given.items():
-        if missing := [name for name in names if name is not None and name not in known]:
-            fix = f"there are {', '.join(map(str, known))}"
-            raise InputError(argument, None, f"no column {missing[0]!r}", fix)
+    schema = frame.collect_schema()
+    used = [("probs", name) for name in probs] + [*names.items()]
+    for argument, name in used:
+        if name is not None and name not in schema:
+            fix = f"there are {', '.join(map(str, schema.names()))}"
+            raise InputError(argument, None, f"no column {name!r}", fix)
     chosen = {f"p_{k}": nw.col(name).cast(nw.Float64()) for k, name in enumerate(probs)}
-    chosen["label"] = nw.col(label)
-    if weight is not None:
+    chosen["label"] = nw.col(str(names["label"]))
+    if (weight := names["weight"]) is not None:
         chosen["weight"] = nw.col(weight).cast(nw.Float64())
-    if key is not None:
-        if not frame.collect_schema()[key].is_integer():
+    if (key := names["fold_by"]) is not None:
+        if not schema[key].is_integer():
             fix = "expected whole numbers; hash other keys to integers first"
             raise InputError("fold_by", None, f"{key} is not a column of integers", fix)
         chosen["key"] = nw.col(key).cast(nw.Float64())
