@@ -6,8 +6,7 @@ from ._scorers import ProbabilityScorer, scorers
 from ._scores import brier_score_loss, log_loss
 from ._separability import Separability, pairwise_separability
 from ._significance import CalibrationTest, calibration_test
-from ._surface.results import RocSurface, Volume
-from ._surface.surface import roc_surface, volume_under_surface
+from ._surface.surface import RocSurface, Volume, roc_surface, volume_under_surface
 
 __all__ = [
     "BootstrapResult",
