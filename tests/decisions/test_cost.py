@@ -160,7 +160,7 @@ def test_thresholds_behind_calibrated_classifiers():
     """A tuned threshold on calibrated forecasts is the one that follows from the costs."""
     X, y = make_classification(3000, n_informative=4, flip_y=0.2, random_state=0)
     costs = [[0, 1], [4, 0]]
-    model = CalibratedClassifier(GaussianNB(), TemperatureCalibrator(), cv=3)
+    model = CalibratedClassifier(GaussianNB(), calibrator=TemperatureCalibrator(), cv=3)
     scorer = make_scorer(mean_cost, costs=costs, greater_is_better=False)
     tuned = TunedThresholdClassifierCV(model, scoring=scorer, cv=3).fit(X[:2000], y[:2000])
     fixed = FixedThresholdClassifier(model, threshold=0.2).fit(X[:2000], y[:2000])
