@@ -1,3 +1,4 @@
+from ._binned import CalibrationCurve, calibration_curve, expected_calibration_error
 from ._calibration import calibration_error, smooth_calibration_error
 from ._decomposition import Decomposition, decompose
 from ._resampling import BootstrapResult, bootstrap, by_group
@@ -11,6 +12,7 @@ from ._surface.surface import roc_surface, volume_under_surface
 
 __all__ = [
     "BootstrapResult",
+    "CalibrationCurve",
     "CalibrationTest",
     "Decomposition",
     "ProbabilityScorer",
@@ -22,9 +24,11 @@ __all__ = [
     "bootstrap",
     "brier_score_loss",
     "by_group",
+    "calibration_curve",
     "calibration_error",
     "calibration_test",
     "decompose",
+    "expected_calibration_error",
     "hull_auc",
     "log_loss",
     "pairwise_separability",
