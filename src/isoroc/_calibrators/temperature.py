@@ -35,9 +35,10 @@ class TemperatureCalibrator(Calibrator):
 
     Parameters
     ----------
-    floor : float or "auto", default="auto"
+    floor : float or "auto", default=2.2e-16
         Smaller forecasts are raised to this. "auto" takes the one of twelve values between 1e-300
         and 0.1 under which the outcomes are likeliest; with many rows it looks at a part of them.
+        It suits forests and nearest neighbours, which forecast 0 for events that happen.
     pseudocount : float, default=1.0
         Weight of the uniform forecast in every calibrated one, against the total weight of the
         calibration rows. Above 0 no forecast is ever certain.
@@ -57,7 +58,7 @@ class TemperatureCalibrator(Calibrator):
     Notes
     -----
     With logarithms, the smallest forecasts dominate the loss, and the logarithm of 0 is not finite.
-    So forecasts are first raised to a floor, which is learned like T:
+    So forecasts are first raised to a floor, which can be learned like T:
 
         ``q = (1 - s) * softmax(log(max(p, floor)) / T) + s / K``,
 
@@ -88,7 +89,7 @@ class TemperatureCalibrator(Calibrator):
     floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
 
     def __init__(
-        self, *, floor: float | Literal["auto"] = "auto", pseudocount: float = 1.0
+        self, *, floor: float | Literal["auto"] = 2.2e-16, pseudocount: float = 1.0
     ) -> None:
         self.floor = floor
         self.pseudocount = pseudocount
