@@ -21,6 +21,8 @@ TIE = 1e-9
 #: Range of 1 / T. Forecasts that sort the outcomes perfectly would have it infinite, those that
 #: say the opposite negative.
 INVERSE_RANGE = (1e-6, 1e6)
+#: The floor under probabilities by default: that of the log loss.
+EPSILON = float(np.finfo(np.float64).eps)
 #: Numbers in the part of the rows on which a floor is chosen, and least number of its rows.
 PART = 100_000
 LEAST_ROWS = 1000
@@ -35,10 +37,11 @@ class TemperatureCalibrator(Calibrator):
 
     Parameters
     ----------
-    floor : float or "auto", default=2.2e-16
-        Smaller forecasts are raised to this. "auto" takes the one of twelve values between 1e-300
-        and 0.1 under which the outcomes are likeliest; with many rows it looks at a part of them.
-        It suits forests and nearest neighbours, which forecast 0 for events that happen.
+    floor : float, "auto" or None, default=None
+        Smaller forecasts are raised to this. None: 2.2e-16, and no floor for logits. "auto": the
+        one of twelve values between 1e-300 and 0.1 under which the outcomes are likeliest; with
+        many rows it looks at a part of them. It suits forests and nearest neighbours, which
+        forecast 0 for events that happen.
     pseudocount : float, default=1.0
         Weight of the uniform forecast in every calibrated one, against the total weight of the
         calibration rows. Above 0 no forecast is ever certain.
@@ -63,7 +66,7 @@ class TemperatureCalibrator(Calibrator):
         ``q = (1 - s) * softmax(log(max(p, floor)) / T) + s / K``,
 
     where s is the pseudocount divided by the sum of the weights of the rows and the pseudocount.
-    With ``floor=1e-300, pseudocount=0`` it is the temperature scaling of Guo et al. (2017).
+    With ``pseudocount=0`` it is the temperature scaling of Guo et al. (2017).
 
     References
     ----------
@@ -89,7 +92,7 @@ class TemperatureCalibrator(Calibrator):
     floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
 
     def __init__(
-        self, *, floor: float | Literal["auto"] = 2.2e-16, pseudocount: float = 1.0
+        self, *, floor: float | Literal["auto"] | None = None, pseudocount: float = 1.0
     ) -> None:
         self.floor = floor
         self.pseudocount = pseudocount
@@ -102,11 +105,13 @@ class TemperatureCalibrator(Calibrator):
 
 
 def fit_tempering(
-    sample: Sample, floor: float | Literal["auto"], pseudocount: float
+    sample: Sample, floor: float | Literal["auto"] | None, pseudocount: float
 ) -> TemperatureMap:
     """Check the parameters of temperature scaling, and fit it."""
     check_number("pseudocount", pseudocount, numbers.Real, minimum=0)
-    if floor != "auto":
+    if floor is None:
+        floor = EPSILON if sample.kind.scores == "probability" else 0.0
+    elif floor != "auto":
         check_number("floor", floor, numbers.Real, minimum=FLOORS[0])
         if floor >= 1:
             raise InputError("floor", None, f"is {floor!r}", "expected a number below 1")
