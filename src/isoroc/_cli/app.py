@@ -14,20 +14,18 @@ from cyclopts import App, CycloptsError, Parameter
 import isoroc
 from isoroc._cli.config import with_options_of_file
 from isoroc._cli.errors import CommandError, ExitCode, first_line
-from isoroc._cli.io.streams import discard_output, mark_standard
+from isoroc._cli.options import STANDARD
+from isoroc._cli.process import discard_output
 from isoroc._cli.texts import ABOUT, COMMANDS, EPILOGUE
 
 #: Options of every command, besides ``--log-file`` and ``--config``.
 _FLAGS = ("--debug", "--quiet")
 #: The option that sets an argument of the library.
 _OPTIONS = {
-    "P": "--probs",
-    "y": "--label",
-    "y_prob": "--probs",
-    "y_true": "--label",
+    **dict.fromkeys(("P", "y_prob"), "--probs"),
+    **dict.fromkeys(("y", "y_true"), "--label"),
+    **dict.fromkeys(("labels", "classes"), "--classes"),
     "sample_weight": "--weight",
-    "labels": "--classes",
-    "classes": "--classes",
 }
 
 
@@ -59,7 +57,8 @@ def run(tokens: list[str]) -> int:
         words, config = _take("--config", words)
         _check_log(log_file, words)
         with _messages(log_file, quiet="--quiet" in tokens):
-            return _run(mark_standard(with_options_of_file(words, config)), debug=debug)
+            words = with_options_of_file(words, config)
+            return _run([STANDARD if word == "-" else word for word in words], debug=debug)
     except (CommandError, OSError) as error:  # of the log file or the configuration
         return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
 
@@ -104,8 +103,7 @@ def _run(words: list[str], *, debug: bool) -> int:
             code = build()(words)
             sys.stdout.flush()
         except KeyboardInterrupt:
-            what = "stopped before the end"
-            return _fail(ExitCode.INTERRUPTED, "interrupted", what, debug=debug)
+            return _fail(ExitCode.INTERRUPTED, "interrupted", "stopped before the end", debug=debug)
         except BrokenPipeError:
             discard_output()  # otherwise Python reports the error again when it exits
             return int(ExitCode.BROKEN_PIPE)

@@ -26,12 +26,7 @@ _SHORT = {"label": "-l", "probs": "-p", "weight": "-w", "output": "-o", "calibra
 def with_options_of_file(words: list[str], config: str | None) -> list[str]:
     """Words of a command line, followed by the options of a file that they do not contain.
 
-    Parameters
-    ----------
-    words : list of str
-        The command and its options.
-    config : str or None
-        The file; by default ``isoroc.toml`` in the current folder, if it exists.
+    The file is ``isoroc.toml`` in the current folder by default, if it exists.
     """
     if not words or words[0] not in COMMANDS or {"--help", "-h"} & set(words):
         return words
@@ -47,10 +42,7 @@ def with_options_of_file(words: list[str], config: str | None) -> list[str]:
     accepted = () if "--counts" in words else _ACCEPTED.get(words[0], ())
     options = {name: value for name, value in common.items() if name in accepted}
     options |= sections.get(words[0], {})
-    return [
-        *words,
-        *(word for name, value in options.items() for word in _words(name, value, words)),
-    ]
+    return words + [word for name in options for word in _words(name, options[name], words)]
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:

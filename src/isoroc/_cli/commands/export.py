@@ -11,13 +11,13 @@ from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import SUFFIX, split_words
 from isoroc._cli.io.files import check_target, write_bytes
 from isoroc._cli.io.source import file_errors
-from isoroc._cli.io.streams import STANDARD
 from isoroc._cli.models import Model
+from isoroc._cli.options import STANDARD, ModelFile, Output
 from isoroc._cli.terminal import print_exact, print_note
 
 
 def export(
-    model: str,
+    model: ModelFile,
     /,
     *,
     onnx: str | None = None,
@@ -33,14 +33,12 @@ def export(
     input_type: Literal["double", "float"] = "double",
     label: bool = False,
     classifier: str | None = None,
-    output: Annotated[str, Parameter(alias="-o")] = STANDARD,
+    output: Output = STANDARD,
 ) -> None:
     """Convert a model file to ONNX or SQL.
 
     Parameters
     ----------
-    model
-        Model file written by isoroc fit.
     onnx
         ONNX file to write.
     sql
@@ -86,10 +84,8 @@ def export(
             with file_errors(classifier):
                 graph = isoroc.export.calibrate_onnx(classifier, calibrator)
         write_bytes(onnx, graph.SerializeToString())
-        inputs, outputs = (
-            ", ".join(tensor.name for tensor in tensors)
-            for tensors in (graph.graph.input, graph.graph.output)
-        )
+        ends = (graph.graph.input, graph.graph.output)
+        inputs, outputs = (", ".join(tensor.name for tensor in end) for end in ends)
         print_note(f"{onnx}: takes {inputs}; returns {outputs}")
         return
     columns = split_words(probs) or loaded.columns

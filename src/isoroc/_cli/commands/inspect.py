@@ -5,25 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from isoroc._cli.models import Model
+from isoroc._cli.options import Json, ModelFile
 from isoroc._cli.terminal import print_json, print_table, print_text
 from isoroc._persistence import decode, read
 
 
-def inspect(
-    model: str,
-    /,
-    *,
-    json: bool = False,
-) -> None:
-    """Show the contents of a model file: fitted parameters, bins, path, certificate, origin.
-
-    Parameters
-    ----------
-    model
-        Model file written by isoroc fit.
-    json
-        Print JSON.
-    """
+def inspect(model: ModelFile, /, *, json: Json = False) -> None:
+    """Show the contents of a model file: fitted parameters, bins, path, certificate, origin."""
     calibrator, document = Model.load(model).calibrator, read(model)
     about = {
         "file": model,

@@ -7,10 +7,9 @@ from typing import Any
 
 from isoroc._cli.comparing import read_compared
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.files import check_target, open_source, output_path
-from isoroc._cli.io.reading import Selection
-from isoroc._cli.io.source import file_errors
+from isoroc._cli.io.files import check_target, open_source, output_to
 from isoroc._cli.models import Model
+from isoroc._cli.options import ALL_ROWS, Forecasts, Json, ModelFile, Selection
 from isoroc._cli.terminal import print_json, print_table, print_text
 from isoroc._input import InputError
 from isoroc._monitor import BatchReport, CalibrationMonitor
@@ -23,26 +22,22 @@ ADVICE = {
 
 
 def monitor(
-    model: str,
-    forecasts: list[str],
+    model: ModelFile,
+    forecasts: Forecasts,
     /,
     *,
     state: str | None = None,
     merge: list[str] | None = None,
-    selection: Selection | None = None,
+    selection: Selection = ALL_ROWS,
     tolerance: float | None = None,
     confidence: float = 0.95,
     plot: str | None = None,
-    json: bool = False,
+    json: Json = False,
 ) -> ExitCode:
     """Test whether calibrated forecasts are still right on new rows.
 
     Parameters
     ----------
-    model
-        Model file written by isoroc fit.
-    forecasts
-        Files of new rows with forecasts and outcomes, globs, folders, or - for standard input.
     state
         File that keeps the evidence of earlier runs. It is created if it does not exist.
     merge
@@ -55,10 +50,7 @@ def monitor(
         its own.
     plot
         Picture of all batches over time to write: a .png, .svg or .pdf file.
-    json
-        Print JSON.
     """
-    selection = selection or Selection()
     if plot is not None:
         _check_picture(plot, [model, state, *forecasts])
     if state is not None:
@@ -66,7 +58,7 @@ def monitor(
     if selection.weight is not None:
         raise CommandError("--weight: the test counts rows; leave the weights out.")
     found = _load(model, state, tolerance, confidence)
-    with open_source(forecasts, selection.format, selection.separator) as source:
+    with open_source(forecasts, selection) as source:
         sample, compared = read_compared(source, selection, model)
     batch = found.update(sample.classes[sample.codes], compared["after"].forecasts)
     for other in merge or ():
@@ -163,7 +155,7 @@ def _save_picture(monitor: CalibrationMonitor, target: str) -> None:
     """Draw all batches of a monitor, and write the picture whole or not at all."""
     from isoroc.plots import MonitorDisplay  # noqa: PLC0415 -- of an extra, needed here only
 
-    with file_errors(target), output_path(target) as path:
+    with output_to(target) as path:
         MonitorDisplay(monitor).save(path, format=_format(target))
 
 

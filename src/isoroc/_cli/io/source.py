@@ -54,13 +54,7 @@ class Source:
         return self.names[0] + (f" and {rest} more" if rest else "")
 
     def scan(self, numbers: Collection[str] = ()) -> pl.LazyFrame:
-        """All rows, lazily.
-
-        Parameters
-        ----------
-        numbers : collection of str, default=()
-            In NDJSON files, the columns of real numbers, even if the first rows hold integers.
-        """
+        """All rows, lazily; `numbers` are real in NDJSON files even if they begin with integers."""
         if self.format.kind in ("parquet", "arrow"):
             return self._scan_typed()
         return _join([self._scan_file(k, numbers) for k in range(len(self.paths))])
@@ -140,10 +134,8 @@ class Source:
                 f"--where {where!r}: {first_line(error)}; CAST(column AS DOUBLE) and "
                 "CAST(column AS TEXT) change the type of a column."
             ) from error
-        kept = typed.sql(query)
-        return kept.with_columns(pl.col(text).alias(name) for name, text in texts.items()).drop(
-            texts.values()
-        )
+        restored = (pl.col(text).alias(name) for name, text in texts.items())
+        return typed.sql(query).with_columns(restored).drop(texts.values())
 
     def _infer(self, names: Collection[str]) -> dict[str, pl.DataType]:
         """Columns of a CSV file that hold no text, and the types that polars infers."""
