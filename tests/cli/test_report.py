@@ -22,7 +22,7 @@ def test_report_needs_a_target(model, run_cli):
     assert ran.code == 2
     assert "-o report.html" in ran.err
     ran = run_cli("report", "data.csv", "--json", "--resamples", "1")
-    assert "--resamples 1: expected 0, or at least 2" in ran.err
+    assert "--resamples: is 1; expected 0, or at least 2" in ran.err
 
 
 def test_report_from_counts_and_from_many_rows(model, table, run_cli, monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,9 @@ _OPTIONS = {
     **dict.fromkeys(("y", "y_true"), "--label"),
     **dict.fromkeys(("labels", "classes"), "--classes"),
     "sample_weight": "--weight",
+    "n_resamples": "--resamples",
+    "confidence": "--confidence",
+    "tolerance": "--tolerance",
 }
 
 
@@ -51,14 +54,19 @@ def build() -> App:
 
 def run(tokens: list[str]) -> int:
     """Run a command line and return its exit code; an error becomes one line on standard error."""
-    debug = "--debug" in tokens
+    debug, quiet = "--debug" in tokens, "--quiet" in tokens
     try:
         words, log_file = _take("--log-file", [word for word in tokens if word not in _FLAGS])
         words, config = _take("--config", words)
         _check_log(log_file, words)
-        with _messages(log_file, quiet="--quiet" in tokens):
-            words = with_options_of_file(words, config)
-            return _run([STANDARD if word == "-" else word for word in words], debug=debug)
+        words = with_options_of_file(words, config)
+        words = [STANDARD if word == "-" else word for word in words]
+        if log_file is None and not quiet:
+            return _run(words, debug=debug)
+        from isoroc._cli.terminal import messages_to  # noqa: PLC0415
+
+        with messages_to(log_file, quiet=quiet):
+            return _run(words, debug=debug)
     except (CommandError, OSError) as error:  # of the log file or the configuration
         return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
 
@@ -86,14 +94,6 @@ def _check_log(log_file: str | None, words: list[str]) -> None:
         with suppress(OSError, ValueError):  # other words than names of files
             if Path(named).samefile(log_file):
                 raise CommandError(f"--log-file {log_file}: is also an input or an output.")
-
-
-def _messages(log_file: str | None, *, quiet: bool) -> AbstractContextManager[None]:
-    if log_file is None and not quiet:
-        return nullcontext()
-    from isoroc._cli.terminal import messages_to  # noqa: PLC0415
-
-    return messages_to(log_file, quiet=quiet)
 
 
 def _run(words: list[str], *, debug: bool) -> int:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from isoroc._cli.errors import CommandError, did_you_mean
+from isoroc._cli.options import InputOptions, Selection
 from isoroc._cli.texts import COMMANDS
 
 #: The file that is read if it exists and ``--config`` names no other.
 DEFAULT = "isoroc.toml"
 #: Section whose options hold for every command that has them.
 _COMMON = "columns"
-_OF_APPLY = ("probs", "classes", "where", "format", "separator")
-_OF_ROWS = (*_OF_APPLY, "label", "positive", "scores", "weight", "sample")
-_ACCEPTED: dict[str, tuple[str, ...]] = {
-    "apply": _OF_APPLY,
+_OF_ROWS = [field.name for field in fields(Selection)]
+_ACCEPTED = {
+    "apply": [field.name for field in fields(InputOptions)],
     **dict.fromkeys(("fit", "count", "evaluate", "monitor", "report"), _OF_ROWS),
 }
 _SHORT = {"label": "-l", "probs": "-p", "weight": "-w", "output": "-o", "calibrator": "-c",

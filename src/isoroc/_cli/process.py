@@ -42,7 +42,8 @@ def _clean_up_on_signals() -> None:
     Python runs handlers in the main thread, which may be in a library for minutes. The number of a
     signal is written to a pipe at once, and another thread reads it.
     """
-    known = (signal.SIGTERM, signal.SIGHUP)  # nohup ignores the second, and that must stay so
+    known = {number for number in signal.Signals if number.name in ("SIGTERM", "SIGHUP")}
+    # nohup ignores SIGHUP, and that must stay so.
     ending = {number for number in known if signal.getsignal(number) != signal.SIG_IGN}
     reading, writing = os.pipe()
     os.set_blocking(writing, False)

@@ -120,12 +120,12 @@ def print_table(
 
 
 @contextmanager
-def progress_bar(title: str, total: int | None = None, *, unit: str = "rows") -> Iterator[Advance]:
+def progress_bar(title: str, total: int | None = None) -> Iterator[Advance]:
     """Context that yields a function to count rows; they are shown on terminals only."""
     if _MESSAGES.quiet or not sys.stderr.isatty():
         yield lambda _: None
         return
-    parts = [TextColumn(title), BarColumn(), MofNCompleteColumn(), TextColumn(unit)]
+    parts = [TextColumn(title), BarColumn(), MofNCompleteColumn(), TextColumn("rows")]
     with Progress(*parts, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total)
         yield lambda count: bar.advance(task, count)

@@ -56,14 +56,13 @@ def apply(
     replace
         Replace the forecasts by the calibrated forecasts. The output may then be the input.
     type
-        Types of other columns of CSV and TSV files, which are text by default, such as
-        id=int,day=date: int, float, bool, date, datetime, timestamp.
+        Types of other columns of text, such as id=int,day=date: int, float, bool, date, datetime,
+        timestamp.
     on_bad
         What happens to rows without a valid forecast: `fail` ends the command and writes nothing,
         `null` leaves the calibrated columns of such rows empty, `skip` leaves the rows out.
     prior
-        Adjust the forecasts to these class shares, such as cat=0.3,dog=0.7: those of a population
-        that differs from the calibration rows in nothing else.
+        Adjust the forecasts to a population with these class shares, such as cat=0.3,dog=0.7.
     adapt_prior
         Estimate the class shares of the rows, and adjust the forecasts to them.
     output_format
@@ -81,8 +80,7 @@ def apply(
         added = _name_columns(columns, loaded, given, suffix, split_words(names), replace=replace)
         if loaded.group is not None:
             check_column("the model's column of groups", loaded.group, given)
-        types = parse_types(type, schema, columns)
-        where = selection.where
+        types, where = parse_types(type, schema, columns), selection.where
         rows = ModelRows(source, loaded.calibrator, columns, loaded.group, where, on_bad, types)
         predict: Predict = partial(calibrate, loaded.calibrator)
         if prior is not None or adapt_prior:

@@ -8,7 +8,7 @@ from typing import Any
 
 from isoroc._cli.comparing import Compared, model_files, read_compared, stream_compared
 from isoroc._cli.conditions import Condition
-from isoroc._cli.errors import CommandError, ExitCode
+from isoroc._cli.errors import ExitCode
 from isoroc._cli.io.files import open_source
 from isoroc._cli.io.reading import are_many, read_groups, warn_of_reversal
 from isoroc._cli.io.source import Source
@@ -53,10 +53,6 @@ def evaluate(
     confidence
         Probability that an interval covers the true value.
     """
-    if resamples < 0 or resamples == 1:
-        raise CommandError(f"--resamples {resamples}: expected 0, or at least 2.")
-    if not 0 < confidence < 1:
-        raise CommandError(f"--confidence {confidence:g}: expected a number between 0 and 1.")
     conditions = [Condition.parse(text) for text in fail_if or ()]
     options = check_options(confidence, resamples, random_state=0)
     with open_source(forecasts, selection) as source:

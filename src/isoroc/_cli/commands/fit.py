@@ -12,6 +12,7 @@ from cyclopts import Parameter
 import isoroc
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
+from isoroc._cli.io.columns import list_labels
 from isoroc._cli.io.files import check_target, open_source
 from isoroc._cli.io.reading import (
     Columns,
@@ -66,7 +67,7 @@ def fit(
     min_rows
         With --group, groups of fewer rows get the map of all rows. Default: 100.
     compare
-        Another model file, for conditions such as "unseen.log_loss > old.log_loss".
+        Another model file, whose figures are those of old in conditions.
     fail_if
         Write no model and exit with code 1 if this condition holds: "class_rows < 100",
         "gain.low <= 0", "after.log_loss > before.log_loss".
@@ -112,7 +113,9 @@ def fit(
         print_note(f"  outcomes that had been given probability 0: {impossible:,}")
     if json:
         about = {"calibrator": calibrator, "classes": model.classes_, "verdict": verdicts}
-        print_json(about | summary | found | _outcome(output, failed))
+        about |= {} if failed else {"checksum": read(output)["checksum"]}
+        outcome = {"output": output, "failed": failed, "versions": versions()}
+        print_json(about | summary | found | outcome)
     for text in failed:
         print_error("check failed", f"{text}; {output} was not written")
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
@@ -169,12 +172,6 @@ def _read(forecasts: list[str], selection: Selection, group: str | None) -> _Dat
         return _Data(source.names, columns, sample, None)
 
 
-def _outcome(output: str, failed: list[str]) -> dict[str, Any]:
-    """Whether the model was written, and what it is."""
-    written = {} if failed else {"checksum": read(output)["checksum"]}
-    return {"output": output, **written, "failed": failed, "versions": versions()}
-
-
 def _own_options() -> list[str]:
     """Options of the command itself."""
     named = [*inspect.signature(fit).parameters, *(field.name for field in fields(Selection))]
@@ -191,20 +188,17 @@ def _verdicts(model: Any, *, counted: bool) -> list[str]:
         lines = [common.verdict_ + ("; based on all rows, in cells" if in_cells else "")]
     if grouped:
         names = model.groups_.tolist()
-        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-        total = model.group_scores_.n_rows
-        text = f"{len(names)} of {total} groups have maps of their own"
-        lines.append(f"{text}: {shown}" if names else text)
+        text = f"{len(names)} of {model.group_scores_.n_rows} groups have maps of their own"
+        lines.append(f"{text}: {list_labels(names)}" if names else text)
     return lines
 
 
 def _headline(name: str, model: Any, output: str) -> str:
     target = "standard output" if output == STANDARD else output
-    bins = ""
-    if hasattr(model, "n_bins_"):
-        bins = f", {model.n_bins_} bin" + ("s" if model.n_bins_ > 1 else "")
-    n_rows, n_classes = model.summary_["rows"], len(model.classes_)
-    return f"{target}: {name} fitted to {n_rows:,} rows, {n_classes} classes{bins}"
+    size = f"{model.summary_['rows']:,} rows, {len(model.classes_)} classes"
+    if (n_bins := getattr(model, "n_bins_", None)) is not None:
+        size += f", {n_bins} bin" + ("s" if n_bins > 1 else "")
+    return f"{target}: {name} fitted to {size}"
 
 
 def _details(

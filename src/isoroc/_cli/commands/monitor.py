@@ -11,7 +11,6 @@ from isoroc._cli.io.files import check_target, open_source, output_to
 from isoroc._cli.models import Model
 from isoroc._cli.options import ALL_ROWS, Forecasts, Json, ModelFile, Selection
 from isoroc._cli.terminal import print_json, print_table, print_text
-from isoroc._input import InputError
 from isoroc._monitor import BatchReport, CalibrationMonitor
 
 ADVICE = {
@@ -46,8 +45,7 @@ def monitor(
         Miscalibration to put up with, in nats per row. Default: twice the number of classes
         divided by the number of calibration rows. An existing state keeps its own.
     confidence
-        Probability that no alarm is ever raised if the forecasts are right. An existing state keeps
-        its own.
+        Probability of never raising a false alarm. An existing state keeps its own.
     plot
         Picture of all batches over time to write: a .png, .svg or .pdf file.
     """
@@ -68,16 +66,10 @@ def monitor(
     if plot is not None:
         _save_picture(found, plot)
     if json:
-        print_json(
-            {
-                "alarm": found.alarm_,
-                "advice": found.advice_,
-                "batch": _entries(batch),
-                "total": _entries(found.report()),
-                "tolerance": found.tolerance,
-                "confidence": found.confidence,
-            }
-        )
+        names = ("tolerance", "confidence")
+        entries = {"alarm": found.alarm_, "advice": found.advice_, "batch": _entries(batch)}
+        entries |= {"total": _entries(found.report())} | {name: vars(found)[name] for name in names}
+        print_json(entries)
     else:
         _show(found, batch)
     return ExitCode.OK if found.alarm_ is None else ExitCode.CHECK_FAILED
@@ -98,15 +90,8 @@ def _load(
     if tolerance is None:
         weight = calibrator.summary_.get("weight") or 0.0
         tolerance = 2 * len(calibrator.classes_) / weight if weight > 0 else 0.0
-    try:
-        return CalibrationMonitor(
-            calibrator.classes_,
-            confidence=confidence,
-            tolerance=tolerance,
-            model=calibrator.checksum,
-        )
-    except InputError as error:
-        raise CommandError(f"--{error.argument} {error.problem}; {error.fix}.") from error
+    options = {"confidence": confidence, "tolerance": tolerance, "model": calibrator.checksum}
+    return CalibrationMonitor(calibrator.classes_, **options)
 
 
 def _entries(report: BatchReport) -> dict[str, Any]:
@@ -122,10 +107,8 @@ def _show(found: CalibrationMonitor, batch: BatchReport) -> None:
         ["log loss promised", f"{batch.promised:.4f}", f"{total.promised:.4f}"],
         ["calibration error", _error(batch), _error(total)],
     ]
-    for name, of_batch, of_all in zip(
-        found.classes_, _differences(batch), _differences(total), strict=True
-    ):
-        rows.append([f"share of {name!s}, observed - forecast", of_batch, of_all])
+    names = (f"share of {name!s}, observed - forecast" for name in found.classes_)
+    rows += map(list, zip(names, _differences(batch), _differences(total), strict=True))
     print_table("calibration on new rows", ["", "these rows", "all rows"], rows, numeric=True)
     if found.alarm_ is not None:
         print_text(f"Alarm, first raised after {found.alarm_:,} rows.")

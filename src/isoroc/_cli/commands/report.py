@@ -16,6 +16,7 @@ from isoroc._cli.io.source import Source
 from isoroc._cli.models import Model, select_for
 from isoroc._cli.options import ALL_ROWS, Forecasts, OptionalModel, Output, Resamples, Selection
 from isoroc._cli.terminal import print_exact, print_note, print_text
+from isoroc._evaluation.evaluate import check_options
 from isoroc.report import Report
 
 
@@ -48,8 +49,7 @@ def report(
         raise CommandError("name the page with -o report.html, or print its summary with --json.")
     if output is not None:
         check_target(output, [model, *forecasts])
-    if resamples < 0 or resamples == 1:
-        raise CommandError(f"--resamples {resamples}: expected 0, or at least 2.")
+    check_options(0.95, resamples, 0)
     options: dict[str, Any] = {"model_path": model or "model.json", "n_resamples": resamples}
     if counts and selection != ALL_ROWS:
         raise CommandError("--counts: rows and columns were chosen when they were counted.")
@@ -60,8 +60,8 @@ def report(
     else:
         with open_source(forecasts, selection) as source:
             name = source.name
-            make, more = _read(source, selection, model)
-        options |= more
+            make, of_model = _read(source, selection, model)
+        options |= of_model
     made = make(title=title or f"Calibration report: {Path(name).name}", **options)
     if output is not None:
         page = made.to_html().encode()

@@ -63,8 +63,8 @@ class Source:
         """Rows of Parquet or Arrow files, whose folders polars reads itself."""
         scan = pl.scan_parquet if self.format.kind == "parquet" else pl.scan_ipc
         rows = scan(self.paths, glob=False, hive_partitioning=self.hive)
-        first = self._schemas[0]
-        if all(list(each.items()) == list(first.items()) for each in self._schemas):
+        first, *rest = self._schemas
+        if all(list(each.items()) == list(first.items()) for each in rest):
             return rows
         of_folders = {k: v for k, v in rows.collect_schema().items() if k not in first} or None
         options: dict[str, Any] = {"hive_partitioning": self.hive, "hive_schema": of_folders}
@@ -116,7 +116,7 @@ class Source:
         """Rows that satisfy an SQL condition, with their numbers in the column `ROW`.
 
         In the condition, columns of CSV files have the types that their first rows have, but a
-        number that begins with 0, such as 01234, is text. `numbers` are as in `scan`.
+        number that begins with 0, such as 01234, is text.
         """
         rows = self.scan(numbers).with_row_index(ROW)
         if where is None:
@@ -124,8 +124,9 @@ class Source:
         names = _columns_of(where, self.schema())
         types = self._infer(names) if self.untyped else {}
         texts = {name: f"__text__{name}" for name in types}
-        typed = rows.with_columns(pl.col(name).alias(text) for name, text in texts.items())
-        typed = typed.with_columns(_parse(name, kind) for name, kind in types.items())
+        kept = (pl.col(name).alias(text) for name, text in texts.items())
+        parsed = (_parse(name, kind) for name, kind in types.items())
+        typed = rows.with_columns(kept).with_columns(parsed)
         query = f"SELECT * FROM self WHERE ({where})"  # noqa: S608
         try:
             pl.DataFrame(schema=typed.collect_schema()).lazy().sql(query).collect()
