@@ -21,7 +21,8 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,14 +30,66 @@ from numpy.typing import NDArray
 from isoroc._core.order import Wards, keep_order, required_differences, smallest_differences
 from isoroc._core.rows import lift, sort_into_regions
 from isoroc._counts import Points
-from isoroc._growth.options import GrowthOptions
+from isoroc._input import Sample
 from isoroc._monotonicity import largest_slack
+from isoroc._progress import Report
 from isoroc._simplex import Floats, Ints, regions
 from isoroc._tree import BinTree, bin_values
 
 #: Least slack of a split. In the tree scope ties must not occur; in the global scope a bin that
 #: straddles a boundary sits on it, so slack 0 is allowed, up to rounding.
 LEAST_SLACK = {"global": -1e-12, "tree": 1e-9, None: -np.inf}
+
+
+Monotonicity = Literal["global", "tree"] | None
+
+
+@dataclass(frozen=True, eq=False)
+class GrowthOptions:
+    """How a tree is grown; the parameters of `IRPCalibrator` of the same names.
+
+    Attributes
+    ----------
+    pseudocounts : ndarray of shape (K,)
+        ``pseudocount * prior``, what is added to the class weights of a bin for its value.
+    min_bin_weight : float or None
+        No split leaves a lighter bin. None stands for the default: 0 for two classes, for more a
+        thirtieth of the total weight, but at most 20.
+    min_lift : float or None
+        How many times the lift that chance alone would give a split must have: half for each
+        class beyond the first and bin beyond the first, the mean of the likelihood ratio
+        statistic where there is nothing to find. None stands for the default: 0 for two classes,
+        1 for more.
+    n_threads : int
+        Searches to run at a time.
+    random_state : RandomState or None
+        Draws a seed where growth needs one; None stands for a fixed one.
+    report : callable
+        Is called with a line of text as growth goes on.
+    """
+
+    pseudocounts: Floats
+    monotonicity: Monotonicity = "tree"
+    search: Literal["sweep", "grid"] = "sweep"
+    grid_size: int | None = None
+    n_starts: int = 1
+    max_bins: int | None = None
+    min_bin_weight: float | None = None
+    min_lift: float | None = None
+    max_cells: int = 10_000
+    n_threads: int = 1
+    random_state: np.random.RandomState | None = None
+    report: Report = lambda _: None
+
+    def for_sample(self, sample: Sample) -> GrowthOptions:
+        """The same options with the defaults that depend on the sample."""
+        several = sample.n_classes > 2
+        weight, lift = self.min_bin_weight, self.min_lift
+        if weight is None and several:
+            weight = min(20.0, float(sample.class_weights().sum()) / 30)
+        if lift is None and several:
+            lift = 1.0
+        return replace(self, min_bin_weight=weight or 0.0, min_lift=lift or 0.0)
 
 
 class Surroundings(NamedTuple):
@@ -95,14 +148,6 @@ class Growth:
 
     A split *answers for* the calibration points of all bins in the global scope, and of the bins
     below it in the tree scope: it must sort their calibrated values as it sorts the points.
-
-    Parameters
-    ----------
-    counts : Points
-        What the tree is grown on.
-    options : GrowthOptions
-        Of these, `pseudocounts`, `monotonicity`, `min_bin_weight`, `min_lift`, `max_bins` and
-        `report` are used.
     """
 
     def __init__(self, counts: Points, options: GrowthOptions) -> None:
@@ -184,11 +229,6 @@ class Growth:
         added = len(split.children) - 1
         return bool(split.lift >= self.min_lift * 0.5 * (self.n_classes - 1) * added)
 
-    def _bounds_without(self, node: int) -> Floats:
-        """W, over all bins but one, of the splits that constrain it, shape (2, S, K, K)."""
-        wards: list[Wards | None] = [self.wards[s] for s in self.answering[node]]
-        return smallest_differences(self.node_values, wards, node)
-
     def _others(self, node: int) -> list[int]:
         """Bins besides this one that a split of it would constrain."""
         return [v for v in self.members if v != node] if self.monotonicity == "global" else []
@@ -197,7 +237,8 @@ class Growth:
         """What the rest of the tree demands of the children of a bin."""
         K = self.n_classes
         points = self.members[node]
-        W = self._bounds_without(node)
+        wards: list[Wards | None] = [self.wards[s] for s in self.answering[node]]
+        W = smallest_differences(self.node_values, wards, node)
         bound = required_differences(W, self.held[node], self.least_slack)
         if self.monotonicity != "global":  # then a split has all of a bin below it in one region
             no_region = np.empty((len(points), 0), dtype=np.int32)
