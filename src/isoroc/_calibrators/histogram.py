@@ -80,10 +80,10 @@ class HistogramCalibrator(BinCalibrator):
         check_option("strategy", self.strategy, ("uniform", "quantile"))
         if sample.n_classes != 2:
             problem = (
-                f"{sample.n_classes} columns. Only binary classification is supported. The type"
+                "Only binary classification is supported. The type of the target is multiclass"
             )
             fix = "RecursiveBinningCalibrator takes any number of classes"
-            raise InputError("P", None, f"{problem} of the target is multiclass", fix)
+            raise InputError("P", None, f"{sample.n_classes} columns. {problem}", fix)
         kind, sample = sample.kind, sample.on_simplex()
         return self._map_of_fixed(kind, cut_at(sample, self._cuts(sample)), sample)
 

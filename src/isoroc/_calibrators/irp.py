@@ -276,8 +276,8 @@ class IRPCalibrator(BinCalibrator):
             grid_size=self.grid_size,
             n_starts=self.n_starts,
             max_bins=self.max_bins,
-            min_bin_weight=_unless_auto(self.min_bin_weight),
-            min_lift=_unless_auto(self.min_lift),
+            min_bin_weight=None if self.min_bin_weight == "auto" else self.min_bin_weight,
+            min_lift=None if self.min_lift == "auto" else self.min_lift,
             max_cells=self.max_cells,
             n_threads=effective_n_jobs(self.n_jobs),
             random_state=random_state,
@@ -330,7 +330,3 @@ def _held_out_loss(candidate: IRPCalibrator, train: Sample, test: Sample) -> flo
     Q = candidate._fit(train).apply(test.forecasts)
     likelihood = Q[np.arange(len(Q)), test.codes].clip(min=1e-300)
     return -float(test.row_weights() @ np.log(likelihood))
-
-
-def _unless_auto(value: float | str) -> float | None:
-    return None if value == "auto" else float(value)

@@ -46,26 +46,13 @@ Monotonicity = Literal["global", "tree"] | None
 
 @dataclass(frozen=True, eq=False)
 class GrowthOptions:
-    """How a tree is grown; the parameters of `IRPCalibrator` of the same names.
+    """How a tree is grown; the parameters of `IRPCalibrator` of the same names, None for "auto".
 
-    Attributes
-    ----------
-    pseudocounts : ndarray of shape (K,)
-        ``pseudocount * prior``, what is added to the class weights of a bin for its value.
-    min_bin_weight : float or None
-        No split leaves a lighter bin. None stands for the default: 0 for two classes, for more a
-        thirtieth of the total weight, but at most 20.
-    min_lift : float or None
-        How many times the lift that chance alone would give a split must have: half for each
-        class beyond the first and bin beyond the first, the mean of the likelihood ratio
-        statistic where there is nothing to find. None stands for the default: 0 for two classes,
-        1 for more.
-    n_threads : int
-        Searches to run at a time.
-    random_state : RandomState or None
-        Draws a seed where growth needs one; None stands for a fixed one.
-    report : callable
-        Is called with a line of text as growth goes on.
+    `pseudocounts` (K,) are added to the class weights of a bin for its value. `min_lift` is a
+    multiple of the lift that chance alone would give a split: half for each class beyond the first
+    and bin beyond the first, the mean of the likelihood ratio statistic where there is nothing to
+    find. Without a `random_state` the seed is fixed. `report` is called with a line of text as
+    growth goes on.
     """
 
     pseudocounts: Floats
@@ -83,13 +70,12 @@ class GrowthOptions:
 
     def for_sample(self, sample: Sample) -> GrowthOptions:
         """The same options with the defaults that depend on the sample."""
-        several = sample.n_classes > 2
-        weight, lift = self.min_bin_weight, self.min_lift
-        if weight is None and several:
-            weight = min(20.0, float(sample.class_weights().sum()) / 30)
-        if lift is None and several:
-            lift = 1.0
-        return replace(self, min_bin_weight=weight or 0.0, min_lift=lift or 0.0)
+        weight, lift = 0.0, 0.0
+        if sample.n_classes > 2:
+            weight, lift = min(20.0, float(sample.class_weights().sum()) / 30), 1.0
+        weight = weight if self.min_bin_weight is None else self.min_bin_weight
+        lift = lift if self.min_lift is None else self.min_lift
+        return replace(self, min_bin_weight=weight, min_lift=lift)
 
 
 class Surroundings(NamedTuple):
@@ -98,31 +84,22 @@ class Surroundings(NamedTuple):
     Arrays with a leading axis of 2 hold raw means and smoothed values.
     """
 
+    # (2, K, K): least r_i - r_j of every child, because of splits that have all of it in one region
     bound: Floats
-    """(2, K, K): every child must have r_i - r_j >= bound[i, j], because of splits that have the
-    whole bin in one region."""
-    straddled: Floats
-    """(2, S, K, K): W, without this bin, of the splits that have it in several regions."""
-    region: NDArray[np.int32]
-    """(n, S): region of each of the bin's points under those splits."""
-    outside: Floats
-    """(2, B, K): values of the other bins, where a new split answers for them,"""
-    outside_points: Floats
-    """(m, K): their points,"""
-    outside_bins: NDArray[np.int32]
-    """(m,): and the bin of each point."""
+    straddled: Floats  # (2, S, K, K): W without this bin, of splits that have it in several regions
+    region: NDArray[np.int32]  # (n, S): region of each of the bin's points under those splits
+    outside: Floats  # (2, B, K): values of the other bins, where a new split answers for them,
+    outside_points: Floats  # (m, K): their points,
+    outside_bins: NDArray[np.int32]  # (m,): and the bin of each point
 
 
 class Split(NamedTuple):
     """A threshold for one bin."""
 
     gamma: Floats
-    gain: float
-    """M(gamma)."""
-    children: Floats
-    """Class weights of the children, shape (c, K)."""
-    lift: float
-    """By how much it raises the log likelihood of the bin's labels."""
+    gain: float  # M(gamma)
+    children: Floats  # (c, K) class weights
+    lift: float  # by how much it raises the log likelihood of the bin's labels
 
     @classmethod
     def of(cls, gamma: Floats, gain: float, children: Floats) -> Split:

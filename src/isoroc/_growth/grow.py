@@ -49,10 +49,8 @@ class Pulled(NamedTuple):
     """A tree whose bins are pulled towards their mean forecasts."""
 
     tree: BinTree
-    means: Floats
-    """(N, K): mean forecast of the rows of each node."""
-    forecast_pseudocount: float
-    """Rows that it stands for in the value of the node."""
+    means: Floats  # (N, K): mean forecast of the rows of each node,
+    forecast_pseudocount: float  # and the rows that it stands for in the value of the node
 
 
 def grow_pulled(

@@ -21,14 +21,10 @@ from isoroc._tree import BinTree, bin_values
 class Blocks(NamedTuple):
     """Neighbouring blocks of scores, ascending."""
 
-    low: Floats
-    """(m,): lowest score of each block,"""
-    high: Floats
-    """(m,): and highest."""
-    weights: Floats
-    """(m, 2): class weights."""
-    forecasts: Floats
-    """(m,): weighted sum of the second probabilities; not used where these have no weight."""
+    low: Floats  # (m,) lowest score of each block,
+    high: Floats  # and highest
+    weights: Floats  # (m, 2) class weights
+    forecasts: Floats  # (m,) weighted sum of the second probabilities, where these have weight
 
     @classmethod
     def of(
@@ -73,8 +69,7 @@ class Path(NamedTuple):
 
     tree: BinTree
     blocks: Blocks
-    ranges: Ints
-    """(N, 2): the blocks [start, stop) of each node."""
+    ranges: Ints  # (N, 2) the blocks [start, stop) of each node
 
     def means(self) -> Floats:
         """Mean forecast of each node, shape (N, 2)."""

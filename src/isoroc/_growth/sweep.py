@@ -43,10 +43,8 @@ class _Bin(NamedTuple):
 class _Starts(NamedTuple):
     """Where ascents start, and the coordinates that they move in turn."""
 
-    gammas: Floats
-    """(A, K)"""
-    axes: NDArray[np.int32]
-    """(A, K), -1 after the last."""
+    gammas: Floats  # (A, K)
+    axes: NDArray[np.int32]  # (A, K), -1 after the last
 
 
 class Sweep:
