@@ -24,7 +24,7 @@ from zoo import assert_agrees, draw_labels, fitted, forecasts, on_thresholds
 sqlglot = pytest.importorskip("sqlglot")
 duckdb = pytest.importorskip("duckdb")
 
-from isoroc._backends.sql import DIALECTS, RULES, operations, routes  # noqa: E402
+from isoroc._backends.sql import DIALECTS, RULES, operations  # noqa: E402
 from isoroc._backends.sql.expressions import decimal, fraction  # noqa: E402
 from isoroc._input import InputError  # noqa: E402
 from isoroc.export import to_sql  # noqa: E402
@@ -42,7 +42,7 @@ def test_deep_trees_are_walked_in_stages(dialect, monkeypatch):
 
 @pytest.mark.parametrize("few", [1, 4])
 def test_levels_of_many_splits_are_looked_up(few, monkeypatch):
-    monkeypatch.setattr(routes, "FEW_PLACES", few)
+    monkeypatch.setattr(operations, "FEW_PLACES", few)
     for shape in (3, 5):
         calibrator = fitted("IRPCalibrator", shape, top=None, min_bin_weight=2, n=300)
         P = np.vstack([forecasts(shape, 200), on_thresholds(calibrator)])

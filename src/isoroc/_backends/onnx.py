@@ -9,7 +9,7 @@ steps is then one product with a matrix.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from isoroc._backends.ops import Ops, Value
+from isoroc._backends.ops import Function, Ops, Value
 from isoroc._simplex import Floats, Ints
 from isoroc._tree import BinTree
 
@@ -41,15 +41,7 @@ _OPERATORS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "<=": "LessOrEqual
 
 
 class Graph:
-    """Nodes and constants.
-
-    Parameters
-    ----------
-    opset : int
-        Version of the operators.
-    prefix : str
-        What all names begin with.
-    """
+    """Nodes and constants of a version of the operators, whose names begin with a prefix."""
 
     def __init__(self, opset: int, prefix: str) -> None:
         self._opset = opset
@@ -118,13 +110,9 @@ def _read_by(node: onnx.NodeProto) -> Iterator[str]:
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """Sum of products of tensors with matrices, plus an offset.
+    """Sum of products of tensors, by their names, with matrices, plus an offset.
 
-    Attributes
-    ----------
-    terms : dict
-        Matrix of shape (width, width of the tensor) for each tensor by its name.
-    offset : ndarray of shape (width,)
+    Matrices have shape (width, width of the tensor), the offset has shape (width,).
     """
 
     terms: dict[str, Floats]
@@ -135,11 +123,14 @@ class Linear:
         """Entries of all matrices."""
         return sum(matrix.size for matrix in self.terms.values())
 
+    def each(self, change: Callable[[Floats], Floats], offset: Floats) -> Linear:
+        """A function of each matrix, and another offset."""
+        return Linear({name: change(own) for name, own in self.terms.items()}, offset)
+
     def times(self, factor: Any) -> Linear:
         """Each column times a factor, or all times the same."""
-        each = np.broadcast_to(factor, self.offset.shape)
-        terms = {name: each[:, None] * matrix for name, matrix in self.terms.items()}
-        return Linear(terms, each * self.offset)
+        factors = np.broadcast_to(factor, self.offset.shape)
+        return self.each(lambda own: factors[:, None] * own, factors * self.offset)
 
     def plus(self, other: Linear) -> Linear:
         """Sum of two of the same width."""
@@ -150,32 +141,23 @@ class Linear:
 
     def then(self, matrix: Floats) -> Linear:
         """Product of a matrix with the result."""
-        terms = {name: matrix @ own for name, own in self.terms.items()}
-        return Linear(terms, matrix @ self.offset)
+        return self.each(lambda own: matrix @ own, matrix @ self.offset)
 
     def take(self, columns: Sequence[int] | Ints) -> Linear:
         """Some of the columns."""
         rows = np.asarray(columns)
-        terms = {name: matrix[rows] for name, matrix in self.terms.items()}
-        return Linear(terms, self.offset[rows])
+        return self.each(lambda own: own[rows], self.offset[rows])
 
     def below(self, before: int, after: int) -> Linear:
         """With columns of zeros before and after."""
         rows = (before, after)
-        terms = {name: np.pad(matrix, (rows, (0, 0))) for name, matrix in self.terms.items()}
-        return Linear(terms, np.pad(self.offset, rows))
+        return self.each(lambda own: np.pad(own, (rows, (0, 0))), np.pad(self.offset, rows))
 
 
 class Tensor(Value):
     """A matrix of a graph, one row per forecast.
 
-    Parameters
-    ----------
-    ops : OnnxOps
-    width : int
-        Number of columns.
-    value : str or Linear
-        Its name, or what it is a function of, as long as nothing has to know its numbers.
+    Its value is its name, or what it is a function of until something has to know its numbers.
     """
 
     def __init__(self, ops: OnnxOps, width: int, value: str | Linear) -> None:
@@ -201,14 +183,7 @@ class Tensor(Value):
 
 
 class OnnxOps(Ops[Tensor]):
-    """Vectors are matrices of a graph.
-
-    Parameters
-    ----------
-    graph : Graph
-    exact : bool
-        Whether operations are those of the formula to the last bit; otherwise up to rounding.
-    """
+    """Vectors are matrices of a graph; if exact, operations are those of the formula to the bit."""
 
     def __init__(self, graph: Graph, *, exact: bool) -> None:
         self._graph = graph
@@ -220,14 +195,8 @@ class OnnxOps(Ops[Tensor]):
 
     def find(self, name: str, names: Sequence[str]) -> Tensor:
         """Places of a column of strings among some names, -1 for others."""
-        found = self._graph.node(
-            "LabelEncoder",
-            name,
-            domain=ML,
-            keys_strings=list(names),
-            values_int64s=list(range(len(names))),
-            default_int64=-1,
-        )
+        places: Any = {"keys_strings": list(names), "values_int64s": list(range(len(names)))}
+        found = self._graph.node("LabelEncoder", name, domain=ML, default_int64=-1, **places)
         return Tensor(self, 1, found)
 
     # Linear functions
@@ -309,20 +278,8 @@ class OnnxOps(Ops[Tensor]):
 
     # Each column by itself
 
-    def log(self, a: Tensor) -> Tensor:
-        return self._apply("Log", a)
-
-    def exp(self, a: Tensor) -> Tensor:
-        return self._apply("Exp", a)
-
-    def sqrt(self, a: Tensor) -> Tensor:
-        return self._apply("Sqrt", a)
-
-    def floor(self, a: Tensor) -> Tensor:
-        return self._apply("Floor", a)
-
-    def absolute(self, a: Tensor) -> Tensor:
-        return self._apply("Abs", a)
+    def function(self, name: Function, a: Tensor) -> Tensor:
+        return self._apply("Abs" if name == "absolute" else name.title(), a)
 
     def maximum(self, a: Any, b: Any) -> Tensor:
         return self._apply("Max", a, b)
@@ -359,11 +316,6 @@ class OnnxOps(Ops[Tensor]):
 
     def total(self, a: Tensor) -> Tensor:
         return super().total(a) if self._exact else self.sum(a)
-
-    def _sums_of_pairs(self, a: Tensor) -> Tensor:
-        # A product adds zeros to the sum of two numbers, so that it is the same to the last bit,
-        # except for rows with infinite numbers, which are refused.
-        return self.linear(a, np.repeat(np.eye(a.width // 2), 2, axis=1))
 
     def largest(self, a: Tensor) -> tuple[Tensor, Tensor]:
         place = _first_of_largest(self._graph, a.name)
@@ -411,15 +363,14 @@ class OnnxOps(Ops[Tensor]):
         if len(parts) == 1:
             return parts[0]
         width, start = sum(part.width for part in parts), 0
-        if not self._exact and any(part.linear is not None for part in parts):
-            joined: Linear | None = Linear({}, np.zeros(width))
-            for part in parts:
-                own, start = self._function(part, part.width), start + part.width
-                if joined is not None and own is not None:
-                    joined = joined.plus(own.below(start - part.width, width - start))
-                else:
-                    joined = None
-            if joined is not None and joined.size <= _FEW_WEIGHTS:
+        functions = [function for part in parts if (function := self._function(part, part.width))]
+        is_linear = any(part.linear is not None for part in parts)
+        if not self._exact and is_linear and len(functions) == len(parts):
+            joined = Linear({}, np.zeros(width))
+            for part, own in zip(parts, functions, strict=True):
+                joined = joined.plus(own.below(start, width - start - part.width))
+                start += part.width
+            if joined.size <= _FEW_WEIGHTS:
                 return Tensor(self, width, joined)
         return self._apply("Concat", *parts, axis=1, width=width)
 

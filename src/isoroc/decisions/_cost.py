@@ -19,9 +19,9 @@ from isoroc._input import (
     to_array,
 )
 from isoroc._intervals import half_width
-from isoroc._simplex import Floats, Ints
+from isoroc._simplex import Floats
 from isoroc._table import Table
-from isoroc.decisions._inputs import Costs, check_costs, check_new
+from isoroc.decisions._inputs import check_costs, check_new
 
 
 def decide(Q: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
@@ -32,12 +32,11 @@ def decide(Q: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
     Q : array-like of shape (n, K) or (n,)
         Calibrated forecasts, or the probability of the second of two classes.
     costs : array-like of shape (K, A), mapping or dataframe
-        ``costs[k, a]`` is the cost of action a if class k occurs. Gains are negative costs. A
-        mapping or dataframe has one entry or column per action; its values are K numbers in the
-        order of the classes, or a mapping of labels to numbers. In an array with K columns the
-        actions are the classes; other arrays number their actions. Rows of a pandas dataframe are
-        matched by name if it has an index. To abstain is an action like any other: its column
-        holds the cost of not deciding.
+        ``costs[k, a]`` is the cost of action a if class k occurs. Gains are negative costs, and to
+        abstain is an action like any other. A mapping or dataframe has one entry or column per
+        action; its values are K numbers in the order of the classes, or a mapping of labels to
+        numbers. In an array with K columns the actions are the classes; other arrays number their
+        actions. Rows of a pandas dataframe are matched by name if it has an index.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; by default the column names of a dataframe, or
         their numbers.
@@ -45,14 +44,13 @@ def decide(Q: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
     Returns
     -------
     ndarray of shape (n,)
-        Names of the actions. On ties it is the action that comes first in `costs`. Expected costs
-        that are equal on paper may differ by rounding, so ties are not reliable in floating point.
+        Names of the actions; on ties, the action that comes first in `costs`.
 
     Notes
     -----
-    Action a has the expected cost ``sum_k Q[i, k] * costs[k, a]``. This is its mean cost on rows
-    with this forecast if the forecasts are calibrated, and in general not otherwise. For two
-    classes and two actions the rule is a threshold on the probability.
+    Action a has the expected cost ``sum_k Q[i, k] * costs[k, a]``: its mean cost on rows with this
+    forecast if the forecasts are calibrated. For two classes and two actions the rule is a
+    threshold on the probability.
 
     Examples
     --------
@@ -73,9 +71,8 @@ def mean_cost(
 ) -> float:
     """Mean cost of given decisions.
 
-    With an array of costs of shape (K, K), decisions are predicted labels. So
-    ``make_scorer(mean_cost, costs=costs, greater_is_better=False)`` scores any classifier, and
-    ``TunedThresholdClassifierCV`` takes it to find the threshold of least cost.
+    With costs of shape (K, K), decisions are predicted labels, so
+    ``make_scorer(mean_cost, costs=costs, greater_is_better=False)`` scores any classifier.
 
     Parameters
     ----------
@@ -94,11 +91,6 @@ def mean_cost(
     -------
     float
         The weighted mean over the rows.
-
-    See Also
-    --------
-    decide : The actions of least expected cost.
-    expected_cost : The cost of the best actions, before and after calibration.
 
     Examples
     --------
@@ -165,10 +157,7 @@ def expected_cost(
     labels: Any = None,
     confidence: float = 0.95,
 ) -> CostReport:
-    """Mean cost of the decisions that forecasts lead to.
-
-    Every row gets the action of least expected cost under its forecast, see `decide`, and its cost
-    is that of this action for the label of the row.
+    """Mean cost of the decisions that forecasts lead to, see `decide`.
 
     Parameters
     ----------
@@ -219,47 +208,29 @@ def expected_cost(
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
     matrix = check_costs(costs, sample.classes)
     check_confidence(confidence)
-    rows = _Rows(sample.codes, sample.row_weights(), half_width(confidence))
-    before, promised = _outcome(matrix, sample.forecasts, rows.codes)
-    if after is None:
-        lines = [("forecasts", *rows.interval(before), rows.mean(promised))]
-    else:
-        later = check_after(after, sample, probabilities=True).forecasts
-        changed, promised_after = _outcome(matrix, later, rows.codes)
-        lines = [
-            ("before", *rows.interval(before), rows.mean(promised)),
-            ("after", *rows.interval(changed), rows.mean(promised_after)),
-            ("change", *rows.interval(changed - before), np.nan),
-        ]
-    shares = np.bincount(rows.codes, rows.weights, len(matrix.values))
+    weights, width = sample.row_weights(), half_width(confidence)
+
+    def interval(costs_of_rows: Floats) -> tuple[float, float, float]:
+        mean = float(np.average(costs_of_rows, weights=weights))
+        deviations = weights * (costs_of_rows - mean)
+        half = width * float(np.sqrt(deviations @ deviations)) / float(weights.sum())
+        return mean, mean - half, mean + half
+
+    def line(decisions: str, P: Floats) -> tuple[Any, Floats]:
+        """A row of the table, and the cost of each row of the data."""
+        chosen = matrix.choose(P)
+        own = matrix.values[sample.codes, chosen]
+        expected = np.einsum("ij,ij->i", P, matrix.values.T[chosen])
+        return (decisions, *interval(own), float(np.average(expected, weights=weights))), own
+
+    first, before = line("forecasts" if after is None else "before", sample.forecasts)
+    lines = [first]
+    if after is not None:
+        second, later = line("after", check_after(after, sample, probabilities=True).forecasts)
+        lines += [second, ("change", *interval(later - before), np.nan)]
+    shares = np.bincount(sample.codes, weights, len(matrix.values))
     constant = int((shares @ matrix.values).argmin())
-    lines.append(("constant", *rows.interval(matrix.values[rows.codes, constant]), np.nan))
-    lines.append(("oracle", *rows.interval(matrix.values.min(axis=1)[rows.codes]), np.nan))
+    lines.append(("constant", *interval(matrix.values[sample.codes, constant]), np.nan))
+    lines.append(("oracle", *interval(matrix.values.min(axis=1)[sample.codes]), np.nan))
     table = Table.from_rows(lines, "decisions", "cost", "low", "high", "promised")
     return CostReport(table, matrix.actions[constant], confidence)
-
-
-def _outcome(matrix: Costs, P: Floats, codes: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Cost of each row, and the cost that its forecast expects."""
-    chosen: Ints = matrix.choose(P)
-    expected = np.einsum("ij,ij->i", P, matrix.values.T[chosen])
-    return matrix.values[codes, chosen], np.asarray(expected)
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Labels and weights of rows, and the half width of intervals in standard errors."""
-
-    codes: NDArray[Any]
-    weights: Floats
-    width: float
-
-    def mean(self, values: Floats) -> float:
-        return float(self.weights @ values / self.weights.sum())
-
-    def interval(self, values: Floats) -> tuple[float, float, float]:
-        """Weighted mean, and its normal interval."""
-        mean = self.mean(values)
-        deviations = self.weights * (values - mean)
-        half = self.width * float(np.sqrt(deviations @ deviations)) / float(self.weights.sum())
-        return mean, mean - half, mean + half

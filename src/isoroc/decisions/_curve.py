@@ -55,9 +55,8 @@ def cost_curve(
 ) -> CostCurve:
     """Mean cost of decisions against the ratio of costs, for two classes.
 
-    Often the costs of errors are unknown when a model is built. This curve shows the mean cost for
-    every ratio of the two kinds of errors (the Brier curve of Hernández-Orallo, Flach and Ferri
-    2011; the cost curve of Drummond and Holte 2006 is `best`).
+    This is the Brier curve of Hernández-Orallo, Flach and Ferri (2011); `best` is the cost curve of
+    Drummond and Holte (2006).
 
     Parameters
     ----------

@@ -7,17 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sqlglot import expressions as nodes
+
 from isoroc._backends.sql.dialects import RULES
-from isoroc._backends.sql.expressions import (
-    Node,
-    adopt,
-    call,
-    case,
-    column,
-    integer,
-    nodes,
-    table_node,
-)
+from isoroc._backends.sql.expressions import Node, adopt, call, case, column, integer, table_node
 
 #: What sqlglot calls the columns that a star leaves out; versions differ.
 _EXCEPT = "except_" if "except_" in nodes.Star.arg_types else "except"
@@ -40,8 +33,7 @@ class _Stage:
 class Stages:
     """Columns by name, each in the first stage that has all that it is computed from.
 
-    Equal expressions are one column. A column that turns out to be used only once becomes part of
-    the expression that uses it.
+    Equal expressions are one column; one that is used only once becomes part of what uses it.
     """
 
     def __init__(self, dialect: str, taken: Sequence[str]) -> None:
@@ -106,19 +98,10 @@ class Stages:
         outputs: dict[str, Node],
         replaced: Sequence[str] = (),
     ) -> Any:
-        """The whole statement.
+        """The whole statement: some columns of a table, and outputs by their names.
 
-        Parameters
-        ----------
-        table : sequence of str
-            Parts of its name.
-        keep : sequence of str or None
-            Columns of the table that are handed on; if None, all but the replaced ones, which
-            the `star` of the dialect's rules must allow.
-        outputs : dict
-            Expressions by the names of the columns that are added.
-        replaced : sequence of str, default=()
-            Columns of the table whose names are among those.
+        If `keep` is None, all columns are handed on but the replaced ones, whose names are among
+        the outputs; the `star` of the dialect's rules must allow it.
         """
         outputs = self._merge(outputs)
         of_stages = self._stages()

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    MetaEstimatorMixin,
-    clone,
-)
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone, is_regressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isoroc._calibrators.auto import AutoCalibrator
-from isoroc._classifier.parameters import check_parameters
-from isoroc._classifier.shares import check_adjustable, check_prior
-from isoroc._classifier.training import knows_labels, route, train
-from isoroc._folds import Fold, usable_folds
+from isoroc._folds import usable_folds
 from isoroc._input import (
     InputError,
+    check_option,
     check_two_classes,
     check_weights,
     encode_labels,
@@ -32,13 +28,7 @@ from isoroc._input import (
 from isoroc._response import Response, in_columns, method_of, respond, to_forecasts
 from isoroc._simplex import Floats, Ints
 from isoroc.decisions import PriorEstimate, adjust_prior, estimate_prior
-
-
-class _Pair(NamedTuple):
-    """A fitted classifier and the calibrator of its forecasts."""
-
-    estimator: Any
-    calibrator: Any
+from isoroc.decisions._inputs import check_shares
 
 
 class _Outcomes(NamedTuple):
@@ -108,7 +98,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from isoroc import CalibratedClassifier, IRPCalibrator
+    >>> from isoroc import CalibratedClassifier
     >>> from sklearn.datasets import make_classification
     >>> from sklearn.naive_bayes import GaussianNB
     >>> X, y = make_classification(n_samples=600, random_state=0)
@@ -118,12 +108,6 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
            [0.1, 0.9]])
     >>> clf.calibrators_[0].verdict_[:9]
     'calibrate'
-    >>> clf = CalibratedClassifier(GaussianNB(), IRPCalibrator(), cv=5).fit(X, y)
-    >>> clf.predict_proba(X[:2]).round(2)
-    array([[1.  , 0.  ],
-           [0.11, 0.89]])
-    >>> clf.calibrators_[0].n_bins_
-    15
     """
 
     def __init__(
@@ -170,7 +154,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """
         if y is None:
             raise InputError("y", None, "requires y to be passed, but the target y is None")
-        prefit = check_parameters(self)
+        prefit = self._check_parameters()
         X, y = indexable(X, y)
         labels = self.estimator.classes_ if prefit else np.unique(column_or_1d(y))
         classes, columns = encode_labels(y, len(labels), labels=labels)
@@ -179,56 +163,97 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         totals = np.bincount(codes, weights, len(classes)).astype(np.float64)
         check_two_classes(totals, classes)
         shares = np.asarray(totals / totals.sum())
-        prior = None if self.prior is None else check_prior(self.prior, shares, classes)
+        prior = None
+        if self.prior is not None:
+            _check_adjustable(shares, classes)
+            prior = check_shares(self.prior, classes, name="prior", positive=False)
         outcomes = _Outcomes(np.asarray(classes), codes, weights)
         if prefit:
             forecasts = self._respond(self.estimator, X, classes)
-            everything = np.arange(len(codes))
-            pairs = [self._calibrate(self.estimator, forecasts, outcomes, everything)]
+            estimators = [self.estimator]
+            calibrators = [self._calibrate(self.estimator, forecasts, outcomes, slice(None))]
         else:
-            pairs = self._fit_folds(X, y, outcomes, groups, fit_params)
+            estimators, calibrators = self._fit_folds(X, y, outcomes, groups, fit_params)
         self.classes_: NDArray[Any] = outcomes.classes
         self.class_shares_: Floats = shares
         self.prior_: Floats | None = prior
-        self.estimators_ = [pair.estimator for pair in pairs]
-        self.calibrators_ = [pair.calibrator for pair in pairs]
+        self.estimators_, self.calibrators_ = estimators, calibrators
         for attribute in ("n_features_in_", "feature_names_in_"):
-            if hasattr(pairs[0].estimator, attribute):
-                setattr(self, attribute, getattr(pairs[0].estimator, attribute))
+            if hasattr(estimators[0], attribute):
+                setattr(self, attribute, getattr(estimators[0], attribute))
         return self
+
+    def _check_parameters(self) -> bool:
+        """Check the parameters; returns whether the classifier is used without fitting it again."""
+        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
+            problem = f"expected a classifier, got {self.estimator!r}"
+            raise InputError("estimator", None, problem, "pass an instance of a classifier")
+        if is_regressor(self.estimator):
+            problem = f"{type(self.estimator).__name__} is a regressor"
+            raise InputError("estimator", None, problem, "pass a classifier")
+        is_calibrator = hasattr(self.calibrator, "predict_proba")
+        if self.calibrator is not None and (isinstance(self.calibrator, type) or not is_calibrator):
+            problem = f"expected a calibrator, got {self.calibrator!r}"
+            raise InputError("calibrator", None, problem, "pass an instance, as AutoCalibrator()")
+        check_option("ensemble", self.ensemble, (True, False))
+        check_option("response", self.response, ("auto", "predict_proba", "decision_function"))
+        if isinstance(self.cv, str) and self.cv != "prefit":
+            problem = f'expected a number, a splitter or "prefit", got {self.cv!r}'
+            raise InputError("cv", None, problem)
+        prefit = isinstance(self.cv, str) or isinstance(self.estimator, FrozenEstimator)
+        if prefit:
+            check_is_fitted(self.estimator)
+        return prefit
 
     def _fit_folds(
         self, X: Any, y: Any, outcomes: _Outcomes, groups: Any, fit_params: dict[str, Any]
-    ) -> list[_Pair]:
-        """Pairs of classifiers and calibrators, trained and fitted on different rows."""
-        training, splitting = route(self, outcomes.weights, groups, fit_params)
-        folds = self._split(X, y, outcomes.codes, splitting)
+    ) -> tuple[list[Any], list[Any]]:
+        """Classifiers and their calibrators, trained and fitted on different rows."""
+        training, splitting = self._route(outcomes.weights, groups, fit_params)
+        n_rows = len(outcomes.codes)
+        try:
+            folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **splitting))
+        except ValueError as error:
+            raise InputError("cv", None, f"cannot split {n_rows} rows ({error})") from error
+        folds = usable_folds(folds, outcomes.codes, calibrated_apart=self.ensemble)
         trainings = [train for train, _ in folds]
         if not self.ensemble:
-            trainings.append(np.arange(len(outcomes.codes)))
+            trainings.append(np.arange(n_rows))
         trained = Parallel(n_jobs=self.n_jobs)(
-            delayed(train)(clone(self.estimator), X, y, rows, training) for rows in trainings
+            delayed(_train)(clone(self.estimator), X, y, rows, training) for rows in trainings
         )
         held_out = [
             self._respond(estimator, _safe_indexing(X, rows), outcomes.classes)
             for estimator, (_, rows) in zip(trained, folds, strict=False)
         ]
-        if self.ensemble:
-            return [
-                self._calibrate(estimator, forecasts, outcomes, rows)
-                for estimator, forecasts, (_, rows) in zip(trained, held_out, folds, strict=True)
-            ]
-        rows = np.concatenate([rows for _, rows in folds])
-        forecasts = np.concatenate(held_out)
-        return [self._calibrate(trained[-1], forecasts, outcomes, rows)]
+        if not self.ensemble:
+            rows, forecasts = np.concatenate([own for _, own in folds]), np.concatenate(held_out)
+            return trained[-1:], [self._calibrate(trained[-1], forecasts, outcomes, rows)]
+        calibrators = [
+            self._calibrate(estimator, forecasts, outcomes, rows)
+            for estimator, forecasts, (_, rows) in zip(trained, held_out, folds, strict=True)
+        ]
+        return trained, calibrators
 
-    def _split(self, X: Any, y: Any, codes: Ints, splitting: dict[str, Any]) -> list[Fold]:
-        """Rows to train on and rows held out, for each fold that can be used."""
-        try:
-            folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **splitting))
-        except ValueError as error:
-            raise InputError("cv", None, f"cannot split {len(codes)} rows ({error})") from error
-        return usable_folds(folds, codes, calibrated_apart=self.ensemble)
+    def _route(
+        self, weights: Floats | None, groups: Any, fit_params: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Parameters of the classifier's fit and of the splitter's split."""
+        splitting = {} if groups is None else {"groups": groups}
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", sample_weight=weights, **splitting, **fit_params)
+            return dict(routed.estimator.fit), dict(routed.splitter.split)
+        if weights is None:
+            return fit_params, splitting
+        if has_fit_parameter(self.estimator, "sample_weight"):
+            return fit_params | {"sample_weight": weights}, splitting
+        name = type(self.estimator).__name__
+        warnings.warn(
+            f"sample_weight: {name} takes no weights, so only the calibrator uses them.",
+            UserWarning,
+            stacklevel=4,
+        )
+        return fit_params, splitting
 
     def predict_proba(self, X: Any) -> Floats:
         """Calibrated probabilities, shape (n, K), adjusted to `prior_` if there is one."""
@@ -244,7 +269,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             in_columns(
                 calibrator.predict_proba(self._respond(estimator, X, self.classes_)),
                 getattr(calibrator, "classes_", self.classes_),
-                self.classes_ if knows_labels(calibrator) else np.arange(len(self.classes_)),
+                self.classes_ if _knows_labels(calibrator) else np.arange(len(self.classes_)),
             )
             for estimator, calibrator in zip(self.estimators_, self.calibrators_, strict=True)
         )
@@ -279,7 +304,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         (array([0.85, 0.15]), np.float64(0.15))
         """
         check_is_fitted(self, "calibrators_")
-        check_adjustable(self.class_shares_, self.classes_)
+        _check_adjustable(self.class_shares_, self.classes_)
         Q = self._predict_unadjusted(X)
         found = estimate_prior(Q, self.class_shares_, labels=self.classes_, **options)
         self.prior_ = found.prior
@@ -301,10 +326,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             return respond(estimator, X, classes, method_of(estimator, self.response))
         return self.forecast(estimator, X, classes)
 
-    def _calibrate(
-        self, estimator: Any, forecasts: Floats, outcomes: _Outcomes, rows: Any
-    ) -> _Pair:
-        """A fitted classifier with a calibrator, fitted to forecasts of the given rows."""
+    def _calibrate(self, estimator: Any, forecasts: Floats, outcomes: _Outcomes, rows: Any) -> Any:
+        """A calibrator, fitted to a classifier's forecasts of the given rows."""
         if self.calibrator is None:
             calibrator: Any = AutoCalibrator(random_state=0)
         else:
@@ -312,29 +335,22 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         classes, codes, weights = outcomes
         further: dict[str, Any] = {}
         labels = codes[rows]
-        if knows_labels(calibrator):
+        if _knows_labels(calibrator):
             labels, further["labels"] = classes[labels], classes
         if has_fit_parameter(calibrator, "scores"):
             logits = method_of(estimator, self.response) == "decision_function"
             further["scores"] = "logit" if logits else "probability"
         if weights is not None and has_fit_parameter(calibrator, "sample_weight"):
             further["sample_weight"] = weights[rows]
-        return _Pair(estimator, calibrator.fit(forecasts, labels, **further))
+        return calibrator.fit(forecasts, labels, **further)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Who gets which metadata: the classifier's fit and the splitter's split."""
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(
-                estimator=self.estimator,
-                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-            )
-            .add(
-                splitter=self.cv,
-                method_mapping=MethodMapping().add(caller="fit", callee="split"),
-            )
-        )
+        fit = MethodMapping().add(caller="fit", callee="fit")
+        split = MethodMapping().add(caller="fit", callee="split")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(estimator=self.estimator, method_mapping=fit)
+        return router.add(splitter=self.cv, method_mapping=split)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -346,3 +362,27 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             if of_calibrator is not None:
                 tags.classifier_tags.multi_class = of_calibrator.multi_class
         return tags
+
+
+def _train(estimator: Any, X: Any, y: Any, rows: Ints, params: dict[str, Any]) -> Any:
+    """Classifier fitted to some rows; parameters with one entry per row are cut to them."""
+    n_rows = len(indexable(y)[0])
+
+    def cut(value: Any) -> Any:
+        by_row = hasattr(value, "__len__") and not isinstance(value, str) and len(value) == n_rows
+        return _safe_indexing(value, rows) if by_row else value
+
+    params = {name: cut(value) for name, value in params.items()}
+    return estimator.fit(_safe_indexing(X, rows), _safe_indexing(y, rows), **params)
+
+
+def _knows_labels(calibrator: Any) -> bool:
+    """Whether a calibrator is fitted to the labels themselves, otherwise to their numbers."""
+    return bool(has_fit_parameter(calibrator, "labels"))
+
+
+def _check_adjustable(shares: Floats, classes: NDArray[Any]) -> None:
+    """Refuse to adjust the share of a class that did not occur."""
+    if not shares.all():
+        problem = f"class {classes[int(np.argmin(shares))]!s} did not occur in the rows of fit"
+        raise InputError("prior", None, problem, "fit to rows of all classes")
