@@ -90,7 +90,10 @@ class Scalars(ABC, Generic[C]):
         def add(a: list[C], b: list[C]) -> list[C]:
             return [self.binary("+", *pair) for pair in zip(a, b, strict=True)]
 
-        return total(list(columns), len(columns), split, add)[0]
+        def add_pairs(own: list[C]) -> list[C]:
+            return add(own[::2], own[1::2])
+
+        return total(list(columns), len(columns), split, add, add_pairs)[0]
 
     def weighted(self, weights: Sequence[float], columns: Sequence[C]) -> C:
         """Sum of columns times weights."""

@@ -317,6 +317,11 @@ class OnnxOps(Ops[Tensor]):
     def total(self, a: Tensor) -> Tensor:
         return super().total(a) if self._exact else self.sum(a)
 
+    def _sums_of_pairs(self, a: Tensor) -> Tensor:
+        # A product adds zeros to the sum of two numbers, so that it is the same to the last bit,
+        # except for rows with infinite numbers, which are refused.
+        return self.linear(a, np.repeat(np.eye(a.width // 2), 2, axis=1))
+
     def largest(self, a: Tensor) -> tuple[Tensor, Tensor]:
         place = _first_of_largest(self._graph, a.name)
         return self._reduced("ReduceMax", a), Tensor(self, 1, place)
@@ -329,9 +334,7 @@ class OnnxOps(Ops[Tensor]):
         return self._apply("Cast", self._reduced("ReduceMin", numbers), to=_BOOL)
 
     def _reduced(self, operator: str, a: Tensor) -> Tensor:
-        if a.width == 1 and operator != "ReduceSumSquare":
-            return a
-        return Tensor(self, 1, self._graph.reduce(operator, a.name))
+        return a if a.width == 1 else Tensor(self, 1, self._graph.reduce(operator, a.name))
 
     def is_at(self, place: Tensor, numbers: int | Ints) -> Tensor:
         values = np.asarray(numbers, dtype=np.int64)
@@ -489,12 +492,6 @@ class OnnxOps(Ops[Tensor]):
         clipped = graph.node("Clip", shares, self._name(0.0), self._name(1.0))
         return Tensor(self, a.width, graph.reduce("ReduceMean", clipped, 2))
 
-    def bumps(self, a: Tensor, centres: Floats) -> Tensor:
-        squares = self._reduced("ReduceSumSquare", a)
-        to_centres = self.linear(a, -centres, 1 + (centres**2).sum(axis=1) / 2)
-        # At least one, but for rounding errors.
-        return 1.0 / self.maximum(to_centres + 0.5 * squares, 1.0)
-
 
 def _width(a: Any) -> int:
     return a.width if isinstance(a, Tensor) else np.size(a)
@@ -515,9 +512,8 @@ def _factor(matrix: Floats) -> Floats | None:
     if n == 1:
         return matrix[:, 0]
     diagonal = matrix.diagonal()
-    return (
-        diagonal if n == width and np.count_nonzero(matrix) == np.count_nonzero(diagonal) else None
-    )
+    is_diagonal = n == width and np.count_nonzero(matrix) == np.count_nonzero(diagonal)
+    return diagonal if is_diagonal else None
 
 
 def _blocks(weights: Floats) -> Floats:

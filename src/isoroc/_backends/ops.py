@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from itertools import pairwise
-from typing import Any, Generic, Literal, Protocol, Self, TypeVar
+from typing import Any, Generic, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -29,25 +29,7 @@ Truth = Any
 #: A function of single numbers.
 Function = Literal["log", "exp", "sqrt", "floor", "absolute"]
 
-
-class Vector(Protocol):
-    """What every backend's vectors can do."""
-
-    def __add__(self, other: Any, /) -> Self: ...
-    def __radd__(self, other: Any, /) -> Self: ...
-    def __sub__(self, other: Any, /) -> Self: ...
-    def __rsub__(self, other: Any, /) -> Self: ...
-    def __mul__(self, other: Any, /) -> Self: ...
-    def __rmul__(self, other: Any, /) -> Self: ...
-    def __truediv__(self, other: Any, /) -> Self: ...
-    def __rtruediv__(self, other: Any, /) -> Self: ...
-    def __neg__(self) -> Self: ...
-    def __le__(self, other: Any, /) -> Truth: ...
-    def __ge__(self, other: Any, /) -> Truth: ...
-    def __and__(self, other: Any, /) -> Truth: ...
-
-
-V = TypeVar("V", bound=Vector)
+V = TypeVar("V", bound="Value")
 T = TypeVar("T")
 
 #: Columns that NumPy adds in one run, and accumulators that it has for it.
@@ -113,7 +95,12 @@ class Ops(ABC, Generic[V]):
 
     def total(self, a: V) -> V:
         """Sum of the columns in the order in which NumPy adds the entries of a row."""
-        return total(a, self.width(a), self.split, operator.add)
+        return total(a, self.width(a), self.split, operator.add, self._sums_of_pairs)
+
+    def _sums_of_pairs(self, a: V) -> V:
+        """Sums of the first and second column, of the third and fourth, and so on."""
+        n = self.width(a)
+        return self.take(a, range(0, n, 2)) + self.take(a, range(1, n, 2))
 
     @abstractmethod
     def largest(self, a: V) -> tuple[V, V]:
@@ -235,19 +222,24 @@ class Ops(ABC, Generic[V]):
 
 
 def total(
-    columns: T, n: int, split: Callable[[T, Sequence[int]], list[T]], add: Callable[[T, T], T]
+    columns: T,
+    n: int,
+    split: Callable[[T, Sequence[int]], list[T]],
+    add: Callable[[T, T], T],
+    add_pairs: Callable[[T], T],
 ) -> T:
-    """Sum of n columns in NumPy's order, whatever splits columns into parts and adds parts."""
+    """Sum of n columns in NumPy's order, from what splits, adds, and adds columns two by two."""
     if n > _BLOCK:
-        half = n // 2 - n // 2 % _LANES
-        low, high = split(columns, [half, n - half])
-        return add(total(low, half, split, add), total(high, n - half, split, add))
+        sizes = [half := n // 2 - n // 2 % _LANES, n - half]
+        halves = zip(split(columns, sizes), sizes, strict=True)
+        return add(*(total(part, size, split, add, add_pairs) for part, size in halves))
     n_chunks, rest = divmod(n, _LANES)
     parts = split(columns, [_LANES] * n_chunks + [1] * rest)
-    lanes = split(reduce(add, parts[:n_chunks]), [1] * _LANES) if n_chunks else []
-    while len(lanes) > 1:
-        lanes = [add(a, b) for a, b in zip(lanes[::2], lanes[1::2], strict=True)]
-    return reduce(add, [*lanes, *parts[n_chunks:]])
+    singles = parts[n_chunks:]
+    if n_chunks:
+        lanes = reduce(add, parts[:n_chunks])
+        singles = [add_pairs(add_pairs(add_pairs(lanes))), *singles]
+    return reduce(add, singles)
 
 
 def added(parts: Iterable[V]) -> V:
@@ -256,7 +248,7 @@ def added(parts: Iterable[V]) -> V:
 
 
 class Value(ABC):
-    """A vector of a backend that has no arrays: operators become calls of `binary`."""
+    """A vector: operators become calls of `binary`. Arrays of NumPy are vectors as they are."""
 
     __array_ufunc__ = None  # NumPy leaves operators with constant arrays to this class
     __hash__ = None  # type: ignore[assignment]
