@@ -64,6 +64,21 @@ def test_bumps_by_lists_and_one_by_one(farthest, monkeypatch):
         assert_agrees(calibrator, P, run_sql(calibrator, P, "duckdb"))
 
 
+def test_duckdb_keeps_the_order_of_rows():
+    """Steps among many cuts are found by binary search: a join would reorder rows."""
+    rng = np.random.default_rng(0)
+    p = rng.random(20_000)
+    calibrator = isoroc.IsotonicCalibrator().fit(p, rng.random(20_000) < p)
+    assert len(np.unique(calibrator.predict_proba(p)[:, 1])) > operations.FEW_PLACES + 1
+    connection = duckdb.connect()
+    rows = "row_number() OVER () AS id, random() AS p FROM range(300000)"
+    connection.execute(f"CREATE TABLE forecasts AS SELECT {rows}")
+    query = to_sql(calibrator, "p", dialect="duckdb", keep=["id", "p"], names="q")
+    found = connection.execute(query).fetchnumpy()
+    assert (np.diff(found["id"]) == 1).all()
+    np.testing.assert_array_equal(found["q"], calibrator.predict_proba(found["p"])[:, 1])
+
+
 @pytest.mark.parametrize("name", ["AutoCalibrator", "IRPCalibrator", "IsotonicCalibrator"])
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_columns_of_stages_are_used_more_than_once(name, dialect):

@@ -1,7 +1,13 @@
 """From probabilities to decisions: actions of least expected cost, and other class priors."""
 
-from isoroc.decisions._cost import CostReport, decide, expected_cost, mean_cost
-from isoroc.decisions._curve import CostCurve, cost_curve
+from isoroc.decisions._cost import (
+    CostCurve,
+    CostReport,
+    cost_curve,
+    decide,
+    expected_cost,
+    mean_cost,
+)
 from isoroc.decisions._prior import PriorEstimate, adjust_prior, estimate_prior
 
 __all__ = [

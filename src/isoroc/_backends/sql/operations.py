@@ -146,8 +146,8 @@ class SqlScalars(Scalars[Node]):
     def locate(self, cuts: Floats, score: Node) -> Node:
         """Place among ascending cuts."""
         score = self.keep(score)
-        if self._rules.lists and len(cuts) > FEW_PLACES and isinstance(score, nodes.Column):
-            return self.stages.join_last(score, numbers_in_text(cuts.tolist()), len(cuts))
+        if self._rules.lists and len(cuts) > FEW_PLACES:
+            return self._search(cuts, score)
         if self._dialect == "clickhouse" and len(cuts) > FEW_PLACES:
             name = "isoroc_cut"
             below = nodes.LT(this=column(name), expression=adopt(score))
@@ -158,6 +158,19 @@ class SqlScalars(Scalars[Node]):
             [integer(place) for place in range(len(cuts) + 1)],
             lambda place: self.binary("<=", score, self.number(cuts[place])),
         )
+
+    def _search(self, cuts: Floats, score: Node) -> Node:
+        """Place among many cuts by binary search: each step compares with an entry of a list."""
+        n_steps = len(cuts).bit_length()
+        ends = np.pad(cuts, (0, 2**n_steps - 1 - len(cuts)), constant_values=np.inf)
+        place = integer(0)
+        for step in reversed(range(n_steps)):
+            # The range of places is halved at the cut in its middle.
+            cut = self.entry(ends[2**step - 1 :: 2 ** (step + 1)].tolist(), place)
+            right = nodes.GT(this=adopt(score), expression=cut)
+            doubled = self.binary("*", integer(2), place)
+            place = self.keep(self.binary("+", doubled, case([(right, integer(1))], integer(0))))
+        return place
 
     def entry(self, values: list[float], place: Node) -> Node:
         """Entry of a constant list at a place that was kept."""
