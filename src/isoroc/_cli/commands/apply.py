@@ -97,7 +97,8 @@ def _find_columns(model: Model, selection: InputOptions, given: list[str]) -> li
     found = find_forecasts(selection.probs, given, of_model=model.columns)
     model.check_columns(found)
     classes = model.calibrator.classes_.tolist()
-    return arrange_for_model(found, classes, model.columns, split_words(selection.classes))
+    given = split_words(selection.classes)
+    return arrange_for_model(found, classes, model.columns, given, selection)
 
 
 def _name_columns(

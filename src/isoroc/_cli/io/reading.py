@@ -247,11 +247,13 @@ def _match_classes(
     given = _given_classes(selection, forecasts)
     if classes is None:
         labels = encoder.labels()
-        ordered, known = arrange(forecasts, set(labels), classes=given)
+        ordered, known = arrange(
+            forecasts, set(labels), classes=given, by_position=selection.by_position
+        )
     else:
         known = classes.tolist()
         labels = encoder.labels_among(known)
-        ordered = arrange_for_model(forecasts, known, of_model, given)
+        ordered = arrange_for_model(forecasts, known, of_model, given, selection)
     place = [known.index(label) for label in labels]
     return ordered, np.array(known), np.array(place, np.min_scalar_type(len(known) - 1))
 
