@@ -87,7 +87,7 @@ def apply(
             predict = predict_for_shares(rows, prior, adapt=adapt_prior)
         with progress_bar("calibrating", None if where else source.count()) as advance:
             step = CalibrationStep(rows, predict, added, advance)
-            write_frame(step.run(typed=form.separator is None), output, form)
+            write_frame(step.run(form), output, form)
     if step.bad.found:
         print_warning(step.bad.describe(on_bad))
 
@@ -97,8 +97,8 @@ def _find_columns(model: Model, selection: InputOptions, given: list[str]) -> li
     found = find_forecasts(selection.probs, given, of_model=model.columns)
     model.check_columns(found)
     classes = model.calibrator.classes_.tolist()
-    given = split_words(selection.classes)
-    return arrange_for_model(found, classes, model.columns, given, selection)
+    named = split_words(selection.classes)
+    return arrange_for_model(found, classes, model.columns, named, selection)
 
 
 def _name_columns(

@@ -15,6 +15,7 @@ import polars as pl
 
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.formats import KINDS, Format, find_separator
+from isoroc._cli.io.ndjson import LINE
 from isoroc._cli.io.source import Source, file_errors
 from isoroc._cli.options import EVERYTHING, STANDARD, InputOptions
 from isoroc._files import replacing, temporary_folder
@@ -162,7 +163,9 @@ def output_to(target: str) -> Iterator[Path | IO[bytes]]:
 def _sink(frame: pl.LazyFrame, to: Path | IO[bytes], form: Format) -> None:
     compression: Any = form.compression or "uncompressed"
     options: dict[str, Any] = {"compression": compression, "check_extension": False}
-    if form.separator is not None:
+    if frame.collect_schema().names() == [LINE]:
+        frame.sink_csv(to, include_header=False, quote_style="never", **options)
+    elif form.separator is not None:
         frame.sink_csv(to, separator=form.separator, **options)
     elif form.kind == "ndjson":
         frame.sink_ndjson(to, **options)
