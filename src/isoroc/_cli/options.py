@@ -22,6 +22,9 @@ OptionalModel = Annotated[
     ),
 ]
 Output = Annotated[str, Parameter(alias="-o")]
+Force = Annotated[
+    bool, Parameter(help="Replace an existing file of another kind, such as a model by a table.")
+]
 Json = Annotated[bool, Parameter(help="Print JSON.")]
 Resamples = Annotated[
     int,

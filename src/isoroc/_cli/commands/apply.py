@@ -19,11 +19,11 @@ from isoroc._cli.io.columns import (
     find_forecasts,
     split_words,
 )
-from isoroc._cli.io.files import check_target, open_source, write_frame
+from isoroc._cli.io.files import TABLE, check_target, open_source, write_frame
 from isoroc._cli.io.formats import output_format as choose_format
 from isoroc._cli.io.types import parse_types
 from isoroc._cli.models import Model, calibrate
-from isoroc._cli.options import EVERYTHING, Forecasts, InputOptions, ModelFile, Output
+from isoroc._cli.options import EVERYTHING, Force, Forecasts, InputOptions, ModelFile, Output
 from isoroc._cli.terminal import print_warning, progress_bar
 
 
@@ -34,6 +34,7 @@ def apply(
     *,
     output: Output,
     selection: InputOptions = EVERYTHING,
+    force: Force = False,
     suffix: str = SUFFIX,
     names: list[str] | None = None,
     replace: bool = False,
@@ -68,7 +69,8 @@ def apply(
     output_format
         Format of the output, if it does not follow from its name. Default: that of the input.
     """
-    check_target(output, [model, *([] if replace else forecasts)])
+    inputs = [model, *([] if replace else forecasts)]
+    check_target(output, inputs, TABLE, force=force)
     if replace and names:
         raise CommandError("--replace keeps the names of the columns; leave out --names.")
     loaded = Model.load(model)

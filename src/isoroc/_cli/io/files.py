@@ -20,6 +20,17 @@ from isoroc._cli.io.source import Source, file_errors
 from isoroc._cli.options import EVERYTHING, STANDARD, InputOptions
 from isoroc._files import replacing, temporary_folder
 
+#: Kinds of files.
+MODEL, STATE, COUNTS, TABLE = "a model", "the state of a monitor", "counts", "a table"
+PAGE, PICTURE, QUERY, ONNX, OTHER = "a page", "a picture", "a query", "an ONNX model", "other data"
+#: What the beginning of a file contains if it is of a kind.
+_MARKS = {
+    b'"isoroc-model"': MODEL,
+    b'"isoroc-monitor"': STATE,
+    b"<!doctype html>": PAGE,
+    **dict.fromkeys((b"\x89PNG", b"%PDF", b"<svg"), PICTURE),
+}
+
 
 @contextmanager
 def open_source(given: Sequence[str], options: InputOptions = EVERYTHING) -> Iterator[Source]:
@@ -118,10 +129,13 @@ def _holds_binary(kind: pl.DataType) -> bool:
     return kind in (pl.Binary, pl.Object) or (inner is not None and _holds_binary(inner))
 
 
-def check_target(target: str, inputs: Iterable[str | None] = ()) -> None:
+def check_target(
+    target: str, inputs: Iterable[str | None] = (), kind: str = "", *, force: bool = True
+) -> None:
     """Raise an error if a target cannot be written to, before any work is done for it.
 
-    None of the inputs may be the target, also under another name.
+    None of the inputs may be the target, also under another name. Without `force`, an existing file
+    must be of the kind that replaces it.
     """
     path = Path(target)
     if target == STANDARD:
@@ -137,6 +151,25 @@ def check_target(target: str, inputs: Iterable[str | None] = ()) -> None:
             continue
         if any(path.samefile(own) for own in _expand(item)):
             raise CommandError(f"{target}: is also an input ({item}); name another file to write.")
+    if not force and (found := _kind_of(path)) not in ("", kind):
+        fix = "name another file to write, or use --force"
+        if found != OTHER or kind not in (TABLE, QUERY):
+            raise CommandError(f"{target}: holds {found}, not {kind}; {fix}.")
+
+
+def _kind_of(path: Path) -> str:
+    """What a file holds; empty if it is empty."""
+    with path.open("rb") as file:
+        start = file.read(400)
+    if start.startswith(b"PAR1"):
+        with file_errors(str(path)):
+            return COUNTS if "isoroc" in pl.read_parquet_schema(path) else TABLE
+    for mark, kind in _MARKS.items():
+        if mark in start:
+            return kind
+    if path.suffix.lower() == ".onnx":
+        return ONNX
+    return (TABLE if Format.from_name(path.name) else OTHER) if start else ""
 
 
 def write_bytes(target: str, data: bytes) -> None:
