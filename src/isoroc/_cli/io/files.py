@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import shutil
 import sys
 import tempfile
@@ -96,6 +97,8 @@ def _expand(item: str) -> list[Path]:
         return found
     if path.exists():
         return [path]
+    if path.is_symlink():
+        raise CommandError(f"{item}: is a link to no file.")
     matches = sorted(glob.glob(item, recursive=True))  # noqa: PTH207
     if not matches:
         what = "no file matches" if glob.has_magic(item) else "no such file; check the name"
@@ -142,14 +145,16 @@ def check_target(
         return
     if path.is_dir():
         raise CommandError(f"{target}: is a folder; name a file.")
-    if not path.resolve().parent.is_dir():
+    real = Path(os.path.realpath(path))
+    if not real.parent.is_dir():
         raise CommandError(f"{target}: the folder does not exist; create it first.")
+    if real.is_symlink():
+        raise CommandError(f"{target}: is a loop of links.")
     if not path.is_file():
         return
-    for item in inputs:
-        if item is None or item == STANDARD:
-            continue
-        if any(path.samefile(own) for own in _expand(item)):
+    files = [item for item in inputs if item not in (None, STANDARD)]
+    for item in files:
+        if any(path.samefile(own) for own in _expand(str(item))):
             raise CommandError(f"{target}: is also an input ({item}); name another file to write.")
     if not force and (found := _kind_of(path)) not in ("", kind):
         fix = "name another file to write, or use --force"

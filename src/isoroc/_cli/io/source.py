@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -232,7 +233,7 @@ def file_errors(name: str) -> Iterator[None]:
     """Context that turns errors of reading and writing into one line that names the file."""
     try:
         yield
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, OSError, csv.Error) as error:
         text = first_line(error)
         if "Broken pipe" in text:  # polars raises it as an OSError without a number
             raise BrokenPipeError from error
