@@ -31,4 +31,5 @@ def kernel(
     weights: NDArray[np.float64],
     coef: NDArray[np.float64],
     intercept: NDArray[np.float64],
+    reach: float,
 ) -> NDArray[np.float64]: ...
