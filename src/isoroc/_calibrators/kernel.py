@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from isoroc._backends import NUMPY
-from isoroc._calibrators.base import Calibrator, FromMap
+from isoroc._calibrators.base import FEW_ROWS, Calibrator, FromMap
 from isoroc._calibrators.descent import TOLERANCE, Factor, cross_fit, descend, warn_unconverged
 from isoroc._calibrators.temperature import fit_tempering, of_own_class, softmax
 from isoroc._core.smooth import N_KNOTS
@@ -152,6 +152,8 @@ class KernelCalibrator(Calibrator):
         return problem.map_of(solution.theta)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[KernelMap, Floats]:
+        if len(sample) <= FEW_ROWS:
+            return super()._fit_out_of_fold(sample, fold)  # type: ignore[return-value]
         problem, whole = self._solve(sample)
         return problem.map_of(whole.theta), cross_fit(problem, whole, sample, fold)
 
