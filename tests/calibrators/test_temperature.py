@@ -76,7 +76,7 @@ def test_the_floor_is_the_likeliest():
     rng = np.random.default_rng(0)
     p = rng.integers(0, 11, 2000) / 10  # ten neighbours: 0 and 1 are said too often
     y = rng.random(2000) < 0.05 + 0.9 * p
-    auto = TemperatureCalibrator().fit(p, y)
+    auto = TemperatureCalibrator(floor="auto").fit(p, y)
     losses = {
         floor: log_loss(y, TemperatureCalibrator(floor=floor).fit(p, y).predict_proba(p))
         for floor in temperature.FLOORS
@@ -88,9 +88,9 @@ def test_the_floor_is_the_likeliest():
 
 def test_forecasts_above_the_floors_are_left_alone():
     P, y = noisy(500, 3, power=0.3)
-    assert TemperatureCalibrator().fit(P, y).floor_ in {1e-300, 0.1}
+    assert TemperatureCalibrator(floor="auto").fit(P, y).floor_ in {1e-300, 0.1}
     p = np.full(50, 0.4)
-    assert TemperatureCalibrator().fit(p, np.arange(50) % 2).floor_ == 1e-300
+    assert TemperatureCalibrator(floor="auto").fit(p, np.arange(50) % 2).floor_ == 1e-300
 
 
 def test_many_rows_choose_their_floor_by_a_part(monkeypatch):

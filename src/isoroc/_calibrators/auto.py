@@ -295,7 +295,7 @@ class AutoCalibrator(Calibrator):
 
 def default_members(n_classes: int) -> list[Calibrator]:
     """What members="auto" mixes."""
-    members = [IdentityCalibrator(), TemperatureCalibrator(), SplineCalibrator()]
+    members = [IdentityCalibrator(), TemperatureCalibrator(floor="auto"), SplineCalibrator()]
     if n_classes <= KERNEL_CLASSES:
         return [*members, KernelCalibrator()]
     return [*members, MatrixCalibrator(), IsotonicCalibrator()]
@@ -305,7 +305,7 @@ def monotone_members(n_classes: int) -> list[Calibrator]:
     """What members="auto" mixes with monotone=True."""
     members: list[Calibrator] = [IdentityCalibrator(), MonotoneCalibrator()]
     if n_classes == 2:
-        members += [TemperatureCalibrator(), IsotonicCalibrator()]
+        members += [TemperatureCalibrator(floor="auto"), IsotonicCalibrator()]
     # For more classes, temperature scaling is a gradient in other coordinates: its floor differs.
     return members
 

@@ -36,7 +36,6 @@ from isoroc._persistence.states import Check
 from isoroc._simplex import Floats, Ints
 from isoroc._threads import one_blas_thread
 
-
 #: Up to this many rows, nothing of a fit is shared between folds.
 FEW_ROWS = 500
 

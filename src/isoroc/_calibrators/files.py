@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import cache
 from importlib import import_module
 from inspect import isabstract
@@ -27,6 +28,22 @@ def kinds() -> dict[str, type[Any]]:
         for module in modules
         for name, value in vars(module).items()
         if name.endswith("Calibrator") and not isabstract(value)
+    }
+
+
+@cache
+def methods() -> dict[str, type[Any]]:
+    """All calibrators of the package by their short names: "irp", "bagged-irp", "venn-abers".
+
+    Examples
+    --------
+    >>> methods()["recursive-binning"].__name__
+    'RecursiveBinningCalibrator'
+    """
+    words = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+    return {
+        words.sub("-", name.removesuffix("Calibrator")).lower(): kind
+        for name, kind in sorted(kinds().items())
     }
 
 

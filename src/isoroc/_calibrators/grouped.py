@@ -89,7 +89,7 @@ class GroupedCalibrator(Calibrator):
     -----
     Groups are matched by name: in Python, files and databases the number 3 and the text "3" are the
     same group. Whether groups of people may be treated differently is not for a calibrator to
-    decide. `CalibratedClassifier` passes no groups on, so there the common map is used.
+    decide. `CalibratedClassifier` passes the groups of `fit` and `predict_proba` on.
 
     With groups, rows are dealt to folds one by one, regardless of their weight. For a given
     `random_state`, weights and the order of the rows therefore change the folds.

@@ -21,6 +21,8 @@ TIE = 1e-9
 #: Range of 1 / T. Forecasts that sort the outcomes perfectly would have it infinite, those that
 #: say the opposite negative.
 INVERSE_RANGE = (1e-6, 1e6)
+#: The floor under probabilities by default: that of the log loss.
+EPSILON = float(np.finfo(np.float64).eps)
 #: Numbers in the part of the rows on which a floor is chosen, and least number of its rows.
 PART = 100_000
 LEAST_ROWS = 1000
@@ -37,9 +39,11 @@ class TemperatureCalibrator(Calibrator):
 
     Parameters
     ----------
-    floor : float or "auto", default="auto"
-        Smaller forecasts are raised to this. "auto" takes the one of twelve values between 1e-300
-        and 0.1 under which the outcomes are likeliest; with many rows it looks at a part of them.
+    floor : float, "auto" or None, default=None
+        Smaller forecasts are raised to this. None: 2.2e-16, and no floor for logits. "auto": the
+        one of twelve values between 1e-300 and 0.1 under which the outcomes are likeliest; with
+        many rows it looks at a part of them. It suits forests and nearest neighbours, which
+        forecast 0 for events that happen.
     pseudocount : float, default=1.0
         Weight of the uniform forecast in every calibrated one, against the total weight of the
         calibration rows. Above 0 no forecast is ever certain.
@@ -59,12 +63,12 @@ class TemperatureCalibrator(Calibrator):
     Notes
     -----
     With logarithms, the smallest forecasts dominate the loss, and the logarithm of 0 is not finite.
-    So forecasts are first raised to a floor, which is learned like T:
+    So forecasts are first raised to a floor, which can be learned like T:
 
         ``q = (1 - s) * softmax(log(max(p, floor)) / T) + s / K``,
 
     where s is the pseudocount divided by the sum of the weights of the rows and the pseudocount.
-    With ``floor=1e-300, pseudocount=0`` and within the bound, it is that of Guo et al. (2017).
+    With ``pseudocount=0`` and within the bound, it is that of Guo et al. (2017).
 
     References
     ----------
@@ -90,7 +94,7 @@ class TemperatureCalibrator(Calibrator):
     floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
 
     def __init__(
-        self, *, floor: float | Literal["auto"] = "auto", pseudocount: float = 1.0
+        self, *, floor: float | Literal["auto"] | None = None, pseudocount: float = 1.0
     ) -> None:
         self.floor = floor
         self.pseudocount = pseudocount
@@ -103,11 +107,13 @@ class TemperatureCalibrator(Calibrator):
 
 
 def fit_tempering(
-    sample: Sample, floor: float | Literal["auto"], pseudocount: float
+    sample: Sample, floor: float | Literal["auto"] | None, pseudocount: float
 ) -> TemperatureMap:
     """Check the parameters of temperature scaling, and fit it."""
     check_number("pseudocount", pseudocount, numbers.Real, minimum=0)
-    if floor != "auto":
+    if floor is None:
+        floor = EPSILON if sample.kind.scores == "probability" else 0.0
+    elif floor != "auto":
         check_number("floor", floor, numbers.Real, minimum=FLOORS[0])
         if floor >= 1:
             raise InputError("floor", None, f"is {floor!r}", "expected a number below 1")

@@ -12,6 +12,7 @@ from isoroc._maps.kernel import KernelMap
 from isoroc._maps.matrix import MatrixMap
 from isoroc._maps.mixture import MixtureMap
 from isoroc._maps.monotone import MonotoneMap, Potential
+from isoroc._maps.sigmoid import SigmoidMap
 from isoroc._maps.spline import SplineMap
 from isoroc._maps.steps import StepMap, VennAbersMap
 from isoroc._maps.temperature import TemperatureMap, TemperedMap
@@ -28,6 +29,7 @@ __all__ = [
     "MixtureMap",
     "MonotoneMap",
     "Potential",
+    "SigmoidMap",
     "SplineMap",
     "StepMap",
     "TemperatureMap",
