@@ -82,7 +82,8 @@ def test_bad_options(run_cli):
     assert "--weight: the test counts rows" in error_of("-w", "w")
     assert "--tolerance: is -1" in error_of("--tolerance", "-1")
     Path("bad.json").write_text("{}")
-    assert "is not the state of a monitor" in error_of("--state", "bad.json")
+    assert "holds other data, not the state of a monitor" in error_of("--state", "bad.json")
+    assert "is not the state of a monitor" in error_of("--state", "bad.json", "--force")
 
 
 @pytest.mark.usefixtures("fitted")

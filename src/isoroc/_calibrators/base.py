@@ -236,7 +236,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             Forecasts as in `fit`. Columns of a dataframe are matched by name where `fit` saw names;
             otherwise they must be in the order of `fit`.
         """
-        return self.map_.apply(self._check_new(P))
+        values = self._check_new(P)  # raises an error if there is no map yet
+        return self.map_.apply(values)
 
     def predict(self, P: Any) -> NDArray[Any]:
         """Label with the largest calibrated probability, the first of `classes_` on ties."""

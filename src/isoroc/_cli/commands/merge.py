@@ -12,10 +12,10 @@ from pathlib import Path
 import polars as pl
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.files import check_target
+from isoroc._cli.io.files import COUNTS, check_target
 from isoroc._cli.io.reading import load_counts
 from isoroc._cli.io.source import file_errors
-from isoroc._cli.options import Output
+from isoroc._cli.options import Force, Output
 from isoroc._cli.terminal import print_note
 from isoroc._files import locked, replacing, temporary_folder
 
@@ -24,7 +24,13 @@ _SEEN = "isoroc_merged"
 
 
 def merge(
-    counts: list[str], /, *, output: Output, decay: float | None = None, again: bool = False
+    counts: list[str],
+    /,
+    *,
+    output: Output,
+    decay: float | None = None,
+    again: bool = False,
+    force: Force = False,
 ) -> None:
     """Merge files of counts.
 
@@ -39,7 +45,7 @@ def merge(
     again
         Count files even if they are part of one before. By default such files are skipped.
     """
-    check_target(output)
+    check_target(output, (), COUNTS, force=force)
     paths = [path for item in counts for path in (sorted(glob(item)) or [item])]  # noqa: PTH207
     with locked(output) if Path(output).is_file() else nullcontext():
         new, seen = _select(paths, again=again)
