@@ -175,10 +175,7 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
            const double[:, :] origin, const double[:] stretch, const double[:, :, :] centres,
            const double[:, :] weights, const double[:, :] coef, const double[:] intercept,
            double reach):
-    """Forecasts of a `KernelCalibrator`, shape (n, K), from tempered and plain log forecasts.
-
-    Other arguments are fitted attributes.
-    """
+    """Forecasts, shape (n, K), from tempered and plain log forecasts and fitted attributes."""
     cdef Py_ssize_t t, i, j, k, n = z.shape[1], K = z.shape[0], D = 2 * K - 1, last = K - 1
     cdef Py_ssize_t K4 = in_fours(last), m = in_fours(centres.shape[0]), M = m + K + 1
     cdef int r, width
