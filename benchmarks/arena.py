@@ -77,8 +77,8 @@ class Set(NamedTuple):
         kept = self._generator(n_own).permutation(np.concatenate([own[:n_own], others]))
         known = P[kept] * np.where(np.arange(2) == rarer, n_own / len(own), 1.0)
         n_cal = len(kept) * len(self.labels_cal) // len(y)
-        for kind, Q in (("rare", known), ("undersampled", P[kept])):
-            Q = Q / Q.sum(axis=1, keepdims=True)
+        for kind, scores in (("rare", known), ("undersampled", P[kept])):
+            Q = scores / scores.sum(axis=1, keepdims=True)
             parts = Q[:n_cal], y[kept[:n_cal]], Q[n_cal:], y[kept[n_cal:]]
             yield Set(self.dataset, f"{self.model} {kind}", *parts)
 

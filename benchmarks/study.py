@@ -1,7 +1,8 @@
 """Study: the design of the automatic calibrator, chosen and evaluated leaving out whole data sets.
 
-    python benchmarks/study.py ARENA [--rows 80,200,500,1000,2500,0] [--repetitions 3] [--jobs N]
-                                     [--only WORD] [--peers A,B] [--out FOLDER] [--report]
+    python benchmarks/study.py ARENA [--rows 80,200,300,500,1000,2500,0] [--repetitions 3]
+                                     [--jobs N] [--only WORD] [--peers A,B] [--out FOLDER]
+                                     [--report]
 
 ARENA is the same as for quality.py. All rows of a set are split at random, several times, into
 calibration rows (as many as --rows says; 0 stands for as many as the set has) and test rows. On
@@ -10,8 +11,9 @@ all designs (members, shares in the prior, strength) are mixtures of these forec
 fitted to the same rows. The results are written to FOLDER/study.npz (build/study by default), and
 --report reads them instead of computing them.
 
-For each data set the design is chosen that has the lowest mean loss on all other data sets. What is
-printed for "chosen" are its results on the data set left out.
+For each data set the design is chosen that is best on all other data sets: of the lowest mean loss
+among those that rarely harm with few rows. What is printed for "chosen" are its results on the data
+set left out.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from quality import silence
 from sklearn.base import clone
 
 import isoroc
-from isoroc._calibrators import mixing
+from isoroc._calibrators import auto, mixing
 from isoroc._calibrators.base import Calibrator
 from isoroc._folds import deal_folds
 from isoroc._input import Sample, encode_labels
@@ -40,12 +42,11 @@ from isoroc._progress import progress
 
 CANDIDATES: dict[str, Calibrator] = {
     "identity": isoroc.IdentityCalibrator(),
-    "temperature": isoroc.TemperatureCalibrator(),
+    "temperature": isoroc.TemperatureCalibrator(floor="auto"),
     "spline": isoroc.SplineCalibrator(),
     "monotone": isoroc.MonotoneCalibrator(),
     "kernel": isoroc.KernelCalibrator(),
     "matrix": isoroc.MatrixCalibrator(),
-    "isotonic": isoroc.IsotonicCalibrator(),
 }
 #: Peers that fit in seconds, by default.
 QUICK = "SMS,SVS,Beta,Quadratic,Logistic,TS,TS with mixture,ETS,CIR"
@@ -54,52 +55,66 @@ QUICK += ",sklearn isotonic,sklearn sigmoid,sklearn temperature"
 RARE = 0.015
 #: Share of the test rows with the largest scores, the upper tail.
 TAIL = 0.01
+#: A design may harm significantly on this share of the splits with at most so many rows.
+MOST_HARM, FEW = 0.05, 300
 #: Differences of more standard errors than this are significant.
 SIGNIFICANT = 1.96
 
 
 class Design(NamedTuple):
-    """Members with their shares in the prior, and its strength."""
+    """Members with their shares in the prior; that of the first is larger with few rows."""
 
     shares: tuple[tuple[str, float], ...]
-    strength: float
+    few_rows: float
+    strength: float = mixing.STRENGTH
 
     def __str__(self) -> str:
         shares = " : ".join(f"{name} {share:g}" for name, share in self.shares)
-        return f"{shares}, strength {self.strength:g}"
+        return f"{shares}, few rows {self.few_rows:g}, strength {self.strength:g}"
+
+    def prior(self, n_rows: int) -> np.ndarray:
+        """The shares, for a number of rows."""
+        shares = np.array([share for _, share in self.shares], dtype=np.float64)
+        shares[0] *= 1 + self.few_rows / n_rows
+        return shares
 
 
 #: Shares to choose from; 0 leaves a member out.
 GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
     "K = 2": {
-        "identity": (8,),
+        "identity": (4, 8),
         "temperature": (0, 2),
-        "spline": (1, 4),
+        "spline": (4,),
         "monotone": (0, 2),
         "kernel": (0, 0.25, 1),
     },
     "K >= 3": {
-        "identity": (8,),
+        "identity": (4, 8),
         "temperature": (0, 2),
         "spline": (0, 1),
         "monotone": (0, 2, 4),
         "kernel": (0.25, 1),
     },
 }
-#: What `AutoCalibrator` mixes.
-DEFAULTS = {
-    "K = 2": {"identity": 8, "spline": 4, "monotone": 2, "kernel": 1},
-    "K >= 3": {"identity": 8, "temperature": 2, "spline": 1, "monotone": 2, "kernel": 1},
-}
+FEW_ROWS, STRENGTHS = (0, 150, 300, 600), (2, 4)
+
+
+def default_design(n_classes: int) -> Design:
+    """What `AutoCalibrator` mixes."""
+    names = {type(candidate): name for name, candidate in CANDIDATES.items()}
+    members = auto.default_members(n_classes)
+    shares = auto.prior_shares(members, n_classes, np.inf)
+    used = zip((names[type(member)] for member in members), shares.tolist(), strict=True)
+    return Design(tuple(used), auto.FEW_ROWS[int(n_classes > 2)])
 
 
 def designs(group: str) -> list[Design]:
     """All designs of a group of sets; the first is the default, then come single members."""
-    found = [Design(tuple(DEFAULTS[group].items()), mixing.STRENGTH)]
-    found += [Design(((name, 1.0),), mixing.STRENGTH) for name in CANDIDATES]
-    for strength, *shares in product((1, 2, 4), *GRIDS[group].values()):
+    found = [default_design(2 if group == "K = 2" else 3)]
+    found += [Design(((name, 1.0),), 0) for name in CANDIDATES]
+    for few_rows, strength, *shares in product(FEW_ROWS, STRENGTHS, *GRIDS[group].values()):
         used = zip(GRIDS[group], shares, strict=True)
-        found.append(Design(tuple((n, s) for n, s in used if s), strength))
+        found.append(Design(tuple((n, s) for n, s in used if s), few_rows, strength))
     return list(dict.fromkeys(found))
 
 
@@ -149,11 +164,10 @@ def mix(
 ) -> tuple[Forecasts, float]:
     """Forecasts of a mixture, and its gain out of fold in standard errors."""
     used = [list(CANDIDATES).index(name) for name, _ in design.shares]
-    prior = np.array([share for _, share in design.shares], dtype=np.float64)
     each = np.ones(len(unseen))
     strength, mixing.STRENGTH = mixing.STRENGTH, design.strength
     try:
-        w = mixing.mixture_weights(unseen[:, used], each, prior)
+        w = mixing.mixture_weights(unseen[:, used], each, design.prior(len(each)))
     finally:
         mixing.STRENGTH = strength
     columns = np.column_stack([unseen[:, used] @ w, unseen[:, 0]])
@@ -262,18 +276,23 @@ class Results:
         self.thinned = np.char.find(self.model, " ") > 0
 
     def choose(self, left_out: str | None) -> int:
-        """Column of the design with the lowest mean loss over all data sets but one.
+        """Column of the best design on all data sets but one.
 
-        Data sets and numbers of rows count alike.
+        That is the one of the lowest mean loss among those that with few rows harm significantly on
+        at most `MOST_HARM` of the splits. Data sets and numbers of rows count alike.
         """
-        whole = ~self.thinned
+        whole = ~self.thinned & (self.dataset != left_out)
+        few = whole & (self.n_rows > 0) & (self.n_rows <= FEW)
+        harm = (self.harm[few][:, self.own] > SIGNIFICANT).mean(axis=0)
         means = [
-            self.loss[whole & (self.dataset == name) & (self.n_rows == rows)][:, self.own].mean(axis=0)
-            for name in np.unique(self.dataset)
-            if name != left_out
-            for rows in np.unique(self.n_rows[self.dataset == name])
+            self.loss[whole & (self.dataset == name) & (self.n_rows == rows)][:, self.own].mean(
+                axis=0
+            )
+            for name in np.unique(self.dataset[whole])
+            for rows in np.unique(self.n_rows[whole & (self.dataset == name)])
         ]
-        return int(self.own[np.mean(means, axis=0).argmin()])
+        mean = np.where(harm <= max(MOST_HARM, harm.min()), np.mean(means, axis=0), np.inf)
+        return int(self.own[mean.argmin()])
 
     def chosen(self) -> dict[str, int]:
         """Column of the design of each data set, chosen without it."""
@@ -294,7 +313,11 @@ class Results:
         cells = [interval(np.nanmean(wins, axis=1), datasets, ".3f")]
         cells += [interval(1e3 * regret, datasets, ".2f"), f"{loss.mean():.4f}"]
         cells += [f"{100 * np.mean(part):.1f}" for part in (change > 0, harm > SIGNIFICANT, much)]
-        return [*cells, f"{1e3 * change.max():.1f}", f"{np.nanmean(self.tail[rows, columns[rows]]):.4f}"]
+        return [
+            *cells,
+            f"{1e3 * change.max():.1f}",
+            f"{np.nanmean(self.tail[rows, columns[rows]]):.4f}",
+        ]
 
 
 HEAD = ["method", "wins", "regret, 1e-3", "log loss", "harm, %", "significant, %", "> 1 %, %"]
@@ -332,7 +355,14 @@ def report(group: str, results: Results) -> Iterator[str]:
             yield f"\n{label}: {where.sum()} splits\n\n| " + " | ".join(HEAD) + " |"
             yield "|---" * len(HEAD) + "|"
             for name, columns in methods.items():
-                if few and name not in ("chosen, left out", "default", "uncalibrated", "SMS", "SVS", "Beta"):
+                if few and name not in (
+                    "chosen, left out",
+                    "default",
+                    "uncalibrated",
+                    "SMS",
+                    "SVS",
+                    "Beta",
+                ):
                     continue
                 if np.isfinite(results.loss[np.flatnonzero(where), columns[where]]).any():
                     yield f"| {name} | " + " | ".join(results.line(columns, where)) + " |"
@@ -360,7 +390,7 @@ def parts(group: str, results: Results) -> dict[str, np.ndarray]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("arena", type=Path)
-    parser.add_argument("--rows", default="80,200,500,1000,2500,0")
+    parser.add_argument("--rows", default="80,200,300,500,1000,2500,0")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only", default="", help="sets whose name contains this")

@@ -36,6 +36,9 @@ from isoroc._simplex import LEAST, Floats, Ints
 
 #: With more classes the fit of a `KernelCalibrator` takes too long.
 KERNEL_CLASSES = 30
+#: With this many rows the share of the uncalibrated forecasts in the prior is twice that with very
+#: many: of two classes, and of more.
+FEW_ROWS = 600.0, 150.0
 
 
 class AutoCalibrator(Calibrator):
@@ -43,20 +46,23 @@ class AutoCalibrator(Calibrator):
 
     Every member forecasts rows that it has not seen, in cross-validation. The weights make the
     outcomes of these rows likely under the mixture, so a map that overfits gets none. Where rows
-    cannot tell, weight goes to the maps with few parameters, most of it to the uncalibrated
-    forecasts, which are a member too. So with few rows calibration changes little unless much is
+    cannot tell, most of the weight goes to the uncalibrated forecasts, which are a member too: the
+    more, the fewer rows there are. So with few rows calibration changes little unless much is
     wrong.
 
     Parameters
     ----------
     members : "auto" or list of calibrators, default="auto"
-        What to mix. "auto": `IdentityCalibrator`, `TemperatureCalibrator`, `SplineCalibrator` and
-        `KernelCalibrator`; with more than 30 classes `MatrixCalibrator` and `IsotonicCalibrator`
-        instead of the last.
+        What to mix. "auto": `IdentityCalibrator`, `SplineCalibrator` and `KernelCalibrator`, with
+        three classes and more also `MonotoneCalibrator`; with more than 30 classes
+        `IdentityCalibrator`, `MatrixCalibrator` and `IsotonicCalibrator`.
     monotone : bool, default=False
         Whether to mix only members whose mixtures are monotone on all rows: `IdentityCalibrator`
         and `MonotoneCalibrator`, and for two classes also `TemperatureCalibrator` and
         `IsotonicCalibrator`. Requires ``members="auto"``.
+    caution : "verdict" or None, default=None
+        "verdict" leaves the forecasts unchanged unless the verdict is to calibrate. That makes
+        hardly any model worse, and costs where few rows cannot show what is wrong.
     cv : int, splitter or iterable, default=5
         Folds; of a number, shuffled but not stratified, which would favour maps that fit class
         frequencies. Others must hold out every row once.
@@ -103,7 +109,7 @@ class AutoCalibrator(Calibrator):
     one whose outcome was given probability 0. The verdict says how many of these there were.
 
     Where the verdict is to leave the forecasts alone, the mixture is still what `predict_proba`
-    applies. It differs little from them then.
+    applies, unless ``caution="verdict"``. It differs little from them then.
 
     Rows are dealt to folds one by one, whatever they weigh. For a given `random_state`, weights and
     the order of the rows therefore change the folds.
@@ -145,6 +151,7 @@ class AutoCalibrator(Calibrator):
         *,
         members: Literal["auto"] | Sequence[Calibrator] = "auto",
         monotone: bool = False,
+        caution: Literal["verdict"] | None = None,
         cv: Any = 5,
         max_cells: int = 20_000,
         random_state: int | np.random.RandomState | None = None,
@@ -153,6 +160,7 @@ class AutoCalibrator(Calibrator):
     ) -> None:
         self.members = members
         self.monotone = monotone
+        self.caution = caution
         self.cv = cv
         self.max_cells = max_cells
         self.random_state = random_state
@@ -161,6 +169,7 @@ class AutoCalibrator(Calibrator):
 
     def _fit(self, sample: Sample) -> MixtureMap:
         check_number("max_cells", self.max_cells, numbers.Integral, minimum=2)
+        check_option("caution", self.caution, ("verdict", None))
         random_state = check_random_state(self.random_state)
         members = self._resolve_members(sample.n_classes, random_state)
         fold = self._deal(sample, random_state)
@@ -173,10 +182,8 @@ class AutoCalibrator(Calibrator):
         rows = np.arange(len(fold))
         likelihood = np.stack([Q[rows, sample.codes] for _, _, Q in found], axis=1)
         row_weights = sample.row_weights()
-        shares = np.array([member._share for member in members])
-        weights = mixing.mixture_weights(likelihood, row_weights, shares)
-        kept = np.flatnonzero(weights)
-        self.members_ = [members[m] for m in kept]
+        prior = prior_shares(members, sample.n_classes, float(row_weights.sum()))
+        weights = mixing.mixture_weights(likelihood, row_weights, prior)
         names = [type(member).__name__ for member in members]
         before = IdentityMap(kind=sample.kind).apply(sample.forecasts)[rows, sample.codes]
         columns = np.column_stack([likelihood, likelihood @ weights, before])
@@ -189,12 +196,12 @@ class AutoCalibrator(Calibrator):
         n_rows = row_weights if counted else np.ones(len(before))
         impossible, n = round(n_rows[before == 0].sum()), round(n_rows.sum())
         self.verdict_ = mixing.verdict(self.member_scores_, impossible, n)
-        return MixtureMap(
-            kind=sample.kind,
-            members=[found[m][1] for m in kept],
-            weights=weights[kept],
-            monotone=bool(self.monotone),
-        )
+        kept = [(members[m], found[m][1], weights[m]) for m in np.flatnonzero(weights)]
+        if self.caution and not self.verdict_.startswith(mixing.CALIBRATE):
+            kept = [(IdentityCalibrator(), IdentityMap(kind=sample.kind), 1.0)]
+        self.members_, maps, used = map(list, zip(*kept, strict=True))
+        monotone = bool(self.monotone)
+        return MixtureMap(kind=sample.kind, members=maps, weights=np.array(used), monotone=monotone)
 
     def _finish(self) -> None:
         # The members are calibrators of their own, to look at, to apply and to export.
@@ -295,10 +302,20 @@ class AutoCalibrator(Calibrator):
 
 def default_members(n_classes: int) -> list[Calibrator]:
     """What members="auto" mixes."""
-    members = [IdentityCalibrator(), TemperatureCalibrator(floor="auto"), SplineCalibrator()]
-    if n_classes <= KERNEL_CLASSES:
-        return [*members, KernelCalibrator()]
-    return [*members, MatrixCalibrator(), IsotonicCalibrator()]
+    if n_classes > KERNEL_CLASSES:
+        return [IdentityCalibrator(), MatrixCalibrator(), IsotonicCalibrator()]
+    monotone = [MonotoneCalibrator()] if n_classes > 2 else []
+    return [IdentityCalibrator(), SplineCalibrator(), *monotone, KernelCalibrator()]
+
+
+def prior_shares(members: list[Calibrator], n_classes: int, n_rows: float) -> Floats:
+    """Shares of the members before any row is seen; few rows make that of the identity larger."""
+    group = int(n_classes > 2)
+    factors = [
+        1 + FEW_ROWS[group] / n_rows if isinstance(member, IdentityCalibrator) else 1.0
+        for member in members
+    ]
+    return np.array([member._shares[group] for member in members]) * factors
 
 
 def monotone_members(n_classes: int) -> list[Calibrator]:
