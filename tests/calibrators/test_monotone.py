@@ -399,4 +399,4 @@ def test_floors_that_a_temperature_makes_up_for_tie():
     y, w = [0, 2, 0, 2, 0], [1, 1, 3, 1, 1]
     weighted = MonotoneCalibrator().fit(P, y, labels=range(3), sample_weight=w)
     repeated = MonotoneCalibrator().fit(P.repeat(w, axis=0), np.repeat(y, w), labels=range(3))
-    assert weighted.floor_ == repeated.floor_ == 0.1
+    assert weighted.floor_ == repeated.floor_ == 1e-4
