@@ -134,7 +134,7 @@ def test_bad_parameters(params, error, message):
 def test_it_warns_if_the_fit_did_not_converge(newton_terms, monkeypatch):
     monkeypatch.setattr(matrix, "NEWTON_TERMS", newton_terms)
     monkeypatch.setattr(matrix, "STEPS", 1)
-    monkeypatch.setattr(matrix, "DESCENT_STEPS", 1)
+    monkeypatch.setattr(matrix, "ROUNDS", 1)
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), size=200)
     with pytest.warns(ConvergenceWarning, match="MatrixCalibrator: the fit did not converge"):

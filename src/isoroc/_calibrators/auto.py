@@ -36,6 +36,9 @@ from isoroc._simplex import LEAST, Floats, Ints
 
 #: With more classes the fit of a `KernelCalibrator` takes too long.
 KERNEL_CLASSES = 30
+#: With this many rows the share of the uncalibrated forecasts in the prior is twice that with very
+#: many: of two classes, and of more.
+FEW_ROWS = 600.0, 150.0
 
 
 class AutoCalibrator(Calibrator):
@@ -43,20 +46,23 @@ class AutoCalibrator(Calibrator):
 
     Every member forecasts rows that it has not seen, in cross-validation. The weights make the
     outcomes of these rows likely under the mixture, so a map that overfits gets none. Where rows
-    cannot tell, weight goes to the maps with few parameters, most of it to the uncalibrated
-    forecasts, which are a member too. So with few rows calibration changes little unless much is
+    cannot tell, most of the weight goes to the uncalibrated forecasts, which are a member too: the
+    more, the fewer rows there are. So with few rows calibration changes little unless much is
     wrong.
 
     Parameters
     ----------
     members : "auto" or list of calibrators, default="auto"
-        What to mix. "auto": `IdentityCalibrator`, `TemperatureCalibrator`, `SplineCalibrator` and
-        `KernelCalibrator`; with more than 30 classes `MatrixCalibrator` and `IsotonicCalibrator`
-        instead of the last.
+        What to mix. "auto": `IdentityCalibrator`, `SplineCalibrator` and `KernelCalibrator`, with
+        three classes and more also `MonotoneCalibrator`; with more than 30 classes
+        `IdentityCalibrator`, `MatrixCalibrator` and `IsotonicCalibrator`.
     monotone : bool, default=False
         Whether to mix only members whose mixtures are monotone on all rows: `IdentityCalibrator`
         and `MonotoneCalibrator`, and for two classes also `TemperatureCalibrator` and
         `IsotonicCalibrator`. Requires ``members="auto"``.
+    caution : "verdict" or None, default=None
+        "verdict" leaves the forecasts unchanged unless the verdict is to calibrate. That makes
+        hardly any model worse, and costs where few rows cannot show what is wrong.
     cv : int, splitter or iterable, default=5
         Folds; of a number, not stratified, which would favour maps that fit class frequencies. Rows
         with the same forecast share a fold, unless they are many, so that neither the order of the
@@ -107,7 +113,7 @@ class AutoCalibrator(Calibrator):
     one whose outcome was given probability 0. The verdict says how many of these there were.
 
     Where the verdict is to leave the forecasts alone, the mixture is still what `predict_proba`
-    applies. It differs little from them then.
+    applies, unless ``caution="verdict"``. It differs little from them then.
 
     Up to 500 rows, nothing that a member learns for the other folds depends on the rows held out.
     With more, floors are those of all rows, and so are the penalties of `MatrixCalibrator`, and
@@ -150,6 +156,7 @@ class AutoCalibrator(Calibrator):
         *,
         members: Literal["auto"] | Sequence[Calibrator] = "auto",
         monotone: bool = False,
+        caution: Literal["verdict"] | None = None,
         cv: Any = 5,
         max_cells: int = 20_000,
         random_state: int | np.random.RandomState | None = None,
@@ -158,6 +165,7 @@ class AutoCalibrator(Calibrator):
     ) -> None:
         self.members = members
         self.monotone = monotone
+        self.caution = caution
         self.cv = cv
         self.max_cells = max_cells
         self.random_state = random_state
@@ -166,6 +174,7 @@ class AutoCalibrator(Calibrator):
 
     def _fit(self, sample: Sample) -> MixtureMap:
         check_number("max_cells", self.max_cells, numbers.Integral, minimum=2)
+        check_option("caution", self.caution, ("verdict", None))
         random_state = check_random_state(self.random_state)
         members = self._resolve_members(sample.n_classes, random_state)
         sample = self._deal(sample, random_state)
@@ -176,13 +185,11 @@ class AutoCalibrator(Calibrator):
         rows = np.arange(len(fold)), sample.codes
         likelihood = np.stack([Q[rows] for _, _, Q in found], axis=1)
         row_weights = sample.row_weights()
-        shares = np.array([member._share for member in members])
-        weights = mixing.mixture_weights(likelihood, row_weights, shares)
-        kept = np.flatnonzero(weights)
-        self.members_ = [members[m] for m in kept]
+        prior = prior_shares(members, sample.n_classes, float(row_weights.sum()))
+        weights = mixing.mixture_weights(likelihood, row_weights, prior)
         names = [type(member).__name__ for member in members]
         before = IdentityMap(kind=sample.kind).apply(sample.forecasts)
-        mixed = added(weights[m] * found[m][2] for m in kept)
+        mixed = added(weights[m] * found[m][2] for m in np.flatnonzero(weights))
         columns = np.column_stack([likelihood, mixed[rows], before[rows]])
         losses = mixing.bounded_losses(columns, row_weights, sample.n_classes)
         self.member_scores_ = mixing.score_members(
@@ -193,12 +200,12 @@ class AutoCalibrator(Calibrator):
         impossible, n = round(n_rows[before[rows] == 0].sum()), round(n_rows.sum())
         surprise = mixing.surprise(before, mixed, sample)
         self.verdict_ = mixing.verdict(self.member_scores_, surprise, impossible, n)
-        return MixtureMap(
-            kind=sample.kind,
-            members=[found[m][1] for m in kept],
-            weights=weights[kept],
-            monotone=bool(self.monotone),
-        )
+        kept = [(members[m], found[m][1], weights[m]) for m in np.flatnonzero(weights)]
+        if self.caution and not self.verdict_.startswith(mixing.CALIBRATE):
+            kept = [(IdentityCalibrator(), IdentityMap(kind=sample.kind), 1.0)]
+        self.members_, maps, used = map(list, zip(*kept, strict=True))
+        monotone = bool(self.monotone)
+        return MixtureMap(kind=sample.kind, members=maps, weights=np.array(used), monotone=monotone)
 
     def _finish(self) -> None:
         # The members are calibrators of their own, to look at, to apply and to export.
@@ -306,10 +313,20 @@ class AutoCalibrator(Calibrator):
 
 def default_members(n_classes: int) -> list[Calibrator]:
     """What members="auto" mixes."""
-    members = [IdentityCalibrator(), TemperatureCalibrator(floor="auto"), SplineCalibrator()]
-    if n_classes <= KERNEL_CLASSES:
-        return [*members, KernelCalibrator()]
-    return [*members, MatrixCalibrator(), IsotonicCalibrator()]
+    if n_classes > KERNEL_CLASSES:
+        return [IdentityCalibrator(), MatrixCalibrator(), IsotonicCalibrator()]
+    monotone = [MonotoneCalibrator()] if n_classes > 2 else []
+    return [IdentityCalibrator(), SplineCalibrator(), *monotone, KernelCalibrator()]
+
+
+def prior_shares(members: list[Calibrator], n_classes: int, n_rows: float) -> Floats:
+    """Shares of the members before any row is seen; few rows make that of the identity larger."""
+    group = int(n_classes > 2)
+    factors = [
+        1 + FEW_ROWS[group] / n_rows if isinstance(member, IdentityCalibrator) else 1.0
+        for member in members
+    ]
+    return np.array([member._shares[group] for member in members]) * factors
 
 
 def monotone_members(n_classes: int) -> list[Calibrator]:

@@ -93,7 +93,7 @@ class BaggedIRPCalibrator(Calibrator):
     array([[0.05, 0.06, 0.05]])
     """
 
-    _share: ClassVar[float] = 0.3
+    _shares: ClassVar[tuple[float, float]] = (0.3, 0.3)
     _uses_order_only: ClassVar[bool] = True
     _deals_rows: ClassVar[bool] = True
     _uses_column_order: ClassVar[bool] = True

@@ -60,8 +60,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     The rest follows from the map, `map_`: forecasts, the model file, ONNX, SQL and torch.
     """
 
-    #: Share in a mixture before any row is seen, relative to that of other members.
-    _share: ClassVar[float] = 1.0
+    #: Share in a mixture before any row is seen, relative to that of other members: of two classes
+    #: and of more.
+    _shares: ClassVar[tuple[float, float]] = (1.0, 1.0)
     #: Whether cross-validation is part of the fit, so that the folds of counts are needed.
     _uses_folds: ClassVar[bool] = False
     #: Whether only the order of scores counts, so that their unit need not be known.

@@ -23,6 +23,8 @@ STEPS, HALVINGS, LONGEST, LOWEST, FLAT = 100, 50, 5.0, -200.0, 1e-3
 TINY = 1e-300
 #: A gain of more standard errors than this is beyond noise.
 SIGNIFICANT = 2.0
+#: How the verdict begins where it is.
+CALIBRATE = "calibrate"
 
 
 def mixture_weights(likelihood: Floats, row_weights: Floats, prior: Floats) -> Floats:
@@ -171,7 +173,7 @@ def verdict(scores: Table, least_error: float, impossible: int, n_rows: int) -> 
     error = max(error, least_error)
     change = f"log loss {loss + gain:.4f} before, {loss:.4f} after on unseen rows"
     if gain > SIGNIFICANT * error:
-        text = f"calibrate: {change}, better by {gain:.4f} (standard error {error:.4f})"
+        text = f"{CALIBRATE}: {change}, better by {gain:.4f} (standard error {error:.4f})"
     else:
         text = f"leave it: no improvement on the forecasts beyond noise ({change})"
     if impossible:

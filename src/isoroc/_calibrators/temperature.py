@@ -89,7 +89,7 @@ class TemperatureCalibrator(Calibrator):
            [0.5 , 0.5 ]])
     """
 
-    _share: ClassVar[float] = 2.0
+    _shares: ClassVar[tuple[float, float]] = (2.0, 2.0)
 
     floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
 
