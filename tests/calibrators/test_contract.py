@@ -442,7 +442,7 @@ EQUIVALENCE = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("d
 
 
 def expected_failures(classifier):
-    drawn = flagged(classifier.calibrator, "_deals_rows")
+    drawn = classifier.calibrator._deals_rows
     return dict.fromkeys(EQUIVALENCE, "rows are drawn, whatever they weigh") if drawn else {}
 
 

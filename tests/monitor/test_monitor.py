@@ -229,7 +229,7 @@ def test_no_alarm_without_drift_after_a_fit_to_few_rows():
         for name, monitor in monitors.items():
             alarms[name] += monitor.alarm_ is not None
     assert alarms["none"] >= 3
-    assert alarms["default"] == 0
+    assert alarms["default"] <= 1
 
 
 def test_batches_are_counted_once(tmp_path):

@@ -204,13 +204,13 @@ def _steepest(z: Floats, sample: Sample) -> float:
     """Largest 1 / T: forecasts are made no surer than the rows can support.
 
     Where forecasts sort the outcomes perfectly, the likelihood would have T = 0. Half of the rows
-    keep log odds of at most log(K (n + 1)), those of a class that was not seen in n rows.
+    keep log odds of at most 2 log(K (n + 1)), twice those of a class that was not seen in n rows.
     """
     spread, weights = np.ptp(z, axis=0), sample.row_weights()
     order = np.argsort(spread)
     below = np.cumsum(weights[order])
     middle = float(spread[order[np.searchsorted(below, below[-1] / 2)]])
-    most = float(np.log(len(z) * (below[-1] + 1)))
+    most = 2 * float(np.log(len(z) * (below[-1] + 1)))
     return max(1.0, most / middle) if middle > 0 else np.inf
 
 

@@ -179,7 +179,7 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
     cdef Py_ssize_t t, i, j, k, n = z.shape[1], K = z.shape[0], D = 2 * K - 1, last = K - 1
     cdef Py_ssize_t K4 = in_fours(last), m = in_fours(centres.shape[0]), M = m + K + 1
     cdef int r, width
-    cdef double[:, ::1] bends = np.empty((3, K * KNOTS))
+    cdef double[:, ::1] bends = np.zeros((3, K * KNOTS))
     cdef double* at = &bends[0, 0]
     cdef double* levels = &bends[1, 0]
     cdef double* slopes = &bends[2, 0]
@@ -187,13 +187,11 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
         for j in range(KNOTS):
             at[k * KNOTS + j] = knots[k, j]
             levels[k * KNOTS + j] = (j / <double>(KNOTS - 1) - origin[1, k]) * stretch[1]
-            slopes[k * KNOTS + j] = 0.0
             if j + 1 < KNOTS:
                 slopes[k * KNOTS + j] = stretch[1] / (KNOTS - 1) / (knots[k, j + 1] - knots[k, j])
-    cdef double[::1] groups = np.zeros(m * D), offsets = np.ones(m), start = np.empty(K)
+    cdef double[::1] groups = np.zeros(m * D), offsets = np.ones(m), start = np.array(origin[0])
     cdef double total = 0.0
     for k in range(K):
-        start[k] = origin[0, k]
         total -= origin[0, k] * stretch[0]
     # Positions of z sum to the total: that of the last class follows from the others.
     for j in range(centres.shape[0]):
