@@ -108,7 +108,7 @@ class Scalars(ABC, Generic[C]):
 class Columns(Value, Generic[C]):
     """A vector whose columns are made, by a function of those of its inputs, when asked for.
 
-    Each column of an input is used so many `times`; by default once, or once for each column that
+    Each column of an input is used `times` times; by default once, or once for each column that
     it is combined with.
     """
 

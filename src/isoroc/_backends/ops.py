@@ -248,7 +248,7 @@ def added(parts: Iterable[V]) -> V:
 
 
 class Value(ABC):
-    """A vector: operators become calls of `binary`. Arrays of NumPy are vectors as they are."""
+    """A vector: operators become calls of `binary`. NumPy arrays are vectors already."""
 
     __array_ufunc__ = None  # NumPy leaves operators with constant arrays to this class
     __hash__ = None  # type: ignore[assignment]

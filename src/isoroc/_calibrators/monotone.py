@@ -1,7 +1,7 @@
 """MonotoneCalibrator: the gradient of a convex potential of log forecasts.
 
 Every parameter of the fit is a departure from 0, where the gradient of the potential leaves
-forecasts as they are: exactly for two classes, except for a floor and that no forecast is certain;
+forecasts unchanged: exactly for two classes, except for a floor and that no forecast is certain;
 for more classes up to prototypes of a second level, of weight exp(-4). The prior of each parameter
 is a normal distribution around 0. All parameters of one kind share its precision, which is learned
 by maximal evidence (MacKay, 1992). The fit starts from temperature scaling.
@@ -549,7 +549,7 @@ def gather(z: Floats, codes: Codes, weights: Floats) -> tuple[Floats, Codes, Flo
     """Rows of one class in the same cell become one, at their mean and with their weight.
 
     Cells of `isoroc._counts` are too coarse for functions of log forecasts: the square root that
-    they take brings all forecasts close to 0 together. Rows that are few or apart stay as they are.
+    they take brings all forecasts close to 0 together. Rows that are few or apart stay unchanged.
     """
     K, n = z.shape
     if n <= MOST_ROWS or K > MOST_CLASSES:

@@ -228,7 +228,7 @@ def inverse_temperature(
     z = z - of_own_class(z, sample.codes)
     low, high = INVERSE_RANGE
     low /= max(1.0, float(np.abs(z).max()))  # large logits may need a large temperature
-    most = high = min(high, max(1.0, _steepest(z, sample)))
+    most = high = min(high, _steepest(z, sample))
     t = min(start, most)
     for count in range(100):
         q = softmax(t * z)

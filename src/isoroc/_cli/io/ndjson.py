@@ -1,4 +1,4 @@
-"""NDJSON files: types of their columns from all rows, and lines that are copied as they are."""
+"""NDJSON files: types of their columns from all rows, and lines that are copied unchanged."""
 
 from __future__ import annotations
 
