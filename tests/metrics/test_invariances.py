@@ -87,15 +87,15 @@ TWO_CLASSES = {
     "symmetric_roc_curve": curve(metrics.symmetric_roc_curve),
     "roc_convex_hull": curve(metrics.roc_convex_hull),
 }
-BINNED["expected_calibration_error"] = metrics.expected_calibration_error
-ANY_CLASSES = BINNED | DEBIASED | CROSS_FITTED | RANDOM | OTHERS
+ECE: dict[str, Any] = {"expected_calibration_error": metrics.expected_calibration_error}
+ANY_CLASSES = BINNED | ECE | DEBIASED | CROSS_FITTED | RANDOM | OTHERS
 METRICS = [(metric, K) for metric in ANY_CLASSES.values() for K in (2, 3)]
 METRICS += [(metric, 6) for metric in (CROSS_FITTED | RANDOM).values()]
 METRICS += [(metric, 2) for metric in TWO_CLASSES.values()]
 NAMES = [f"{name}-{K}" for name in ANY_CLASSES for K in (2, 3)]
 NAMES += [f"{name}-6" for name in CROSS_FITTED | RANDOM]
 NAMES += list(TWO_CLASSES)
-EXACT_REPETITION = BINNED | OTHERS | TWO_CLASSES
+EXACT_REPETITION = BINNED | ECE | OTHERS | TWO_CLASSES
 
 every_metric = pytest.mark.parametrize(("metric", "n_classes"), METRICS, ids=NAMES)
 few_examples = settings(max_examples=2)
