@@ -24,7 +24,7 @@ from isoroc import (
     SplineCalibrator,
     TemperatureCalibrator,
 )
-from isoroc._calibrators import spline, tempering
+from isoroc._calibrators import spline, temperature
 from isoroc._growth.grid import steps_for
 from zoo import KINDS, make, takes_classes
 
@@ -245,8 +245,8 @@ def test_weights_that_span_more_than_the_digits_of_a_double():
 
 def test_labels_in_round_robin_order(monkeypatch):
     # A tenth of the rows is looked at; every tenth row would be of the same class.
-    monkeypatch.setattr(tempering, "PART", 10 * 1000)
-    monkeypatch.setattr(tempering, "LEAST_ROWS", 1000)
+    monkeypatch.setattr(temperature, "PART", 10 * 1000)
+    monkeypatch.setattr(temperature, "LEAST_ROWS", 1000)
     monkeypatch.setattr(spline, "MOST_FEATURES", 1000 * 10 * 9)
     rng = np.random.default_rng(0)
     P, y = overconfident(13_000, 10)

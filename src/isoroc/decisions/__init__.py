@@ -1,6 +1,6 @@
 """From probabilities to decisions: actions of least expected cost, and other class priors."""
 
-from isoroc.decisions._cost import CostReport, decide, expected_cost, mean_cost
+from isoroc.decisions._cost import CostReport, best_threshold, decide, expected_cost, mean_cost
 from isoroc.decisions._curve import CostCurve, cost_curve
 from isoroc.decisions._prior import PriorEstimate, adjust_prior, estimate_prior
 
@@ -9,6 +9,7 @@ __all__ = [
     "CostReport",
     "PriorEstimate",
     "adjust_prior",
+    "best_threshold",
     "cost_curve",
     "decide",
     "estimate_prior",

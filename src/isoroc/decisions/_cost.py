@@ -68,6 +68,39 @@ def decide(Q: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
     return np.asarray(matrix.actions[matrix.choose(P)])
 
 
+def best_threshold(costs: Any, labels: Any = None) -> float:
+    """The probability of the second class above which deciding for it has the least expected cost.
+
+    Parameters
+    ----------
+    costs : array-like of shape (2, 2), mapping or dataframe
+        See `decide`; the second action is the decision for the second class.
+    labels : array-like of shape (2,), default=None
+        The two classes.
+
+    Returns
+    -------
+    float
+        A threshold for calibrated forecasts.
+
+    Examples
+    --------
+    >>> from isoroc.decisions import best_threshold
+    >>> best_threshold([[0, 1], [9, 0]])  # a missed event costs nine times a false alarm
+    0.1
+    """
+    values = check_costs(costs, np.arange(2) if labels is None else to_array(labels, name="labels"))
+    if values.values.shape != (2, 2):
+        problem = f"has shape {' x '.join(map(str, values.values.shape))}"
+        fix = "a threshold needs two classes and two actions; use decide for more"
+        raise InputError("costs", None, problem, fix)
+    alarm, miss = values.values[0] @ [-1, 1], values.values[1] @ [1, -1]
+    if not (alarm > 0 and miss > 0):
+        problem = "one action is at least as good whatever happens"
+        raise InputError("costs", None, problem, "expected a cost of errors above that of hits")
+    return float(alarm / (alarm + miss))
+
+
 def mean_cost(
     y_true: Any, decisions: Any, costs: Any, *, sample_weight: Any = None, labels: Any = None
 ) -> float:
