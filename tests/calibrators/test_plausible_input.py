@@ -1,6 +1,5 @@
 """Input that is plausible and used to be read wrongly without a word."""
 
-import inspect
 import math
 import warnings
 from typing import Any
@@ -41,13 +40,6 @@ def overconfident(n, K, seed=0, power=2.0):
 
 
 # Labels and columns
-
-
-@each
-def test_the_rules_for_columns_and_weights_stand_in_every_docstring_of_fit(name):
-    text = " ".join(str(inspect.getdoc(KINDS[name].fit)).split())
-    assert "otherwise columns follow the sorted labels" in text
-    assert "Weights are counts: weight 2 is the same as the row twice" in text
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +14,27 @@ from cyclopts import App, CycloptsError, Parameter
 import isoroc
 from isoroc._cli.config import with_options_of_file
 from isoroc._cli.errors import CommandError, ExitCode, first_line
-from isoroc._cli.io.streams import discard_output, mark_standard
+from isoroc._cli.options import STANDARD
+from isoroc._cli.process import discard_output, wait_if_ending
 from isoroc._cli.texts import ABOUT, COMMANDS, EPILOGUE
 
 #: Options of every command, besides ``--log-file`` and ``--config``.
 _FLAGS = ("--debug", "--quiet")
 #: The option that sets an argument of the library.
 _OPTIONS = {
-    "P": "--probs",
-    "y": "--label",
-    "y_prob": "--probs",
-    "y_true": "--label",
+    **dict.fromkeys(("P", "y_prob"), "--probs"),
+    **dict.fromkeys(("y", "y_true"), "--label"),
+    **dict.fromkeys(("labels", "classes"), "--classes"),
     "sample_weight": "--weight",
-    "labels": "--classes",
-    "classes": "--classes",
+    "n_resamples": "--resamples",
+    "confidence": "--confidence",
+    "tolerance": "--tolerance",
 }
+
+#: Errors that the user can fix.
+_BAD_INPUT = (
+    CycloptsError, CommandError, ValueError, TypeError, OSError, ImportError, MemoryError
+)  # fmt: skip
 
 
 def build() -> App:
@@ -53,13 +59,19 @@ def build() -> App:
 
 def run(tokens: list[str]) -> int:
     """Run a command line and return its exit code; an error becomes one line on standard error."""
-    debug = "--debug" in tokens
+    debug, quiet = "--debug" in tokens, "--quiet" in tokens
     try:
         words, log_file = _take("--log-file", [word for word in tokens if word not in _FLAGS])
         words, config = _take("--config", words)
         _check_log(log_file, words)
-        with _messages(log_file, quiet="--quiet" in tokens):
-            return _run(mark_standard(with_options_of_file(words, config)), debug=debug)
+        words = with_options_of_file(words, config)
+        words = [STANDARD if word == "-" else word for word in words]
+        if log_file is None and not quiet:
+            return _run(words, debug=debug)
+        from isoroc._cli.terminal import messages_to  # noqa: PLC0415
+
+        with messages_to(log_file, quiet=quiet):
+            return _run(words, debug=debug)
     except (CommandError, OSError) as error:  # of the log file or the configuration
         return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
 
@@ -89,14 +101,6 @@ def _check_log(log_file: str | None, words: list[str]) -> None:
                 raise CommandError(f"--log-file {log_file}: is also an input or an output.")
 
 
-def _messages(log_file: str | None, *, quiet: bool) -> AbstractContextManager[None]:
-    if log_file is None and not quiet:
-        return nullcontext()
-    from isoroc._cli.terminal import messages_to  # noqa: PLC0415
-
-    return messages_to(log_file, quiet=quiet)
-
-
 def _run(words: list[str], *, debug: bool) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
@@ -104,8 +108,7 @@ def _run(words: list[str], *, debug: bool) -> int:
             code = build()(words)
             sys.stdout.flush()
         except KeyboardInterrupt:
-            what = "stopped before the end"
-            return _fail(ExitCode.INTERRUPTED, "interrupted", what, debug=debug)
+            return _fail(ExitCode.INTERRUPTED, "interrupted", "stopped before the end", debug=debug)
         except BrokenPipeError:
             discard_output()  # otherwise Python reports the error again when it exits
             return int(ExitCode.BROKEN_PIPE)
@@ -113,7 +116,7 @@ def _run(words: list[str], *, debug: bool) -> int:
             if not isinstance(error.__context__, BrokenPipeError):
                 raise
             return int(ExitCode.BROKEN_PIPE)  # rich exits with code 1 and has closed the output
-        except (CycloptsError, CommandError, ValueError, TypeError, OSError, ImportError) as error:
+        except _BAD_INPUT as error:
             return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
         except BaseException as error:  # noqa: BLE001
             # A panic of polars is not an Exception, and must not end with exit code 1.
@@ -123,6 +126,8 @@ def _run(words: list[str], *, debug: bool) -> int:
 
 
 def _message(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "not enough memory; read fewer rows with --sample or --where, or count them."
     if isinstance(error, ImportError) and isinstance(error.__cause__, ImportError):
         return _message(error.__cause__)  # of the missing extra, not of the command that needs it
     if isinstance(error, OSError) and error.filename is not None:
@@ -140,6 +145,7 @@ def _message(error: BaseException) -> str:
 def _fail(code: ExitCode, kind: str, message: str, *, debug: bool) -> int:
     from isoroc._cli.terminal import print_error  # noqa: PLC0415
 
+    wait_if_ending()
     if debug:
         traceback.print_exc()
     print_error(kind, message)

@@ -1,4 +1,4 @@
-"""The command as a process: signals that end it, and terminals that are not Unicode."""
+"""The command as a process: signals that end it, and standard streams."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ import os
 import signal
 import sys
 import threading
+import time
 
 #: What terminals without these characters show.
 _PLAIN = {"±": "+-", "…": "...", "≥": ">=", "≤": "<=", "\N{EN DASH}": "-", "\N{MINUS SIGN}": "-"}
+
+#: Signals that end the command.
+_ENDING = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGXCPU")
+#: Whether one of them has arrived.
+_arrived = threading.Event()
 
 
 def prepare() -> None:
@@ -22,6 +28,18 @@ def prepare() -> None:
         _clean_up_on_signals()
 
 
+def wait_if_ending() -> None:
+    """Wait for the end of the process if a signal has arrived, whose files are being removed."""
+    if _arrived.is_set():
+        time.sleep(60)
+
+
+def discard_output() -> None:
+    """Discard whatever is still written to standard output, because its reader closed it."""
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+
 def _replace(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
@@ -31,17 +49,13 @@ def _replace(error: UnicodeError) -> tuple[str, int]:
 
 
 def _clean_up_on_signals() -> None:
-    """Remove temporary files when SIGTERM or SIGHUP arrives, then exit with 128 + its number.
+    """Remove temporary files when a signal of `_ENDING` arrives, then exit with 128 + its number.
 
     Python runs handlers in the main thread, which may be in a library for minutes. The number of a
     signal is written to a pipe at once, and another thread reads it.
     """
-    if not hasattr(
-        os, "set_blocking"
-    ):  # Windows before Python 3.12: signals end the process at once
-        return
-    # Windows has no SIGHUP; nohup ignores it, and that must stay so.
-    known = {number for number in signal.Signals if number.name in ("SIGTERM", "SIGHUP")}
+    known = {number for number in signal.Signals if number.name in _ENDING}
+    # nohup ignores SIGHUP, and that must stay so.
     ending = {number for number in known if signal.getsignal(number) != signal.SIG_IGN}
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
@@ -54,9 +68,11 @@ def _clean_up_on_signals() -> None:
 def _wait(pipe: int, ending: set[signal.Signals]) -> None:
     while numbers := os.read(pipe, 1):
         if numbers[0] in ending:
+            _arrived.set()
             from isoroc._files import remove_unfinished  # noqa: PLC0415
 
             remove_unfinished()
+            erase = "\r\x1b[2K\x1b[?25h" if os.isatty(2) else ""  # a progress bar hid the cursor
             name = signal.Signals(numbers[0]).name
-            os.write(2, f"isoroc: ended by {name}\n".encode())
+            os.write(2, f"{erase}isoroc: ended by {name}\n".encode())
             os._exit(128 + numbers[0])

@@ -41,4 +41,5 @@ def kernel(
     weights: Floats,
     coef: Floats,
     intercept: Floats,
+    reach: float,
 ) -> Floats: ...

@@ -243,4 +243,4 @@ class GradientCertificate(MonotonicityCertificate):
 
     def gradient(self, z: Any) -> Floats:
         """The gradient of F at points z, shape (n, K): the calibrated forecasts."""
-        return self._convex.gradient(NUMPY, np.asarray(z, dtype=np.float64))
+        return np.asarray(self._convex.gradient(NUMPY, np.asarray(z, dtype=np.float64)))

@@ -1,7 +1,14 @@
 """From probabilities to decisions: actions of least expected cost, and other class priors."""
 
-from isoroc.decisions._cost import CostReport, best_threshold, decide, expected_cost, mean_cost
-from isoroc.decisions._curve import CostCurve, cost_curve
+from isoroc.decisions._cost import (
+    CostCurve,
+    CostReport,
+    best_threshold,
+    cost_curve,
+    decide,
+    expected_cost,
+    mean_cost,
+)
 from isoroc.decisions._prior import PriorEstimate, adjust_prior, estimate_prior
 
 __all__ = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import shutil
 import sys
 import tempfile
@@ -15,22 +16,32 @@ import polars as pl
 
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.formats import KINDS, Format, find_separator
+from isoroc._cli.io.ndjson import LINE
 from isoroc._cli.io.source import Source, file_errors
-from isoroc._cli.io.streams import STANDARD
+from isoroc._cli.options import EVERYTHING, STANDARD, InputOptions
 from isoroc._files import replacing, temporary_folder
+
+#: Kinds of files.
+MODEL, STATE, COUNTS, TABLE = "a model", "the state of a monitor", "counts", "a table"
+PAGE, PICTURE, QUERY, ONNX, OTHER = "a page", "a picture", "a query", "an ONNX model", "other data"
+#: What the beginning of a file contains if it is of a kind.
+_MARKS = {
+    b'"isoroc-model"': MODEL,
+    b'"isoroc-monitor"': STATE,
+    b"<!doctype html>": PAGE,
+    **dict.fromkeys((b"\x89PNG", b"%PDF", b"<svg"), PICTURE),
+}
 
 
 @contextmanager
-def open_source(
-    given: Sequence[str], format_name: str | None = None, separator: str | None = None
-) -> Iterator[Source]:
+def open_source(given: Sequence[str], options: InputOptions = EVERYTHING) -> Iterator[Source]:
     """Context that yields the table in some files, globs, folders or standard input.
 
     Standard input and pipes can be read only once, so they are copied to temporary files. The
     separator of CSV files is recognised if none is given.
     """
-    separator = _check_separator(separator)
-    of_option = None if format_name is None else Format.from_option(format_name)
+    separator = _check_separator(options.separator)
+    of_option = None if options.format is None else Format.from_option(options.format)
     if STANDARD in given and len(given) > 1:
         raise CommandError("standard input (-) cannot be combined with files.")
     with temporary_folder() as folder:
@@ -86,6 +97,8 @@ def _expand(item: str) -> list[Path]:
         return found
     if path.exists():
         return [path]
+    if path.is_symlink():
+        raise CommandError(f"{item}: is a link to no file.")
     matches = sorted(glob.glob(item, recursive=True))  # noqa: PTH207
     if not matches:
         what = "no file matches" if glob.has_magic(item) else "no such file; check the name"
@@ -96,12 +109,8 @@ def _expand(item: str) -> list[Path]:
 def write_frame(frame: pl.LazyFrame, target: str, form: Format) -> None:
     """Write a table batch by batch, atomically to a file or directly to standard output."""
     _check_types(frame, form)
-    if target == STANDARD:
-        with file_errors("standard output"):
-            _sink(frame, sys.stdout.buffer, form)
-        return
-    with file_errors(target), output_path(target) as path:
-        _sink(frame, path, form)
+    with output_to(target) as to:
+        _sink(frame, to, form)
 
 
 def _check_types(frame: pl.LazyFrame, form: Format) -> None:
@@ -123,50 +132,78 @@ def _holds_binary(kind: pl.DataType) -> bool:
     return kind in (pl.Binary, pl.Object) or (inner is not None and _holds_binary(inner))
 
 
-def check_target(target: str, inputs: Iterable[str | None] = ()) -> None:
+def check_target(
+    target: str, inputs: Iterable[str | None] = (), kind: str = "", *, force: bool = True
+) -> None:
     """Raise an error if a target cannot be written to, before any work is done for it.
 
-    Parameters
-    ----------
-    target : str
-        File to write, or standard output.
-    inputs : iterable of str or None
-        What the command reads. None of it may be the target, also under another name.
+    None of the inputs may be the target, also under another name. Without `force`, an existing file
+    must be of the kind that replaces it.
     """
     path = Path(target)
     if target == STANDARD:
         return
     if path.is_dir():
         raise CommandError(f"{target}: is a folder; name a file.")
-    if not path.resolve().parent.is_dir():
+    real = Path(os.path.realpath(path))
+    if not real.parent.is_dir():
         raise CommandError(f"{target}: the folder does not exist; create it first.")
+    if real.is_symlink():
+        raise CommandError(f"{target}: is a loop of links.")
     if not path.is_file():
         return
-    for item in inputs:
-        if item is None or item == STANDARD:
-            continue
-        if any(path.samefile(own) for own in _expand(item)):
+    files = [item for item in inputs if item not in (None, STANDARD)]
+    for item in files:
+        if any(path.samefile(own) for own in _expand(str(item))):
             raise CommandError(f"{target}: is also an input ({item}); name another file to write.")
+    if not force and (found := _kind_of(path)) not in ("", kind):
+        fix = "name another file to write, or use --force"
+        if found != OTHER or kind not in (TABLE, QUERY):
+            raise CommandError(f"{target}: holds {found}, not {kind}; {fix}.")
+
+
+def _kind_of(path: Path) -> str:
+    """What a file holds; empty if it is empty."""
+    with path.open("rb") as file:
+        start = file.read(400)
+    if start.startswith(b"PAR1"):
+        with file_errors(str(path)):
+            return COUNTS if "isoroc" in pl.read_parquet_schema(path) else TABLE
+    for mark, kind in _MARKS.items():
+        if mark in start:
+            return kind
+    if path.suffix.lower() == ".onnx":
+        return ONNX
+    return (TABLE if Format.from_name(path.name) else OTHER) if start else ""
 
 
 def write_bytes(target: str, data: bytes) -> None:
-    """Write a file, whole or not at all."""
-    with file_errors(target), output_path(target) as path:
-        path.write_bytes(data)
+    """Write bytes to a file, whole or not at all, or to standard output."""
+    with output_to(target) as to:
+        if isinstance(to, Path):
+            to.write_bytes(data)
+        else:
+            to.write(data)
 
 
 @contextmanager
-def output_path(target: str) -> Iterator[Path]:
-    """Context that yields a path to write to; it becomes the target if nothing fails."""
+def output_to(target: str) -> Iterator[Path | IO[bytes]]:
+    """Standard output, or a path to write to, which becomes the target if nothing fails."""
+    if target == STANDARD:
+        with file_errors("standard output"):
+            yield sys.stdout.buffer
+        return
     check_target(target)
-    with replacing(target) as new:
+    with file_errors(target), replacing(target) as new:
         yield new
 
 
 def _sink(frame: pl.LazyFrame, to: Path | IO[bytes], form: Format) -> None:
     compression: Any = form.compression or "uncompressed"
     options: dict[str, Any] = {"compression": compression, "check_extension": False}
-    if form.separator is not None:
+    if frame.collect_schema().names() == [LINE]:
+        frame.sink_csv(to, include_header=False, quote_style="never", **options)
+    elif form.separator is not None:
         frame.sink_csv(to, separator=form.separator, **options)
     elif form.kind == "ndjson":
         frame.sink_ndjson(to, **options)
