@@ -52,7 +52,9 @@ class IRPCalibrator(BinCalibrator):
         Weight of the prior in every bin's value: ``(class weights + pseudocount * prior) /
         (bin weight + pseudocount)``; 0 gives observed rates, 0 and 1 included. "auto" is 1, and for
         ``prior="forecast"`` 1 plus the weight of the mean forecasts, at most 100, under which the
-        labels in the bins are likeliest (Dirichlet-multinomial evidence).
+        labels in the bins are likeliest (Dirichlet-multinomial evidence). For tilted values of
+        three classes or more and up to `max_cells` rows it is 1 plus the weight, 3 to 1,000, with
+        which trees of one half of the forecasts predict the labels of the other half best.
     prior : {"forecast", "uniform", "marginal"} or array-like of shape (K,), default="forecast"
         What the pseudocount pulls towards. "forecast" is the mean forecast of the bin's own rows,
         but up to 1 of the pseudocount goes to the uniform forecast, so that no value is 0 where the
@@ -69,10 +71,14 @@ class IRPCalibrator(BinCalibrator):
         and fewer for more.
     n_starts : int, default=1
         Ascents for each bin in ``search="sweep"``.
+    values : {"auto", "tilted", "constant"}, default="auto"
+        Whether all rows of a bin get its value, as in the paper, or forecasts vary around it as far
+        as every split keeps its certificate. "auto" is constant for two classes, where the map is
+        then isotonic regression, and tilted for more; see Notes.
     top : int, "auto" or None, default="auto"
         Calibrate the `top` largest probabilities of each forecast and share the rest among the
-        other classes. None calibrates all classes jointly. "auto" does so up to 4 classes and above
-        takes the best of 1, 2, 3 by cross-validated log loss.
+        other classes. None calibrates all classes jointly. "auto" does so up to 12 classes, with
+        constant values up to 4, and above takes the best of 1, 2, 3 by cross-validated log loss.
     max_bins : int, default=None
         Stop growth there. By default it goes on to its natural end.
     min_bin_weight : float or "auto", default="auto"
@@ -121,7 +127,7 @@ class IRPCalibrator(BinCalibrator):
         second class, and a bin holds the scores with ``lower < score <= upper``.
     path_ : Table
         One row per stage, from one bin to `n_bins_`: the gain and the threshold of the split that
-        led to it, and the log loss of the calibration set under it.
+        led to it, and the log loss of the calibration set under the values of its bins.
     certificate_ : Certificate or None
         For each split the threshold that makes it again on the calibrated forecasts; None with
         ``monotonicity=None``.
@@ -133,6 +139,12 @@ class IRPCalibrator(BinCalibrator):
 
     Notes
     -----
+    With tilted values, the tempered forecast p of a row (temperature scaling with a learned floor)
+    becomes q, proportional to p times the tilt of its bin. The tilt makes the mean of q over the
+    calibration rows of the bin its value r, and the row gets ``r + share * (q - r)``. The share of
+    a bin is the largest found under which each split can be repeated on the calibration rows. For
+    two classes the map is non-decreasing for all scores, and increasing where shares are above 0.
+
     For three classes or more the search visits the classes in the order of the columns, so another
     order may end in another tree that is as good. With ``top="auto"``, above 4 classes, weights and
     the order of the rows may change the folds, and so which reduction is chosen.
