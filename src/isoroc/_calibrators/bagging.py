@@ -85,10 +85,10 @@ class BaggedIRPCalibrator(Calibrator):
     >>> P = rng.dirichlet([0.5, 0.5, 0.5], size=2000)
     >>> y = [rng.choice(["a", "b", "c"], p=0.6 * p + 0.4 / 3) for p in P]
     >>> cal = BaggedIRPCalibrator(random_state=0).fit(P, y)
-    >>> cal.predict_proba([[0.9, 0.05, 0.05]]).round(1)       # the truth: 0.67, 0.16, 0.16
-    array([[0.7, 0.2, 0.1]])
+    >>> cal.predict_proba([[0.9, 0.05, 0.05]]).round(2)       # the truth: 0.67, 0.16, 0.16
+    array([[0.71, 0.15, 0.15]])
     >>> cal.predict_std([[0.9, 0.05, 0.05]]).round(2)
-    array([[0.05, 0.06, 0.05]])
+    array([[0.02, 0.01, 0.01]])
     """
 
     _share: ClassVar[float] = 0.3
