@@ -96,11 +96,10 @@ def kept_stages(n_stages: int, most: int) -> set[int]:
 def staged(calibrator: Any, P: Any, sample: Sample) -> Iterator[Sample]:
     """Samples of the calibrated forecasts of each stage.
 
-    All rows of a bin have the same forecast, so each bin and class is reduced to one row with the
-    total weight. With `top`, the forecasts of the remaining classes differ within a bin, and all
-    rows are kept.
+    Where all rows of a bin have the same forecast, each bin and class is reduced to one row with
+    the total weight.
     """
-    if not isinstance(calibrator, BinCalibrator) or getattr(calibrator, "top_", None) is not None:
+    if not isinstance(calibrator, BinCalibrator) or calibrator.map_.varies:
         for Q in calibrator.staged_predict_proba(P):
             yield replace(sample, forecasts=Q)
         return
@@ -115,7 +114,8 @@ def staged(calibrator: Any, P: Any, sample: Sample) -> Iterator[Sample]:
 
 def few_rows(calibrator: Any, P: Any, sample: Sample, most: int) -> tuple[Any, Sample]:
     """At most `most` of the rows, drawn at random, if each stage needs all rows."""
-    if getattr(calibrator, "top_", None) is None or len(sample) <= most:
+    varies = isinstance(calibrator, BinCalibrator) and calibrator.map_.varies
+    if not varies or len(sample) <= most:
         return P, sample
     rows = sample.drawn_rows(most)
     return _safe_indexing(P, rows), sample.take(rows)
