@@ -24,16 +24,6 @@ def logit(p: _Floats) -> _Floats:
     return np.asarray(_special().logit(p))
 
 
-def log_expit(x: _Floats) -> _Floats:
-    """Logarithms of probabilities, from log odds."""
-    return np.asarray(_special().log_expit(x))
-
-
-def log_softmax(z: _Floats) -> _Floats:
-    """Logarithms of probabilities, shape (n, K), from logits."""
-    return np.asarray(_special().log_softmax(z, axis=1))
-
-
 def gammainc(a: float, x: float) -> float:
     """Distribution function at x of a gamma variable with shape a."""
     return float(_special().gammainc(a, x))

@@ -1,3 +1,4 @@
+from ._binned import CalibrationCurve, calibration_curve, expected_calibration_error
 from ._calibration import calibration_error, smooth_calibration_error
 from ._decomposition import Decomposition, decompose
 from ._resampling import BootstrapResult, bootstrap, by_group
@@ -10,6 +11,7 @@ from ._surface.surface import RocSurface, Volume, roc_surface, volume_under_surf
 
 __all__ = [
     "BootstrapResult",
+    "CalibrationCurve",
     "CalibrationTest",
     "Decomposition",
     "ProbabilityScorer",
@@ -21,9 +23,11 @@ __all__ = [
     "bootstrap",
     "brier_score_loss",
     "by_group",
+    "calibration_curve",
     "calibration_error",
     "calibration_test",
     "decompose",
+    "expected_calibration_error",
     "hull_auc",
     "log_loss",
     "pairwise_separability",
