@@ -65,7 +65,8 @@ class Report:
     >>> report.summary["verdict"]["tone"]
     'better'
     >>> print(report.summary["verdict"]["sentences"][0])
-    Forecasts of about 0.50 for True came true 25 % of the time; after calibration, 49 %.
+    In 200 rows True had a probability of 0.4 to 0.48 (mean 0.44) and came true in 19 % of them;
+    after calibration its probability is 0.25 on average.
     >>> report.save("report.html")  # doctest: +SKIP
     """
 
@@ -83,12 +84,9 @@ class Report:
         columns: list[str] | None = None,
         n_resamples: int = 200,
     ) -> None:
-        evidence = gather(
-            y, P, calibrator=calibrator, after=after, labels=labels, sample_weight=sample_weight
-        )
-        self.summary = summarize(
-            evidence, title=title, model_path=model_path, columns=columns, n_resamples=n_resamples
-        )
+        options: dict[str, Any] = {"labels": labels, "sample_weight": sample_weight}
+        evidence = gather(y, P, calibrator=calibrator, after=after, **options)
+        self.summary = summarize(evidence, title, model_path, columns, n_resamples)
 
     @classmethod
     def from_counts(
@@ -124,15 +122,14 @@ class Report:
         >>> p = rng.random(4000)
         >>> counts = Counts.from_arrays(p, rng.random(4000) < p**2)
         >>> print(Report.from_counts(counts, n_resamples=0).summary["verdict"]["sentences"][0])
-        Forecasts of about 0.55 for True came true 31 % of the time.
+        In 400 rows True had a probability of 0.49 to 0.59 (mean 0.54) and came true in 29 %
+        of them.
         """
         evidence = gather_counts(counts, calibrator)
         if columns is None and counts.columns is not None:
             columns = list(counts.columns)
         report = cls.__new__(cls)
-        report.summary = summarize(
-            evidence, title=title, model_path=model_path, columns=columns, n_resamples=n_resamples
-        )
+        report.summary = summarize(evidence, title, model_path, columns, n_resamples)
         return report
 
     def to_html(self) -> str:
