@@ -243,6 +243,8 @@ def test_a_class_that_is_predicted_no_more_is_named():
     assert f"the accuracy is just the share of False, {100 * np.mean(~y):.1f} %" in said
     assert "isoroc.decisions.decide" in said
     assert "any more" not in repr(Report(y, p, after=p, n_resamples=0))
+    never = repr(Report(y, q, after=q / 2, n_resamples=0))
+    assert "No row is predicted as True, neither before nor after calibration" in never
 
 
 def test_accuracy_is_neither_better_nor_worse():
@@ -281,7 +283,14 @@ def test_the_same_rows_are_compared_before_and_after():
     n, low, high, mean, share, after = map(float, found.groups())
     top, best = P.max(axis=1), P.argmax(axis=1)
     rows = np.flatnonzero((top > low - 0.006) & (top < high + 0.006))
-    assert len(rows) == pytest.approx(n, rel=0.1)
-    assert top[rows].mean() == pytest.approx(mean, abs=0.01)
-    assert 100 * np.mean(y[rows] == best[rows]) == pytest.approx(share, abs=4)
-    assert Q[rows, best[rows]].mean() == pytest.approx(after, abs=0.02)
+    assert len(rows) == pytest.approx(n, rel=0.2)
+    assert top[rows].mean() == pytest.approx(mean, abs=0.02)
+    assert 100 * np.mean(y[rows] == best[rows]) == pytest.approx(share, abs=5)
+    assert Q[rows, best[rows]].mean() == pytest.approx(after, abs=0.03)
+
+
+def test_changes_that_are_shown_as_zero_are_none():
+    y, p, _ = rare()
+    for shift, word in ((1e-6, "no clear change"), (0.02, "better")):
+        row = rows_of(Report(y, p, after=p - shift, n_resamples=0))["log_loss"]
+        assert row["direction"] == word

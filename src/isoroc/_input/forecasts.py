@@ -210,7 +210,9 @@ def _check_probabilities(P: Floats, name: str) -> Floats:
 
 def _improbable_row(entries: Floats, row: int, name: str) -> InputError:
     """What is wrong with a row that is not a forecast."""
-    scores = 'For logits pass scores="logit", for scores of two classes one 1-D array'
+    # Functions that call their forecasts P take the argument `scores`.
+    logits = 'pass scores="logit"' if name == "P" else "pass scipy.special.softmax(logits, axis=1)"
+    scores = f"For logits {logits}, for scores of two classes one 1-D array"
     if not np.isfinite(entries).all():
         value = entries[~np.isfinite(entries)][0]
         fix = "probabilities must be finite. Drop or impute such rows first"

@@ -56,9 +56,17 @@ def _notes(evidence: Evidence) -> list[str]:
     counts = np.bincount(before.codes, minlength=evidence.n_classes)
     if evidence.counted is not None:
         counts = before.class_weights() * (n / before.row_weights().sum())
-    for few, words in ((counts == 0, "no rows"), ((counts > 0) & (counts < _FEW_ROWS), "few rows")):
-        if names := [evidence.names[k] for k in np.flatnonzero(few).tolist()]:
-            notes.append(f"Classes with {words}: {listed(names)}. Their figures are uncertain.")
+    for few, words in (
+        (counts == 0, "no rows. Nothing can be said about them"),
+        (
+            (counts > 0) & (counts < _FEW_ROWS),
+            f"fewer than {_FEW_ROWS} rows. Figures of single classes are uncertain",
+        ),
+    ):
+        names = [evidence.names[k] for k in np.flatnonzero(few).tolist()]
+        if names:
+            which = listed(names) if len(names) <= 8 else f"{len(names)} of {len(few)} classes"
+            notes.append(f"{which} {'have' if names[1:] else 'has'} {words}.")
     if n < 200:
         notes.append(f"There are only {n} rows: intervals are wide and approximate.")
     if before.forecasts.ndim == 1:

@@ -62,10 +62,9 @@ class Evidence(Pair):
 
 
 def gather(
-    y: Any, P: Any, *, calibrator: Any, after: Any, labels: Any, sample_weight: Any
+    y: Any, P: Any, sample_weight: Any, *, calibrator: Any, after: Any, labels: Any, scores: Scores
 ) -> Evidence:
     """Check the arguments of a report and put them together."""
-    scores: Scores = "auto"
     if calibrator is not None:
         _check_calibrator(calibrator)
         if after is None:

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from isoroc._estimation.grouping import group_equal, group_quantile
+from isoroc._estimation.grouping import group_equal
 from isoroc._evaluation.evaluate import check_options, evaluate_pair
 from isoroc._evaluation.evaluation import MEASURES, Evaluation, percent
 from isoroc._evaluation.measures import most_rows
+from isoroc._input import Sample
 from isoroc._persistence.document import plain
-from isoroc._views.curves import compact, has_few_values
+from isoroc._views.curves import axis_of, compact, has_few_values
 from isoroc._views.simplex import group_means
 from isoroc.report._about import about_part, data_part, model_part
 from isoroc.report._evidence import Evidence
@@ -21,9 +22,11 @@ from isoroc.report._pictures import bins_part, map_part, path_part, reliability_
 
 #: Changes when a key changes its name or its meaning; new keys do not change it.
 VERSION = 3
-#: Number of groups of forecasts of which the clearest is mentioned, the fewest rows of a group, and
-#: from how many standard errors on its gap is more than chance.
+#: Number of groups of forecasts of equal width, of which the clearest is mentioned, the fewest rows
+#: of a group, and from how many standard errors on its gap is more than chance.
 _GROUPS, _FEWEST, _CLEAR = 10, 20, 3
+#: Changes below this are shown as 0.
+_ZERO = 5e-5
 
 
 def summarize(
@@ -58,6 +61,8 @@ def _headline(evaluation: Evaluation, judged: Evidence) -> dict[str, Any]:
     rows = []
     for measure, figures in evaluation.measures.items():
         title, direction = MEASURES[measure][0], evaluation.direction(measure)
+        if direction and max(map(abs, figures["change"][1:])) < _ZERO:
+            direction = "no clear change"
         row = {"measure": measure, "title": title[0].upper() + title[1:], "direction": direction}
         if measure == "accuracy":  # more of it is no merit: a constant decision may have the most
             row["direction"] = {"better": "higher", "worse": "lower"}.get(direction, direction)
@@ -97,8 +102,11 @@ def _came_true(evidence: Evidence) -> list[str]:
     P, codes, weights = evidence.before.arrays
     best = np.ones(len(P), np.intp) if evidence.n_classes == 2 else P.argmax(axis=1)
     p, right = P[np.arange(len(P)), best], codes == best
-    few = has_few_values(p)
-    group = group_equal(p) if few else compact(group_quantile(p, weights, _GROUPS))
+    if has_few_values(p):
+        group = group_equal(p)
+    else:
+        place = axis_of([Sample(p, right.view(np.uint8), weights)]).position(p)
+        group = compact(np.floor(_GROUPS * place).astype(np.intp))
     n = np.bincount(group)
     _, mean, rate = group_means(group, weights, p, right)
     gap = np.abs(rate - mean) * np.sqrt(n) * (n >= _FEWEST)
@@ -107,8 +115,8 @@ def _came_true(evidence: Evidence) -> list[str]:
     if gap[worst] < _CLEAR * spread:
         return []
     rows = np.flatnonzero(group == worst)
-    low, high = p[rows].min(), p[rows].max()
-    level = f"{low:.3g}" if few else f"{low:.2g} to {high:.2g} (mean {mean[worst]:.2g})"
+    low, level, high = (f"{v:.2g}" for v in (p[rows].min(), mean[worst], p[rows].max()))
+    level = level if low == high else f"{low} to {high} (mean {level})"
     event = evidence.names[1] if evidence.n_classes == 2 else "the most probable class"
     what = f"In {n[worst]:,} rows {event} had a probability of {level} and came true in "
     what += f"{percent(rate[worst])} of them"
@@ -128,12 +136,15 @@ def _never_decided(evidence: Evidence) -> list[str]:
         np.bincount(sample.decisions(), sample.weights, evidence.n_classes)
         for sample in evidence.series.values()
     ]
-    lost = np.flatnonzero((counts[0] > 0) & (counts[-1] == 0) & (weights > 0)).tolist()
-    if not lost:
+    lost = np.flatnonzero((counts[-1] == 0) & (weights > 0))
+    if not len(lost):
         return []
-    names = [evidence.names[k] for k in lost]
-    before = f"{counts[0][lost].sum():,.0f} of {weights.sum():,.0f} rows before"
-    found = f"After calibration no row is predicted as {listed(names, 5)} any more ({before})"
+    names = listed([evidence.names[k] for k in lost.tolist()], 5)
+    n = counts[0][lost].sum()
+    found = f"No row is predicted as {names}, neither before nor after calibration"
+    if n:
+        before = f"{n:,.0f} of {weights.sum():,.0f} rows before"
+        found = f"After calibration no row is predicted as {names} any more ({before})"
     if np.count_nonzero(counts[-1]) == 1:
         most = int(counts[-1].argmax())
         share = percent(weights[most] / weights.sum())
