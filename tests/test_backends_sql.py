@@ -13,12 +13,12 @@ from exported import DATABASES
 from formulas import EXACT, OPERATIONS, SHAPES, all_maps, forecasts, is_rounded, random_tree
 from isoroc._backends import NUMPY
 from isoroc._counts.frames import FrameOps
-from isoroc._counts.grid import Grid, cells, fold, key_fold
+from isoroc._counts.grid import Grid, cells, fold
 
 pytest.importorskip("sqlglot")
 pytest.importorskip("duckdb")
 
-from isoroc._backends.sql import SqlOps, operations, routes
+from isoroc._backends.sql import SqlOps, operations
 
 ROWS = np.random.default_rng(0).random((60, 4))
 
@@ -134,14 +134,14 @@ def test_cells_and_folds(backend, run, K):
             lambda ops, X, grid=grid: cells(ops, X, grid) + 0.0,
             lambda ops, X: fold(ops, X, 5),
             # The reciprocal of 49 rounds so that 49 / 49 by it is below 1.
-            lambda ops, X: key_fold(ops, ops.floor(1e9 * ops.take(X, [0])), 49),
+            lambda ops, X: fold(ops, X, 49, ops.floor(1e9 * ops.take(X, [0]))),
         ):
             np.testing.assert_array_equal(run(backend, formula, P), formula(NUMPY, P))
 
 
 @pytest.mark.parametrize("few", [1, 4])
 def test_levels_of_many_splits_are_looked_up(few, monkeypatch):
-    monkeypatch.setattr(routes, "FEW_PLACES", few)
+    monkeypatch.setattr(operations, "FEW_PLACES", few)
     for K in (3, 5):
         tree = random_tree(K, 30)
         P = np.vstack([np.random.default_rng(0).dirichlet(np.ones(K), 60), tree.thresholds])

@@ -19,23 +19,9 @@ def deal_folds(
     random_state: np.random.RandomState | np.random.Generator,
     codes: Codes | None = None,
 ) -> Ints:
-    """Fold of each row, drawn at random.
+    """Fold of each row, drawn at random; classes, if given, are spread evenly over the folds.
 
-    Parameters
-    ----------
-    n_rows, n_folds : int
-        Of fewer rows than folds, each is a fold of its own.
-    random_state : RandomState or Generator
-        Shuffles the rows.
-    codes : ndarray of shape (n_rows,), default=None
-        Classes to be spread evenly over the folds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> fold = deal_folds(6, 2, np.random.RandomState(0), codes=np.array([0, 0, 0, 0, 1, 1]))
-    >>> np.bincount(fold), np.sort(fold[4:])
-    (array([3, 3]), array([0, 1]))
+    Of fewer rows than folds, each is a fold of its own.
     """
     shuffled = random_state.permutation(n_rows)
     n_folds = min(n_folds, n_rows)
@@ -49,15 +35,7 @@ def deal_folds(
 def usable_folds(folds: list[Fold], codes: Ints, *, calibrated_apart: bool) -> list[Fold]:
     """Folds that a classifier can be trained on, and calibrated on where each has a calibrator.
 
-    Parameters
-    ----------
-    folds : list of pairs
-        Rows to train on and rows held out.
-    codes : ndarray of shape (n,)
-        Class of each row.
-    calibrated_apart : bool
-        Whether each fold's held-out rows have to suffice for a calibrator. If so, folds that hold
-        out rows of one class are left out with a warning.
+    If each is calibrated apart, folds that hold out rows of one class are left out with a warning.
     """
     for f, (train, _) in enumerate(folds):
         if len(np.unique(codes[train])) < 2:

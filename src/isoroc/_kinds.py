@@ -1,8 +1,7 @@
 """Kinds of forecasts: what the numbers of a row are, and which rows are valid.
 
 Each kind is a class with one object. It says, over `Ops`, when a row is a forecast, and what its
-probabilities, their logarithms and, for two classes, its score are. That is all that maps, counts
-and the checks of input have to know, so nothing else asks what the numbers mean.
+probabilities, their logarithms and, for two classes, its score are: nothing else asks.
 """
 
 from __future__ import annotations
@@ -10,13 +9,14 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from isoroc._backends import NUMPY, Ops, Truth, V
 from isoroc._core import smooth
-from isoroc._simplex import LEAST, PRECISE, STEP, Floats
+from isoroc._simplex import LEAST, PRECISE, STEP, Floats, Ints
+from isoroc._special import logit
 
 #: Rows whose sum is off by more than this are refused, closer ones are normalised,
 SUM_TOLERANCE = 1e-3
@@ -37,6 +37,8 @@ class Kind(ABC):
     scores: ClassVar[Literal["probability", "logit"]]
     #: Whether two classes are given by one number.
     single: ClassVar[bool]
+    #: For single numbers, the smallest and the largest that `clean` leaves unchanged.
+    span: ClassVar[tuple[float, float]]
 
     @abstractmethod
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
@@ -58,9 +60,26 @@ class Kind(ABC):
     def score(self, ops: Ops[V], X: V) -> V:
         """For two classes, a score that increases with the probability of the second."""
 
+    @abstractmethod
+    def fault(self, entries: Floats) -> tuple[str, str]:
+        """What is wrong with a row that is not a forecast, and what to do."""
+
     def log_rows(self, values: Floats, floor: float) -> Floats:
         """What `logs` returns for a forecast array, one row per class: shape (K, n)."""
         return np.ascontiguousarray(self.logs(NUMPY, columns_of(values), floor).T)
+
+    def on_simplex(self, ops: Ops[V], X: V) -> V:
+        """Probabilities in as many columns as the forecasts have."""
+        P = self.probabilities(ops, X)
+        return ops.take(P, [1]) if self.single else P
+
+    def from_simplex(self, P: Floats) -> Floats:
+        """A forecast array of probabilities as one of this kind, which has as many columns."""
+        return P
+
+    def decisions(self, values: Floats) -> Ints:
+        """The column with the largest probability in each row, the first on ties."""
+        return np.asarray(values.argmax(axis=1))
 
 
 class Probabilities(Kind):
@@ -104,6 +123,20 @@ class Probabilities(Kind):
         fall = STEP * (ops.log(ops.maximum(first, LEAST)) - math.log(LEAST))
         return ops.where(first >= PRECISE, second, 1.0 - fall)
 
+    def fault(self, entries: Floats) -> tuple[str, str]:
+        """A number that is no probability, or the sum."""
+        scores = 'For logits pass scores="logit", for scores of two classes one 1-D array'
+        if not np.isfinite(entries).all():
+            fix = "probabilities must be finite. Drop or impute such rows first"
+            return f"holds {_infinite(entries)}", fix
+        if (entries < 0).any():
+            fix = f"Negative values in data passed as probabilities. {scores}"
+            return f"holds {entries.min():.6g}", fix
+        with np.errstate(over="ignore"):
+            total = entries.sum()
+        fix = f"each row must hold the probabilities of all classes. {scores}"
+        return f"sums to {total:.6g}, not to 1", fix
+
     def log_rows(self, values: Floats, floor: float) -> Floats:
         """The same by the compiled loop."""
         P = self.probabilities(NUMPY, columns_of(values))
@@ -115,6 +148,7 @@ class SecondProbability(Probabilities):
 
     name = "probability"
     single = True
+    span = 0.0, 1.0
 
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
         """Probabilities, clipped where they are slightly off."""
@@ -132,6 +166,21 @@ class SecondProbability(Probabilities):
     def score(self, ops: Ops[V], X: V) -> V:  # noqa: ARG002
         """The number itself."""
         return X
+
+    def fault(self, entries: Floats) -> tuple[str, str]:
+        """A number outside [0, 1]."""
+        if not np.isfinite(entries).all():
+            return LOG_ODDS.fault(entries)
+        problem = f"is {entries[0]:.6g}, but scores are probabilities here"
+        return problem, 'pass scores between 0 and 1, or fit to log odds with scores="logit"'
+
+    def on_simplex(self, ops: Ops[V], X: V) -> V:  # noqa: ARG002
+        """The number itself."""
+        return X
+
+    def decisions(self, values: Floats) -> Ints:
+        """Whether the second class is likelier."""
+        return np.asarray(values > 0.5, dtype=np.intp)
 
 
 class Logits(Kind):
@@ -158,6 +207,14 @@ class Logits(Kind):
         """That of the probabilities."""
         return PROBABILITIES.score(ops, ops.exp(X))
 
+    def fault(self, entries: Floats) -> tuple[str, str]:
+        """A number that is not finite."""
+        return f"holds {_infinite(entries)}", "logits are finite"
+
+    def from_simplex(self, P: Floats) -> Floats:
+        """Logarithms."""
+        return np.asarray(np.log(P.clip(min=LEAST)))
+
 
 class LogOdds(Kind):
     """Log odds of the second of two classes, or any other score of which only the order counts."""
@@ -165,6 +222,7 @@ class LogOdds(Kind):
     name = "log_odds"
     scores = "logit"
     single = True
+    span = -sys.float_info.max, sys.float_info.max
 
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
         """Finite numbers."""
@@ -188,6 +246,18 @@ class LogOdds(Kind):
         """The number itself."""
         return X
 
+    def fault(self, entries: Floats) -> tuple[str, str]:
+        """A number that is not finite."""
+        return f"is {_infinite(entries)}", "scores must be finite"
+
+    def from_simplex(self, P: Floats) -> Floats:
+        """Log odds."""
+        return logit(P.clip(LEAST, 1 - 2.0**-53))
+
+    def decisions(self, values: Floats) -> Ints:
+        """Whether the second class is likelier."""
+        return np.asarray(values > 0, dtype=np.intp)
+
 
 PROBABILITIES, SECOND_PROBABILITY = Probabilities(), SecondProbability()
 LOGITS, LOG_ODDS = Logits(), LogOdds()
@@ -195,22 +265,24 @@ LOGITS, LOG_ODDS = Logits(), LogOdds()
 KINDS: dict[str, Kind] = {
     kind.name: kind for kind in (PROBABILITIES, SECOND_PROBABILITY, LOGITS, LOG_ODDS)
 }
+_BY_UNIT = {(kind.scores, kind.single): kind for kind in KINDS.values()}
 
 
-def kind_of(values: Any, scores: Literal["probability", "logit"]) -> Kind:
-    """The kind of a forecast array of probabilities or logits.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> kind_of(np.array([0.2, 0.7]), "probability").name
-    'probability'
-    """
-    if values.ndim == 1:
-        return SECOND_PROBABILITY if scores == "probability" else LOG_ODDS
-    return PROBABILITIES if scores == "probability" else LOGITS
+def kind_of(n_columns: int, scores: Literal["probability", "logit"] = "probability") -> Kind:
+    """The kind of forecasts with a number of columns of probabilities or logits."""
+    return _BY_UNIT[scores, n_columns == 1]
 
 
 def columns_of(values: Floats) -> Floats:
     """A forecast array as a matrix: scores are one column."""
     return values[:, None] if values.ndim == 1 else values
+
+
+def count_columns(values: Floats) -> int:
+    """Number of columns of a forecast array, 1 for scores."""
+    return int(columns_of(values).shape[1])
+
+
+def _infinite(entries: Floats) -> str:
+    """What messages call the first number that is not finite."""
+    return "NaN" if np.isnan(entries[~np.isfinite(entries)][0]) else "infinity"

@@ -13,12 +13,7 @@ def attach(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of a module whose names stand in its stub.
 
-    Parameters
-    ----------
-    module, file : str
-        ``__name__`` and ``__file__`` of the module.
-    needs : dict
-        For each optional package that it uses, what ``pip install`` takes.
+    `needs` says what ``pip install`` takes for each optional package that it uses.
     """
     get, names, public = lazy_loader.attach_stub(module, file)
 

@@ -12,20 +12,7 @@ Report = Callable[[str], None]
 
 @contextmanager
 def progress(title: str, *, shown: bool) -> Iterator[Report]:
-    """Context that yields a function to report progress on standard error.
-
-    Parameters
-    ----------
-    title : str
-        What is being done; every report begins with it.
-    shown : bool
-        Whether anything is written.
-
-    Examples
-    --------
-    >>> with progress("growing", shown=False) as report:
-    ...     report("3 bins")
-    """
+    """Context that yields a function to report progress on standard error, after a title."""
     if not shown:
         yield lambda _: None
     elif sys.stderr.isatty() and find_spec("rich") is not None:

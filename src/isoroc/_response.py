@@ -24,12 +24,9 @@ def method_of(estimator: Any, response: Response) -> str:
             return "predict_proba"
         response = "decision_function"
     if not hasattr(estimator, response):
-        raise InputError(
-            "response",
-            None,
-            f"{type(estimator).__name__} has no {response}",
-            "calibrating needs predict_proba or decision_function",
-        )
+        problem = f"{type(estimator).__name__} has no {response}"
+        fix = "calibrating needs predict_proba or decision_function"
+        raise InputError("response", None, problem, fix)
     return response
 
 
@@ -58,19 +55,9 @@ def to_forecasts(response: Floats, method: str) -> Floats:
 
 
 def in_columns(
-    output: NDArray[Any],
-    have: NDArray[Any],
-    want: NDArray[Any],
-    missing: float | NDArray[Any] = 0.0,
+    output: NDArray[Any], have: NDArray[Any], want: NDArray[Any], missing: float | Floats = 0.0
 ) -> Floats:
-    """Columns of the classes `have` in the places of `want`; others get what is missing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> in_columns(np.array([[0.25, 0.75]]), np.array(["c", "a"]), np.array(["a", "b", "c"]))
-    array([[0.75, 0.  , 0.25]])
-    """
+    """Columns of the classes `have` in the places of `want`; others get what is missing."""
     place = {label: k for k, label in enumerate(want.tolist())}
     full = np.empty((len(output), len(want)))
     full[:] = np.reshape(missing, (-1, 1))

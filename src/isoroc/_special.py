@@ -24,16 +24,6 @@ def logit(p: _Floats) -> _Floats:
     return np.asarray(_special().logit(p))
 
 
-def log_expit(x: _Floats) -> _Floats:
-    """Logarithms of probabilities, from log odds."""
-    return np.asarray(_special().log_expit(x))
-
-
-def log_softmax(z: _Floats) -> _Floats:
-    """Logarithms of probabilities, shape (n, K), from logits."""
-    return np.asarray(_special().log_softmax(z, axis=1))
-
-
 def xlogy(x: _Floats, y: _Floats) -> _Floats:
     """``x * log(y)``, and 0 where x is 0."""
     return np.asarray(_special().xlogy(x, y))

@@ -1,10 +1,7 @@
 """One thread for BLAS, so that many small matrix products do not wake a pool of threads each.
 
-A fit makes thousands of products of a few classes by a few thousand rows, which take microseconds;
-waking other threads and waiting for them takes longer, and far longer when the cores are busy. The
-largest products are chunks of a few million numbers. These could use two threads, but they are a
-small part of each fit: with 50 classes and 5,000 rows one thread is still several times faster than
-the default on two busy cores (docs/speed.md).
+A fit makes thousands of products that take microseconds; waking other threads takes longer, and far
+longer when the cores are busy. Larger products are a small part of each fit (docs/speed.md).
 """
 
 from __future__ import annotations
@@ -25,11 +22,6 @@ def one_blas_thread() -> Iterator[None]:
 
     The number of BLAS threads belongs to the process. So where contexts of several threads overlap,
     the first one sets the limit and restores what was before; the others do nothing.
-
-    Examples
-    --------
-    >>> with one_blas_thread():
-    ...     pass
     """
     if not _limit.acquire(blocking=False):
         yield

@@ -40,16 +40,6 @@ class TopReduction:
         can be shared so: what is too much goes to the others, in proportion to what they may still
         get. Otherwise a class that was not calibrated may overtake those that were. `settle`
         decides.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> reduction = TopReduction(top=1, floor=0.0)
-    >>> P = np.array([[0.1, 0.6, 0.3]])
-    >>> reduction.reduce(P)
-    array([[0.6, 0.4]])
-    >>> reduction.expand(np.array([[0.5, 0.5]]), P)
-    array([[0.125, 0.5  , 0.375]])
     """
 
     top: int
@@ -112,12 +102,7 @@ class TopReduction:
     def settle(self, Q: Floats, sample: Sample) -> Self:
         """The reduction with the cap, unless the labels of a sample speak against it.
 
-        Parameters
-        ----------
-        Q : ndarray of shape (n, m + 1)
-            Calibrated forecasts of the ranks and the rest.
-        sample : Sample
-            The rows, with forecasts of all classes.
+        Q are calibrated forecasts of the ranks and the rest, shape (n, m + 1).
         """
         rows = np.arange(len(sample))
         losses = [
@@ -133,23 +118,13 @@ class TopReduction:
 
 @dataclass(frozen=True)
 class Reduced(Generic[V]):
-    """Forecasts of m ranks and a rest, and the way back.
-
-    Attributes
-    ----------
-    points : vector of width m + 1
-        The largest probabilities, descending, and the sum of the others.
-    is_top : list of conditions of width K
-        For each rank whether a class has it.
-    in_rest : condition of width K
-        Whether a class has none.
-    shares : vector of width K
-        What the rest is shared in proportion to.
-    """
+    """Forecasts of m ranks and a rest, and the way back."""
 
     reduction: TopReduction
     ops: Ops[V]
+    #: The largest probabilities, descending, and the sum of the others: width m + 1.
     points: V
+    #: Whether a class has each rank, whether it has none, and its share of the rest: width K.
     is_top: list[Truth]
     in_rest: Truth
     shares: V

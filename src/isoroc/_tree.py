@@ -16,22 +16,8 @@ def bin_values(class_weights: Floats, pseudocounts: Floats | float) -> Floats:
     """Calibrated forecasts of bins: ``(class weights + pseudocounts) / their sum``.
 
     This is the one definition of the value of a bin. Kernels that need the value of a bin in their
-    loops (`_core/path.pyx`, `_core/growth.pyx`) are tested against it.
-
-    Parameters
-    ----------
-    class_weights : ndarray of shape (..., K)
-        Weight of each class in each bin.
-    pseudocounts : float or ndarray that broadcasts with the weights
-        ``pseudocount * prior``: rows that are added to each class. The prior holds probabilities of
-        the classes and the pseudocount is its weight. 0 gives the mean labels.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> bin_values(np.array([[3.0, 0.0], [1.0, 1.0]]), 1.0 * np.array([0.5, 0.5]))
-    array([[0.875, 0.125],
-           [0.5  , 0.5  ]])
+    loops (`_core/path.pyx`, `_core/growth.pyx`) are tested against it. Pseudocounts are
+    ``pseudocount * prior``, rows that are added to each class; 0 gives the mean labels.
     """
     counts = class_weights + pseudocounts
     return np.asarray(counts / counts.sum(axis=-1, keepdims=True))
@@ -40,18 +26,8 @@ def bin_values(class_weights: Floats, pseudocounts: Floats | float) -> Floats:
 def split_gains(children: Floats) -> Floats:
     """M(gamma): the L1 distances of the children's mean labels to that of all, times their weights.
 
-    The paper's gain. `_core/growth.pyx` finds it in its loops and is tested against this.
-
-    Parameters
-    ----------
-    children : ndarray of shape (..., c, K)
-        Class weights of the children of each split; zeros where there is none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> split_gains(np.array([[3.0, 1.0], [0.0, 0.0], [1.0, 3.0]]))
-    array(4.)
+    The paper's gain. `_core/growth.pyx` finds it in its loops and is tested against this. Class
+    weights of the children have the shape (..., c, K), zeros where there is none.
     """
     whole = children.sum(axis=-2, keepdims=True)
     mean = whole / whole.sum(axis=-1, keepdims=True)
@@ -78,24 +54,6 @@ class BinTree:
         The node that each split divides.
     class_weights : ndarray of shape (N, K)
         Weight of each class among the calibration points of each node.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> tree = BinTree(
-    ...     thresholds=np.array([[0.4, 0.6], [0.7, 0.3]]),
-    ...     children=np.array([[1, 2], [3, 4]]),
-    ...     split_nodes=np.array([0, 1]),
-    ...     class_weights=np.array([[5.0, 5], [4, 1], [1, 4], [3, 0], [1, 1]]),
-    ... )
-    >>> tree.bin_of(np.array([0.1, 0.3, 0.5, 0.9]))
-    array([0, 0, 1, 2])
-    >>> tree.truncate(1).bin_of(np.array([0.1, 0.3, 0.5, 0.9]))
-    array([0, 0, 0, 1])
-    >>> tree.values()[tree.bins]
-    array([[1. , 0. ],
-           [0.5, 0.5],
-           [0.2, 0.8]])
     """
 
     thresholds: Floats
@@ -167,8 +125,9 @@ class BinTree:
         node_of_bin = np.zeros(len(self.bins), dtype=np.intp)
         yield node_of_bin.copy()
         # Bins are numbered depth first, so the bins below a node are one range.
-        start = np.zeros(len(self.class_weights), dtype=np.intp)
-        size = self._count_bins_below()
+        start, size = np.zeros_like(self.split_of_node), np.ones_like(self.split_of_node)
+        for node, below in zip(self.split_nodes[::-1], self.children[::-1], strict=True):
+            size[node] = size[below[below >= 0]].sum()
         for node, below in zip(self.split_nodes, self.children, strict=True):
             at = start[node]
             for child in below[below >= 0]:
@@ -176,13 +135,6 @@ class BinTree:
                 node_of_bin[at : at + size[child]] = child
                 at += size[child]
             yield node_of_bin.copy()
-
-    def _count_bins_below(self) -> Ints:
-        size = np.ones(len(self.class_weights), dtype=np.intp)
-        for split in reversed(range(self.n_splits)):
-            below = self.children[split]
-            size[self.split_nodes[split]] = size[below[below >= 0]].sum()
-        return size
 
     def values(self, pseudocount: float = 0.0, prior: Floats | None = None) -> Floats:
         """Calibrated forecast of each node, shape (N, K): see `bin_values`.

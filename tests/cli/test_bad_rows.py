@@ -80,20 +80,17 @@ NUMBERS = st.sampled_from([-1.0, -1e-5, -1e-9, 0.0, 0.5, 0.9995, 0.998, 1.0, 1.0
                            np.nan, np.inf, -np.inf, 1e308])  # fmt: skip
 
 
-@given(st.lists(NUMBERS, min_size=1, max_size=3), st.sampled_from(["auto", "logit"]), st.booleans())
-@example([np.inf, -np.inf], "logit", False)  # noqa: FBT003
-def test_a_row_is_valid_if_and_only_if_it_is_accepted(row, scores, unit):
+@given(st.lists(NUMBERS, min_size=1, max_size=3), st.sampled_from(["probability", "logit"]))
+@example([np.inf, -np.inf], "logit")
+def test_a_row_is_valid_if_and_only_if_it_is_accepted(row, scores):
     values = np.array(row if len(row) == 1 else [row])
-    unit = unit and scores != "logit"
-    of_logits = scores == "logit" or (values.ndim == 1 and not unit)
-    kind = kind_of(values, "logit" if of_logits else "probability")
     try:
-        check_forecasts(values, scores=scores, unit=unit)
+        check_forecasts(values, scores=scores)
     except InputError:
         accepted = False
     else:
         accepted = True
-    assert valid_rows(values, kind).tolist() == [accepted]
+    assert valid_rows(values, kind_of(len(row), scores)).tolist() == [accepted]
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_what_does_not_fit_together_is_not_merged():
     counts = Counts.from_arrays([0.1, 0.9], [0, 1])
     for other, message in [
         (Counts.from_arrays([0.1, 0.9], ["n", "y"]), r"classes differ: \[0, 1\] and \['n', 'y'\]"),
-        (counts.coarsen(64), "grid differ: exact forecasts .* and cells of resolution 64"),
+        (counts.coarsen(64), "grids differ: exact forecasts .* and cells of resolution 64"),
         (Counts.from_arrays([0.1, 0.9], [0, 1], folds=2), "folds differ: 5 and 2"),
     ]:
         with pytest.raises(InputError, match=message):

@@ -23,6 +23,7 @@ from isoroc._input import (
     Sample,
     Scores,
     check_counts,
+    check_forecasts,
     check_sample,
     check_two_classes,
     in_order,
@@ -30,8 +31,7 @@ from isoroc._input import (
     with_readable_names,
 )
 from isoroc._maps import Map
-from isoroc._maps.files import check_new
-from isoroc._persistence import Fault
+from isoroc._persistence import Fault, checksum, write
 from isoroc._persistence.states import Check
 from isoroc._simplex import Floats, Ints
 from isoroc._threads import one_blas_thread
@@ -74,8 +74,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     map_: Map
     classes_: NDArray[Any]
     n_features_in_: int
-    #: What it was fitted on: rows, weight and class weights. A loaded calibrator has all entries
-    #: that were saved.
     summary_: dict[str, Any]
 
     @abstractmethod
@@ -83,17 +81,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """Check the parameters, learn from a sample, set `_state`; return the map."""
 
     def _fit_part(self, sample: Sample, whole: Any) -> Map:  # noqa: ARG002
-        """The map for some of the rows to which `whole` was fitted.
-
-        A subclass overrides this where the map of all rows is a good start.
-        """
+        """The map for some of the rows to which `whole` was fitted, which may be a good start."""
         return self._fit(sample)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Map, Floats]:
-        """The map for all rows, and forecasts of them by maps that have not seen their fold.
-
-        A subclass overrides this where it has a cheaper way to forecasts of unseen rows.
-        """
+        """The map for all rows, and forecasts of them by maps that have not seen their fold."""
         whole = self._fit(sample)
         Q = np.empty((len(fold), sample.n_classes))
         for held_out in range(fold.max() + 1):
@@ -142,30 +134,18 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return self._fit_validated(sample, P)
 
     def _fit_validated(self, sample: Sample, P: Any = None) -> Self:
-        """Fit to a sample whose parts have been checked.
-
-        Parameters
-        ----------
-        sample : Sample
-            With its classes.
-        P : dataframe or array, default=None
-            Where the forecasts come from: its column names are remembered.
-        """
+        """Fit to a sample whose parts have been checked, and remember the column names of `P`."""
         if not isinstance(sample, CellSample):  # a decay leaves cells any weight
             check_counts(sample.weights)
         class_weights = sample.class_weights()
         check_two_classes(class_weights, sample.classes)
-        summary = {
-            "rows": len(sample),
-            "weight": float(class_weights.sum()),
-            "class_weights": class_weights.tolist(),
-        }
         with one_blas_thread():
             fitted = self._fit(sample.positive())
         self._remember_columns(P, sample.forecasts, reset=True)
         self.map_ = fitted
         self.classes_ = sample.classes
-        self.summary_ = summary
+        totals = {"weight": float(class_weights.sum()), "class_weights": class_weights.tolist()}
+        self.summary_ = {"rows": len(sample)} | totals
         self._finish()
         return self
 
@@ -177,15 +157,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
         Each cell stands for its rows with their mean forecast. If every cell holds one distinct
         forecast, the result is that of `fit`. Cross-validation uses the folds of the counts.
-
-        Parameters
-        ----------
-        counts : Counts
-            Of forecasts and outcomes.
-
-        Returns
-        -------
-        self
 
         Examples
         --------
@@ -209,7 +180,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def predict_frame(
         self, df: Any, probs: str | Sequence[str], *, names: Sequence[str] | None = None
     ) -> Any:
-        """Dataframe with columns of calibrated forecasts added, lazily where the engine is lazy.
+        """Add columns of calibrated forecasts to a dataframe, lazily where the engine is lazy.
 
         Parameters
         ----------
@@ -240,8 +211,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         >>> calibrator.predict_frame(pl.DataFrame({"p": [0.5]}), probs="p").columns
         ['p', 'calibrated_no', 'calibrated_yes']
         """
-        probs = [probs] if isinstance(probs, str) else list(probs)
-        return frames.predict_frame(self, df, probs, None if names is None else list(names))
+        return frames.predict_frame(self, df, probs, names)
 
     @property
     def scores_(self) -> Literal["probability", "logit"]:
@@ -252,7 +222,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def checksum(self) -> str | None:
         """Checksum of the model file that `save` would write; None if no file can hold it."""
         check_is_fitted(self, "map_")
-        return files.checksum_of(self)
+        try:
+            return checksum(files.to_document(self, "model"), self.summary_)
+        except (Fault, ValueError):
+            return None
 
     def predict_proba(self, P: Any) -> Floats:
         """Calibrated forecasts, shape (n, K), one column for each of `classes_`; rows sum to one.
@@ -263,8 +236,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             Forecasts as in `fit`. Columns of a dataframe are matched by name where `fit` saw names;
             otherwise they must be in the order of `fit`.
         """
-        values = self._check_new(P)
-        return self.map_.apply(values)
+        return self.map_.apply(self._check_new(P))
 
     def predict(self, P: Any) -> NDArray[Any]:
         """Label with the largest calibrated probability, the first of `classes_` on ties."""
@@ -275,9 +247,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """Thresholds on the calibrated forecasts that repeat decisions made on forecasts before.
 
         For two classes and a strictly increasing map, such as temperature scaling, the decisions
-        are the same for every forecast. Otherwise the thresholds with the fewest changed decisions
-        on the rows `P` are returned: for two classes the best ones, for more the best ones that
-        line searches from several starts find.
+        are the same for every forecast. Otherwise as few decisions on the rows `P` change as
+        possible for two classes, and for more as line searches from several starts find.
 
         Parameters
         ----------
@@ -321,14 +292,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             What to add to `summary_` in the file, such as metrics: any JSON values.
         """
         check_is_fitted(self, "map_")
-        files.save(self, path, self.summary_ | (summary or {}))
+        write(path, files.to_document(self, "model"), self.summary_ | (summary or {}))
 
     def _check_new(self, P: Any) -> Floats:
         """Forecast array of new rows, whose columns stand in the order of the fit."""
         check_is_fitted(self, "map_")
         if hasattr(self, "feature_names_in_"):
             P = in_order(P, self.feature_names_in_.tolist())
-        forecasts = check_new(P, self.map_.kind, self.n_features_in_)
+        forecasts = check_forecasts(P, scores=self.scores_, n_columns=self.n_features_in_)
         self._remember_columns(P, forecasts, reset=False)
         return forecasts
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
 from isoroc._counts.cells import Cells, Tally
-from isoroc._counts.grid import MOST_EXACT, Grid, Resolution, fold, key_fold
+from isoroc._counts.grid import MOST_EXACT, Grid, Resolution, fold
 from isoroc._input import (
     CellSample,
     InputError,
@@ -23,8 +23,8 @@ from isoroc._input import (
     slices,
     to_array,
 )
-from isoroc._simplex import LEAST, Floats, Ints
-from isoroc._special import expit, logit
+from isoroc._kinds import columns_of
+from isoroc._simplex import Floats, Ints
 
 #: Cells are made no larger than at these resolutions, by the number of classes: members that read
 #: logarithms of forecasts would see too much of the difference between a cell and its mean.
@@ -34,14 +34,9 @@ Parts = tuple[NDArray[Any], Grid, int, Cells]
 
 
 class Builder:
-    """Counts batches of arrays, or of tensors on their device.
+    """Counts batches of arrays, or of tensors on their device: see `Counts.from_arrays`.
 
-    Parameters
-    ----------
-    labels, scores, resolution, folds
-        As in `Counts.from_arrays`.
-    numbered : bool, default=False
-        Whether labels are numbers of columns by default, as in `Counts.from_batches`.
+    With `numbered`, labels are numbers of columns by default, as in `Counts.from_batches`.
     """
 
     def __init__(
@@ -78,9 +73,8 @@ class Builder:
         if sample.weights is not None and not sample.weights.all():
             heavy = np.flatnonzero(sample.weights)
             sample, key = sample.take(heavy), None if key is None else key[heavy]
-        forecasts = probabilities(sample)
-        columns = forecasts.reshape(len(sample), -1)
-        fold = find_folds(columns if key is None else key, self._folds)
+        columns = probabilities(sample)
+        fold = find_folds(columns, self._folds, key)
         self._tally_for(columns.shape[1], sample.classes).add(
             columns, sample.codes, sample.weights, fold
         )
@@ -132,23 +126,16 @@ def check_key(key: NDArray[Any]) -> Floats:
 
 
 def probabilities(sample: Sample) -> Floats:
-    """Forecasts of a sample as probabilities."""
-    if sample.forecasts.ndim == 1 and sample.scores == "logit":
-        return expit(sample.forecasts)
-    return sample.on_simplex().forecasts
+    """Forecasts of a sample as columns of probabilities, one for scores."""
+    return np.ascontiguousarray(sample.kind.on_simplex(NUMPY, columns_of(sample.forecasts)))
 
 
-def find_folds(values: Floats, n_folds: int) -> NDArray[np.int16]:
-    """Fold of each row by a hash of its forecast, shape (n, C), or of its key, shape (n,)."""
-    found = np.zeros(len(values), dtype=np.int16)
-    if n_folds == 1:
-        return found
-    for rows in slices(len(values)):
-        if values.ndim == 1:
-            folds = key_fold(NUMPY, values[rows, None], n_folds)
-        else:
-            folds = fold(NUMPY, np.asfortranarray(values[rows]), n_folds)
-        found[rows] = folds[:, 0]
+def find_folds(columns: Floats, n_folds: int, key: Floats | None) -> NDArray[np.int16]:
+    """Fold of each row by a hash of its forecast, or of its key if there are keys."""
+    found = np.empty(len(columns), dtype=np.int16)
+    for rows in slices(len(columns)):
+        own = None if key is None else key[rows, None]
+        found[rows] = fold(NUMPY, np.asfortranarray(columns[rows]), n_folds, own)[:, 0]
     return found
 
 
@@ -157,37 +144,11 @@ def in_cells(sample: Sample, fold: Ints, most: int) -> CellSample:
 
     Where cells of the least resolution are more, twice as many weighted rows are drawn from them at
     random: with many classes hardly two rows share a cell.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> sample = Sample(rng.random(10_000), rng.integers(0, 2, 10_000).astype(np.uint8))
-    >>> cells = in_cells(sample, rng.integers(0, 5, 10_000), 1000)
-    >>> len(cells), float(cells.weights.sum())
-    (1690, 10000.0)
     """
-    P = probabilities(sample)
-    columns = P.reshape(len(P), -1)
-    K = sample.n_classes
+    columns, K = probabilities(sample), sample.n_classes
     start = Grid.choose(columns.shape[1], "auto")
-    least = LEAST_RESOLUTION.get(K, start.resolution)
-    tally = Tally(start, K, most=most, least=int(least))
+    tally = Tally(start, K, most=most, least=int(LEAST_RESOLUTION.get(K, start.resolution)))
     tally.add(columns, sample.codes, sample.weights, fold)
-    found = tally.cells()
-    rows = found.sample(tally.grid, np.arange(K)).draw(2 * most)
-    return replace(  # type: ignore[return-value]
-        rows,
-        forecasts=_as_scores(rows.forecasts, sample),
-        classes=sample.classes,
-        scores=sample.scores,
-    )
-
-
-def _as_scores(P: Floats, sample: Sample) -> Floats:
-    """Probabilities as what the forecasts of a sample are."""
-    if sample.scores == "probability":
-        return P
-    if P.ndim == 1:
-        return logit(P.clip(LEAST, 1 - 2.0**-53))
-    return np.asarray(np.log(P.clip(min=LEAST)))
+    found = tally.cells().sample(tally.grid, sample.classes).draw(2 * most)
+    forecasts = sample.kind.from_simplex(found.forecasts)
+    return replace(found, forecasts=forecasts, scores=sample.scores)

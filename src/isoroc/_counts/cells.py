@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -67,13 +67,13 @@ class Cells:
         """The same with one entry for each cell."""
         return gather([replace(self, fold=np.zeros_like(self.fold))])
 
-    def sample(self, grid: Grid, classes: NDArray[Any]) -> CellSample:
+    def sample(self, grid: Grid, classes: Any) -> CellSample:
         """Weighted rows: the mean forecast of each entry, once for each class with weight."""
         entry, codes = np.nonzero(self.class_weights)
         means = self.mean_forecasts(grid)[entry]
         return CellSample(
             forecasts=means[:, 0] if grid.n_columns == 1 else np.ascontiguousarray(means),
-            codes=codes.astype(np.min_scalar_type(len(classes) - 1)),
+            codes=codes.astype(np.min_scalar_type(self.class_weights.shape[1] - 1)),
             weights=self.class_weights[entry, codes],
             classes=classes,
             fold=self.fold[entry].astype(np.intp),
@@ -81,8 +81,7 @@ class Cells:
 
     def take(self, entries: NDArray[Any]) -> Cells:
         """Some of the entries."""
-        parts = (self.keys, self.fold, self.rows, self.class_weights, self.sums)
-        return Cells(*(part[entries] for part in parts))
+        return Cells(*(getattr(self, field.name)[entries] for field in fields(self)))
 
 
 def check_entries(number: int) -> None:
@@ -94,15 +93,10 @@ def check_entries(number: int) -> None:
 
 def gather(parts: Sequence[Cells], *, ordered: bool = True) -> Cells:
     """Entries of equal cells and folds of several parts, added up and put in order."""
-    joined = Cells(
-        *(
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("keys", "fold", "rows", "class_weights", "sums")
-        )
-    )
-    _, first, group = np.unique(
-        hash_keys(joined.keys, joined.fold), return_index=True, return_inverse=True
-    )
+    names = [field.name for field in fields(Cells)]
+    joined = Cells(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    hashed = hash_keys(joined.keys, joined.fold)
+    _, first, group = np.unique(hashed, return_index=True, return_inverse=True)
     m = len(first)
     if m < len(joined):
         joined = Cells(
@@ -125,17 +119,13 @@ def _add_up(group: NDArray[np.intp], values: NDArray[Any], m: int) -> Floats:
 
 
 def hash_keys(keys: NDArray[Any], fold: NDArray[Any] | None) -> NDArray[np.uint64]:
-    """A number for each cell and fold.
-
-    Two different ones have the same number with a chance of one in 2**64.
-    """
+    """A number for each cell and fold; two have the same with a chance of one in 2**64."""
     columns = list(keys.T) if fold is None else [*keys.T, fold]
     total = np.zeros(len(keys), dtype=np.uint64)
     for number, column in enumerate(columns, start=1):
         wide = np.float64 if column.dtype.kind == "f" else np.int64
-        x = np.ascontiguousarray(column, dtype=wide).view(np.uint64) + np.uint64(
-            number * _STEP % 2**64
-        )
+        x = np.ascontiguousarray(column, dtype=wide).view(np.uint64)
+        x = x + np.uint64(number * _STEP % 2**64)
         x = (x ^ (x >> _SHIFTS[0])) * _MIXERS[0]
         x = (x ^ (x >> _SHIFTS[1])) * _MIXERS[1]
         total += x ^ (x >> _SHIFTS[2])
@@ -145,26 +135,9 @@ def hash_keys(keys: NDArray[Any], fold: NDArray[Any] | None) -> NDArray[np.uint6
 class Tally:
     """Gathers rows in cells, part by part.
 
-    Parameters
-    ----------
-    grid : Grid
-    n_classes : int
-    most : int, default=None
-        If there are more entries, they are gathered in the next coarser grid. As grids nest, the
-        result does not depend on the order of the rows.
-    least : int, default=1
-        Resolution at which that ends.
-    most_exact : int, default=None
-        If there are more distinct forecasts in an exact grid, they are gathered in cells.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> tally = Tally(Grid(1, "exact"), 2)
-    >>> tally.add(np.array([[0.5], [0.25], [0.5]]), np.array([1, 0, 1], dtype=np.uint8))
-    >>> tally.cells().class_weights
-    array([[1., 0.],
-           [0., 2.]])
+    More than `most` entries are gathered in the next coarser grid, down to the resolution `least`,
+    and more than `most_exact` distinct forecasts of an exact grid in cells. As grids nest, the
+    result does not depend on the order of the rows.
     """
 
     def __init__(
@@ -193,17 +166,15 @@ class Tally:
     ) -> None:
         """Add rows: forecasts of shape (n, C), columns of labels, weights > 0, folds."""
         for rows in slices(len(codes)):
-            keys = self._keys(forecasts[rows])
+            P = forecasts[rows]
+            keys = cells(NUMPY, np.asfortranarray(P), self.grid)
+            keys = np.ascontiguousarray(keys if self.grid.exact else keys.astype(np.int32))
             some = None if fold is None else fold[rows]
             w = None if weights is None else weights[rows]
-            part = Sample(forecasts[rows], codes[rows], w)
-            self._append(_count(keys, some, part, self._n_classes))
+            self.add_cells(_count(keys, some, Sample(P, codes[rows], w), self._n_classes))
 
     def add_cells(self, cells: Cells) -> None:
         """Add cells of the same grid."""
-        self._append(cells)
-
-    def _append(self, cells: Cells) -> None:
         self._parts.append(cells)
         self._waiting += len(cells)
         # Parts are joined when they have doubled what is there: the work stays linear.
@@ -229,10 +200,6 @@ class Tally:
             return len(np.unique(hash_keys(cells.keys, None))) > self._most_exact
         at_end = self.grid.resolution == self._least
         return self._most is not None and len(cells) > self._most and not at_end
-
-    def _keys(self, forecasts: Floats) -> NDArray[Any]:
-        keys = cells(NUMPY, np.asfortranarray(forecasts), self.grid)
-        return np.ascontiguousarray(keys if self.grid.exact else keys.astype(np.int32))
 
 
 def _count(keys: NDArray[Any], fold: NDArray[Any] | None, sample: Sample, n_classes: int) -> Cells:

@@ -205,17 +205,11 @@ class Counts:
         from isoroc._counts.frames import count_frame  # noqa: PLC0415  # narwhals' lazy engines
 
         probs = [probs] if isinstance(probs, str) else list(probs)
-        parts = count_frame(
-            df,
-            probs,
-            label,
-            weight=weight,
-            labels=labels,
-            resolution=resolution,
-            n_folds=folds,
-            fold_by=fold_by,
+        names = {"label": label, "weight": weight, "fold_by": fold_by}
+        return cls(
+            *count_frame(df, probs, names, labels, resolution=resolution, n_folds=folds),
+            tuple(probs),
         )
-        return cls(*parts, tuple(probs))
 
     @property
     def forecasts(self) -> Floats:
@@ -274,12 +268,12 @@ class Counts:
         for other in others:
             pairs: dict[str, tuple[Any, Any]] = {
                 "classes": (self.classes.tolist(), other.classes.tolist()),
-                "grid": (self.grid, other.grid),
+                "grids": (self.grid, other.grid),
                 "folds": (self.n_folds, other.n_folds),
             }
             for what, (mine, theirs) in pairs.items():
                 if mine != theirs:
-                    fix = "coarsen one of them" if what == "grid" else "count them alike"
+                    fix = "coarsen one of them" if what == "grids" else "count them alike"
                     raise InputError("counts", None, f"{what} differ: {mine} and {theirs}", fix)
         return replace(self, cells=gather([self.cells, *(other.cells for other in others)]))
 
@@ -311,11 +305,8 @@ class Counts:
         check_number("factor", factor, numbers.Real, minimum=0)
         if not factor:
             raise InputError("factor", None, "is 0", "expected a number above 0")
-        cells = self.cells
-        scaled = replace(
-            cells, class_weights=cells.class_weights * factor, sums=cells.sums * factor
-        )
-        return replace(self, cells=scaled)
+        sums, class_weights = self.cells.sums * factor, self.cells.class_weights * factor
+        return replace(self, cells=replace(self.cells, sums=sums, class_weights=class_weights))
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Dataframe with one row per entry: fold, cell, rows, mean forecast, class weights."""

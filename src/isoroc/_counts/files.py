@@ -24,36 +24,23 @@ FORMAT = 1
 #: Libraries that read and write Parquet, in the order in which they are tried. One that is in use
 #: already comes first, because another would take time and memory to import.
 _LIBRARIES = ("pyarrow", "polars")
+_FIX = "expected a file of Counts.to_parquet or of counts_sql"
 
 
 def describe(
-    grid: Grid,
-    n_folds: int,
-    columns: tuple[str, ...] | None,
-    classes: NDArray[Any] | None = None,
+    grid: Grid, n_folds: int, columns: Sequence[str] | None, classes: NDArray[Any] | None = None
 ) -> str:
     """The constant column ``isoroc``: what the numbers mean, as JSON."""
-    return json.dumps(
-        {
-            "format": FORMAT,
-            "resolution": grid.resolution,
-            "top": grid.top,
-            "n_columns": grid.n_columns,
-            "folds": n_folds,
-            "columns": None if columns is None else list(columns),
-            "classes": None if classes is None else classes.tolist(),
-        }
-    )
+    about: dict[str, Any] = {"format": FORMAT, "resolution": grid.resolution, "top": grid.top}
+    about |= {"n_columns": grid.n_columns, "folds": n_folds}
+    about["columns"] = None if columns is None else list(columns)
+    about["classes"] = None if classes is None else classes.tolist()
+    return json.dumps(about)
 
 
-def long_table(
-    classes: NDArray[Any],
-    grid: Grid,
-    n_folds: int,
-    cells: Cells,
-    columns: tuple[str, ...] | None,
-) -> dict[str, Any]:
-    """Columns of the table. The sums of an entry, and its rows, stand with its first label."""
+def write(path: str | os.PathLike[str], parts: Parts, columns: Sequence[str] | None) -> None:
+    """Write counts to a file. The sums of an entry, and its rows, stand with its first label."""
+    classes, grid, n_folds, cells = parts
     entry, code = np.nonzero(cells.class_weights)
     first = np.r_[True, entry[1:] != entry[:-1]]
     table: dict[str, Any] = {"fold": cells.fold[entry]}
@@ -64,12 +51,6 @@ def long_table(
     for k, total in enumerate(cells.sums.T):
         table[f"sum_{k}"] = np.where(first, total[entry], 0.0)
     table["isoroc"] = [describe(grid, n_folds, columns, classes)] * len(entry)
-    return table
-
-
-def write(path: str | os.PathLike[str], parts: Parts, columns: tuple[str, ...] | None) -> None:
-    """Write counts to a file."""
-    table = long_table(*parts, columns)
     frame = nw.from_dict(table, backend=_library())
     with replacing(path) as new:
         frame.write_parquet(str(new))
@@ -84,65 +65,54 @@ def read(paths: Sequence[str | os.PathLike[str]], labels: Any = None) -> list[tu
     found: list[tuple[Any, ...]] = []
     answers: dict[str, tuple[str, list[Any]]] = {}
     for path in paths:
-        frame, name = _read(path), os.fspath(path)
+        name = os.fspath(path)
+        frame = _read(name)
         about = _about(frame, name)
         if about["classes"] is None:
             answers.setdefault(frame["isoroc"][0], (name, []))[1].append(frame)
         else:
-            found.append(parse(frame, name, labels))
-    for name, frames in answers.values():
-        found.append(parse(nw.concat(frames), name, labels))
+            found.append(_parse(frame, name, about, labels))
+    for text, (name, frames) in answers.items():
+        found.append(_parse(nw.concat(frames), name, json.loads(text), labels))
     return found
 
 
-def _read(path: str | os.PathLike[str]) -> Any:
-    if not os.path.isfile(path):  # noqa: PTH113  # a Path would be of no further use
-        raise FileNotFoundError(f"path: there is no file {os.fspath(path)!r}.")
-    name = os.fspath(path)
+def _read(name: str) -> Any:
+    if not os.path.isfile(name):  # noqa: PTH113  # a Path would be of no further use
+        raise FileNotFoundError(f"path: there is no file {name!r}.")
     try:
         return nw.read_parquet(name, backend=_library())
     except Exception as error:  # the libraries have no error in common
-        fix = "expected a file of Counts.to_parquet or of counts_sql"
-        raise InputError("path", None, f"{name} is not a Parquet file ({error})", fix) from error
+        raise InputError("path", None, f"{name} is not a Parquet file ({error})", _FIX) from error
 
 
-def parse(frame: Any, name: str, labels: Any = None) -> tuple[Any, ...]:
-    """Counts of a table, in the order of `read`."""
-    about = _about(frame, name)
+def _parse(frame: Any, name: str, about: dict[str, Any], labels: Any) -> tuple[Any, ...]:
     n_columns = about["n_columns"]
     grid = Grid(n_columns, about["resolution"], about["top"])
     wanted = ["fold", *grid.names, "label", "rows", "weight", *_sums(n_columns)]
     if missing := [column for column in wanted if column not in frame.columns]:
         raise InputError("path", None, f"{name} has no column {missing[0]!r}", "count again")
-    if labels is None:
-        labels = about["classes"]
+    labels = about["classes"] if labels is None else labels
     columns = None if about["columns"] is None else tuple(about["columns"])
     parts = from_long(frame, grid, about["folds"], labels, columns, name=name)
     return (*parts, columns)
 
 
 def _about(frame: Any, name: str) -> dict[str, Any]:
-    fix = "expected a file of Counts.to_parquet or of counts_sql"
     if "isoroc" not in frame.columns:
-        raise InputError("path", None, f"{name} holds no counts", fix)
+        raise InputError("path", None, f"{name} holds no counts", _FIX)
     found = frame["isoroc"].unique().to_list()
     if len(found) != 1:
         problem = f"{name} holds {len(found)} kinds of counts" if found else f"{name} has no rows"
         raise InputError("path", None, problem, "write each to a file of its own")
     about: dict[str, Any] = json.loads(found[0])
     if about.get("format") != FORMAT:
-        raise InputError("path", None, f"{name} has the format {about.get('format')}", fix)
+        raise InputError("path", None, f"{name} has the format {about.get('format')}", _FIX)
     return about
 
 
 def from_long(
-    frame: Any,
-    grid: Grid,
-    n_folds: int,
-    labels: Any,
-    columns: tuple[str, ...] | None,
-    *,
-    name: str = "df",
+    frame: Any, grid: Grid, n_folds: int, labels: Any, columns: Any, *, name: str = "df"
 ) -> Parts:
     """Counts of a collected table with one row for each fold, cell and label."""
     if not len(frame):
@@ -154,9 +124,8 @@ def from_long(
         raise InputError(name, None, f"{n_bad} of {n_rows} rows are bad", fix)
     keys = np.column_stack([_numbers(frame, column) for column in grid.names])
     classes, codes = _classes(frame, grid.n_columns, labels, columns)
-    weight = _numbers(frame, "weight")
     class_weights = np.zeros((len(codes), len(classes)))
-    class_weights[np.arange(len(codes)), codes] = weight
+    class_weights[np.arange(len(codes)), codes] = _numbers(frame, "weight")
     cells = Cells(
         keys if grid.exact else keys.astype(np.int32),
         _numbers(frame, "fold").astype(np.int64),
@@ -169,23 +138,19 @@ def from_long(
 
 
 def _classes(
-    frame: Any, n_columns: int, labels: Any, columns: tuple[str, ...] | None
+    frame: Any, n_columns: int, labels: Any, columns: Sequence[str] | None
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Classes in the order of the columns, and the column of each row's label.
 
     One forecast stands for all, as `check_sample` matches labels with names of columns.
     """
     y = np.array(frame["label"].to_list())
-    K = max(n_columns, 2)
-    width = [0.5] if n_columns == 1 else [1 / K] * K
-    P = np.tile(width, (len(y), 1))
-    named = P[:, 0] if n_columns == 1 else P
+    P: Any = np.full((len(y), n_columns), 1 / max(n_columns, 2))
     if columns is not None and (n_columns > 1 or labels is None):
-        named = nw.from_dict(
-            {column: P[:, k] for k, column in enumerate(columns)}, backend=_library()
-        ).to_native()
+        named = dict(zip(columns, P.T, strict=True))
+        P = nw.from_dict(named, backend=_library()).to_native()
     given = None if labels is None else np.array(labels)
-    sample = check_sample(named, y, labels=given, label_name="label")
+    sample = check_sample(P, y, labels=given, label_name="label")
     return np.asarray(sample.classes), sample.codes
 
 

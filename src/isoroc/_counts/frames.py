@@ -12,22 +12,20 @@ from isoroc._backends.columns import ColumnOps, Columns, Scalars
 from isoroc._counts.builders import Parts, check_folds
 from isoroc._counts.cells import MOST_ENTRIES, check_entries
 from isoroc._counts.files import from_long
-from isoroc._counts.grid import (
-    MOST_EXACT,
-    Grid,
-    Resolution,
-    cells,
-    default_resolution,
-    fold,
-    key_fold,
-)
+from isoroc._counts.grid import MOST_EXACT, Grid, Resolution, cells, default_resolution, fold
 from isoroc._input import InputError
-from isoroc._kinds import PROBABILITIES, SECOND_PROBABILITY
+from isoroc._kinds import kind_of
 
 #: Rows in which too many distinct forecasts show that they cannot all be kept.
 _GLANCE = 4 * MOST_EXACT
 #: Rows of polars that are added up at a time.
 _BATCH = 2**20
+_FIXES = {
+    "probs": "expected probabilities that sum to one; filter such rows out first",
+    "label": "labels must be known; filter such rows out first",
+    "weight": "weights must be 0 or between 1e-100 and 1e+100",
+    "fold_by": "row keys must be known",
+}
 _OPERATORS = {
     "+": operator.add,
     "-": operator.sub,
@@ -114,19 +112,7 @@ class _FrameScalars(Scalars[Column]):
 
 
 class FrameOps(ColumnOps[Column]):
-    """Vector operations on the columns of a dataframe.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> ops = FrameOps()
-    >>> X = ops.read(["a", "b"])
-    >>> frame = nw.from_native(pd.DataFrame({"a": [1.0, 4.0], "b": [2.0, 3.0]}))
-    >>> ops.run_on(frame, {"largest": ops.largest(X)[0]}).to_native()
-         a    b  largest
-    0  1.0  2.0      2.0
-    1  4.0  3.0      4.0
-    """
+    """Vector operations on the columns of a dataframe."""
 
     scalars: _FrameScalars
 
@@ -154,23 +140,20 @@ class FrameOps(ColumnOps[Column]):
 def count_frame(
     df: Any,
     probs: list[str],
-    label: str,
-    *,
-    weight: str | None,
+    names: dict[str, str | None],
     labels: Any,
+    *,
     resolution: Resolution,
     n_folds: int,
-    fold_by: str | None,
 ) -> Parts:
-    """What `Counts` of a dataframe are made of."""
+    """What `Counts` of a dataframe are made of; `names` are those of label, weight and fold_by."""
     check_folds(n_folds)
     grid = Grid.choose(len(probs), resolution)
-    frame = _elementwise(_select(nw.from_native(df), probs, label, weight, fold_by), _normalise)
-    _check_rows(frame, len(probs), weighted=weight is not None, keyed=fold_by is not None)
+    frame = _elementwise(_select(nw.from_native(df), probs, names), _normalise)
+    _check_rows(frame, len(probs))
     if resolution == "auto" and grid.exact and not _are_few(frame, len(probs)):
         grid = Grid.choose(len(probs), default_resolution(2))
-    keyed = fold_by is not None
-    placed = _elementwise(frame, lambda part: _place(part, grid, n_folds, keyed=keyed))
+    placed = _elementwise(frame, lambda part: _place(part, grid, n_folds))
     keys = ["fold", *grid.names, "label"]
     added = ["rows", "weight", *(f"sum_{k}" for k in range(len(probs)))]
     table = _add_up(placed.select(*keys, *added), keys, added)
@@ -224,68 +207,57 @@ def _normalise(frame: Any) -> Any:
     """Forecasts as `predict_proba` sees them, and whether it would take them."""
     ops = FrameOps()
     names = [name for name in frame.collect_schema().names() if name.startswith("p_")]
-    kind = SECOND_PROBABILITY if len(names) == 1 else PROBABILITIES
-    X, good = kind.clean(ops, ops.read(names))
+    X, good = kind_of(len(names)).clean(ops, ops.read(names))
     named = ops.named([f"q_{k}" for k in range(len(names))], X)
     return ops.run_on(frame, named | {"good": good})
 
 
-def _select(frame: Any, probs: list[str], label: str, weight: str | None, key: str | None) -> Any:
+def _select(frame: Any, probs: list[str], names: dict[str, str | None]) -> Any:
     """The columns that are needed, under names of our own."""
-    known = frame.collect_schema().names()
-    given: dict[str, list[Any]] = {
-        "probs": list(probs),
-        "label": [label],
-        "weight": [weight],
-        "fold_by": [key],
-    }
-    for argument, names in given.items():
-        if missing := [name for name in names if name is not None and name not in known]:
-            fix = f"there are {', '.join(map(str, known))}"
-            raise InputError(argument, None, f"no column {missing[0]!r}", fix)
+    schema = frame.collect_schema()
+    used = [("probs", name) for name in probs] + [*names.items()]
+    for argument, name in used:
+        if name is not None and name not in schema:
+            fix = f"there are {', '.join(map(str, schema.names()))}"
+            raise InputError(argument, None, f"no column {name!r}", fix)
     chosen = {f"p_{k}": nw.col(name).cast(nw.Float64()) for k, name in enumerate(probs)}
-    chosen["label"] = nw.col(label)
-    if weight is not None:
+    chosen["label"] = nw.col(str(names["label"]))
+    if (weight := names["weight"]) is not None:
         chosen["weight"] = nw.col(weight).cast(nw.Float64())
-    if key is not None:
-        if not frame.collect_schema()[key].is_integer():
+    if (key := names["fold_by"]) is not None:
+        if not schema[key].is_integer():
             fix = "expected whole numbers; hash other keys to integers first"
             raise InputError("fold_by", None, f"{key} is not a column of integers", fix)
         chosen["key"] = nw.col(key).cast(nw.Float64())
     return frame.select(*(expression.alias(name) for name, expression in chosen.items()))
 
 
-def _check_rows(frame: Any, n_columns: int, *, weighted: bool, keyed: bool) -> None:
+def _check_rows(frame: Any, n_columns: int) -> None:
     """Refuse a dataframe with bad rows: one aggregate query, and one more for an example."""
+    weight, given = nw.col("weight"), frame.collect_schema().names()
+    columns = {"probs": [f"p_{k}" for k in range(n_columns)], "label": ["label"]}
+    columns |= {"weight": ["weight"], "fold_by": ["key"]}
+    good = {"probs": nw.col("good"), "label": ~nw.col("label").is_null()}
+    good |= {"weight": (weight >= 0.0) & (weight <= 1e100), "fold_by": ~nw.col("key").is_null()}
     one, zero = nw.lit(1, nw.Int64()), nw.lit(0, nw.Int64())
-    tests = {"probs": nw.col("good"), "label": ~nw.col("label").is_null()}
-    if weighted:
-        tests["weight"] = (nw.col("weight") >= 0.0) & (nw.col("weight") <= 1e100)
-    if keyed:
-        tests["fold_by"] = ~nw.col("key").is_null()
-    bad = {f"bad_{name}": nw.when(test).then(zero).otherwise(one) for name, test in tests.items()}
+    bad = {
+        f"bad_{name}": nw.when(test).then(zero).otherwise(one)
+        for name, test in good.items()
+        if columns[name][0] in given
+    }
     flagged = frame.with_columns(**bad, row=one)
     sums = [nw.col(name).sum() for name in (*bad, "row")]
     found = _collect(flagged.select(*sums)).to_dict(as_series=False)
     n_rows = found["row"][0]
     if not n_rows:
         raise InputError("df", None, "no rows", "at least one is needed")
-    columns = {"probs": [f"p_{k}" for k in range(n_columns)], "label": ["label"]}
-    columns |= {"weight": ["weight"], "fold_by": ["key"]}
-    for name in tests:
-        if n_bad := int(found[f"bad_{name}"][0]):
-            shown = _collect(
-                flagged.filter(nw.col(f"bad_{name}") == 1).select(*columns[name]).head(1)
-            )
-            values = ", ".join(str(v[0]) for v in shown.to_dict(as_series=False).values())
-            fix = {
-                "probs": "expected probabilities that sum to one; filter such rows out first",
-                "label": "labels must be known; filter such rows out first",
-                "weight": "weights must be 0 or between 1e-100 and 1e+100",
-                "fold_by": "row keys must be known",
-            }[name]
+    for flag in bad:
+        if n_bad := int(found[flag][0]):
+            name = flag.removeprefix("bad_")
+            some = _collect(flagged.filter(nw.col(flag) == 1).select(*columns[name]).head(1))
+            values = ", ".join(str(v[0]) for v in some.to_dict(as_series=False).values())
             problem = f"{n_bad} of {int(n_rows)} rows are bad, such as {values}"
-            raise InputError(name, None, problem, fix)
+            raise InputError(name, None, problem, _FIXES[name])
 
 
 def _are_few(frame: Any, n_columns: int) -> bool:
@@ -299,20 +271,15 @@ def _are_few(frame: Any, n_columns: int) -> bool:
     return True
 
 
-def _place(frame: Any, grid: Grid, n_folds: int, *, keyed: bool) -> Any:
+def _place(frame: Any, grid: Grid, n_folds: int) -> Any:
     """Cell and fold of each row, and what is added up."""
     ops = FrameOps()
     X = ops.read([f"q_{k}" for k in range(grid.n_columns)])
     outputs = ops.named(grid.names, cells(ops, X, grid))
-    if n_folds == 1:
-        outputs["fold"] = ops.vector([ops.scalars.number(0.0)])
-    elif keyed:
-        outputs["fold"] = key_fold(ops, ops.read(["key"]), n_folds)
-    else:
-        outputs["fold"] = fold(ops, X, n_folds)
+    given = frame.collect_schema().names()
+    outputs["fold"] = fold(ops, X, n_folds, ops.read(["key"]) if "key" in given else None)
     frame = ops.run_on(frame, outputs)
-    weighted = "weight" in frame.collect_schema().names()
-    weight = nw.col("weight") if weighted else nw.lit(1.0, nw.Float64())
+    weight = nw.col("weight") if "weight" in given else nw.lit(1.0, nw.Float64())
     sums = {f"sum_{k}": nw.col(f"q_{k}") * weight for k in range(grid.n_columns)}
     whole = [] if grid.exact else grid.names
     return frame.with_columns(

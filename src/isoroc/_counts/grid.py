@@ -48,11 +48,6 @@ class Grid:
     top : int or None
         How many of the largest probabilities have coordinates, together with the classes that they
         belong to; None if all probabilities have.
-
-    Examples
-    --------
-    >>> Grid(3, 256).names
-    ['cell_0', 'cell_1', 'cell_2', 'cell_rest']
     """
 
     n_columns: int
@@ -60,13 +55,10 @@ class Grid:
     top: int | None = None
 
     @classmethod
-    def choose(cls, n_columns: int, resolution: Resolution, top: Any = "auto") -> Grid:
+    def choose(cls, n_columns: int, resolution: Resolution) -> Grid:
         """Grid with the defaults that depend on the number of classes."""
         K = max(n_columns, 2)
-        if top == "auto":
-            top = None if K <= ALL_CLASSES else TOP
-        if top is not None and not (isinstance(top, int) and 1 <= top <= K - 2):
-            raise InputError("top", None, f"is {top!r}", f'expected "auto" or 1 to {K - 2}')
+        top = None if K <= ALL_CLASSES else TOP
         if resolution == "auto":
             resolution = "exact" if K == 2 else default_resolution(K)
         return cls(n_columns, check_resolution(resolution), None if resolution == "exact" else top)
@@ -147,8 +139,16 @@ def cells(ops: Ops[V], X: V, grid: Grid) -> V:
     return ops.concat([*places, root(ops.concat(values)), rest(_added(values))])
 
 
-def fold(ops: Ops[V], X: V, n_folds: int) -> V:
-    """Fold of each row by a hash of its forecast. Equal forecasts share a fold."""
+def fold(ops: Ops[V], X: V, n_folds: int, key: V | None = None) -> V:
+    """Fold of each row by a hash of its forecast, or of its key, a whole number, if there is one.
+
+    Equal forecasts, or equal keys, share a fold.
+    """
+    if n_folds == 1:
+        return 0.0 * ops.take(X, [0])
+    if key is not None:
+        high = ops.floor(key / float(_LIMB))
+        return _hash(ops, [key - high * float(_LIMB), _remainder(ops, high, _LIMB)], n_folds)
     # Roots, so that the last digits of forecasts that are all but certain still count.
     parts = np.random.default_rng(0).random(ops.width(X)) * ops.sqrt(X)
     scaled = _added(ops.take(parts, [k]) for k in range(ops.width(X))) * float(_LIMB)
@@ -157,12 +157,6 @@ def fold(ops: Ops[V], X: V, n_folds: int) -> V:
         limbs.append(ops.floor(scaled))
         scaled = (scaled - limbs[-1]) * float(_LIMB)
     return _hash(ops, limbs, n_folds)
-
-
-def key_fold(ops: Ops[V], key: V, n_folds: int) -> V:
-    """Fold of each row by a hash of its key, a whole number. Equal keys share a fold."""
-    high = ops.floor(key / float(_LIMB))
-    return _hash(ops, [key - high * float(_LIMB), _remainder(ops, high, _LIMB)], n_folds)
 
 
 def _added(parts: Iterable[V]) -> V:

@@ -7,23 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from isoroc._core.pav import (
-    concordance,
-    merge_classes,
-    partition_scores,
-    pool_adjacent_violators,
-)
+from isoroc._core.pav import concordance, merge_classes, partition_scores, pool_adjacent_violators
 from isoroc._counts.cells import Tally
 from isoroc._counts.grid import Grid
 from isoroc._input import Sample
-from isoroc._simplex import (
-    Codes,
-    Floats,
-    Ints,
-    binary_scores,
-    second_probabilities,
-    two_columns,
-)
+from isoroc._simplex import Codes, Floats, Ints, binary_scores, second_probabilities, two_columns
 
 _UNIT: Floats = np.empty(0)
 
@@ -42,15 +30,6 @@ class BinaryCounts:
         Ascending scores of class 0 and of class 1.
     weights : tuple of two ndarrays
         Weight of each score; empty where every row weighs 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> counts = BinaryCounts.from_arrays(
-    ...     np.array([0.5, 0.2, 0.5, 0.9]), np.array([1, 0, 0, 1], dtype=np.uint8)
-    ... )
-    >>> counts.distinct()
-    (array([0.2, 0.5, 0.9]), array([[1., 0.], [1., 1.], [0., 1.]]))
     """
 
     scores: tuple[Floats, Floats]
@@ -58,10 +37,7 @@ class BinaryCounts:
 
     @classmethod
     def from_arrays(
-        cls,
-        scores: Floats,
-        positive: Codes,
-        weights: Floats | None = None,
+        cls, scores: Floats, positive: Codes, weights: Floats | None = None
     ) -> BinaryCounts:
         """Counts of rows with a score, the class 0 or 1, and perhaps a weight.
 
@@ -94,48 +70,26 @@ class BinaryCounts:
 
     def distinct(self) -> tuple[Floats, Floats]:
         """Distinct scores, ascending, and the weight of each class at each, shape (m, 2)."""
-        return merge_classes(self.scores[0], self.weights[0], self.scores[1], self.weights[1])
+        return merge_classes(*self._by_class)
 
     def area(self) -> float:
-        """Area under the ROC curve; both classes need weight.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> scores, positive = np.array([0.1, 0.4, 0.4, 0.8]), np.array([0, 1, 0, 1], np.uint8)
-        >>> BinaryCounts.from_arrays(scores, positive).area()
-        0.875
-        """
-        wins = concordance(self.scores[0], self.weights[0], self.scores[1], self.weights[1])
+        """Area under the ROC curve; both classes need weight."""
+        wins = concordance(*self._by_class)
         return float(wins / self.class_weights.prod())
 
     def isotonic_blocks(self) -> tuple[Floats, Floats, Floats]:
         """Blocks of the isotonic regression: lowest and highest score, class weights (m, 2)."""
-        return pool_adjacent_violators(
-            self.scores[0], self.weights[0], self.scores[1], self.weights[1]
-        )
+        return pool_adjacent_violators(*self._by_class)
+
+    @property
+    def _by_class(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Scores and weights of class 0, then of class 1."""
+        return self.scores[0], self.weights[0], self.scores[1], self.weights[1]
 
     def forecasts_in(
         self, low: Floats, high: Floats, kind: Literal["probability", "logit"]
     ) -> Floats:
-        """Weighted sum of the second probabilities in each of the blocks that hold all scores.
-
-        Parameters
-        ----------
-        low, high : ndarrays of shape (m,)
-            Lowest and highest score of each block.
-        kind : {"probability", "logit"}
-            What the scores are.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> counts = BinaryCounts.from_arrays(
-        ...     np.array([0.5, 0.2, 0.5, 0.9]), np.array([1, 0, 0, 1], dtype=np.uint8)
-        ... )
-        >>> counts.forecasts_in(np.array([0.2, 0.9]), np.array([0.5, 0.9]), "probability")
-        array([1.2, 0.9])
-        """
+        """Weighted sum of the second probabilities in each of the blocks that hold all scores."""
         parts: list[tuple[Floats, Any]] = [(scores, 1.0) for scores in self.scores]
         if any(len(weights) for weights in self.weights):
             distinct, of_classes = self.distinct()  # the order of rows with ties must not matter
@@ -161,18 +115,6 @@ class Points:
         Weight of each class at each of them.
     exact : bool
         Whether every forecast stands for itself.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> P = np.array([[0.2, 0.3, 0.5], [0.6, 0.2, 0.2], [0.2, 0.3, 0.5]])
-    >>> points = Points.from_arrays(P, np.array([2, 0, 1], dtype=np.uint8))
-    >>> points.forecasts
-    array([[0.2, 0.3, 0.5],
-           [0.6, 0.2, 0.2]])
-    >>> points.class_weights
-    array([[0., 1., 1.],
-           [1., 0., 0.]])
     """
 
     forecasts: Floats
@@ -191,11 +133,7 @@ class Points:
 
     @classmethod
     def from_arrays(
-        cls,
-        forecasts: Floats,
-        codes: Codes,
-        weights: Floats | None = None,
-        max_cells: int | None = None,
+        cls, forecasts: Floats, codes: Codes, weights: Any = None, max_cells: int | None = None
     ) -> Points:
         """Points of rows with a forecast, the column of its class, and perhaps a weight.
 

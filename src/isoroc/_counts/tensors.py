@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._counts.cells import Cells
-from isoroc._counts.grid import Grid, cells, fold, key_fold
+from isoroc._counts.grid import Grid, cells, fold
 from isoroc._input import InputError, Scores
-from isoroc._kinds import LOG_ODDS, LOGITS, PROBABILITIES, SECOND_PROBABILITY
+from isoroc._kinds import kind_of
 
 try:
     import torch
@@ -39,21 +39,15 @@ class Batch(NamedTuple):
 
 def check_batch(P: Any, y: Any, weight: Any, key: Any, scores: Scores) -> Batch:
     """Tensors as probabilities; refuses rows that `predict_proba` would refuse."""
-    forecasts = P.detach().to(torch.float64)
-    forecasts = forecasts.reshape(len(P), -1)
+    forecasts = P.detach().to(torch.float64).reshape(len(P), -1)
     device = forecasts.device
     if not len(forecasts):
         raise InputError("P", None, "no rows", "at least one is needed")
     ops, X = TorchOps(device), TorchVector(forecasts.T.contiguous().T)
-    if scores == "logit":
-        kind = LOG_ODDS if forecasts.shape[1] == 1 else LOGITS
-        X, valid = kind.clean(ops, X)
-        X = kind.probabilities(ops, X)
-        X = ops.take(X, [1]) if kind.single else X
-    else:
-        X, valid = (SECOND_PROBABILITY if forecasts.shape[1] == 1 else PROBABILITIES).clean(ops, X)
-    good = valid.tensor[:, 0]
-    _refuse("P", ~good, P, "expected finite logits, or probabilities that sum to one")
+    kind = kind_of(forecasts.shape[1], "probability" if scores == "auto" else scores)
+    X, valid = kind.clean(ops, X)
+    fix = "expected finite logits, or probabilities that sum to one"
+    _refuse("P", ~valid.tensor[:, 0], P, fix)
     labels = torch.as_tensor(y, device=device)
     if len(labels) != len(forecasts):
         problem = f"{len(labels)} rows, but P has {len(forecasts)}"
@@ -68,7 +62,7 @@ def check_batch(P: Any, y: Any, weight: Any, key: Any, scores: Scores) -> Batch:
         if key.is_floating_point():
             raise InputError("fold_by", None, "has no integers", "expected whole numbers")
         key = key.to(torch.float64)
-    return Batch(X.tensor, labels, weights, key)
+    return Batch(kind.on_simplex(ops, X).tensor, labels, weights, key)
 
 
 def _refuse(argument: str, bad: Any, values: Any, fix: str) -> None:
@@ -113,13 +107,8 @@ def _rows_at_a_time(device: Any) -> int:
 
 def _count(batch: Batch, codes: Any, grid: Grid, n_folds: int, n_classes: int) -> Cells:
     ops, X = TorchOps(codes.device), TorchVector(batch.forecasts)
-    if n_folds == 1:
-        folds = torch.zeros_like(codes)
-    elif batch.key is not None:
-        folds = key_fold(ops, TorchVector(batch.key[:, None]), n_folds).tensor[:, 0]
-    else:
-        folds = fold(ops, X, n_folds).tensor[:, 0]
-    folds = folds.to(torch.int64)
+    key = None if batch.key is None else TorchVector(batch.key[:, None])
+    folds = fold(ops, X, n_folds, key).tensor[:, 0].to(torch.int64)
     coordinates = list(cells(ops, X, grid).tensor.T)
     if grid.exact:
         group, keys, folds = _group_exact(coordinates, folds)

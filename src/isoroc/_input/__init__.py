@@ -23,7 +23,6 @@ from isoroc._input.outcomes import (
     check_outcomes,
     check_probabilities,
     split_by_kind,
-    to_columns,
 )
 from isoroc._input.parameters import check_choices, check_confidence, check_number, check_option
 from isoroc._input.sample import CellSample, Sample, check_sample
@@ -64,7 +63,6 @@ __all__ = [
     "slices",
     "split_by_kind",
     "to_array",
-    "to_columns",
     "valid_rows",
     "warn_if_reversed",
     "with_readable_names",

@@ -38,6 +38,5 @@ def to_array(values: Any, *, name: str) -> NDArray[Any]:
 def check_length(values: NDArray[Any], n_rows: int, *, name: str, of: str = "P") -> None:
     """Refuse values that do not have one entry for each of the n_rows rows of `of`."""
     if len(values) != n_rows:
-        raise InputError(
-            name, None, f"{len(values)} rows, but {of} has {n_rows}", "they must agree"
-        )
+        problem = f"{len(values)} rows, but {of} has {n_rows}"
+        raise InputError(name, None, problem, "they must agree")

@@ -21,26 +21,19 @@ def _before_narwhals() -> bool:
 
 
 def column_names(P: Any) -> list[str] | None:
-    """Names of the columns of a dataframe or series; None if there are none, or other than strings.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> column_names(pl.DataFrame({"b": [0.3], "a": [0.7]})), column_names([[0.3, 0.7]])
-    (['b', 'a'], None)
-    """
+    """Names of the columns of a dataframe or series; None unless all are strings."""
     if type(P) is np.ndarray:  # asking narwhals takes longer than some metrics
         return None
     native = nw.from_native(P, eager_only=True, allow_series=True, pass_through=True)
-    if isinstance(native, nw.DataFrame):
-        names: list[Any] = list(native.columns)
-    elif isinstance(native, nw.Series):
-        names = [native.name]
-    else:
-        return None
-    if not all(isinstance(name, str) and name for name in names):
-        return None
-    return [str(name) for name in names]
+    match native:
+        case nw.DataFrame():
+            names: list[Any] = list(native.columns)
+        case nw.Series():
+            names = [native.name]
+        case _:
+            return None
+    named = all(isinstance(name, str) and name for name in names)
+    return [str(name) for name in names] if named else None
 
 
 class _Names:
@@ -62,13 +55,6 @@ def with_readable_names(P: Any) -> Any:
 
     Its names are of type `str`. pandas 2 keeps strings of NumPy unchanged, for example in
     ``DataFrame(dict(zip(clf.classes_, P.T)))``, and scikit-learn does not take them for names.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> frame = with_readable_names(pd.DataFrame({np.str_("a"): [0.3], "b": [0.7]}))
-    >>> [type(name).__name__ for name in column_names(frame) or frame.column_names()]
-    ['str', 'str']
     """
     names = column_names(P)
     if names is None:
@@ -82,14 +68,7 @@ def with_readable_names(P: Any) -> Any:
 
 
 def in_order(P: Any, known: Sequence[str]) -> Any:
-    """A dataframe with its columns in the order of known names, if it has exactly these.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> in_order(pl.DataFrame({"b": [0.3], "a": [0.7]}), ["a", "b"]).columns
-    ['a', 'b']
-    """
+    """A dataframe with its columns in the order of known names, if it has exactly these."""
     names = column_names(P)
     if names is None or names == list(known) or sorted(names) != sorted(known):
         return P
@@ -101,24 +80,7 @@ def match_columns(
 ) -> NDArray[Any]:
     """The class of each column, or the two classes of scores with that of larger scores last.
 
-    Parameters
-    ----------
-    names : list of str or None
-        Names of the columns.
-    classes : ndarray of shape (K,)
-        The classes in the order of the columns, if the user gave it, otherwise sorted.
-    given : bool
-        Whether the user gave the order.
-    name : str
-        What error messages call the forecasts.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> match_columns(["dog", "cat"], np.array(["cat", "dog"]), given=False)
-    array(['dog', 'cat'], dtype='<U3')
-    >>> match_columns(["cat"], np.array(["cat", "dog"]), given=False)  # scores of cat
-    array(['dog', 'cat'], dtype='<U3')
+    `given` says whether the order of the classes is the user's, with which names must agree.
     """
     labels = [str(label) for label in classes.tolist()]
     if names is None or not set(names) & set(labels) or len(set(labels)) < len(labels):
@@ -128,18 +90,13 @@ def match_columns(
     elif sorted(names) == sorted(labels):
         by_name = classes[[labels.index(column) for column in names]]
     else:
-        raise InputError(
-            name,
-            None,
+        problem = (
             f"some columns are named like labels and some are not: columns {', '.join(names)}, "
-            f"labels {', '.join(labels)}",
-            "rename the columns, or pass an array and labels= in the order of its columns",
+            f"labels {', '.join(labels)}"
         )
+        fix = "rename the columns, or pass an array and labels= in the order of its columns"
+        raise InputError(name, None, problem, fix)
     if given and by_name.tolist() != classes.tolist():
-        raise InputError(
-            "labels",
-            None,
-            f"{', '.join(labels)} contradicts the names of the columns, {', '.join(names)}",
-            "leave labels= out, or pass an array",
-        )
+        problem = f"{', '.join(labels)} contradicts the names of the columns, {', '.join(names)}"
+        raise InputError("labels", None, problem, "leave labels= out, or pass an array")
     return np.asarray(by_name)

@@ -15,22 +15,9 @@ from isoroc._simplex import Ints
 #: Groups by name; whole numbers and booleans are written as databases write them.
 Names = NDArray[np.str_]
 
-_FIX = "groups are strings, whole numbers or booleans"
-
 
 def check_groups(groups: Any, n_rows: int, *, name: str = "groups", of: str = "P") -> Names:
-    """Name of each row's group, of one entry per row of `of`.
-
-    Examples
-    --------
-    >>> check_groups([3, 1], 2)
-    array(['3', '1'], dtype='<U21')
-    >>> check_groups(["north", None], 2)
-    Traceback (most recent call last):
-    ...
-    isoroc._input.error.InputError: groups: row 1 is missing; give such rows a group of their own,
-    such as "unknown", or leave them out.
-    """
+    """Name of each row's group, of one entry per row of `of`."""
     values = to_array(groups, name=name)
     if values.ndim != 1:
         raise InputError(name, None, f"has shape {values.shape}", "expected one entry per row")
@@ -43,14 +30,7 @@ def check_groups(groups: Any, n_rows: int, *, name: str = "groups", of: str = "P
 
 
 def rows_by_group(groups: Names) -> Iterator[tuple[str, Ints]]:
-    """Each group, in the order of their names, and its rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> list(rows_by_group(np.array(["b", "a", "b"])))
-    [('a', array([1])), ('b', array([0, 2]))]
-    """
+    """Each group, in the order of their names, and its rows."""
     names, code = np.unique(groups, return_inverse=True)
     order = np.argsort(code, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(code))[:-1])
@@ -62,14 +42,13 @@ def _name(value: Any, row: int, argument: str) -> str:
         return str(value)
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
-    if isinstance(value, int | np.integer):
-        return str(int(value))
-    if isinstance(value, float | np.floating) and float(value).is_integer():
+    if isinstance(value, int | np.integer | float | np.floating) and float(value).is_integer():
         return str(int(value))
     if _is_missing(value):
         fix = 'give such rows a group of their own, such as "unknown", or leave them out'
         raise InputError(argument, row, "is missing", fix)
-    raise InputError(argument, row, f"is {value!r}", _FIX)
+    fix = "groups are strings, whole numbers or booleans"
+    raise InputError(argument, row, f"is {value!r}", fix)
 
 
 def _is_missing(value: Any) -> bool:

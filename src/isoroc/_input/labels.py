@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from isoroc._input.arrays import slices, to_array
 from isoroc._input.error import InputError
-from isoroc._input.forecasts import name_of
 from isoroc._simplex import Codes, Floats
 
 
@@ -24,25 +23,8 @@ def encode_labels(
 ) -> tuple[NDArray[Any], Codes]:
     """Classes in the order of the forecasts' columns, and the column of each label.
 
-    Parameters
-    ----------
-    y : array-like or series
-        Labels of any type that scikit-learn accepts.
-    n_classes : int
-        Number of columns of the forecasts.
-    labels : array-like, default=None
-        The class of each column; the sorted distinct labels by default.
-    names : sequence of str, default=None
-        Names of the columns, which may tell of classes that are absent from `y`.
-    name : str
-        What error messages call it.
-
-    Examples
-    --------
-    >>> encode_labels(["no", "yes", "no"], 2)
-    (array(['no', 'yes'], dtype='<U3'), array([0, 1, 0], dtype=uint8))
-    >>> encode_labels([0, 2, 2], 3, labels=[0, 1, 2])
-    (array([0, 1, 2]), array([0, 2, 2], dtype=uint8))
+    The classes are `labels`, or the sorted distinct labels. Names of columns may tell of classes
+    that are absent from `y`.
     """
     values = _flat(to_array(y, name=name))
     _check_labels_are_classes(values, name)
@@ -52,23 +34,15 @@ def encode_labels(
     if len(found) == n_classes:
         return found, codes
     if len(found) > n_classes:
-        raise InputError(
-            name,
-            None,
-            f"{len(found)} classes, but the forecasts have {n_classes}",
-            "pass one column of probabilities for each class",
-        )
+        problem = f"{len(found)} classes, but the forecasts have {n_classes}"
+        raise InputError(name, None, problem, "pass one column of probabilities for each class")
     if len(found) == 1:
         raise InputError(name, None, f"one class only, {shown(found[0])}", "two or more are needed")
     if (named := _classes_of(names, found)) is not None and len(named) == n_classes:
         return _encode_given(values, named, n_classes, name)
-    raise InputError(
-        name,
-        None,
-        f"{len(found)} of the {n_classes} classes of the forecasts",
-        f"say which column is which class with labels=, {n_classes} labels in the order of the "
-        "columns",
-    )
+    fix = "say which column is which class with labels="
+    problem = f"{len(found)} of the {n_classes} classes of the forecasts"
+    raise InputError(name, None, problem, f"{fix}, {n_classes} labels in the order of the columns")
 
 
 def _flat(values: NDArray[Any]) -> NDArray[Any]:
@@ -102,10 +76,10 @@ def _check_labels_are_classes(values: NDArray[Any], name: str) -> None:
         raise InputError(name, None, "no rows", "at least one label is needed")
     if values.dtype.kind == "f" and (bad := ~np.isfinite(values)).any():
         row = int(np.argmax(bad))
-        raise InputError(name, row, f"is {name_of(values[row])}", "labels must be known")
+        what = "NaN" if np.isnan(values[row]) else "infinity"
+        raise InputError(name, row, f"is {what}", "labels must be known")
     if values.dtype.kind == "O":
-        missing = [row for row, label in enumerate(values) if label is None or label != label]  # noqa: PLR0124
-        if missing:
+        if missing := [row for row, label in enumerate(values) if label is None or label != label]:  # noqa: PLR0124
             row = missing[0]
             raise InputError(name, row, f"is {values[row]}", "labels must be known")
         if len({isinstance(label, str) for label in values}) > 1:  # they cannot be sorted
@@ -139,24 +113,17 @@ def _encode_given(
 ) -> tuple[NDArray[Any], Codes]:
     distinct = set(classes.tolist()) if classes.ndim == 1 else set()
     if len(classes.reshape(-1)) != n_classes or len(distinct) != n_classes:
-        raise InputError(
-            "labels",
-            None,
-            f"{len(classes.reshape(-1))} entries",
-            f"expected a list of {n_classes} distinct classes, one for each column",
-        )
+        fix = f"expected a list of {n_classes} distinct classes, one for each column"
+        raise InputError("labels", None, f"{len(classes.reshape(-1))} entries", fix)
     _check_labels_are_classes(classes, "labels")
     order = np.argsort(classes)
     place = np.searchsorted(classes, values, sorter=order).clip(max=n_classes - 1)
     codes = order[place]
     if (unseen := classes[codes] != values).any():
         row = int(np.argmax(unseen))
-        raise InputError(
-            name,
-            row,
-            f"is {shown(values[row])}, which is not among the labels",
-            f"known are {', '.join(shown(label) for label in classes[:20])}",
-        )
+        fix = f"known are {', '.join(shown(label) for label in classes[:20])}"
+        problem = f"is {shown(values[row])}, which is not among the labels"
+        raise InputError(name, row, problem, fix)
     return classes, codes.astype(np.min_scalar_type(n_classes - 1))
 
 

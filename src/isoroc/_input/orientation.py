@@ -41,16 +41,7 @@ class Reversal(NamedTuple):
 
 
 def find_reversal(sample: Sample) -> Reversal | None:
-    """The class that forecasts rank below the others beyond noise, the worst if there are several.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> p = np.linspace(0, 1, 100)
-    >>> sample = Sample(p, (p < 0.5).astype(np.uint8), classes=np.array(["fraud", "ok"]))
-    >>> print(find_reversal(sample))
-    the forecasts rank class 'ok' worse than chance (AUC 0.000); they may be the scores of 'fraud'
-    """
+    """The class that forecasts rank below the others beyond noise, the worst of them."""
     some = sample.positive().draw(MAX_ROWS)
     counts = np.bincount(some.codes, minlength=sample.n_classes)
     if sample.n_classes == 2:
@@ -69,7 +60,7 @@ def find_reversal(sample: Sample) -> Reversal | None:
     if not found:
         return None
     area, k = min(found)
-    other = sample.classes[0] if sample.forecasts.ndim == 1 else None
+    other = sample.classes[0] if sample.kind.single else None
     return Reversal(sample.classes[k], area, other)
 
 

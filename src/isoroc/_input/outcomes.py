@@ -12,7 +12,7 @@ from isoroc._input.columns import in_order
 from isoroc._input.error import InputError
 from isoroc._input.forecasts import check_forecasts, first_improbable, resolve_scores
 from isoroc._input.sample import Sample, check_sample
-from isoroc._simplex import count_classes
+from isoroc._simplex import as_matrix, count_classes
 
 Kind = Literal["canonical", "classwise", "top"]
 """What must be calibrated: whole forecasts, the probability of each class, or the largest one."""
@@ -21,13 +21,7 @@ Kind = Literal["canonical", "classwise", "top"]
 def check_outcomes(
     y_true: Any, y_prob: Any, sample_weight: Any = None, labels: Any = None
 ) -> Sample:
-    """Sample of labels and forecasts; for two classes the forecasts may be any real scores.
-
-    Examples
-    --------
-    >>> check_outcomes(["b", "a"], [0.2, 3.0]).codes
-    array([1, 0], dtype=uint8)
-    """
+    """Sample of labels and forecasts; for two classes the forecasts may be any real scores."""
     return check_sample(y_prob, y_true, sample_weight, labels, name="y_prob", label_name="y_true")
 
 
@@ -42,17 +36,6 @@ def check_probabilities(
     """Sample for metrics of probabilities: a 1-D `y_prob` is the probability of the second class.
 
     The forecasts of the sample are a matrix. Rows of weight 0 are dropped unless `keep_zeros`.
-
-    Examples
-    --------
-    >>> check_probabilities([0, 1], [0.25, 0.5]).forecasts
-    array([[0.75, 0.25],
-           [0.5 , 0.5 ]])
-    >>> check_probabilities([0, 1], [0.25, 1.5])
-    Traceback (most recent call last):
-    ...
-    isoroc._input.error.InputError: y_prob: row 1 is 1.5; probabilities lie between 0 and 1.
-    Calibrate scores first.
     """
     sample = check_outcomes(y_true, y_prob, sample_weight, labels)
     return _as_probabilities(sample if keep_zeros else sample.positive(), "y_prob")
@@ -61,31 +44,10 @@ def check_probabilities(
 def check_after(
     after: Any, before: Sample, *, probabilities: bool = False, name: str = "after"
 ) -> Sample:
-    """Sample of the second forecasts of the same rows and classes.
+    """Sample of the second forecasts of the same rows, those of weight 0 included, and classes.
 
-    This is the only check of second forecasts.
-
-    Parameters
-    ----------
-    after : array-like of shape (n, K) or (n,)
-        As given by the user; columns with the names of the classes may be in any order.
-    before : Sample
-        The rows with their first forecasts, those of weight 0 included.
-    probabilities : bool, default=False
-        Whether the forecasts must be probabilities; they then become a matrix.
-    name : str
-        What error messages call the forecasts.
-
-    Examples
-    --------
-    >>> before = check_outcomes([0, 1], [0.2, 0.7])
-    >>> check_after([0.1, 0.8], before, probabilities=True).forecasts
-    array([[0.9, 0.1],
-           [0.2, 0.8]])
-    >>> check_after([[0.1, 0.1, 0.8]], before)
-    Traceback (most recent call last):
-    ...
-    isoroc._input.error.InputError: after: 3 classes, but y_prob has 2; they must agree.
+    This is the only check of second forecasts. Columns with the names of the classes may be in any
+    order. With `probabilities` nothing else is accepted, and they become a matrix.
     """
     if before.classes is not None:
         after = in_order(after, before.classes.astype(str).tolist())
@@ -99,32 +61,16 @@ def check_after(
 
 
 def _as_probabilities(sample: Sample, name: str) -> Sample:
+    """The sample with a column of probabilities for each class."""
     scores = sample.forecasts
-    if scores.ndim == 1 and (row := first_improbable(scores)) is not None:
+    if sample.kind.single and (row := first_improbable(scores)) is not None:
         fix = "probabilities lie between 0 and 1. Calibrate scores first"
         raise InputError(name, row, f"is {scores[row]:.6g}", fix)
-    return to_columns(sample)
-
-
-def to_columns(sample: Sample) -> Sample:
-    """The sample with a column of probabilities for each class.
-
-    Scores must be probabilities of the second class.
-    """
-    p = sample.forecasts
-    return sample if p.ndim == 2 else replace(sample, forecasts=np.column_stack([1 - p, p]))
+    return replace(sample, forecasts=as_matrix(sample.forecasts))
 
 
 def check_every_class(sample: Sample, fix: str) -> None:
-    """Raise an error if some class has no row of positive weight.
-
-    Examples
-    --------
-    >>> check_every_class(check_outcomes([0, 0], [0.2, 0.4], labels=[0, 1]), "both are needed")
-    Traceback (most recent call last):
-    ...
-    isoroc._input.error.InputError: y_true: no row of class 1 has positive weight; both are needed.
-    """
+    """Raise an error if some class has no row of positive weight."""
     class_weights = sample.class_weights()
     if not class_weights.all():
         missing = sample.classes.tolist()[class_weights.argmin()]

@@ -11,15 +11,7 @@ from isoroc._input.error import InputError
 
 
 def check_number(name: str, value: Any, kind: type[Any], *, minimum: float) -> None:
-    """Check that a value is a finite number of a kind (numbers.Real, numbers.Integral) >= minimum.
-
-    Examples
-    --------
-    >>> check_number("n_bins", 0, numbers.Integral, minimum=1)
-    Traceback (most recent call last):
-    ...
-    isoroc._input.error.InputError: n_bins: is 0; expected an int >= 1.
-    """
+    """Check that a value is a finite number >= minimum, of a type of `numbers`."""
     is_number = isinstance(value, kind) and not isinstance(value, bool)
     if not is_number or not minimum <= value < math.inf:
         expected = "an int" if kind is numbers.Integral else "a finite number"
@@ -27,15 +19,7 @@ def check_number(name: str, value: Any, kind: type[Any], *, minimum: float) -> N
 
 
 def check_confidence(confidence: float) -> None:
-    """Check the probability that an interval covers the truth.
-
-    Examples
-    --------
-    >>> check_confidence(95)
-    Traceback (most recent call last):
-    ...
-    isoroc._input.error.InputError: confidence: is 95; expected 0 < confidence < 1.
-    """
+    """Check the probability that an interval covers the truth."""
     if not 0 < confidence < 1:
         raise InputError("confidence", None, f"is {confidence!r}", "expected 0 < confidence < 1")
 
@@ -48,16 +32,7 @@ def check_option(name: str, value: Any, options: tuple[Any, ...]) -> None:
 
 
 def check_choices(name: str, chosen: Collection[str], allowed: Collection[str]) -> None:
-    """Raise unless one or more names were chosen, all of them allowed.
-
-    Examples
-    --------
-    >>> check_choices("panels", ["roc", "map"], ["roc", "diagram"])
-    Traceback (most recent call last):
-    ...
-    isoroc._input.error.InputError: panels: got ['roc', 'map']; expected one or more of 'roc',
-    'diagram'.
-    """
+    """Raise unless one or more names were chosen, all of them allowed."""
     if isinstance(chosen, str) or not chosen or set(chosen) - set(allowed):
         expected = ", ".join(repr(choice) for choice in allowed)
         raise InputError(name, None, f"got {chosen!r}", f"expected one or more of {expected}")

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isoroc._backends import NUMPY
 from isoroc._input.arrays import check_length, slices
 from isoroc._input.columns import column_names, match_columns
 from isoroc._input.error import InputError
-from isoroc._input.forecasts import Scores, check_forecasts, resolve_scores
+from isoroc._input.forecasts import Scores, clean, read_forecasts, resolve_scores
 from isoroc._input.groups import Names
 from isoroc._input.labels import encode_labels
 from isoroc._input.parameters import check_option
 from isoroc._input.weights import check_weights
-from isoroc._kinds import Kind, kind_of
+from isoroc._kinds import LOG_ODDS, SECOND_PROBABILITY, Kind, count_columns, kind_of
 from isoroc._simplex import Codes, Floats, Ints, count_classes
 
 
@@ -50,7 +51,7 @@ class Sample:
     @property
     def kind(self) -> Kind:
         """The kind of the forecasts."""
-        return kind_of(self.forecasts, self.scores)
+        return kind_of(count_columns(self.forecasts), self.scores)
 
     @property
     def n_classes(self) -> int:
@@ -68,8 +69,7 @@ class Sample:
     def class_weights(self) -> Floats:
         """Total weight of each class, shape (K,)."""
         if self.weights is not None:
-            totals = np.bincount(self.codes, self.weights, self.n_classes)
-            return np.asarray(totals, dtype=np.float64)
+            return np.asarray(np.bincount(self.codes, self.weights, self.n_classes), dtype=float)
         if self.n_classes == 2:
             ones = np.count_nonzero(self.codes)
             return np.array([len(self.codes) - ones, ones], dtype=np.float64)
@@ -84,7 +84,7 @@ class Sample:
 
     def residuals(self) -> Floats:
         """Outcomes less forecasts, in the shape of the forecasts."""
-        if self.forecasts.ndim == 1:
+        if self.kind.single:
             return np.asarray(self.codes - self.forecasts)
         residual = -self.forecasts
         residual[np.arange(len(residual)), self.codes] += 1
@@ -92,13 +92,9 @@ class Sample:
 
     def decisions(self) -> Ints:
         """The column with the largest probability in each row, the first on ties."""
-        P = self.forecasts
-        if P.ndim == 2:
-            return np.asarray(P.argmax(axis=1))
-        even = 0.0 if self.scores == "logit" else 0.5
-        return np.asarray(even < P, dtype=np.intp)
+        return self.kind.decisions(self.forecasts)
 
-    def take(self, rows: NDArray[Any]) -> Sample:
+    def take(self, rows: NDArray[Any]) -> Self:
         """Sample of some of the rows."""
         return replace(
             self,
@@ -108,7 +104,7 @@ class Sample:
             groups=None if self.groups is None else self.groups[rows],
         )
 
-    def draw(self, n_rows: int, seed: int = 0) -> Sample:
+    def draw(self, n_rows: int, seed: int = 0) -> Self:
         """Sample of some of the rows, drawn at random; all of them if there are not more."""
         if len(self.codes) <= n_rows:
             return self
@@ -128,13 +124,14 @@ class Sample:
         drawn = rng.choice(n, n_rows, replace=False) if few else rng.permutation(n)[:n_rows]
         return np.sort(drawn), None
 
-    def on_simplex(self) -> Sample:
+    def on_simplex(self) -> Self:
         """The same with probabilities in place of logits of several columns."""
-        if self.scores == "probability" or self.forecasts.ndim == 1:
+        if self.kind.single:
             return self
-        return replace(self, forecasts=np.exp(self.forecasts), scores="probability")
+        P = self.kind.on_simplex(NUMPY, self.forecasts)
+        return replace(self, forecasts=P, scores="probability")
 
-    def positive(self) -> Sample:
+    def positive(self) -> Self:
         """Sample without the rows of weight 0."""
         if self.weights is None or self.weights.all():
             return self
@@ -159,23 +156,12 @@ class CellSample(Sample):
         """The same with each cell as a row of its weight."""
         return Sample(self.forecasts, self.codes, self.weights, self.classes, self.scores)
 
-    def take(self, rows: NDArray[Any]) -> CellSample:
+    def take(self, rows: NDArray[Any]) -> Self:
         """Sample of some of the cells."""
-        return replace(super().take(rows), fold=self.fold[rows])  # type: ignore[call-arg,return-value]
+        return replace(super().take(rows), fold=self.fold[rows])
 
     def folds(self) -> Ints:
-        """Fold of each cell, numbered from 0.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> codes = np.array([0, 1, 1], dtype=np.uint8)
-        >>> cells = CellSample(
-        ...     forecasts=np.array([0.2, 0.4, 0.4]), codes=codes, fold=np.array([1, 4, 4])
-        ... )
-        >>> cells.folds()
-        array([0, 1, 1])
-        """
+        """Fold of each cell, numbered from 0."""
         found, fold = np.unique(self.fold, return_inverse=True)
         if len(found) < 2:
             problem = "all rows are in one fold, and cross-validation takes two"
@@ -204,48 +190,25 @@ def check_sample(
 ) -> Sample:
     """Sample of forecasts, labels and weights as users pass them.
 
-    Parameters
-    ----------
-    P : array-like, dataframe or series
-        Forecasts of shape (n, K), or real scores that increase with the probability of the second
-        of two classes.
-    y : array-like of shape (n,)
-        Labels.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row.
-    labels : array-like of shape (K,), default=None
-        The class of each column. By default columns are matched by name where their names are the
-        labels, and otherwise follow the sorted labels.
-    scores : {"auto", "probability", "logit"}, default="auto"
-        What the forecasts are.
-    warn : bool, default=False
-        Whether to warn where it is in doubt what the forecasts are.
-    clip : bool, default=False
-        Whether scores that are probabilities but for rounding errors are clipped to [0, 1], which
-        may tie them. With `warn` they are in any case.
-    name, label_name : str
-        What error messages call P and y.
-
-    Examples
-    --------
-    >>> check_sample([0.2, 3.0], ["b", "a"]).codes
-    array([1, 0], dtype=uint8)
+    By default columns are matched with labels by name, or else follow the sorted labels. With
+    `warn` there is a warning where it is in doubt what the forecasts are. With `warn` or `clip`
+    scores that are probabilities but for rounding errors are clipped to [0, 1], which may tie them.
     """
     check_option("scores", scores, ("auto", "probability", "logit"))
     if y is None:
         raise InputError(label_name, None, "requires y to be passed, but the target y is None")
-    forecasts = check_forecasts(P, name=name, scores=scores)
+    values = read_forecasts(P, name=name)
+    unit = resolve_scores(values, scores, name=name, warn=warn)
+    kind = kind_of(count_columns(values), unit)
+    unclipped = kind is SECOND_PROBABILITY and scores == "auto" and not (clip or warn)
+    forecasts = clean(values, LOG_ODDS if unclipped else kind, name=name)
     weights = check_weights(sample_weight, len(forecasts))
     names = column_names(P)
-    classes, codes = encode_labels(
-        y, count_classes(forecasts), labels=labels, names=names, name=label_name
-    )
+    K = count_classes(forecasts)
+    classes, codes = encode_labels(y, K, labels=labels, names=names, name=label_name)
     check_length(codes, len(forecasts), name=label_name, of=name)
     by_column = match_columns(names, classes, given=labels is not None, name=name)
     if by_column is not classes:
         place = [by_column.tolist().index(label) for label in classes.tolist()]
         classes, codes = by_column, np.array(place, dtype=codes.dtype)[codes]
-    kind = resolve_scores(forecasts, scores, name=name, warn=warn)
-    if (clip or warn) and kind == "probability" and forecasts.ndim == 1:
-        forecasts = check_forecasts(forecasts, name=name, unit=True)
-    return Sample(forecasts, codes, weights, classes, kind)
+    return Sample(forecasts, codes, weights, classes, unit)

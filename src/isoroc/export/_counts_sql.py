@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isoroc._backends.sql import Dialect, Node, SqlOps, case, column, double, nodes
+from isoroc._backends.sql import Dialect, SqlOps, nodes
+from isoroc._backends.sql.expressions import Node, case, column, double
 from isoroc._counts import Grid, Resolution
 from isoroc._counts.files import describe
-from isoroc._counts.grid import cells, default_resolution, fold, key_fold
-from isoroc._kinds import PROBABILITIES, SECOND_PROBABILITY
+from isoroc._counts.grid import cells, default_resolution, fold
+from isoroc._kinds import kind_of
 from isoroc._maps.query import check_dialect, check_table, check_width
 
 
@@ -68,15 +69,9 @@ def counts_sql(
     grid = Grid.choose(len(probs), resolution)
     used = [*probs, label, *(name for name in (weight, fold_by) if name is not None)]
     ops = SqlOps(dialect, taken=[*used, *parts])
-    kind = SECOND_PROBABILITY if len(probs) == 1 else PROBABILITIES
-    X, good = kind.clean(ops, ops.read(probs))
+    X, good = kind_of(len(probs)).clean(ops, ops.read(probs))
     found = cells(ops, X, grid)
-    if folds == 1:
-        own_fold = ops.vector([ops.scalars.number(0.0)])
-    elif fold_by is not None:
-        own_fold = key_fold(ops, ops.read([fold_by]), folds)
-    else:
-        own_fold = fold(ops, X, folds)
+    own_fold = fold(ops, X, folds, None if fold_by is None else ops.read([fold_by]))
     weighed = ops.vector([ops.scalars.number(1.0) if weight is None else double(column(weight))])
     names = [*grid.names, "fold", "weight", *(f"sum_{k}" for k in range(len(probs)))]
     vectors = ops.concat([found, own_fold, weighed, X * weighed])
