@@ -8,6 +8,7 @@ and many classes, rows and letters instead, to be looked at. Requires matplotlib
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,13 +24,22 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 
 from isoroc import (
+    AutoCalibrator,
     CalibratedClassifier,
     CalibrationMonitor,
+    GroupedCalibrator,
     IRPCalibrator,
+    IsotonicCalibrator,
     RecursiveBinningCalibrator,
+    TemperatureCalibrator,
+    evaluate,
 )
 from isoroc.plots import (
     CostCurveDisplay,
+    GroupsDisplay,
+    LearningCurveDisplay,
+    MapDisplay,
+    MembersDisplay,
     MonitorDisplay,
     PathDisplay,
     ReliabilityDisplay,
@@ -178,6 +188,38 @@ def monitor() -> MonitorDisplay:
     return MonitorDisplay.from_monitor(watching)
 
 
+def by_region() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Forecasts that are right in the north, too low in the east and too high in the south."""
+    rng = np.random.default_rng(0)
+    p, region = rng.random(6000), rng.choice(["east", "north", "south"], 6000)
+    power = np.select([region == "north", region == "south"], [1.0, 3.0], 0.5)
+    return p, rng.random(6000) < p**power, region
+
+
+def map_groups() -> MapDisplay:
+    p, y, region = by_region()
+    calibrator = GroupedCalibrator(random_state=0).fit(p[:3000], y[:3000], groups=region[:3000])
+    return MapDisplay.from_estimator(calibrator, p[3000:], y[3000:], groups=region[3000:])
+
+
+def groups() -> GroupsDisplay:
+    p, y, region = by_region()
+    calibrator = TemperatureCalibrator().fit(p[:3000], y[:3000])
+    after = calibrator.predict_proba(p[3000:])
+    result = evaluate(y[3000:], p[3000:], after, groups=region[3000:], n_resamples=0)
+    return GroupsDisplay.from_evaluation(result)
+
+
+def members() -> MembersDisplay:
+    P, y, *_ = generated(3, GaussianNB())
+    return MembersDisplay.from_estimator(AutoCalibrator(random_state=0).fit(P, y))
+
+
+def learning_curve() -> LearningCurveDisplay:
+    P, y, P_new, y_new = generated(2, GaussianNB(), n_cal=2000)
+    return LearningCurveDisplay.from_estimator(IsotonicCalibrator(), P, y, test=(P_new, y_new))
+
+
 LONG = (
     "a class with a name that goes on and on",
     "Donaudampfschifffahrtsgesellschaftskapitänspatent",
@@ -229,7 +271,7 @@ def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
     """Every display for all data sets."""
     for case, P, y, names in data_sets():
         calibrator = IRPCalibrator(random_state=0).fit(P, y, labels=names)
-        kinds: list[Any] = [ReliabilityDisplay, RocDisplay, PathDisplay]
+        kinds: list[Any] = [ReliabilityDisplay, RocDisplay, PathDisplay, MapDisplay]
         kinds += [CostCurveDisplay] * (len(names) == 2)
         kinds += [SimplexDisplay, RocSurfaceDisplay] * (len(names) == 3)
         for kind in kinds:
@@ -253,7 +295,28 @@ GALLERY: dict[str, Callable[[], Any]] = {
     "surface": surface,
     "cost-curve": cost_curve,
     "monitor": monitor,
+    "map-groups": map_groups,
+    "members": members,
+    "groups": groups,
+    "learning-curve": learning_curve,
 }
+
+
+def questions() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The pictures of docs/gallery.md, drawn by its own code."""
+    page = Path(__file__).resolve().parents[1] / "docs" / "gallery.md"
+    names: dict[str, Any] = {}
+    parts = re.split(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for code, text in zip(parts[1::2], parts[2::2], strict=True):
+
+        def draw(code: str = code) -> Any:
+            exec(code, names)  # noqa: S102 -- our own page
+            return names.get("display")
+
+        if picture := re.search(r"gallery/([\w-]+)\.png", text):
+            yield picture[1], draw
+        else:
+            draw()
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -264,7 +327,7 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     mpl.use("Agg")
     chosen.out.mkdir(parents=True, exist_ok=True)
-    for name, draw in cases() if chosen.cases else GALLERY.items():
+    for name, draw in cases() if chosen.cases else [*GALLERY.items(), *questions()]:
         with plt.style.context(chosen.style):
             figure = draw().figure_
             figure.savefig(chosen.out / f"{name}.png", dpi=80, pil_kwargs={"optimize": True})

@@ -103,7 +103,18 @@ def test_errors_name_the_arguments_of_from_estimator(display):
 
 @pytest.mark.parametrize("K", [2, 3])
 @pytest.mark.parametrize("single", [False, True])
-@pytest.mark.parametrize("name", [name for name in plots.__all__ if name != "MonitorDisplay"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "CostCurveDisplay",
+        "MapDisplay",
+        "PathDisplay",
+        "ReliabilityDisplay",
+        "RocDisplay",
+        "RocSurfaceDisplay",
+        "SimplexDisplay",
+    ],
+)
 @pytest.mark.parametrize("make", [IRPCalibrator, TemperatureCalibrator])
 def test_displays_accept_what_calibrators_accept(name, make, K, single, draw_forecasts):
     P, y = draw_forecasts(400, K)
@@ -114,7 +125,7 @@ def test_displays_accept_what_calibrators_accept(name, make, K, single, draw_for
     calibrator = make().fit(X, y, scores="logit")
     kind = getattr(plots, name)
     suits = {"CostCurveDisplay": K == 2, "RocSurfaceDisplay": K == 3, "SimplexDisplay": K == 3}
-    suits["PathDisplay"] = make is IRPCalibrator
+    suits |= {"PathDisplay": make is IRPCalibrator, "MapDisplay": X.ndim == 2}
     if not suits.get(name, True):
         with pytest.raises(InputError):
             kind.from_estimator(calibrator, X, y)

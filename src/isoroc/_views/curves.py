@@ -60,7 +60,8 @@ class Axis(NamedTuple):
         powers = [float(f"1e-{k}") for k in range(1, round(-np.log10(self.low)) + 1)]
         if self.scale == "log":
             return [1.0, *powers][:: 1 + len(powers) // 5][::-1]
-        powers = powers[:: 1 + len(powers) // 4]
+        # Those between 0.1 and 0.9 are close together on a long axis.
+        powers = powers if len(powers) <= 2 else [0.01, *powers[3::2]][:2]
         return [*reversed(powers), 0.5, *(1 - p for p in powers)]
 
 

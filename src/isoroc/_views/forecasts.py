@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ class Forecasts(NamedTuple):
     classes: NDArray[Any]
 
 
-def forecasts_of(estimator: Any, X: Any) -> Forecasts:
+def forecasts_of(estimator: Any, X: Any, groups: Any = None) -> Forecasts:
     """Forecasts of an estimator before and after calibration.
 
     - Calibrator: `X` holds the forecasts before calibration, `predict_proba` returns those after.
@@ -36,13 +37,14 @@ def forecasts_of(estimator: Any, X: Any) -> Forecasts:
     - `CalibratedClassifier`: the mean of the forecasts of its classifiers, and its own.
     - Any other classifier: its forecasts, and none after calibration.
     """
+    options = {} if groups is None else {"groups": groups}
     if isinstance(estimator, Calibrator):
-        after = estimator.predict_proba(X)
+        after = estimator.predict_proba(X, **options)
         if estimator.n_features_in_ > 1 and estimator.scores_ == "logit":
             X = np.exp(check_forecasts(X, name="X", scores="logit"))
         return Forecasts(X, after, estimator.classes_)
     if isinstance(estimator, CalibratedClassifier):
-        after, classes = estimator.predict_proba(X), estimator.classes_
+        after, classes = estimator.predict_proba(X, **options), estimator.classes_
         single = [estimator.forecast(inner, X, classes) for inner in estimator.estimators_]
         return Forecasts(np.mean(single, axis=0), after, classes)
     for method in ("predict_proba", "decision_function"):
@@ -81,12 +83,14 @@ def series_of(
     labels: Any,
     *,
     probabilities: bool = False,
+    groups: Any = None,
 ) -> dict[str, Sample]:
     """Rows of positive weight: "forecasts" alone, or "before" and "after" calibration."""
     if probabilities:
         first = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
     else:
         first = check_outcomes(y_true, y_prob, sample_weight, labels)
+    first = replace(first, groups=groups)
     if after is None:
         return {"forecasts": first.positive()}
     second = check_after(after, first, probabilities=probabilities)

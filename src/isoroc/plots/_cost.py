@@ -115,7 +115,8 @@ class CostCurveDisplay(BeforeAfterDisplay):
             )
         second = shortened(str(self.labels[1]))
         tidy(axes[0], xlim=(-0.02, 1.02), ylabel="mean cost")
-        axes[0].set_ylim(bottom=0)
+        highest = max(x.data["cost"].max() for x in self.layers if x.kind == "curve")
+        axes[0].set_ylim(0, min(axes[0].get_ylim()[1], 2 * highest))  # a constant may cost far more
         axes[0].set_xlabel(f"cost of deciding wrongly for {second}, as a share of both costs")
         axes[0].legend(frameon=False, fontsize="small")
         return self._drawn_in(axes)

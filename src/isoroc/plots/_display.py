@@ -81,6 +81,8 @@ class BeforeAfterDisplay(Display):
 
     #: Whether scores that are not probabilities cannot be drawn.
     _needs_probabilities: ClassVar[bool] = False
+    #: Whether `from_predictions` takes groups.
+    _takes_groups: ClassVar[bool] = False
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
@@ -98,9 +100,11 @@ class BeforeAfterDisplay(Display):
         y : array-like of shape (n,)
             Labels.
         **options
-            As in `from_predictions`.
+            As in `from_predictions`; also `groups`, the group of each row, for a
+            `GroupedCalibrator`.
         """
-        before, after, classes = forecasts_of(estimator, X)
+        groups = options.get("groups") if cls._takes_groups else options.pop("groups", None)
+        before, after, classes = forecasts_of(estimator, X, groups)
         if cls._needs_probabilities and after is not None and not are_probabilities(before):
             before, after = after, None
         options = {"after": after, "labels": classes, "sample_weight": None, **options}

@@ -97,7 +97,8 @@ class MonitorDisplay(Display):
             tidy(axes_, ylabel=label)
             axes_.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:,.0f}"))
             axes_.legend(frameon=False, fontsize="small", loc="upper left", ncols=3)
-        axes[2].set_ylim(bottom=0)
+            low, high = axes_.get_ylim()
+            axes_.set_ylim(0 if panel == "calibration error" else low, high + 0.25 * (high - low))
         axes[2].set_xlabel("rows so far")
         return self._drawn_in(axes)
 

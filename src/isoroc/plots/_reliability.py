@@ -14,10 +14,11 @@ from isoroc._views.curves import Axis, Strategy, axis_of, event_of, reliability
 from isoroc._views.forecasts import series_of
 from isoroc.plots._display import BeforeAfterDisplay, Layer
 from isoroc.plots._style import (
-    NEUTRAL,
+    TOP,
     add_legend,
     axes_for,
     plain,
+    set_scale,
     shortened,
     strip_below,
     styles_in,
@@ -27,8 +28,6 @@ from isoroc.plots._style import (
 
 #: Up to this number of classes there is one panel per class, above it one for the top class.
 _MAX_PANELS = 12
-#: Panel of the most probable class of each row.
-TOP = "the top class"
 
 
 class ReliabilityDisplay(BeforeAfterDisplay):
@@ -191,7 +190,10 @@ class ReliabilityDisplay(BeforeAfterDisplay):
         axis, top = self.scales.get(panel, Axis()), panel == TOP
         tallest = strip.get_ylim()[1] if ax.get_legend_handles_labels()[0] else 0.0
         if not tallest:
-            _set_axis(ax, strip, axis)
+            tidy(ax)
+            tidy(strip)
+            set_scale(ax, axis)
+            ax.tick_params(labelbottom=False)
         layers = self.of_panel(panel)
         styles = styles_in(ax, list(dict.fromkeys(layer.series for layer in layers)))
         for layer in layers:
@@ -202,24 +204,6 @@ class ReliabilityDisplay(BeforeAfterDisplay):
         strip.set_xlabel(f"forecast probability of {TOP if top else shortened(panel)}")
         percents = [layer.data["percent"].max() for layer in layers if layer.kind == "histogram"]
         strip.set(ylabel="rows (%)", ylim=(0, max(1.08 * max(percents), tallest)))
-
-
-def _set_axis(ax: Axes, strip: Axes, axis: Axis) -> None:
-    """Scale, limits, ticks and the diagonal."""
-    tidy(ax)
-    tidy(strip)
-    ax.tick_params(labelbottom=False)
-    line = axis.values(100)
-    ax.plot(line, line, color=NEUTRAL, lw=1, ls=":", label="_diagonal")
-    limits = (-0.02, 1.02)
-    if axis.scale != "linear":
-        limits = (axis.low / 1.2, 1.2 if axis.scale == "log" else 1 - axis.low / 1.2)
-        ax.set(xscale=axis.scale, yscale=axis.scale)
-        ticks = axis.ticks()
-        for each in (ax.xaxis, ax.yaxis):
-            each.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
-            each.set_ticks([], minor=True)
-    ax.set(xlim=limits, ylim=limits)
 
 
 def _second(y_true: Any, pos_label: Any) -> list[Any]:

@@ -78,7 +78,8 @@ class Triangle:
         for side in "lrt":
             getattr(self.ax, f"{side}axis").set_ticks([])
         t = np.linspace(0, 1, 101)
-        for level in _LINES:
+        shown = [p for p in _LINES if p ** (1 / self.zoom) < 9 * (1 - p) ** (1 / self.zoom)]
+        for level in shown:  # others would crowd at the corner
             for k in range(3):
                 P = np.insert(np.column_stack([t, 1 - t]) * (1 - level), k, level, axis=1)
                 x, y = self.flat(P).T

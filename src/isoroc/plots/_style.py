@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from isoroc._input import InputError
+from isoroc._views.curves import Axis
 from isoroc._views.simplex import COLOURS
 
 #: One for each colour, so that series and classes differ in print without colour.
@@ -29,6 +30,8 @@ SERIES = {
     "after": ("#0072B2", "o", "-"),
     "forecasts": ("#0072B2", "o", "-"),
 }
+#: Panel of the most probable class of each row.
+TOP = "the top class"
 #: Axes made from other axes: the parts of a divided axes, the strip below one. A later display that
 #: is drawn in the same axes uses them again.
 _MADE: WeakKeyDictionary[Axes, list[ref[Axes]]] = WeakKeyDictionary()
@@ -165,6 +168,21 @@ def tidy(ax: Axes, **labels: Any) -> None:
     ax.set_axisbelow(True)
     ax.grid(visible=True, color=NEUTRAL, alpha=0.2, lw=0.6)
     ax.set(**labels)
+
+
+def set_scale(ax: Axes, axis: Axis) -> None:
+    """Scale, limits and ticks of two axes of probabilities, and the diagonal."""
+    line = axis.values(100)
+    ax.plot(line, line, color=NEUTRAL, lw=1, ls=":", label="_diagonal")
+    limits = (-0.02, 1.02)
+    if axis.scale != "linear":
+        limits = (axis.low / 1.2, 1.2 if axis.scale == "log" else 1 - axis.low / 1.2)
+        ax.set(xscale=axis.scale, yscale=axis.scale)
+        ticks = axis.ticks()
+        for each in (ax.xaxis, ax.yaxis):
+            each.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+            each.set_ticks([], minor=True)
+    ax.set(xlim=limits, ylim=limits)
 
 
 def figure_of(ax: Axes) -> Figure:
