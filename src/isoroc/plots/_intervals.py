@@ -98,7 +98,7 @@ class GroupsDisplay(Display):
     >>> result = evaluate(y, p, p**2, groups=region, n_resamples=0)
     >>> display = GroupsDisplay.from_evaluation(result, ax=Figure().subplots())
     >>> display.names
-    ['all rows (600)', 'south (311)', 'north (289)']
+    ['all rows (600)', 'south (302)', 'north (298)']
     """
 
     def __init__(self, layers: list[Layer], *, names: list[str], measure: str) -> None:

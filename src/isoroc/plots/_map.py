@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap, LogNorm, to_rgb
+from matplotlib.colors import LinearSegmentedColormap, LogNorm, to_rgba
 
 from isoroc._input import InputError, Sample, check_groups, check_option, rows_by_group
 from isoroc._table import Table
@@ -149,7 +149,7 @@ class MapDisplay(BeforeAfterDisplay):
                 for c in ("after", "before")
             ]
             cells[tuple(place)] = density["weight"]
-            shades = LinearSegmentedColormap.from_list("", [(*to_rgb(colour), 0.12), colour])
+            shades = LinearSegmentedColormap.from_list("", [to_rgba(colour, 0.12), to_rgba(colour)])
             edges, weight = axis.values(_CELLS), density["weight"]
             if len(weight) <= _FEW:
                 area = 12 + 150 * weight / weight.max()
