@@ -74,6 +74,7 @@ def smooth_maps(kind, K):
         weights=rng.normal(size=(K, 7)),
         coef=0.1 * rng.normal(size=(K, K)),
         intercept=of_classes,
+        reach=0.6,
     )
     J = 0.2 * rng.normal(size=(K, K)) * (1 - np.eye(K))
     directions = rng.random((K, K)) * (1 - np.eye(K))

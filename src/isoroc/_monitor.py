@@ -411,7 +411,7 @@ class CalibrationMonitor:
         """Monitor from a file that `save` wrote."""
         try:
             return cls._from_state(json.loads(Path(path).read_text(encoding="utf-8")))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, RecursionError, TypeError, ValueError) as error:
             problem = f"{os.fspath(path)} is not the state of a monitor ({error})"
             raise InputError("path", None, problem, "pass a file that save() wrote") from error
 

@@ -199,7 +199,7 @@ NODES = {
     "TemperatureCalibrator": 16,
     "MatrixCalibrator": 21,
     "SplineCalibrator": 24,
-    "KernelCalibrator": 33,
+    "KernelCalibrator": 38,
     "MonotoneCalibrator": 33,
 }
 

@@ -56,8 +56,8 @@ class MatrixCalibrator(Calibrator):
     quadratic : bool, default=True
         Whether there is a term a.
     penalty : float or "auto", default="auto"
-        Strength of the penalties as a multiple of those of Berta et al.: precisions 2 K of b, a and
-        the diagonal, 2 K (K - 1) off it, when a row has weight 1. "auto" starts from these and
+        Strength of the penalties as a multiple of those of Berta et al.: precisions 2 K of b, 4 a
+        and the diagonal, 2 K (K - 1) off it, when a row has weight 1. "auto" starts from these and
         learns the strength of each kind of term by maximal evidence, where there are at most 400
         terms: up to 19 classes for a matrix.
     floor : float or "auto", default="auto"

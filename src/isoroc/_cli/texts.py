@@ -20,11 +20,11 @@ files, globs and folders are read as one table; - stands for standard input or o
 
 EPILOGUE = """\
 Exit codes: 0 success; 1 a condition of `--fail-if` holds, or `monitor` raised an alarm;
-2 invalid options, files or data; 3 a bug in isoroc; 130 interrupted; 141 standard output was closed
-(broken pipe); 129 and 143 ended by SIGHUP and SIGTERM. Every command has these options: `--quiet`
-shows results, warnings and errors only; `--log-file FILE` appends all lines about the work, with
-their time, to a file; `--config FILE` reads options from a file, by default from `isoroc.toml` in
-the current folder; `--debug` shows the traceback of an error.
+2 invalid options, files or data; 3 a bug in isoroc; 141 standard output was closed (broken pipe);
+128 + n ended by signal n, so 130 interrupted. Every command has these options: `--quiet` shows
+results, warnings and errors only; `--log-file FILE` appends all lines about the work, with their
+time, to a file; `--config FILE` reads options from a file, by default from `isoroc.toml` in the
+current folder; `--debug` shows the traceback of an error.
 """
 
 COMMANDS = {

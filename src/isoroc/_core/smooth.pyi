@@ -33,4 +33,5 @@ def kernel(
     weights: Floats,
     coef: Floats,
     intercept: Floats,
+    reach: float,
 ) -> Floats: ...

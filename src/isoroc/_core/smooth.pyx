@@ -29,6 +29,8 @@ cdef extern from "smooth.h" nogil:
     void distance_tile(const double* centres, const double* offsets, const double* x,
                        const double* square, double* h, Py_ssize_t m, Py_ssize_t D)
     void invert_tile(double* h, Py_ssize_t m)
+    void trust_tile(const double* h, const double* own, double* z, double reach, Py_ssize_t m,
+                    Py_ssize_t last)
     void product_tile(const double* weights, const double* h, double* z, Py_ssize_t m,
                       Py_ssize_t K)
 
@@ -171,7 +173,8 @@ def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,
 
 def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :] knots,
            const double[:, :] origin, const double[:] stretch, const double[:, :, :] centres,
-           const double[:, :] weights, const double[:, :] coef, const double[:] intercept):
+           const double[:, :] weights, const double[:, :] coef, const double[:] intercept,
+           double reach):
     """Forecasts of a `KernelCalibrator`, shape (n, K), from tempered and plain log forecasts.
 
     Other arguments are fitted attributes.
@@ -212,7 +215,7 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
         for j in range(centres.shape[0]):
             joint[of_four(k, j, M)] = weights[k, j] - weights[last, j]
         for j in range(K):
-            joint[of_four(k, m + j, M)] = coef[k, j] - coef[last, j] + (j == k) - (j == last)
+            joint[of_four(k, m + j, M)] = coef[k, j] - coef[last, j]
         joint[of_four(k, m + K, M)] = intercept[k] - intercept[last]
     rows = np.empty((n, K))
     cdef double[:, ::1] out = rows
@@ -231,6 +234,7 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
             distance_tile(&groups[0], &offsets[0], x, square, h, m, D)
             invert_tile(h, m)
             product_tile(&joint[0], h, q, M, K4)
+            trust_tile(h, own, q, reach, centres.shape[0], last)
             for r in range(ROWS):
                 q[last * ROWS + r] = 0.0
             softmax_tile(q, K, 0.0)

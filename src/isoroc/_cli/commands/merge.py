@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from isoroc._cli.io.files import check_target
+from isoroc._cli.io.files import COUNTS, check_target
 from isoroc._cli.io.reading import load_counts
 from isoroc._cli.io.source import file_errors
-from isoroc._cli.options import Output
+from isoroc._cli.options import Force, Output
 from isoroc._cli.terminal import print_note
 
 
-def merge(counts: list[str], /, *, output: Output, decay: float | None = None) -> None:
+def merge(
+    counts: list[str], /, *, output: Output, decay: float | None = None, force: Force = False
+) -> None:
     """Merge files of counts.
 
     Parameters
@@ -21,7 +23,7 @@ def merge(counts: list[str], /, *, output: Output, decay: float | None = None) -
     decay
         Multiply the weights of all files but the last by this factor.
     """
-    check_target(output)
+    check_target(output, (), COUNTS, force=force)
     *old, new = counts
     if decay is None or not old:
         merged = load_counts(counts)

@@ -7,9 +7,9 @@ from typing import Any
 
 from isoroc._cli.comparing import read_compared
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.files import check_target, open_source, output_to
+from isoroc._cli.io.files import PICTURE, STATE, check_target, open_source, output_to
 from isoroc._cli.models import Model
-from isoroc._cli.options import ALL_ROWS, Forecasts, Json, ModelFile, Selection
+from isoroc._cli.options import ALL_ROWS, Force, Forecasts, Json, ModelFile, Selection
 from isoroc._cli.terminal import print_json, print_table, print_text
 from isoroc._monitor import BatchReport, CalibrationMonitor
 
@@ -31,6 +31,7 @@ def monitor(
     tolerance: float | None = None,
     confidence: float = 0.95,
     plot: str | None = None,
+    force: Force = False,
     json: Json = False,
 ) -> ExitCode:
     """Test whether calibrated forecasts are still right on new rows.
@@ -50,9 +51,9 @@ def monitor(
         Picture of all batches over time to write: a .png, .svg or .pdf file.
     """
     if plot is not None:
-        _check_picture(plot, [model, state, *forecasts])
+        _check_picture(plot, [model, state, *forecasts], force=force)
     if state is not None:
-        check_target(state, [model, *forecasts])
+        check_target(state, [model, *forecasts], STATE, force=force)
     if selection.weight is not None:
         raise CommandError("--weight: the test counts rows; leave the weights out.")
     found = _load(model, state, tolerance, confidence)
@@ -127,11 +128,12 @@ def _differences(report: BatchReport) -> list[str]:
     return [f"{(low + high) / 2:+.4f} ± {(high - low) / 2:.4f}" for low, high in ends]
 
 
-def _check_picture(target: str, inputs: list[str | None]) -> None:
+def _check_picture(target: str, inputs: list[str | None], *, force: bool) -> None:
     """Refuse names of files that do not say which kind of picture they are."""
     if _format(target) not in ("png", "svg", "pdf"):
         raise CommandError(f"--plot {target}: expected a name that ends in .png, .svg or .pdf.")
-    check_target(target, (item for item in inputs if item is None or Path(item).exists()))
+    existing = [item for item in inputs if item is None or Path(item).exists()]
+    check_target(target, existing, PICTURE, force=force)
 
 
 def _save_picture(monitor: CalibrationMonitor, target: str) -> None:
