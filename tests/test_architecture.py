@@ -147,6 +147,7 @@ PARTS = {
     "plots": {
         "_lazy",
         "_calibrators",
+        "_evaluation",
         "_input",
         "_monitor",
         "_simplex",

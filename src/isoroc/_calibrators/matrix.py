@@ -164,7 +164,8 @@ class MatrixCalibrator(Calibrator):
         stage = fit_tempering(sample, self.floor, self.pseudocount)
         terms, unit = self._terms(sample.n_classes)
         learn = self.penalty == "auto"
-        whole = Solution(np.zeros(len(terms)), unit * (1.0 if learn else self.penalty))
+        given = 1.0 if self.penalty == "auto" else self.penalty
+        whole = Solution(np.zeros(len(terms)), unit * given)
         some = draw_part(sample)
         for rows in (sample,) if some is sample else (some, sample):
             regression = Regression(terms, stage, rows)
