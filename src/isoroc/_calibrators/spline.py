@@ -121,7 +121,8 @@ class SplineCalibrator(Calibrator):
 
     def _fit(self, sample: Sample) -> SplineMap:
         problem, whole = self._solve(sample)
-        return problem.map_of(whole)
+        fitted: SplineMap = problem.map_of(whole)
+        return fitted
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[SplineMap, Floats]:
         problem, whole = self._solve(sample)

@@ -61,18 +61,12 @@ def staged(calibrator: Any, P: Any, sample: Sample, most: int) -> Iterator[tuple
     Where all rows of a bin have the same forecast, each bin and class is reduced to one row with
     the total weight.
     """
-<<<<<<< HEAD
-    if not isinstance(calibrator, BinCalibrator) or calibrator.map_.varies:
-        for Q in calibrator.staged_predict_proba(P):
-            yield replace(sample, forecasts=Q)
-=======
     n_bins = calibrator.path_["n_bins"].tolist()
     kept = kept_stages(len(n_bins), most)
-    if not isinstance(calibrator, BinCalibrator) or getattr(calibrator, "top_", None) is not None:
+    if not isinstance(calibrator, BinCalibrator) or calibrator.map_.varies:
         for i, Q in enumerate(calibrator.staged_predict_proba(P)):
             if i in kept:
                 yield n_bins[i], replace(sample, forecasts=Q, scores="probability")
->>>>>>> draw
         return
     K = sample.n_classes
     _, first, bin_of = np.unique(calibrator.apply(P), return_index=True, return_inverse=True)
@@ -86,14 +80,9 @@ def staged(calibrator: Any, P: Any, sample: Sample, most: int) -> Iterator[tuple
 
 def few_rows(calibrator: Any, P: Any, sample: Sample, most: int) -> tuple[Any, Any, Sample]:
     """At most `most` of the rows, drawn at random, if each stage needs all rows."""
-<<<<<<< HEAD
     varies = isinstance(calibrator, BinCalibrator) and calibrator.map_.varies
     if not varies or len(sample) <= most:
-        return P, sample
-=======
-    if getattr(calibrator, "top_", None) is None or len(sample) <= most:
         return calibrator, P, sample
->>>>>>> draw
     rows = sample.drawn_rows(most)
     return calibrator, _safe_indexing(P, rows), sample.take(rows)
 
