@@ -445,7 +445,7 @@ EQUIVALENCE = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("d
 def expected_failures(classifier):
     drawn = flagged(classifier.calibrator, "_deals_rows")
     if isinstance(classifier.calibrator, isoroc.AutoCalibrator):
-        drawn = False  # on these data no member that draws rows has weight
+        drawn = False  # one member draws rows, yet the check passes
     return dict.fromkeys(EQUIVALENCE, "rows are drawn, whatever they weigh") if drawn else {}
 
 
