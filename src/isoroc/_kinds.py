@@ -28,17 +28,23 @@ RANGE_TOLERANCE = 1e-6
 LOWEST_LOG = -1e100
 
 
+Unit = Literal["probability", "percent", "proportion", "logit", "log_probability", "rank"]
+"""What users can say that forecasts are."""
+
+
 class Kind(ABC):
     """What the numbers of a row are."""
 
     #: Name in model files.
     name: ClassVar[str]
     #: The unit of the numbers, as the parameter `scores` of `fit` names it.
+    unit: ClassVar[Unit]
+    #: What they are once they are clean.
     scores: ClassVar[Literal["probability", "logit"]]
     #: Whether two classes are given by one number.
     single: ClassVar[bool]
-    #: For single numbers, the smallest and the largest that `clean` leaves unchanged.
-    span: ClassVar[tuple[float, float]]
+    #: For single numbers, the smallest and the largest that `clean` leaves unchanged, if any.
+    span: ClassVar[tuple[float, float]] = math.nan, math.nan
 
     @abstractmethod
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
@@ -77,6 +83,10 @@ class Kind(ABC):
         """A forecast array of probabilities as one of this kind, which has as many columns."""
         return P
 
+    def restore(self, values: Floats) -> Floats:
+        """Clean numbers in the unit in which they were given."""
+        return values
+
     def decisions(self, values: Floats) -> Ints:
         """The column with the largest probability in each row, the first on ties."""
         return np.asarray(values.argmax(axis=1))
@@ -86,6 +96,7 @@ class Probabilities(Kind):
     """Probabilities of all classes."""
 
     name = "probabilities"
+    unit: ClassVar[Unit] = "probability"
     scores = "probability"
     single = False
 
@@ -128,7 +139,7 @@ class Probabilities(Kind):
         scores = 'For logits pass scores="logit", for scores of two classes one 1-D array'
         if not np.isfinite(entries).all():
             fix = "probabilities must be finite. Drop or impute such rows first"
-            return f"holds {_infinite(entries)}", fix
+            return _entries(entries), fix
         if (entries < 0).any():
             fix = f"Negative values in data passed as probabilities. {scores}"
             return f"holds {entries.min():.6g}", fix
@@ -187,6 +198,7 @@ class Logits(Kind):
     """Logits of all classes; cleaned, they are logarithms of probabilities."""
 
     name = "logits"
+    unit: ClassVar[Unit] = "logit"
     scores = "logit"
     single = False
 
@@ -209,7 +221,7 @@ class Logits(Kind):
 
     def fault(self, entries: Floats) -> tuple[str, str]:
         """A number that is not finite."""
-        return f"holds {_infinite(entries)}", "logits are finite"
+        return _entries(entries), "logits are finite"
 
     def from_simplex(self, P: Floats) -> Floats:
         """Logarithms."""
@@ -220,6 +232,7 @@ class LogOdds(Kind):
     """Log odds of the second of two classes, or any other score of which only the order counts."""
 
     name = "log_odds"
+    unit: ClassVar[Unit] = "logit"
     scores = "logit"
     single = True
     span = -sys.float_info.max, sys.float_info.max
@@ -248,7 +261,7 @@ class LogOdds(Kind):
 
     def fault(self, entries: Floats) -> tuple[str, str]:
         """A number that is not finite."""
-        return f"is {_infinite(entries)}", "scores must be finite"
+        return f"is {_shown(entries[0])}", "scores must be finite"
 
     def from_simplex(self, P: Floats) -> Floats:
         """Log odds."""
@@ -259,18 +272,122 @@ class LogOdds(Kind):
         return np.asarray(values > 0, dtype=np.intp)
 
 
+class Percentages(Probabilities):
+    """Percentages of all classes."""
+
+    name = "percentages"
+    unit = "percent"
+
+    def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
+        """Probabilities."""
+        return super().clean(ops, X / 100.0, exact=exact)
+
+    def restore(self, values: Floats) -> Floats:
+        """Percentages."""
+        return 100 * values
+
+    def fault(self, entries: Floats) -> tuple[str, str]:
+        """A number that is no percentage, or the sum."""
+        fix = 'rows of percentages sum to 100. If they are rounded, pass scores="proportion"'
+        return _entries(entries) or f"sums to {entries.sum():.6g}, not to 100", fix
+
+
+class SecondPercentage(SecondProbability):
+    """The percentage of the second of two classes."""
+
+    name = "percentage"
+    unit = "percent"
+    span = math.nan, math.nan
+
+    def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
+        """Its probability."""
+        return super().clean(ops, X / 100.0, exact=exact)
+
+    def restore(self, values: Floats) -> Floats:
+        """Percentages."""
+        return 100 * values
+
+    def fault(self, entries: Floats) -> tuple[str, str]:
+        """A number that is no percentage."""
+        return f"is {_shown(entries[0])}", "percentages lie between 0 and 100"
+
+
+class Proportions(Probabilities):
+    """Numbers in proportion to the probabilities, such as rounded ones, or votes."""
+
+    name = "proportions"
+    unit = "proportion"
+
+    def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
+        """Each row divided by its sum."""
+        total = ops.total(X) if exact else ops.sum(X)
+        good = (ops.smallest(X) >= 0.0) & (total >= sys.float_info.min)
+        good = good & (total <= sys.float_info.max)
+        return ops.guarded(good, X / ops.guarded(good, total, 1.0), 1 / ops.width(X)), good
+
+    def fault(self, entries: Floats) -> tuple[str, str]:
+        """A number that is negative or not finite, or the sum."""
+        return _entries(entries) or "sums to 0", "proportions are at least 0, and some are above 0"
+
+
+class LogProbabilities(Logits):
+    """Logarithms of probabilities, which are logits."""
+
+    name = "log_probabilities"
+    unit = "log_probability"
+
+
+class SecondLogProbability(LogOdds):
+    """Logarithm of the probability of the second of two classes; cleaned, it is the log odds."""
+
+    name = "log_probability"
+    unit = "log_probability"
+    span = math.nan, math.nan
+
+    def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
+        """Log odds, finite next to a probability of 1."""
+        good = (-sys.float_info.max <= X) & (X <= RANGE_TOLERANCE)
+        x = ops.guarded(good, ops.minimum(X, 0.0), -1.0)
+        return x - ops.log(ops.maximum(1.0 - ops.exp(x), 2.0**-53)), good
+
+    def restore(self, values: Floats) -> Floats:
+        """Logarithms of probabilities."""
+        return np.asarray(-np.logaddexp(0.0, -values))
+
+    def fault(self, entries: Floats) -> tuple[str, str]:
+        """A number above 0."""
+        return f"is {_shown(entries[0])}", "logarithms of probabilities are finite and at most 0"
+
+
+class Ranks(LogOdds):
+    """Scores of which only the order is known."""
+
+    name = "ranks"
+    unit = "rank"
+
+
 PROBABILITIES, SECOND_PROBABILITY = Probabilities(), SecondProbability()
 LOGITS, LOG_ODDS = Logits(), LogOdds()
 #: All kinds, by their names in model files.
 KINDS: dict[str, Kind] = {
-    kind.name: kind for kind in (PROBABILITIES, SECOND_PROBABILITY, LOGITS, LOG_ODDS)
+    kind.name: kind
+    for kind in (
+        *(PROBABILITIES, SECOND_PROBABILITY, LOGITS, LOG_ODDS),
+        *(Percentages(), SecondPercentage(), Proportions()),
+        *(LogProbabilities(), SecondLogProbability(), Ranks()),
+    )
 }
-_BY_UNIT = {(kind.scores, kind.single): kind for kind in KINDS.values()}
+_BY_UNIT = {(kind.unit, kind.single): kind for kind in KINDS.values()}
 
 
-def kind_of(n_columns: int, scores: Literal["probability", "logit"] = "probability") -> Kind:
-    """The kind of forecasts with a number of columns of probabilities or logits."""
-    return _BY_UNIT[scores, n_columns == 1]
+def units_of(n_columns: int) -> list[Unit]:
+    """What forecasts with a number of columns can be."""
+    return [unit for unit, single in _BY_UNIT if single == (n_columns == 1)]
+
+
+def kind_of(n_columns: int, unit: Unit = "probability") -> Kind:
+    """The kind of forecasts with a number of columns."""
+    return _BY_UNIT[unit, n_columns == 1]
 
 
 def columns_of(values: Floats) -> Floats:
@@ -283,6 +400,12 @@ def count_columns(values: Floats) -> int:
     return int(columns_of(values).shape[1])
 
 
-def _infinite(entries: Floats) -> str:
-    """What messages call the first number that is not finite."""
-    return "NaN" if np.isnan(entries[~np.isfinite(entries)][0]) else "infinity"
+def _shown(value: float) -> str:
+    """A number as messages show it."""
+    return f"{value:.6g}" if math.isfinite(value) else "NaN" if math.isnan(value) else "infinity"
+
+
+def _entries(entries: Floats) -> str:
+    """What is wrong with single numbers of a row, if anything: they are to be finite and >= 0."""
+    wrong = [*entries[~np.isfinite(entries)], *entries[entries < 0]]
+    return f"holds {_shown(wrong[0])}" if wrong else ""

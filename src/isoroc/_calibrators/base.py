@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from narwhals.stable.v2.dependencies import is_into_dataframe
@@ -25,10 +25,12 @@ from isoroc._input import (
     check_counts,
     check_sample,
     check_two_classes,
+    check_units,
     in_order,
     warn_if_reversed,
     with_readable_names,
 )
+from isoroc._kinds import Unit
 from isoroc._maps import Map
 from isoroc._maps.files import check_new
 from isoroc._persistence import Fault
@@ -127,17 +129,20 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             from `y`.
         sample_weight : array-like of shape (n,), default=None
             Weight of each row. Weights are counts: weight 2 is the same as the row twice.
-        scores : {"auto", "probability", "logit"}, default="auto"
-            What the forecasts are. Logits of two classes are log odds, those of more classes are
-            turned into probabilities by the softmax. "auto" takes columns for probabilities, and
-            scores for probabilities if all of them lie in [0, 1]; it warns where that is in doubt.
+        scores : str, default="auto"
+            What the forecasts are: "probability"; "percent"; "proportion", for columns that are
+            divided by their sum; "logit", log odds if there is one column; "log_probability"; or
+            "rank", for scores of which only the order counts. "auto" takes columns for
+            probabilities, and scores for probabilities if all of them lie in [0, 1] and otherwise
+            for log odds; scores that can hardly be log odds are refused.
 
         Returns
         -------
         self
         """
-        warn = not self._uses_order_only
-        sample = check_sample(P, y, sample_weight, labels, scores=scores, warn=warn, clip=True)
+        sample = check_sample(P, y, sample_weight, labels, scores=scores, clip=True)
+        if not self._uses_order_only:
+            check_units(sample, scores)
         warn_if_reversed(sample)
         return self._fit_validated(sample, P)
 
@@ -151,6 +156,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         P : dataframe or array, default=None
             Where the forecasts come from: its column names are remembered.
         """
+        if sample.scores == "rank" and not self._uses_order_only:
+            problem = f'is "rank", but {type(self).__name__} uses more than the order of scores'
+            raise InputError("scores", None, problem, "use IsotonicCalibrator or IRPCalibrator")
         if not isinstance(sample, CellSample):  # a decay leaves cells any weight
             check_counts(sample.weights)
         class_weights = sample.class_weights()
@@ -160,6 +168,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             "weight": float(class_weights.sum()),
             "class_weights": class_weights.tolist(),
         }
+        if sample.kind.single and sample.scores != "probability":
+            given = sample.as_given()
+            summary["range"] = [float(given.min()), float(given.max())]
         with one_blas_thread():
             fitted = self._fit(sample.positive())
         self._remember_columns(P, sample.forecasts, reset=True)
@@ -244,9 +255,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return frames.predict_frame(self, df, probs, None if names is None else list(names))
 
     @property
-    def scores_(self) -> Literal["probability", "logit"]:
-        """Whether forecasts are probabilities or logits."""
-        return self.map_.kind.scores
+    def scores_(self) -> Unit:
+        """What forecasts are, as `fit` was told or found: "probability", "logit" or another."""
+        return self.map_.kind.unit
 
     @property
     def checksum(self) -> str | None:
@@ -328,7 +339,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self, "map_")
         if hasattr(self, "feature_names_in_"):
             P = in_order(P, self.feature_names_in_.tolist())
-        forecasts = check_new(P, self.map_.kind, self.n_features_in_)
+        forecasts = check_new(P, self.map_.kind, self.n_features_in_, self.summary_)
         self._remember_columns(P, forecasts, reset=False)
         return forecasts
 

@@ -13,7 +13,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 import isoroc
 from isoroc._cli.config import with_options_of_file
-from isoroc._cli.errors import CommandError, ExitCode, first_line
+from isoroc._cli.errors import CommandError, ExitCode, first_line, in_options
 from isoroc._cli.io.streams import discard_output, mark_standard
 from isoroc._cli.texts import ABOUT, COMMANDS, EPILOGUE
 
@@ -133,7 +133,7 @@ def _message(error: BaseException) -> str:
 
         if isinstance(error, InputError):
             option = _OPTIONS.get(error.argument, error.argument)
-            return str(InputError(option, error.row, error.problem, error.fix))
+            return str(InputError(option, error.row, error.problem, in_options(error.fix)))
     return first_line(error)
 
 

@@ -217,13 +217,14 @@ def conclude(
 
 def _collect(batches: Iterator[Any], calibrator: Any, labels: Any, scores: Scores) -> Collector:
     """The rows of batches."""
-    collector, is_logit = Collector(), scores == "logit"
+    collector = Collector()
     if labels is None:
         raise InputError("labels", None, "is missing", "batches may lack classes: name all of them")
     for y, P, *rest in batches:
         after, weight = (*rest, None, None)[:2]
         # A batch of log odds may look like probabilities.
-        before = check_sample(P, y, weight, labels, scores="logit" if is_logit else "probability")
+        unit = "probability" if scores == "auto" else scores
+        before = check_sample(P, y, weight, labels, scores=unit)
         collector.add(make_pair(before, _second(after if rest else calibrator, P, before)))
     if not collector.totals.n_rows:
         raise InputError("y", None, "no rows", "at least one is needed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -12,24 +13,27 @@ from isoroc._backends import NUMPY
 from isoroc._core.rows import check_rows
 from isoroc._input.arrays import to_array
 from isoroc._input.error import InputError
+from isoroc._input.parameters import check_option
 from isoroc._kinds import (
     PROBABILITIES,
     RANGE_TOLERANCE,
     SUM_EXACT,
     SUM_TOLERANCE,
     Kind,
+    Unit,
     columns_of,
     count_columns,
     kind_of,
+    units_of,
 )
 from isoroc._simplex import Floats
 
-Scores = Literal["auto", "probability", "logit"]
+Scores = Literal["auto"] | Unit
 
-#: Scores read as log odds of which at least this share lies in [0, 1] are in doubt,
-DOUBTFUL_SHARE = 0.9
-#: if there are at least this many.
-DOUBTFUL_ROWS = 20
+#: New scores in [0, 1] contradict those of `fit` if there are at least this many,
+MANY_SCORES = 20
+#: and the range of those of `fit` was at least this wide.
+WIDE = 4.0
 
 
 def check_forecasts(
@@ -40,9 +44,10 @@ def check_forecasts(
     Logits become logarithms of probabilities. By default scores of two classes may be any numbers.
     """
     values = read_forecasts(P, name=name, n_columns=n_columns)
-    if scores == "auto":
-        scores = "logit" if values.ndim == 1 else "probability"
-    return clean(values, kind_of(count_columns(values), scores), name=name)
+    unit: Unit = (
+        "logit" if values.ndim == 1 and scores == "auto" else resolve_scores(values, scores)
+    )
+    return clean(values, kind_of(count_columns(values), unit), name=name)
 
 
 def clean(values: Floats, kind: Kind, *, name: str) -> Floats:
@@ -103,27 +108,41 @@ def _check_shape(values: Floats, name: str, n_columns: int | None) -> None:
         raise InputError(name, None, problem, "pass forecasts of the same kind as in fit")
 
 
-def resolve_scores(
-    forecasts: Floats, scores: Scores, *, name: str = "P", warn: bool = False
-) -> Any:
-    """What a forecast array holds, "probability" or "logit", where the user left it open.
+def warn_if_probabilities(
+    values: Floats, kind: Kind, fitted: Sequence[float] | None = None, *, name: str = "P"
+) -> None:
+    """Warn if forecasts of another unit look like probabilities.
 
-    With `warn` there is a warning where the answer is in doubt.
+    Columns do if all rows are on the simplex, scores if many lie in [0, 1] where those of `fit`,
+    between the ends `fitted`, did not.
     """
-    if scores != "auto":
-        return scores
-    if forecasts.ndim == 2 or (row := first_improbable(forecasts)) is None:
-        return "probability"
-    share = np.mean((forecasts >= 0) & (forecasts <= 1))
-    if warn and len(forecasts) >= DOUBTFUL_ROWS and share >= DOUBTFUL_SHARE:
+    if kind.unit in ("probability", "proportion"):
+        return
+    if kind.single:
+        low, high = (0.0, 1.0) if fitted is None else fitted
+        is_odd = len(values) >= MANY_SCORES and high - low >= WIDE
+        is_odd = is_odd and values.min() >= 0 and values.max() <= 1
+        why = f"lie between 0 and 1, but those of fit between {low:.6g} and {high:.6g}"
+    else:
+        parts = values[:1], values  # the first row settles it for most logits
+        is_odd = all(valid_rows(part, PROBABILITIES).all() for part in parts)
+        why = "are probabilities that sum to one in each row"
+    if is_odd:
         warnings.warn(
-            f"{name}: row {row} is {forecasts[row]:.6g}, so the scores are read as log odds, "
-            f"although {share:.1%} of them lie between 0 and 1; say what they are with "
-            'scores="logit" or scores="probability".',
+            f"{name}: forecasts are read in the unit {kind.unit}, but these {why}; pass new "
+            "forecasts in the unit that fit was told.",
             UserWarning,
             stacklevel=4,
         )
-    return "logit"
+
+
+def resolve_scores(forecasts: Floats, scores: Scores) -> Unit:
+    """What forecasts are, where the user left it open."""
+    check_option("scores", scores, ("auto", *units_of(count_columns(forecasts))))
+    if scores != "auto":
+        return scores
+    is_unit = forecasts.ndim == 2 or first_improbable(forecasts) is None
+    return "probability" if is_unit else "logit"
 
 
 def first_improbable(scores: Floats) -> int | None:

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import isabstract
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoroc import _maps
-from isoroc._input import InputError, check_forecasts, check_groups
-from isoroc._kinds import KINDS, Kind
+from isoroc._input import InputError, check_groups, clean, read_forecasts, warn_if_probabilities
+from isoroc._kinds import KINDS, Kind, Unit
 from isoroc._maps.base import Map
 from isoroc._maps.bins import BinMap
 from isoroc._maps.grouped import GroupedMap
@@ -99,9 +99,9 @@ class LoadedMap:
     checksum: str
 
     @property
-    def scores_(self) -> Literal["probability", "logit"]:
-        """Whether forecasts are probabilities or logits."""
-        return self.map_.kind.scores
+    def scores_(self) -> Unit:
+        """What forecasts are, as `fit` was told or found: "probability", "logit" or another."""
+        return self.map_.kind.unit
 
     @property
     def grouped_(self) -> bool:
@@ -118,7 +118,7 @@ class LoadedMap:
         groups : array-like of shape (n,), default=None
             Group of each row, for a calibrator that was fitted with groups.
         """
-        values = check_new(P, self.map_.kind, self.n_features_in_)
+        values = check_new(P, self.map_.kind, self.n_features_in_, self.summary_)
         return apply_map(self.map_, values, groups)
 
     def tables(self) -> dict[str, Table]:
@@ -143,9 +143,15 @@ def _certificate(fitted: Map, n_classes: int) -> Any:
     return None
 
 
-def check_new(P: Any, kind: Kind, n_columns: int) -> Floats:
-    """Forecast array of new rows."""
-    return check_forecasts(P, scores=kind.scores, n_columns=n_columns)
+def check_new(P: Any, kind: Kind, n_columns: int, summary: dict[str, Any]) -> Floats:
+    """Forecast array of new rows for a map that was fitted to others."""
+    values = read_forecasts(P, name="P", n_columns=n_columns)
+    match summary.get("range"):
+        case [int() | float() as low, int() | float() as high]:
+            warn_if_probabilities(values, kind, (low, high))
+        case _:
+            warn_if_probabilities(values, kind)
+    return clean(values, kind, name="P")
 
 
 def apply_map(fitted: Map, values: Floats, groups: Any) -> Floats:

@@ -100,7 +100,7 @@ def read_counts(
         if sample.weights is None or sample.weights.any():
             key = None if fold_by is None else batch[fold_by].cast(pl.Int64).to_numpy()
             y = sample.classes[sample.codes]
-            builder.add(sample.forecasts, y, sample.weights, fold_by=key)
+            builder.add(sample.as_given(), y, sample.weights, fold_by=key)
     return Counts(*builder.result(), tuple(stream.columns.forecasts)), stream.columns
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -18,7 +18,14 @@ from isoroc._cli.io.classes import arrange, arrange_for_model
 from isoroc._cli.io.columns import check_column, find_label, find_model_forecasts, split_words
 from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
 from isoroc._cli.terminal import print_warning, progress_bar
-from isoroc._input import Sample, check_forecasts, find_reversal, resolve_scores
+from isoroc._input import (
+    Sample,
+    Scores,
+    check_forecasts,
+    check_units,
+    find_reversal,
+    resolve_scores,
+)
 from isoroc._simplex import Floats
 
 #: Factor by which a full array grows; it can be small, because growing rarely copies.
@@ -43,7 +50,7 @@ class Selection:
     positive: str | None = None
     """Class that a single column of `--probs` belongs to: the scores increase with its
     probability."""
-    scores: Literal["auto", "probability", "logit"] = "auto"
+    scores: Scores = "auto"
     """What the forecasts are. `auto` takes several columns for probabilities, and a single one for
     log odds if a value lies outside [0, 1]."""
     weight: Annotated[str | None, Parameter(alias="-w")] = None
@@ -94,8 +101,9 @@ def read_sample(
     P, codes, weights = _read_arrays(source, selection, found, encoder)
     ordered, known, place = match_classes(encoder, selection, found.forecasts, columns, classes)
     _reorder_columns(P, [found.forecasts.index(name) for name in ordered])
-    kind = resolve_scores(P, selection.scores, name=", ".join(ordered), warn=True)
-    sample = Sample(P, place[codes], weights if found.weight else None, known, kind)
+    unit = resolve_scores(P, selection.scores)
+    sample = Sample(P, place[codes], weights if found.weight else None, known, unit)
+    check_units(sample, selection.scores, name=", ".join(ordered))
     warn_of_reversal(sample)
     return sample, found._replace(forecasts=ordered)
 
