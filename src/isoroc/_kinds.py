@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,14 @@ LOWEST_LOG = -1e100
 
 Unit = Literal["probability", "percent", "proportion", "logit", "log_probability", "rank"]
 """What users can say that forecasts are."""
+
+
+class Fault(NamedTuple):
+    """What is wrong with a row, what to do, and the unit that its numbers may have."""
+
+    problem: str
+    fix: str
+    unit: Unit | None = None
 
 
 class Kind(ABC):
@@ -67,7 +75,7 @@ class Kind(ABC):
         """For two classes, a score that increases with the probability of the second."""
 
     @abstractmethod
-    def fault(self, entries: Floats) -> tuple[str, str]:
+    def fault(self, entries: Floats) -> Fault:
         """What is wrong with a row that is not a forecast, and what to do."""
 
     def log_rows(self, values: Floats, floor: float) -> Floats:
@@ -134,19 +142,23 @@ class Probabilities(Kind):
         fall = STEP * (ops.log(ops.maximum(first, LEAST)) - math.log(LEAST))
         return ops.where(first >= PRECISE, second, 1.0 - fall)
 
-    def fault(self, entries: Floats) -> tuple[str, str]:
+    def fault(self, entries: Floats) -> Fault:
         """A number that is no probability, or the sum."""
-        scores = 'For logits pass scores="logit", for scores of two classes one 1-D array'
         if not np.isfinite(entries).all():
             fix = "probabilities must be finite. Drop or impute such rows first"
-            return _entries(entries), fix
+            return Fault(_entries(entries), fix)
         if (entries < 0).any():
-            fix = f"Negative values in data passed as probabilities. {scores}"
-            return f"holds {entries.min():.6g}", fix
+            fix = "Negative values in data passed as probabilities"
+            return Fault(f"holds {entries.min():.6g}", fix, "logit")
         with np.errstate(over="ignore"):
-            total = entries.sum()
-        fix = f"each row must hold the probabilities of all classes. {scores}"
-        return f"sums to {total:.6g}, not to 1", fix
+            total = float(entries.sum())
+        problem = f"sums to {total:.6g}, not to 1"
+        if 0.9 <= total <= 1.1:
+            return Fault(problem, "divide each row by its sum", "proportion")
+        if 90 <= total <= 110:
+            return Fault(problem, "these look like percentages: divide them by 100", "percent")
+        fix = "each row must hold the probabilities of all classes; scores are one 1-D array"
+        return Fault(problem, fix, "logit")
 
     def log_rows(self, values: Floats, floor: float) -> Floats:
         """The same by the compiled loop."""
@@ -178,12 +190,12 @@ class SecondProbability(Probabilities):
         """The number itself."""
         return X
 
-    def fault(self, entries: Floats) -> tuple[str, str]:
+    def fault(self, entries: Floats) -> Fault:
         """A number outside [0, 1]."""
         if not np.isfinite(entries).all():
             return LOG_ODDS.fault(entries)
         problem = f"is {entries[0]:.6g}, but scores are probabilities here"
-        return problem, 'pass scores between 0 and 1, or fit to log odds with scores="logit"'
+        return Fault(problem, "pass scores between 0 and 1", "logit")
 
     def on_simplex(self, ops: Ops[V], X: V) -> V:  # noqa: ARG002
         """The number itself."""
@@ -219,9 +231,9 @@ class Logits(Kind):
         """That of the probabilities."""
         return PROBABILITIES.score(ops, ops.exp(X))
 
-    def fault(self, entries: Floats) -> tuple[str, str]:
+    def fault(self, entries: Floats) -> Fault:
         """A number that is not finite."""
-        return _entries(entries), "logits are finite"
+        return Fault(_entries(entries), "logits are finite")
 
     def from_simplex(self, P: Floats) -> Floats:
         """Logarithms."""
@@ -259,9 +271,9 @@ class LogOdds(Kind):
         """The number itself."""
         return X
 
-    def fault(self, entries: Floats) -> tuple[str, str]:
+    def fault(self, entries: Floats) -> Fault:
         """A number that is not finite."""
-        return f"is {_shown(entries[0])}", "scores must be finite"
+        return Fault(f"is {_shown(entries[0])}", "scores must be finite")
 
     def from_simplex(self, P: Floats) -> Floats:
         """Log odds."""
@@ -286,10 +298,10 @@ class Percentages(Probabilities):
         """Percentages."""
         return 100 * values
 
-    def fault(self, entries: Floats) -> tuple[str, str]:
+    def fault(self, entries: Floats) -> Fault:
         """A number that is no percentage, or the sum."""
-        fix = 'rows of percentages sum to 100. If they are rounded, pass scores="proportion"'
-        return _entries(entries) or f"sums to {entries.sum():.6g}, not to 100", fix
+        problem = _entries(entries) or f"sums to {entries.sum():.6g}, not to 100"
+        return Fault(problem, "divide each row by its sum", "proportion")
 
 
 class SecondPercentage(SecondProbability):
@@ -307,9 +319,9 @@ class SecondPercentage(SecondProbability):
         """Percentages."""
         return 100 * values
 
-    def fault(self, entries: Floats) -> tuple[str, str]:
+    def fault(self, entries: Floats) -> Fault:
         """A number that is no percentage."""
-        return f"is {_shown(entries[0])}", "percentages lie between 0 and 100"
+        return Fault(f"is {_shown(entries[0])}", "percentages lie between 0 and 100")
 
 
 class Proportions(Probabilities):
@@ -325,9 +337,10 @@ class Proportions(Probabilities):
         good = good & (total <= sys.float_info.max)
         return ops.guarded(good, X / ops.guarded(good, total, 1.0), 1 / ops.width(X)), good
 
-    def fault(self, entries: Floats) -> tuple[str, str]:
+    def fault(self, entries: Floats) -> Fault:
         """A number that is negative or not finite, or the sum."""
-        return _entries(entries) or "sums to 0", "proportions are at least 0, and some are above 0"
+        fix = "proportions are at least 0, and some are above 0"
+        return Fault(_entries(entries) or "sums to 0", fix)
 
 
 class LogProbabilities(Logits):
@@ -354,9 +367,10 @@ class SecondLogProbability(LogOdds):
         """Logarithms of probabilities."""
         return np.asarray(-np.logaddexp(0.0, -values))
 
-    def fault(self, entries: Floats) -> tuple[str, str]:
+    def fault(self, entries: Floats) -> Fault:
         """A number above 0."""
-        return f"is {_shown(entries[0])}", "logarithms of probabilities are finite and at most 0"
+        fix = "logarithms of probabilities are finite and at most 0"
+        return Fault(f"is {_shown(entries[0])}", fix)
 
 
 class Ranks(LogOdds):

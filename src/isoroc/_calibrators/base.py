@@ -140,7 +140,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         -------
         self
         """
-        sample = check_sample(P, y, sample_weight, labels, scores=scores, clip=True)
+        sample = check_sample(P, y, sample_weight, labels, scores=scores, clip=True, advice="pass")
         if not self._uses_order_only:
             check_units(sample, scores)
         warn_if_reversed(sample)

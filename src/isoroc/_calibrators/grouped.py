@@ -190,7 +190,7 @@ class GroupedCalibrator(Calibrator):
         -------
         self
         """
-        sample = check_sample(P, y, sample_weight, labels, scores=scores, clip=True)
+        sample = check_sample(P, y, sample_weight, labels, scores=scores, clip=True, advice="pass")
         check_units(sample, scores)
         warn_if_reversed(sample)
         if groups is not None:

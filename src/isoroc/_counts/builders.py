@@ -66,7 +66,8 @@ class Builder:
         if self._numbered and self._labels is None:
             shape = np.shape(to_array(P, name="P"))
             self._labels = np.arange(2 if len(shape) < 2 else max(shape[1], 2))
-        sample = check_sample(P, y, weight, self._labels, scores=self._scores, clip=True)
+        options: Any = {"scores": self._scores, "clip": True, "advice": "pass"}
+        sample = check_sample(P, y, weight, self._labels, **options)
         check_units(sample, self._scores)
         key = None
         if fold_by is not None:

@@ -158,7 +158,7 @@ def evaluate(
         return conclude(_collect(y, after, labels, scores), **options)
     if P is None:
         raise InputError("P", None, "is missing", "pass the forecasts, or counts in place of y")
-    before = check_sample(P, y, sample_weight, labels, scores=scores)
+    before = check_sample(P, y, sample_weight, labels, scores=scores, advice="pass")
     names = None if groups is None else check_groups(groups, len(before), of="P")
     pair = make_pair(replace(before, groups=names), _second(after, P, before))
     return evaluate_pair(pair, **options)
@@ -224,7 +224,7 @@ def _collect(batches: Iterator[Any], calibrator: Any, labels: Any, scores: Score
         after, weight = (*rest, None, None)[:2]
         # A batch of log odds may look like probabilities.
         unit = "probability" if scores == "auto" else scores
-        before = check_sample(P, y, weight, labels, scores=unit)
+        before = check_sample(P, y, weight, labels, scores=unit, advice="pass")
         collector.add(make_pair(before, _second(after if rest else calibrator, P, before)))
     if not collector.totals.n_rows:
         raise InputError("y", None, "no rows", "at least one is needed")

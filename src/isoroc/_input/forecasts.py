@@ -37,21 +37,24 @@ WIDE = 4.0
 
 
 def check_forecasts(
-    P: Any, *, name: str = "P", scores: Scores = "auto", n_columns: int | None = None
+    P: Any, *, name: str = "P", scores: Scores = "auto", advice: str = ""
 ) -> Floats:
-    """Forecast array of probabilities, logits or scores, perhaps with as many columns as in `fit`.
+    """Forecast array of probabilities, logits or scores.
 
     Logits become logarithms of probabilities. By default scores of two classes may be any numbers.
     """
-    values = read_forecasts(P, name=name, n_columns=n_columns)
+    values = read_forecasts(P, name=name)
     unit: Unit = (
         "logit" if values.ndim == 1 and scores == "auto" else resolve_scores(values, scores)
     )
-    return clean(values, kind_of(count_columns(values), unit), name=name)
+    return clean(values, kind_of(count_columns(values), unit), name=name, advice=advice)
 
 
-def clean(values: Floats, kind: Kind, *, name: str) -> Floats:
-    """A forecast array as formulas take it; raises at the first row that is not of the kind."""
+def clean(values: Floats, kind: Kind, *, name: str, advice: str = "") -> Floats:
+    """A forecast array as formulas take it; raises at the first row that is not of the kind.
+
+    `advice` is what to do with ``scores=``, such as "pass", for users of functions that have it.
+    """
     if kind.single:
         low, high = kind.span
         if values.min() >= low and values.max() <= high:
@@ -64,8 +67,22 @@ def clean(values: Floats, kind: Kind, *, name: str) -> Floats:
         X, good = kind.clean(NUMPY, columns_of(values))
     if not good.all():
         row = int(np.argmin(good))
-        raise InputError(name, row, *kind.fault(columns_of(values)[row]))
+        problem, fix, unit = kind.fault(columns_of(values)[row])
+        if unit == "logit" and kind is PROBABILITIES and (at := _odd_column(values)) is not None:
+            fix = f"leave out column {at}, without which the rows sum to 1, if it is not a forecast"
+        elif unit is not None and advice:
+            fix += f'. For {unit}s {advice} scores="{unit}"'
+        raise InputError(name, row, problem, fix)
     return np.ascontiguousarray(X).reshape(values.shape)
+
+
+def _odd_column(values: Floats) -> int | None:
+    """The only column without which all rows are probabilities."""
+    if values.shape[1] < 3:
+        return None
+    columns = np.arange(values.shape[1])
+    found = [k for k in columns if valid_rows(values[:, columns != k], PROBABILITIES).all()]
+    return int(found[0]) if len(found) == 1 else None
 
 
 def valid_rows(values: Floats, kind: Kind) -> NDArray[np.bool_]:
@@ -83,7 +100,8 @@ def read_forecasts(P: Any, *, name: str, n_columns: int | None = None) -> Floats
     try:
         values = np.ascontiguousarray(raw, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(name, None, f"forecasts must be numbers ({error})") from error
+        fix = "if they are the labels, the two arguments are swapped"
+        raise InputError(name, None, f"forecasts must be numbers ({error})", fix) from error
     values = values.reshape(raw.shape)  # ascontiguousarray makes a vector of a single number
     _check_shape(values, name, n_columns)
     return values.reshape(-1) if values.size == len(values) else values
@@ -129,8 +147,8 @@ def warn_if_probabilities(
         why = "are probabilities that sum to one in each row"
     if is_odd:
         warnings.warn(
-            f"{name}: forecasts are read in the unit {kind.unit}, but these {why}; pass new "
-            "forecasts in the unit that fit was told.",
+            f'{name}: forecasts are read as scores="{kind.unit}", but these {why}; new forecasts '
+            "must be in the unit of those of fit.",
             UserWarning,
             stacklevel=4,
         )

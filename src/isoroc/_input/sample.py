@@ -193,6 +193,7 @@ def check_sample(
     *,
     scores: Scores = "auto",
     clip: bool = False,
+    advice: str = "",
     name: str = "P",
     label_name: str = "y",
 ) -> Sample:
@@ -209,7 +210,7 @@ def check_sample(
     kind = kind_of(count_columns(values), unit)
     unclipped = kind is SECOND_PROBABILITY and scores == "auto" and not clip
     warn_if_probabilities(values, kind, name=name)
-    forecasts = clean(values, LOG_ODDS if unclipped else kind, name=name)
+    forecasts = clean(values, LOG_ODDS if unclipped else kind, name=name, advice=advice)
     weights = check_weights(sample_weight, len(forecasts))
     names = column_names(P)
     K = count_classes(forecasts)

@@ -51,9 +51,7 @@ def check_units(sample: Sample, scores: Scores, *, name: str = "P") -> None:
     for unit, p in readings.items():
         fits = _gain(rate, p, second).mean() < LEAST_GAIN
         if fits and _is_likelier(p, expit(x), second):
-            problem = (
-                f"{between}, and scores in the unit {unit} fit the outcomes better than log odds"
-            )
+            problem = f"{between} and fit the outcomes better in another unit than as log odds"
             raise _refusal(name, problem, f'scores="{unit}"')
     share = np.mean((z >= 0) & (z <= 1))
     doubt = ""

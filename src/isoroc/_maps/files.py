@@ -151,7 +151,7 @@ def check_new(P: Any, kind: Kind, n_columns: int, summary: dict[str, Any]) -> Fl
             warn_if_probabilities(values, kind, (low, high))
         case _:
             warn_if_probabilities(values, kind)
-    return clean(values, kind, name="P")
+    return clean(values, kind, name="P", advice="fit with")
 
 
 def apply_map(fitted: Map, values: Floats, groups: Any) -> Floats:

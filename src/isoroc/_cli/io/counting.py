@@ -68,7 +68,7 @@ def stream_samples(
     kind = find_scores(source, selection, ordered)
 
     def samples() -> Iterator[tuple[Sample, pl.DataFrame]]:
-        check = partial(check_forecasts, scores=kind)
+        check = partial(check_forecasts, scores=kind, advice="pass")
         for batch in read_batches(source, selection, found, others):
             P = read_forecasts(batch, ordered, source, check)
             weights = read_weights(batch, found.weight, source) if found.weight else None

@@ -189,7 +189,7 @@ def _read_arrays(
     K = len(columns.forecasts)
     forecasts = _GrowingArray(*([K] if K > 1 else []), dtype=np.float64)
     codes, weights = _GrowingArray(dtype=np.uint16), _GrowingArray(dtype=np.float64)
-    check = partial(check_forecasts, scores=selection.scores)
+    check = partial(check_forecasts, scores=selection.scores, advice="pass")
     for batch in read_batches(source, selection, columns):
         forecasts.extend(read_forecasts(batch, columns.forecasts, source, check))
         codes.extend(encoder.encode(batch))
