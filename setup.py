@@ -17,7 +17,6 @@ SUBJECTS = (
     "residuals",
     "rows",
     "smooth",
-    "sorting",
     "surface",
 )
 

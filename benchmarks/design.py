@@ -40,7 +40,7 @@ FURTHER = {
 }
 CANDIDATES: dict[str, Calibrator] = {
     "identity": isoroc.IdentityCalibrator(),
-    "temperature": isoroc.TemperatureCalibrator(),
+    "temperature": isoroc.TemperatureCalibrator(floor="auto"),
     "spline": isoroc.SplineCalibrator(),
     "matrix": isoroc.MatrixCalibrator(),
     "isotonic": isoroc.IsotonicCalibrator(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +44,7 @@ def own_methods() -> list[Method]:
         "isoroc spline": isoroc.SplineCalibrator,
         "isoroc matrix": isoroc.MatrixCalibrator,
         "isoroc monotone": isoroc.MonotoneCalibrator,
-        "isoroc temperature": isoroc.TemperatureCalibrator,
+        "isoroc temperature": partial(isoroc.TemperatureCalibrator, floor="auto"),
         "isoroc isotonic": isoroc.IsotonicCalibrator,
         "isoroc Venn-Abers": isoroc.VennAbersCalibrator,
     }

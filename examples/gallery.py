@@ -79,7 +79,9 @@ def reliability_top() -> ReliabilityDisplay:
     """Ten digits: whether the most probable one is right."""
     X, y = load_digits(return_X_y=True)
     before = cross_val_predict(GaussianNB(var_smoothing=1e-3), X, y, method="predict_proba")
-    model = CalibratedClassifier(GaussianNB(var_smoothing=1e-3), IRPCalibrator(random_state=0))
+    model = CalibratedClassifier(
+        GaussianNB(var_smoothing=1e-3), calibrator=IRPCalibrator(random_state=0)
+    )
     after = cross_val_predict(model, X, y, method="predict_proba")
     return ReliabilityDisplay.from_predictions(y, before, after=after, kind="top")
 

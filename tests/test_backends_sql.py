@@ -18,7 +18,7 @@ from isoroc._counts.grid import Grid, cells, fold
 pytest.importorskip("sqlglot")
 pytest.importorskip("duckdb")
 
-from isoroc._backends.sql import SqlOps, operations, routes
+from isoroc._backends.sql import SqlOps, operations
 
 ROWS = np.random.default_rng(0).random((60, 4))
 
@@ -141,7 +141,7 @@ def test_cells_and_folds(backend, run, K):
 
 @pytest.mark.parametrize("few", [1, 4])
 def test_levels_of_many_splits_are_looked_up(few, monkeypatch):
-    monkeypatch.setattr(routes, "FEW_PLACES", few)
+    monkeypatch.setattr(operations, "FEW_PLACES", few)
     for K in (3, 5):
         tree = random_tree(K, 30)
         P = np.vstack([np.random.default_rng(0).dirichlet(np.ones(K), 60), tree.thresholds])

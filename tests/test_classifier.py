@@ -18,16 +18,19 @@ from sklearn.model_selection import (
     cross_val_predict,
     cross_val_score,
 )
-from sklearn.naive_bayes import GaussianNB
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isoroc import (
     AutoCalibrator,
     CalibratedClassifier,
+    GroupedCalibrator,
+    InputError,
     IRPCalibrator,
     IsotonicCalibrator,
     TemperatureCalibrator,
@@ -55,9 +58,9 @@ class Marginal:
 
 
 CHECKED = [
-    CalibratedClassifier(LogisticRegression(), IRPCalibrator()),
-    CalibratedClassifier(LinearSVC(), IRPCalibrator(), cv=3),
-    CalibratedClassifier(GaussianNB(), IRPCalibrator(), ensemble=True),
+    CalibratedClassifier(LogisticRegression(), calibrator=IRPCalibrator()),
+    CalibratedClassifier(LinearSVC(), calibrator=IRPCalibrator(), cv=3),
+    CalibratedClassifier(GaussianNB(), calibrator=IRPCalibrator(), ensemble=True),
 ]
 
 
@@ -70,7 +73,9 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def test_calibrates_out_of_fold_forecasts_and_trains_on_everything():
-    clf = CalibratedClassifier(GaussianNB(), IRPCalibrator(), cv=4).fit(X, Y)
+    clf = CalibratedClassifier(GaussianNB(), calibrator=IRPCalibrator(), cv=4, ensemble=False).fit(
+        X, Y
+    )
     P = cross_val_predict(GaussianNB(), X, Y, cv=4, method="predict_proba")
     expected = IRPCalibrator().fit(P, Y)
     forecast = GaussianNB().fit(X, Y).predict_proba(X)
@@ -82,18 +87,19 @@ def test_calibrates_out_of_fold_forecasts_and_trains_on_everything():
 
 def test_the_default_is_the_automatic_calibrator():
     folds = PredefinedSplit(np.arange(600) // 150)  # fold by fold, rows stand as they are
-    clf = CalibratedClassifier(GaussianNB(), cv=folds).fit(X, Y)
+    clf = CalibratedClassifier(GaussianNB(), cv=folds, ensemble=False).fit(X, Y)
     P = cross_val_predict(GaussianNB(), X, Y, cv=folds, method="predict_proba")
     expected = AutoCalibrator(random_state=0).fit(P, Y)
     forecast = GaussianNB().fit(X, Y).predict_proba(X)
     np.testing.assert_array_equal(clf.predict_proba(X), expected.predict_proba(forecast))
-    [calibrator] = clf.calibrators_
-    assert calibrator.verdict_.startswith("calibrate")
+    assert clf.verdict_.startswith("calibrate")
 
 
 def test_ensemble_averages_one_pair_a_fold():
     folds = PredefinedSplit(np.arange(600) % 3)
-    clf = CalibratedClassifier(GaussianNB(), IRPCalibrator(max_bins=6), cv=folds, ensemble=True)
+    clf = CalibratedClassifier(
+        GaussianNB(), calibrator=IRPCalibrator(max_bins=6), cv=folds, ensemble=True
+    )
     clf.fit(X, Y)
     expected = np.zeros((600, 2))
     for train, test in folds.split():
@@ -105,7 +111,8 @@ def test_ensemble_averages_one_pair_a_fold():
 
 
 def test_folds_need_not_be_a_partition():
-    clf = CalibratedClassifier(GaussianNB(), cv=ShuffleSplit(7, test_size=0.3, random_state=0))
+    folds = ShuffleSplit(7, test_size=0.3, random_state=0)
+    clf = CalibratedClassifier(GaussianNB(), cv=folds, ensemble=False)
     assert clf.fit(X, Y).calibrators_[0].summary_["weight"] == 7 * 180
 
 
@@ -113,9 +120,9 @@ def test_folds_need_not_be_a_partition():
 def test_fitted_classifiers_are_left_alone(how):
     model = RandomForestClassifier(20, random_state=0).fit(X[:300], Y[:300])
     clf = (
-        CalibratedClassifier(model, IRPCalibrator(), cv="prefit")
+        CalibratedClassifier(model, calibrator=IRPCalibrator(), cv="prefit")
         if how == "prefit"
-        else CalibratedClassifier(FrozenEstimator(model), IRPCalibrator())
+        else CalibratedClassifier(FrozenEstimator(model), calibrator=IRPCalibrator())
     )
     clf.fit(X[300:], Y[300:])
     P = model.predict_proba(X[300:])
@@ -155,7 +162,7 @@ def test_decision_functions_of_three_classes_become_forecasts():
     X3, y3 = make_classification(
         n_samples=300, n_informative=4, n_classes=3, n_clusters_per_class=1, random_state=0
     )
-    clf = CalibratedClassifier(LinearSVC(), Marginal(), cv=3).fit(X3, y3)
+    clf = CalibratedClassifier(LinearSVC(), calibrator=Marginal(), cv=3, ensemble=False).fit(X3, y3)
     forecast = softmax(LinearSVC().fit(X3, y3).decision_function(X3), axis=1)
     expected = clf.calibrators_[0].predict_proba(forecast)
     np.testing.assert_allclose(clf.predict_proba(X3), expected)
@@ -167,7 +174,13 @@ def test_folds_that_miss_a_class_still_give_all_columns():
     # Each half is trained without a class or two; the rare class is never seen by the second.
     y3[:20] = 1
     for response in ("predict_proba", "decision_function"):
-        clf = CalibratedClassifier(LogisticRegression(), Marginal(), cv=halves, response=response)
+        clf = CalibratedClassifier(
+            LogisticRegression(),
+            calibrator=Marginal(),
+            cv=halves,
+            ensemble=False,
+            response=response,
+        )
         clf.fit(X, y3)
         assert clf.calibrators_[0].shape_ == (600, 3)
         assert clf.predict_proba(X).shape == (600, 3)
@@ -180,7 +193,7 @@ class Forgetful(LogisticRegression):
 def test_user_calibrators_that_miss_a_class_get_their_columns_filled():
     y3 = np.r_[np.zeros(300), np.ones(290), np.full(10, 2)].astype(int)
     model = KNeighborsClassifier().fit(X, y3)
-    clf = CalibratedClassifier(model, Forgetful(), cv="prefit").fit(X[:590], y3[:590])
+    clf = CalibratedClassifier(model, calibrator=Forgetful(), cv="prefit").fit(X[:590], y3[:590])
     Q = clf.predict_proba(X)
     assert Q.shape == (600, 3)
     assert (Q[:, 2] == 0).all()
@@ -191,10 +204,15 @@ def test_weights_reach_classifier_and_calibrator():
     repeats = rng.integers(1, 4, 600)
     folds = np.arange(600) % 3
     irp = IRPCalibrator()
-    weighted = CalibratedClassifier(LogisticRegression(), irp, cv=PredefinedSplit(folds))
+    weighted = CalibratedClassifier(
+        LogisticRegression(), calibrator=irp, cv=PredefinedSplit(folds), ensemble=False
+    )
     weighted.fit(X, Y, sample_weight=repeats)
     repeated = CalibratedClassifier(
-        LogisticRegression(), irp, cv=PredefinedSplit(np.repeat(folds, repeats))
+        LogisticRegression(),
+        calibrator=irp,
+        cv=PredefinedSplit(np.repeat(folds, repeats)),
+        ensemble=False,
     )
     repeated.fit(np.repeat(X, repeats, axis=0), np.repeat(Y, repeats))
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-3)
@@ -202,7 +220,7 @@ def test_weights_reach_classifier_and_calibrator():
 
 
 def test_weights_with_a_classifier_that_takes_none():
-    clf = CalibratedClassifier(KNeighborsClassifier(), cv=3)
+    clf = CalibratedClassifier(KNeighborsClassifier(), cv=3, ensemble=False)
     with pytest.warns(UserWarning, match="KNeighborsClassifier takes no weights"):
         clf.fit(X, Y, sample_weight=np.full(600, 2.0))
     assert clf.calibrators_[0].summary_["weight"] == 1200
@@ -236,7 +254,9 @@ def test_metadata_routing():
 
 
 def test_in_pipelines_searches_and_clones():
-    pipeline = make_pipeline(StandardScaler(), CalibratedClassifier(GaussianNB(), IRPCalibrator()))
+    pipeline = make_pipeline(
+        StandardScaler(), CalibratedClassifier(GaussianNB(), calibrator=IRPCalibrator())
+    )
     search = GridSearchCV(
         pipeline,
         {
@@ -287,12 +307,12 @@ def test_parallel_folds_give_the_same_model():
         ({"cv": "five"}, Y, "cv: expected a number, a splitter or .*five"),
         ({"response": "predict"}, Y, "response: expected .*predict'"),
         ({"response": "decision_function"}, Y, "response: GaussianNB has no decision_function"),
-        ({"ensemble": "no"}, Y, "ensemble: expected one of True, False; got 'no'"),
+        ({"ensemble": "no"}, Y, "ensemble: expected one of True, False, 'auto'; got 'no'"),
         ({"calibrator": "isotonic"}, Y, r"calibrator: expected .* got 'isotonic'; pass an instanc"),
         ({"calibrator": IRPCalibrator}, Y, r"calibrator: .*; pass an instance, as AutoCalib"),
         ({"estimator": GaussianNB}, Y, "estimator: .*; pass an instance of a classifier"),
         ({"estimator": Ridge()}, Y, "estimator: Ridge is a regressor; pass a classifier"),
-        ({"estimator": None}, Y, "estimator: expected a classifier, got None"),
+        ({"method": "platt"}, Y, "method: expected one of 'auto', .*'venn-abers'; got 'platt'"),
         ({}, np.full(600, "ham"), "y: one class only, 'ham'"),
         ({}, np.zeros(600, dtype=int), "y: one class only, 0"),
         ({}, None, "y: requires y"),
@@ -329,7 +349,9 @@ def test_classifiers_with_unsorted_classes(n_classes, response, frozen):
     results = []
     for plain in (LogisticRegression(), Unsorted()):
         classifier = FrozenEstimator(plain.fit(X, y)) if frozen else plain
-        model = CalibratedClassifier(classifier, IsotonicCalibrator(), response=response).fit(X, y)
+        model = CalibratedClassifier(
+            classifier, calibrator=IsotonicCalibrator(), response=response
+        ).fit(X, y)
         results.append(model.predict_proba(X)[:, np.argsort(model.classes_)])
         assert model.score(X, y) > 0.6
     np.testing.assert_allclose(results[0], results[1], atol=1e-12)
@@ -343,7 +365,9 @@ class Clipped(LogisticRegression):
 
 
 def test_decision_functions_between_0_and_1_are_logits():
-    model = CalibratedClassifier(Clipped(), TemperatureCalibrator(), response="decision_function")
+    model = CalibratedClassifier(
+        Clipped(), calibrator=TemperatureCalibrator(), response="decision_function"
+    )
     model.fit(X, Y)
     assert model.calibrators_[0].scores_ == "logit"
     Q = model.predict_proba(100 * X)  # decisions far outside
@@ -354,7 +378,8 @@ def test_decision_functions_between_0_and_1_are_logits():
 def test_calibrators_know_the_labels(tmp_path):
     X3, codes = make_classification(400, n_informative=4, n_classes=3, random_state=0)
     y = np.array(["cat", "dog", "eel"])[codes]
-    [calibrator] = CalibratedClassifier(GaussianNB(), IRPCalibrator()).fit(X3, y).calibrators_
+    model = CalibratedClassifier(GaussianNB(), "irp", ensemble=False)
+    [calibrator] = model.fit(X3, y).calibrators_
     assert calibrator.classes_.tolist() == ["cat", "dog", "eel"]
     assert {"value_cat", "value_dog", "value_eel"} <= set(calibrator.bins_)
     calibrator.save(tmp_path / "model.json")
@@ -362,3 +387,61 @@ def test_calibrators_know_the_labels(tmp_path):
     pytest.importorskip("sqlglot")
     query = export.to_sql(calibrator, ["a", "b", "c"], dialect="duckdb")
     assert all(f'"calibrated_{name}"' in query for name in ("cat", "dog", "eel"))
+
+
+GROUPS = np.where(np.arange(600) % 3 == 0, "north", "south")
+
+
+def test_groups_reach_a_calibrator_of_groups():
+    y = np.where((GROUPS == "south") & (np.arange(600) % 2 == 0), "spam", Y)  # differs by group
+    grouped = GroupedCalibrator(IsotonicCalibrator(), min_rows=50, random_state=0)
+    model = CalibratedClassifier(GaussianNB(), calibrator=grouped, ensemble=False)
+    with pytest.raises(InputError, match="groups: GroupedCalibrator learns a map for each group"):
+        model.fit(X, y)
+    model.fit(X, y, groups=GROUPS)
+    [calibrator] = model.calibrators_
+    assert set(calibrator.groups_) <= {"north", "south"}
+    P = model.estimators_[0].predict_proba(X)
+    expected = calibrator.predict_proba(P, GROUPS)
+    np.testing.assert_array_equal(model.predict_proba(X, groups=GROUPS), expected)
+    assert (expected != calibrator.common_.predict_proba(P)).any()
+    with pytest.raises(InputError, match="groups"):
+        model.predict_proba(X)
+
+
+def test_groups_are_routed_without_further_requests():
+    grouped = GroupedCalibrator(IsotonicCalibrator(), min_rows=50, random_state=0)
+    groups = np.arange(600) % 6
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = CalibratedClassifier(GaussianNB(), calibrator=grouped, cv=GroupKFold(3))
+        pipeline = make_pipeline(StandardScaler(), model).fit(X, Y, groups=groups)
+        Q = pipeline.predict_proba(X, groups=groups)
+    expected = model.fit(StandardScaler().fit_transform(X), Y, groups=groups)
+    assert len(expected.calibrators_) == 3
+    np.testing.assert_array_equal(
+        Q, expected.predict_proba(StandardScaler().fit_transform(X), groups=groups)
+    )
+
+
+def test_names_of_methods_and_parameters_of_their_calibrators():
+    clf = CalibratedClassifier(GaussianNB(), "irp", ensemble=False)
+    clf.set_params(calibrator__max_bins=3).fit(X, Y)
+    assert clf.calibrators_[0].n_bins_ == 3
+    several = CalibratedClassifier(GaussianNB(), random_state=1).fit(X, Y)
+    assert {calibrator.random_state for calibrator in several.calibrators_} == {1}
+    n = sum(calibrator.verdict_.startswith("calibrate") for calibrator in several.calibrators_)
+    assert several.verdict_ == f"calibrate: the verdict in {n} of 5 folds"
+    with pytest.raises(AttributeError):
+        _ = clf.verdict_
+
+
+def test_pairs_can_be_used_one_by_one():
+    clf = CalibratedClassifier(GaussianNB(), "sigmoid", cv=3).fit(X, Y)
+    each = [pair.predict_proba(X) for pair in clf.calibrated_classifiers_]
+    np.testing.assert_allclose(np.mean(each, axis=0), clf.predict_proba(X))
+    assert clf.calibrated_classifiers_[0].calibrators == [clf.calibrators_[0]]
+
+
+def test_tags_follow_the_classifier():
+    assert get_tags(CalibratedClassifier(MultinomialNB())).input_tags.positive_only
+    assert not get_tags(CalibratedClassifier()).input_tags.positive_only

@@ -27,7 +27,9 @@ def shifted(seed=0):
 @pytest.mark.parametrize("ensemble", [False, True])
 def test_forecasts_for_given_class_shares(ensemble):
     X, y, X_new, y_new = shifted()
-    plain = CalibratedClassifier(LogisticRegression(), TemperatureCalibrator(), ensemble=ensemble)
+    plain = CalibratedClassifier(
+        LogisticRegression(), calibrator=TemperatureCalibrator(), ensemble=ensemble
+    )
     Q = plain.fit(X, y).predict_proba(X_new)
     np.testing.assert_allclose(plain.class_shares_, 1 / 3)
     assert plain.prior_ is None
@@ -41,7 +43,7 @@ def test_forecasts_for_given_class_shares(ensemble):
 
 def test_forecasts_for_estimated_class_shares():
     X, y, X_new, y_new = shifted()
-    model = CalibratedClassifier(LogisticRegression(), TemperatureCalibrator()).fit(X, y)
+    model = CalibratedClassifier(LogisticRegression(), calibrator=TemperatureCalibrator()).fit(X, y)
     before = log_loss(y_new, model.predict_proba(X_new))
     for _ in range(2):  # the estimate does not depend on an earlier one
         found = model.adapt_prior(X_new, random_state=0)
@@ -54,7 +56,9 @@ def test_forecasts_for_estimated_class_shares():
 
 def test_class_shares_are_checked():
     X, y, *_ = shifted()
-    model = CalibratedClassifier(LogisticRegression(), TemperatureCalibrator(), prior=[0.5, 0.6, 0])
+    model = CalibratedClassifier(
+        LogisticRegression(), calibrator=TemperatureCalibrator(), prior=[0.5, 0.6, 0]
+    )
     with pytest.raises(InputError, match=r"prior: sums to 1\.1, not to 1"):
         model.fit(X, y)
     with pytest.raises(InputError, match="prior: names a, but the classes are a, b, c"):

@@ -31,6 +31,7 @@ ORDER = [
 #: Errors and what functions return: the functions have the examples.
 WITHOUT_EXAMPLE = {
     "BootstrapResult",
+    "CalibrationCurve",
     "CalibrationTest",
     "CostCurve",
     "CostReport",

@@ -1,6 +1,7 @@
 from . import decisions, export, metrics, plots, report
 from ._calibrators.auto import AutoCalibrator
 from ._calibrators.bagging import BaggedIRPCalibrator
+from ._calibrators.dirichlet import DirichletCalibrator
 from ._calibrators.files import load
 from ._calibrators.grouped import GroupedCalibrator
 from ._calibrators.histogram import HistogramCalibrator
@@ -11,6 +12,7 @@ from ._calibrators.kernel import KernelCalibrator
 from ._calibrators.matrix import MatrixCalibrator
 from ._calibrators.monotone import MonotoneCalibrator
 from ._calibrators.recursive_binning import RecursiveBinningCalibrator
+from ._calibrators.sigmoid import BetaCalibrator, SigmoidCalibrator
 from ._calibrators.spline import SplineCalibrator
 from ._calibrators.temperature import TemperatureCalibrator
 from ._calibrators.venn_abers import VennAbersCalibrator
@@ -26,9 +28,11 @@ from ._persistence import ModelFileError
 __all__ = [
     "AutoCalibrator",
     "BaggedIRPCalibrator",
+    "BetaCalibrator",
     "CalibratedClassifier",
     "CalibrationMonitor",
     "Counts",
+    "DirichletCalibrator",
     "Evaluation",
     "GroupedCalibrator",
     "HistogramCalibrator",
@@ -42,6 +46,7 @@ __all__ = [
     "ModelFileError",
     "MonotoneCalibrator",
     "RecursiveBinningCalibrator",
+    "SigmoidCalibrator",
     "SplineCalibrator",
     "TemperatureCalibrator",
     "VennAbersCalibrator",

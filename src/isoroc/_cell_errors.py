@@ -14,14 +14,7 @@ N_CELLS = 10
 
 
 def cells_of(q: Floats) -> Ints:
-    """Cell of each probability; cells are narrower near 0 and 1, where rates are more precise.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> cells_of(np.array([0.0, 0.02, 0.03, 0.49, 0.51, 1.0]))
-    array([0, 0, 1, 4, 5, 9])
-    """
+    """Cell of each probability; cells are narrower near 0 and 1, where rates are more precise."""
     angle = np.arcsin(np.sqrt(np.clip(q, 0.0, 1.0)))
     return np.minimum((angle * (2 * N_CELLS / np.pi)).astype(np.intp), N_CELLS - 1)
 
@@ -36,12 +29,6 @@ def sum_in_cells(P: Floats, codes: NDArray[Any], weights: Floats | None = None) 
 
     There are C = K classes, or only the second of two. The sums are those of the weights, of
     outcomes less forecasts, and of the squares of these.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> sum_in_cells(np.array([[0.5, 0.5], [0.5, 0.5]]), np.array([1, 1]))[0, 5]
-    array([2. , 1. , 0.5])
     """
     sums = np.zeros(cells_shape(P.shape[1]))
     for c, k in enumerate(range(1, 2) if P.shape[1] == 2 else range(P.shape[1])):
@@ -61,14 +48,6 @@ def error_in_cells(sums: Floats, width: float) -> tuple[float, float, float]:
     squares, is subtracted (Ferro and Fricker 2012). The variance of ``R**2 - V`` is about
     ``2 V**2 + 4 V (E R)**2``. Errors of classes count as perfectly correlated, which makes
     intervals too wide rather than too narrow.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> P = np.tile([0.5, 0.5], (1000, 1))
-    >>> error, low, high = error_in_cells(sum_in_cells(P, np.arange(1000) % 10 < 8), 1.96)
-    >>> round(error, 2), round(low, 2), round(high, 2)
-    (0.3, 0.27, 0.33)
     """
     n, R, V = np.moveaxis(sums, 2, 0)
     share = np.divide(1.0, n * n[0].sum(), out=np.zeros_like(n), where=n > 0)

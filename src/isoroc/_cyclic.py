@@ -47,26 +47,10 @@ class MonotonicityCheck:
 
 
 def check_cyclic(z: Floats, Q: Floats, potential: Floats | None = None) -> MonotonicityCheck:
-    """Check that forecasts are a cyclically monotone function of z.
+    """Check that forecasts Q are a cyclically monotone function of z, both of shape (n, K).
 
-    Parameters
-    ----------
-    z : ndarray of shape (n, K)
-        Where the forecasts were made.
-    Q : ndarray of shape (n, K)
-        The forecasts.
-    potential : ndarray of shape (n,), default=None
-        Values of a function whose gradient Q may be. They are where the search for negative cycles
-        starts: if they prove the claim, it ends at once. They do not change the answer.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> P = np.array([[0.7, 0.2, 0.1], [0.2, 0.2, 0.6], [0.3, 0.4, 0.3]])
-    >>> check_cyclic(np.log(P), P)
-    MonotonicityCheck(monotone=True, rows=3, exact=True)
-    >>> bool(check_cyclic(np.log(P), P[:, [1, 0, 2]]))
-    False
+    The search for negative cycles starts from the values of a potential whose gradient Q may be: if
+    they prove the claim, it ends at once. They do not change the answer.
     """
     n, K = Q.shape
     if K == 2:
@@ -98,20 +82,8 @@ def _increases(odds: Floats, Q: Floats) -> bool:
 def has_negative_cycle(steps: Floats, start: Floats) -> bool:
     """Whether a complete digraph has a negative cycle: the Bellman-Ford algorithm.
 
-    Parameters
-    ----------
-    steps : ndarray of shape (n, n)
-        Weight of the edge from i to j at [j, i].
-    start : ndarray of shape (n,)
-        Distance of each node from a source outside the graph by a direct edge. Any numbers will do;
-        shortest distances make the search end after one pass.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> cycle = np.array([[9.0, 9.0, -3.0], [1.0, 9.0, 9.0], [9.0, 1.0, 9.0]])  # 0 -> 1 -> 2 -> 0
-    >>> has_negative_cycle(cycle, np.zeros(3)), has_negative_cycle(cycle + 0.5, np.zeros(3))
-    (True, False)
+    The edge from i to j has weight steps[j, i]. `start` holds distances from a source outside the
+    graph: any numbers will do, and shortest distances make the search end after one pass.
     """
     n = len(steps)
     nodes = np.arange(n)

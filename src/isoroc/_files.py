@@ -24,16 +24,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     old content stays and the new file is removed. Permissions of a file that exists are kept, and
     its owner where that is allowed. Only regular files are replaced: devices and pipes are written
     to.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     target = Path(folder, "answer.txt")
-    ...     with replacing(target) as new:
-    ...         _ = new.write_text("42")
-    ...     target.read_text(), len(os.listdir(folder))
-    ('42', 1)
     """
     target = Path(os.path.realpath(path))  # write through a symbolic link, do not replace it
     old = target.stat() if target.exists() else None

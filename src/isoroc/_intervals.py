@@ -9,13 +9,7 @@ from isoroc._special import normal_quantile
 
 
 def half_width(confidence: float) -> float:
-    """Half the width of a normal interval, in standard errors.
-
-    Examples
-    --------
-    >>> round(half_width(0.95), 2)
-    1.96
-    """
+    """Half the width of a normal interval, in standard errors."""
     return normal_quantile(0.5 + confidence / 2)
 
 
@@ -29,27 +23,13 @@ def normal_interval(
     """Ends of the interval of an estimate with a standard error, cut off at what is possible.
 
     NaN stands for an unknown value or error.
-
-    Examples
-    --------
-    >>> low, high = normal_interval(0.1, 0.1, 0.95, least=0.0)
-    >>> low, round(high, 3)
-    (0.0, 0.296)
     """
     half = half_width(confidence) * error
     return float(np.maximum(value - half, least)), float(np.minimum(value + half, most))
 
 
 def wilson(rate: Floats, weight: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
-    """Score interval of a binomial rate (Wilson 1927), weights taken as counts of rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> low, high = wilson(np.array([0.0, 0.5]), np.array([10.0, 40.0]))
-    >>> low.round(3), high.round(3)
-    (array([0.   , 0.352]), array([0.278, 0.648]))
-    """
+    """Score interval of a binomial rate (Wilson 1927), weights taken as counts of rows."""
     z = half_width(confidence)
     shrink = 1 / (1 + z**2 / weight)
     centre = shrink * (rate + z**2 / (2 * weight))

@@ -63,17 +63,7 @@ class Alternatives:
         return [name for name, size in zip(FAMILIES, sizes, strict=True) for _ in range(size)]
 
     def log_ratios(self, Q: Floats, codes: Codes) -> Floats:
-        """Logarithm of ``r[y] / q[y]`` for each row and alternative, shape (n, M).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> Q = np.array([[0.2, 0.8]])
-        >>> ratios = np.exp(Alternatives(2).log_ratios(Q, np.array([1])))
-        >>> other = np.exp(Alternatives(2).log_ratios(Q, np.array([0])))
-        >>> (0.8 * ratios + 0.2 * other).round(12).min()  # 1 for all of them
-        np.float64(1.0)
-        """
+        """Logarithm of ``r[y] / q[y]`` for each row and alternative, shape (n, M)."""
         rows = np.arange(len(Q))
         logs = np.log(np.maximum(Q, LEAST))
         own = logs[rows, codes]
@@ -103,19 +93,13 @@ class Alternatives:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Products of likelihood ratios, averaged over the batches with which they begin.
-
-    Attributes
-    ----------
-    log_begun : ndarray of shape (M,)
-        For each alternative, logarithm of the sum over the batches so far of the share of those
-        that begin with it times the product of ratios since then.
-    log_rest : float
-        Logarithm of the share that begins with a later batch; its ratio is 1 so far.
-    """
+    """Products of likelihood ratios, averaged over the batches with which they begin."""
 
     log_begun: Floats
+    """For each alternative, logarithm of the sum over the batches so far of the share of those that
+    begin with it times the product of ratios since then."""
     log_rest: float
+    """Logarithm of the share that begins with a later batch; its ratio is 1 so far."""
 
     @classmethod
     def none(cls, n_alternatives: int) -> Self:
@@ -184,13 +168,12 @@ class Totals:
     @classmethod
     def from_lists(cls, lists: dict[str, Any], n_classes: int) -> Self:
         """Sums from JSON values."""
-        observed, expected, variance = (
-            _numbers(lists[name], n_classes) for name in ("observed", "expected", "variance")
-        )
-        shape = cells_shape(n_classes)
-        in_cells = _numbers(np.ravel(lists["in_cells"]), math.prod(shape)).reshape(shape)
-        sums = int(lists["rows"]), float(lists["loss"]), float(lists["promised"])
-        return cls(*sums, observed, expected, variance, in_cells)
+        sums: dict[str, Any] = {
+            name: _numbers(np.ravel(lists[name]), np.size(empty)).reshape(np.shape(empty))
+            for name, empty in vars(cls.empty(n_classes)).items()
+        }
+        scalars = {"rows": int(sums["rows"])} | {n: float(sums[n]) for n in ("loss", "promised")}
+        return cls(**sums | scalars)
 
 
 def _numbers(values: Any, size: int) -> Floats:
@@ -216,9 +199,8 @@ class BatchReport:
     """Root mean square of the difference between frequencies and forecasts, in ten cells of the
     forecasts of each class, without what chance adds to it."""
     error_low: float
-    """Lower end of the interval of the calibration error."""
     error_high: float
-    """Upper end."""
+    """Ends of the interval of the calibration error."""
     shares: Table
     """For each class its share, the forecast share, and an interval of the difference."""
 
@@ -267,13 +249,7 @@ class CalibrationMonitor:
     one class, and those mixed with the uniform forecast; each beginning with any of the batches.
     If forecasts are calibrated given the past, the likelihood ratio of each is a martingale, so
     their average exceeds ``1 / (1 - confidence)`` at any time with probability ``1 - confidence``
-    at most. The state is a few numbers for each alternative, and states of several machines can be
-    merged.
-
-    References
-    ----------
-    Ramdas, Grünwald, Vovk and Shafer, Game-theoretic statistics and safe anytime-valid inference,
-    Statistical Science 38, 2023.
+    at most (Ramdas, Grünwald, Vovk and Shafer, Statistical Science 38, 2023).
 
     Examples
     --------
@@ -339,7 +315,7 @@ class CalibrationMonitor:
         if self.alarm_ is None and self.evidence_ >= self.limit:
             self.alarm_ = rows
         losses = [batch.loss / batch.rows, batch.promised / batch.rows]
-        error = error_in_cells(batch.in_cells, self._width)
+        error = error_in_cells(batch.in_cells, half_width(self.confidence))
         entry = [float(rows), self.evidence_, *losses, *error]
         self.entries = [*self.entries[-KEPT_BATCHES + 1 :], entry]
 
@@ -347,11 +323,6 @@ class CalibrationMonitor:
     def limit(self) -> float:
         """Evidence that raises the alarm."""
         return -math.log1p(-self.confidence)
-
-    @property
-    def _width(self) -> float:
-        """Half the width of intervals, in standard errors."""
-        return half_width(self.confidence)
 
     @property
     def evidence_(self) -> float:
@@ -378,19 +349,17 @@ class CalibrationMonitor:
         return self._report(self.totals, self.evidence)
 
     def _report(self, totals: Totals, evidence: Evidence) -> BatchReport:
-        n = max(totals.rows, 1)
+        n, width = max(totals.rows, 1), half_width(self.confidence)
         difference = (totals.observed - totals.expected) / n
-        half = self._width * np.sqrt(totals.variance) / n
+        half = width * np.sqrt(totals.variance) / n
         shares = Table(
             {"class": self.classes_, "observed": totals.observed / n}
             | {"forecast": totals.expected / n, "low": difference - half}
             | {"high": difference + half}
         )
-        value = evidence.value(self.alternatives)
-        error = (0.0, 0.0, 0.0)
-        if totals.rows:
-            error = error_in_cells(totals.in_cells, self._width)
+        error = error_in_cells(totals.in_cells, width) if totals.rows else (0.0, 0.0, 0.0)
         losses = totals.loss / n, totals.promised / n
+        value = evidence.value(self.alternatives)
         return BatchReport(totals.rows, value, *losses, *error, shares)
 
     def merge(self, other: CalibrationMonitor) -> Self:

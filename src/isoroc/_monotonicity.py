@@ -9,11 +9,10 @@ points of region i that reads
 
 a system of differences: it has a solution iff the complete digraph with these weights has no
 negative cycle, and the largest slack that all constraints can have at once is the smallest mean
-weight of a cycle. The paper's experiments look at cycles of two regions only; for K = 2 there are
-no others, and the condition is isotony.
+weight of a cycle. For K = 2 the condition is isotony. The paper's experiments look at cycles of two
+regions only.
 
 Two scopes: "global" takes all calibration points into W, "tree" only those that reach the split.
-Nothing here knows how trees are grown.
 """
 
 from __future__ import annotations
@@ -37,38 +36,14 @@ TOLERANCE = 1e-12
 
 
 def smallest_differences(values: Floats, held: NDArray[np.bool_]) -> Floats:
-    """W of one split: the smallest r_i - r_j among the bins that have points in region i.
+    """W of one split, (K, K): the smallest r_i - r_j among the bins that have points in region i.
 
-    Parameters
-    ----------
-    values : ndarray of shape (B, K)
-        Values of the bins.
-    held : ndarray of shape (B, K)
-        Whether each bin has points in each region.
-
-    Returns
-    -------
-    ndarray of shape (K, K)
-        +inf on the diagonal and where no bin has points.
+    `values` and `held`, whether each bin has points in each region, have shape (B, K). W is +inf on
+    the diagonal and where no bin has points.
     """
-    table = np.ascontiguousarray(values)[None]
     bins = order.Wards(np.arange(len(values)), held.view(np.uint8))
-    W = order.smallest_differences(table, [bins], -1)
+    W = order.smallest_differences(np.ascontiguousarray(values)[None], [bins], -1)
     return np.asarray(W[0, 0])
-
-
-def bounds_everywhere(tree: BinTree, values: Floats, forecasts: Floats) -> Floats:
-    """W of every split over all calibration points, shape (S, K, K).
-
-    Parameters
-    ----------
-    tree : BinTree
-    values : ndarray of shape (B, K)
-        Calibrated forecast of each of ``tree.bins``.
-    forecasts : forecast array
-        The calibration points.
-    """
-    return bounds_of(values, regions_held(tree, forecasts))
 
 
 def regions_held(tree: BinTree, forecasts: Floats) -> NDArray[np.bool_]:
@@ -82,10 +57,8 @@ def regions_held(tree: BinTree, forecasts: Floats) -> NDArray[np.bool_]:
 
 def bounds_of(values: Floats, held: NDArray[np.bool_]) -> Floats:
     """W of splits, shape (S, K, K), whose regions hold these bins."""
-    W = np.full((len(held), values.shape[1], values.shape[1]), np.inf)
-    for s, of_split in enumerate(held):
-        W[s] = smallest_differences(values, of_split)
-    return W
+    K = values.shape[1]
+    return np.array([smallest_differences(values, own) for own in held]).reshape(-1, K, K)
 
 
 def bounds_below(tree: BinTree, values: Floats) -> Floats:
@@ -101,28 +74,9 @@ def bounds_below(tree: BinTree, values: Floats) -> Floats:
     return np.asarray(W)
 
 
-def largest_slack(W: Floats, *, pairs: bool = False) -> Floats:
-    """Smallest mean weight of a cycle of each digraph, shape (S,): feasible iff not negative.
-
-    Parameters
-    ----------
-    W : ndarray of shape (S, K, K)
-    pairs : bool
-        Look at cycles of two regions only, as the paper's experiments do.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> inf = np.inf
-    >>> W = np.array([[[inf, 0.2, -0.3], [0.2, inf, 0.2], [0.4, -0.3, inf]]])
-    >>> largest_slack(W, pairs=True)
-    array([-0.05])
-    >>> largest_slack(W).round(6)
-    array([-0.133333])
-    """
+def largest_slack(W: Floats) -> Floats:
+    """Smallest mean weight of a cycle of each digraph, shape (S,): feasible iff not negative."""
     K = W.shape[-1]
-    if pairs:
-        return np.asarray((W + W.swapaxes(1, 2)).min(axis=(1, 2)) / 2)
     # Karp's theorem: with D[k, v] the lightest walk of k edges that ends in v, the smallest mean
     # is min over v of max over k < K of (D[K, v] - D[k, v]) / (K - k).
     D = np.zeros((K + 1, len(W), K))
@@ -264,36 +218,17 @@ def _weights_agree(tree: BinTree, bin_of: Ints, sample: Sample) -> bool:
 
 
 def certify(tree: BinTree, values: Floats, forecasts: Floats | None = None) -> Certificate:
-    """Certificate of a ROC monotone map.
+    """Certificate of a ROC monotone map, given the calibrated forecasts of its bins, (B, K).
 
-    Parameters
-    ----------
-    tree : BinTree
-    values : ndarray of shape (B, K)
-        Calibrated forecast of each of ``tree.bins``.
-    forecasts : forecast array, default=None
-        The calibration points, for the global scope; the tree scope needs none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> tree = BinTree(
-    ...     thresholds=np.array([[0.4, 0.6]]), children=np.array([[1, 2]]),
-    ...     split_nodes=np.array([0]), class_weights=np.array([[5.0, 5], [4, 1], [1, 4]]),
-    ... )
-    >>> certify(tree, tree.values()[tree.bins]).table()
-      split  threshold  calibrated  slack
-          0        0.6         0.5    0.6
+    The global scope needs the calibration points, the tree scope none.
     """
     if tree.n_classes == 2:
         # The bins next to a threshold decide, and both lie below its split: the scopes agree.
         # Taking the middle of their values directly keeps gaps of one rounding step open.
         at = np.searchsorted(tree.cuts, tree.thresholds[:, 1])
         low, high = values[at, 1], values[at + 1, 1]
-        middle, slack = midpoint(low, high), high - low
-        calibrated = as_matrix(middle)
-        return Certificate("global", tree.thresholds, calibrated, slack)
+        return Certificate("global", tree.thresholds, as_matrix(midpoint(low, high)), high - low)
     if forecasts is None:
         return Certificate("tree", tree.thresholds, *solve(bounds_below(tree, values)))
-    W = bounds_everywhere(tree, values, forecasts)
+    W = bounds_of(values, regions_held(tree, forecasts))
     return Certificate("global", tree.thresholds, *solve(W))

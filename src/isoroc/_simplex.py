@@ -34,15 +34,6 @@ def regions(forecasts: Floats, gamma: Floats) -> Ints:
 
     The lowest k wins a tie. For K = 2 the rule reads ``p_1 > gamma_1``, the same thing in exact
     arithmetic, and no rounding of ``1 - p_1`` can blur it however small the scores are.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> P = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.2, 0.2, 0.6]])
-    >>> regions(P, np.array([0.5, 0.25, 0.25]))
-    array([0, 1, 2])
-    >>> regions(np.array([0.2, 0.7, 0.71]), np.array([0.3, 0.7]))
-    array([0, 0, 1])
     """
     if len(gamma) == 2:
         scores = forecasts if forecasts.ndim == 1 else forecasts[:, 1]
@@ -51,15 +42,7 @@ def regions(forecasts: Floats, gamma: Floats) -> Ints:
 
 
 def lattice(n_classes: int, steps: int) -> Floats:
-    """All points of the simplex whose coordinates are multiples of 1/steps, in ascending order.
-
-    Examples
-    --------
-    >>> lattice(2, 4)[:, 1]
-    array([1.  , 0.75, 0.5 , 0.25, 0.  ])
-    >>> lattice(3, 100).shape
-    (5151, 3)
-    """
+    """All points of the simplex whose coordinates are multiples of 1/steps, in ascending order."""
     # Compositions of `steps` into K parts, built one coordinate at a time: each row so far is
     # repeated once for every value that its remainder still allows.
     parts = np.zeros((1, 0), dtype=np.intp)
@@ -74,14 +57,7 @@ def lattice(n_classes: int, steps: int) -> Floats:
 
 
 def midpoint(low: Floats, high: Floats) -> Floats:
-    """Middle of each gap, rounded so that ``low <= middle < high`` wherever ``low < high``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> midpoint(np.array([0.25, 1.0]), np.array([0.75, np.nextafter(1.0, 2.0)]))
-    array([0.5, 1. ])
-    """
+    """Middle of each gap, rounded so that ``low <= middle < high`` wherever ``low < high``."""
     with np.errstate(over="ignore"):
         middle = low + (high - low) / 2
     middle = np.where(np.isfinite(middle), middle, low / 2 + high / 2)
@@ -100,13 +76,6 @@ def binary_scores(forecasts: Floats) -> Floats:
     apart, while the first probability has all of them. So below `PRECISE` the score falls with the
     logarithm of the first probability, from 1 to ``1 - PRECISE``: it stays within 1e-6 of the
     second probability and tells 1e-30 from 1e-31.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> scores = binary_scores(np.array([[0.75, 0.25], [1e-30, 1.0], [1e-31, 1.0], [0.0, 1.0]]))
-    >>> scores.round(5), np.diff(scores) > 0
-    (array([0.25, 1.  , 1.  , 1.  ]), array([ True,  True,  True]))
     """
     if forecasts.ndim == 1:
         return forecasts
@@ -118,14 +87,7 @@ def binary_scores(forecasts: Floats) -> Floats:
 
 
 def second_probabilities(scores: Floats, kind: Literal["probability", "logit"]) -> Floats:
-    """Probabilities of the second of two classes from scores of a kind.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> second_probabilities(np.array([0.0, 100.0]), "logit")
-    array([0.5, 1. ])
-    """
+    """Probabilities of the second of two classes from scores of a kind."""
     return np.asarray(expit(scores) if kind == "logit" else np.clip(scores, 0.0, 1.0))
 
 
@@ -137,13 +99,5 @@ def two_columns(forecasts: Floats) -> Floats:
 
 
 def as_matrix(P: Floats) -> Floats:
-    """Probabilities of two classes given by the second one as two columns; others unchanged.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> as_matrix(np.array([0.25, 0.5]))
-    array([[0.75, 0.25],
-           [0.5 , 0.5 ]])
-    """
+    """Probabilities of two classes given by the second one as two columns; others unchanged."""
     return P if P.ndim == 2 else np.column_stack([1 - P, P])

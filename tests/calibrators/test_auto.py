@@ -216,7 +216,9 @@ def test_inside_a_classifier():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     y = (X.sum(axis=1) + rng.normal(size=300) > 0).astype(int)
-    model = CalibratedClassifier(LogisticRegression(), AutoCalibrator(members=FEW), cv=3).fit(X, y)
+    model = CalibratedClassifier(
+        LogisticRegression(), calibrator=AutoCalibrator(members=FEW), cv=3
+    ).fit(X, y)
     assert model.predict_proba(X).shape == (300, 2)
 
 

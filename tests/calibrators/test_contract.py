@@ -397,15 +397,18 @@ def test_behind_a_classifier_it_knows_labels_and_scores(name, response):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(150, K))
         y = np.array(["x", "y", "z"])[(X + rng.normal(size=X.shape)).argmax(axis=1)]
-        classifier = CalibratedClassifier(LogisticRegression(), make(name), cv=3, response=response)
-        classifier.fit(X, y)
+        classifier = CalibratedClassifier(
+            LogisticRegression(), calibrator=make(name), cv=3, ensemble=False, response=response
+        )
+        groups = np.zeros(150, dtype=int) if name == "GroupedCalibrator" else None
+        classifier.fit(X, y, groups=groups)
         [calibrator] = classifier.calibrators_
         assert calibrator.classes_.tolist() == classifier.classes_.tolist()
         expected = "probability" if response == "predict_proba" else "logit"
         assert calibrator.scores_ == expected
-        Q = classifier.predict_proba(X)
+        Q = classifier.predict_proba(X, groups=groups)
         np.testing.assert_allclose(Q.sum(axis=1), 1, rtol=1e-12)
-        assert classifier.score(X, y) > 0.6
+        assert (classifier.predict(X, groups=groups) == y).mean() > 0.6
 
 
 #: Checks of scikit-learn that feed no feature matrices; all others need a classifier in front.
@@ -444,8 +447,21 @@ def expected_failures(classifier):
 
 
 @parametrize_with_checks(
-    [CalibratedClassifier(LogisticRegression(), make(name), cv=2) for name in KINDS],
+    [
+        CalibratedClassifier(LogisticRegression(), calibrator=make(name), cv=2, ensemble=False)
+        for name in KINDS
+        if name != "GroupedCalibrator"  # it requires groups
+    ],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks_behind_a_classifier(estimator, check):
     check(estimator)
+
+
+@each
+def test_rows_where_all_functions_of_single_classes_are_near_zero(name):
+    P = np.vstack([np.eye(3)[np.arange(300) % 3], [[0.34, 0.33, 0.33]]])
+    y = np.append(np.arange(300) % 3, 0)
+    if takes_classes(name, 3):
+        Q = make(name).fit(P, y).predict_proba([[0.34, 0.33, 0.33], [0.0, 0.5, 0.5]])
+        np.testing.assert_allclose(Q.sum(axis=1), 1)

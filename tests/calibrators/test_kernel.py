@@ -8,8 +8,8 @@ from isoroc import KernelCalibrator, MatrixCalibrator, SplineCalibrator, Tempera
 from isoroc._backends import NUMPY
 from isoroc._calibrators import kernel
 from isoroc._calibrators.kernel import Problem, bumps, choose_centres
-from isoroc._calibrators.tempering import Tempering
 from isoroc._input import Sample
+from isoroc._maps import TemperatureMap
 
 
 def confused(n, seed=0):
@@ -27,7 +27,8 @@ def a_problem(n=60, K=3, m=5, seed=0):
     P = rng.dirichlet(np.ones(K), size=n)
     codes, weights = rng.integers(K, size=n), rng.uniform(0.5, 2, size=n)
     sample = Sample(P, codes.astype(np.uint8), weights)
-    problem = Problem(sample, n, Tempering(1e-300, 1.5, 0.01), 0.5, m)
+    stage = TemperatureMap(kind=sample.kind, floor=1e-300, temperature=1.5, smoothing=0.01)
+    problem = Problem(sample, stage, 0.5, m)
     x = problem.positions.of(NUMPY, problem.z.T, np.log(P)).T
     return problem, np.concatenate([bumps(problem.centres, x), x[:K], np.ones((1, n))])
 
@@ -60,26 +61,26 @@ def test_a_strong_penalty_leaves_temperature_scaling():
 
 def test_gradient_is_that_of_the_loss():
     problem, _ = a_problem()
-    shape = problem.start().shape
+    shape = len(problem.z), len(problem.features)
 
     def loss(flat):
         return problem.loss(flat.reshape(shape), 0.7, problem.weights)
 
-    theta = np.random.default_rng(1).normal(size=problem.start().size)
+    theta = np.random.default_rng(1).normal(size=np.prod(shape))
     error = check_grad(lambda t: loss(t)[0], lambda t: loss(t)[1].ravel(), theta)
     assert error < 1e-4 * np.linalg.norm(loss(theta)[1])
 
 
 def test_a_change_of_basis_changes_no_map():
     problem, inputs = a_problem()
-    theta = np.random.default_rng(1).normal(size=problem.start().shape)
+    theta = np.random.default_rng(1).normal(size=(len(problem.z), len(problem.features)))
     np.testing.assert_allclose((theta @ problem.basis) @ inputs, theta @ problem.features)
 
 
 def test_the_penalty_is_that_of_the_kernel():
     # The squared norm of a map is w' G w for weights w of the bumps, of Gram matrix G.
     problem, _ = a_problem()
-    theta = np.random.default_rng(1).normal(size=problem.start().shape)
+    theta = np.random.default_rng(1).normal(size=(len(problem.z), len(problem.features)))
     w = theta @ problem.basis
     gram = np.eye(w.shape[1])
     gram[:5, :5] = bumps(problem.centres, problem.centres.T)

@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from isoroc import MatrixCalibrator, TemperatureCalibrator
-from isoroc._calibrators import matrix, tempering
+from isoroc._calibrators import matrix, temperature
 
 
 def confused(n, K, seed=0):
@@ -82,8 +82,8 @@ def test_many_rows_start_from_a_part_and_end_at_the_same_fit(monkeypatch):
     P, y, _ = confused(2000, 3)
     calibrator = MatrixCalibrator(floor=1e-300, penalty=1.0)
     whole = calibrator.fit(P, y).predict_proba(P)
-    monkeypatch.setattr(tempering, "LEAST_ROWS", 100)
-    monkeypatch.setattr(tempering, "PART", 600)
+    monkeypatch.setattr(temperature, "LEAST_ROWS", 100)
+    monkeypatch.setattr(temperature, "PART", 600)
     np.testing.assert_allclose(calibrator.fit(P, y).predict_proba(P), whole, atol=1e-4)
 
 

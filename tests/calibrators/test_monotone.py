@@ -9,8 +9,8 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from isoroc import IdentityCalibrator, MonotoneCalibrator, TemperatureCalibrator
 from isoroc._backends import NUMPY
-from isoroc._calibrators import descent, monotone, potential_fit, tempering
-from isoroc._calibrators.potential_fit import Departures, Posterior, gather
+from isoroc._calibrators import descent, monotone, temperature
+from isoroc._calibrators.monotone import Departures, Posterior, gather
 from isoroc._cyclic import check_cyclic
 from isoroc._maps import Potential
 from strategies import arbitrary, binary_data, labelled_forecasts
@@ -225,9 +225,9 @@ def test_without_departures_two_classes_are_temperature_scaling():
 
 @pytest.mark.parametrize("K", [2, 3, 5, 7])
 def test_gradient_and_curvature_of_the_posterior(K, monkeypatch):
-    monkeypatch.setattr(potential_fit, "PAIR_CLASSES", 5)  # seven classes do not interact
+    monkeypatch.setattr(monotone, "PAIR_CLASSES", 5)  # seven classes do not interact
     for name in ("NUMBERS", "GRADIENT_NUMBERS", "LEAST_ROWS"):  # several parts of rows
-        monkeypatch.setattr(potential_fit, name, 40)
+        monkeypatch.setattr(monotone, name, 40)
     P, y = overconfident(150, K)
     weights = np.random.default_rng(1).random(150) + 0.5
     family = Departures(K, weights.sum(), 0.8)
@@ -242,7 +242,7 @@ def test_gradient_and_curvature_of_the_posterior(K, monkeypatch):
         g = one.loss(theta)[1] - family.precision() * theta
         H += weights[i] * np.outer(g, g)
     np.testing.assert_allclose(rows.curvature(theta), H, rtol=1e-7, atol=1e-9)
-    monkeypatch.setattr(potential_fit, "DENSE", 1)
+    monkeypatch.setattr(monotone, "DENSE", 1)
     np.testing.assert_allclose(rows.curvature(theta), np.diag(H), rtol=1e-7, atol=1e-9)
 
 
@@ -305,7 +305,7 @@ def test_converges_on_ill_conditioned_data(K):
 
 
 def test_it_warns_if_the_fit_did_not_converge(monkeypatch):
-    monkeypatch.setattr(potential_fit, "ROUNDS", 1)
+    monkeypatch.setattr(monotone, "ROUNDS", 1)
     P, y = overconfident(200, 3)
     with pytest.warns(ConvergenceWarning, match="did not converge"):
         cal = MonotoneCalibrator().fit(P, y)
@@ -315,8 +315,8 @@ def test_it_warns_if_the_fit_did_not_converge(monkeypatch):
 def test_many_rows_start_from_a_part_and_end_at_the_same_fit(monkeypatch):
     P, y = overconfident(2000, 3)
     whole = MonotoneCalibrator().fit(P, y).predict_proba(P)
-    monkeypatch.setattr(tempering, "LEAST_ROWS", 500)
-    monkeypatch.setattr(tempering, "PART", 1500)
+    monkeypatch.setattr(temperature, "LEAST_ROWS", 500)
+    monkeypatch.setattr(temperature, "PART", 1500)
     np.testing.assert_allclose(MonotoneCalibrator().fit(P, y).predict_proba(P), whole, atol=0.02)
 
 
@@ -325,8 +325,8 @@ def test_many_rows_are_gathered_in_cells(K, monkeypatch):
     P, y = overconfident(20_000, K)
     weights = np.random.default_rng(0).integers(1, 3, 20_000).astype(float)
     whole = MonotoneCalibrator().fit(P, y, sample_weight=weights).predict_proba(P)
-    monkeypatch.setattr(potential_fit, "MOST_ROWS", 1000)
-    monkeypatch.setattr(potential_fit, "WIDTH", 1 / 16 if K == 2 else 1 / 4)  # few rows per cell
+    monkeypatch.setattr(monotone, "MOST_ROWS", 1000)
+    monkeypatch.setattr(monotone, "WIDTH", 1 / 16 if K == 2 else 1 / 4)  # few rows per cell
     _, codes, gathered = gather(np.log(P.T), y, weights)
     assert len(codes) < 10_000
     np.testing.assert_allclose(np.bincount(codes, gathered), np.bincount(y, weights))
@@ -335,7 +335,7 @@ def test_many_rows_are_gathered_in_cells(K, monkeypatch):
 
 
 def test_cells_hold_rows_of_one_class_that_are_close(monkeypatch):
-    monkeypatch.setattr(potential_fit, "MOST_ROWS", 10)
+    monkeypatch.setattr(monotone, "MOST_ROWS", 10)
     centres = np.array([[0.0, 0, -3.0, 0], [0.0, 0, 0, 0]])
     z = np.repeat(centres, 10, axis=1) + 5.01
     codes = np.repeat(np.array([0, 1, 1, 0], dtype=np.uint8), 10)
@@ -373,7 +373,7 @@ def test_many_classes(K):
 
 def test_uniform_directions_are_a_short_form(monkeypatch):
     P, y = overconfident(300, 4)
-    monkeypatch.setattr(potential_fit, "PAIR_CLASSES", 3)
+    monkeypatch.setattr(monotone, "PAIR_CLASSES", 3)
     cal = MonotoneCalibrator().fit(P, y)
     z = cal.coordinates(P)
     long = Potential(

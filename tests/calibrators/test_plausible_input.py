@@ -1,6 +1,5 @@
 """Input that is plausible and used to be read wrongly without a word."""
 
-import inspect
 import math
 import warnings
 from typing import Any
@@ -24,7 +23,7 @@ from isoroc import (
     SplineCalibrator,
     TemperatureCalibrator,
 )
-from isoroc._calibrators import spline, tempering
+from isoroc._calibrators import spline, temperature
 from isoroc._growth.grid import steps_for
 from zoo import KINDS, make, takes_classes
 
@@ -41,13 +40,6 @@ def overconfident(n, K, seed=0, power=2.0):
 
 
 # Labels and columns
-
-
-@each
-def test_the_rules_for_columns_and_weights_stand_in_every_docstring_of_fit(name):
-    text = " ".join(str(inspect.getdoc(KINDS[name].fit)).split())
-    assert "otherwise columns follow the sorted labels" in text
-    assert "Weights are counts: weight 2 is the same as the row twice" in text
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
@@ -245,8 +237,8 @@ def test_weights_that_span_more_than_the_digits_of_a_double():
 
 def test_labels_in_round_robin_order(monkeypatch):
     # A tenth of the rows is looked at; every tenth row would be of the same class.
-    monkeypatch.setattr(tempering, "PART", 10 * 1000)
-    monkeypatch.setattr(tempering, "LEAST_ROWS", 1000)
+    monkeypatch.setattr(temperature, "PART", 10 * 1000)
+    monkeypatch.setattr(temperature, "LEAST_ROWS", 1000)
     monkeypatch.setattr(spline, "MOST_FEATURES", 1000 * 10 * 9)
     rng = np.random.default_rng(0)
     P, y = overconfident(13_000, 10)

@@ -208,10 +208,8 @@ def test_gradient_and_curvature(K, monkeypatch):
     monkeypatch.setattr(spline, "MATRIX_CLASSES", 4)  # five classes have no matrix
     monkeypatch.setattr(spline, "NUMBERS", 64 * K * (4 + 2 * K))  # several parts of rows
     P, y, _ = overconfident(200, K)
-    logs = np.log(P.T)
     weights = np.random.default_rng(1).random(200) + 0.5
-    knots = np.array([-1.0, 0.5])
-    problem = Problem.of(logs, NUMPY.log_odds(logs.T).T, knots, y, weights, penalty=0.5)
+    problem = Problem(Sample(P, y, weights), 2, 0.5, 1.0)
     free = np.ones(len(problem.strengths), dtype=bool)  # the diagonal of the matrix stays 0
     if problem.others is not None:
         free[-K * K :: K + 1] = False

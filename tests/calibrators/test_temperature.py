@@ -7,7 +7,7 @@ from scipy.special import expit, log_softmax, softmax
 from sklearn.metrics import log_loss
 
 from isoroc import IdentityCalibrator, TemperatureCalibrator
-from isoroc._calibrators import tempering
+from isoroc._calibrators import temperature
 from isoroc._input import Sample
 from strategies import arbitrary, labelled_forecasts
 
@@ -64,7 +64,7 @@ def test_the_search_converges_from_afar(scale, start):
     z = scale * rng.normal(size=(3, 300))
     y = (z / scale + rng.gumbel(size=(3, 300))).argmax(axis=0)
     sample = Sample(np.full((300, 3), 1 / 3), y.astype(np.uint8), None)
-    t = tempering.inverse_temperature(z, sample, start=start)
+    t = temperature.inverse_temperature(z, sample, start=start)
 
     def loss(t):
         return -log_softmax(t * z, axis=0)[y, np.arange(300)].mean()
@@ -76,10 +76,10 @@ def test_the_floor_is_the_likeliest():
     rng = np.random.default_rng(0)
     p = rng.integers(0, 11, 2000) / 10  # ten neighbours: 0 and 1 are said too often
     y = rng.random(2000) < 0.05 + 0.9 * p
-    auto = TemperatureCalibrator().fit(p, y)
+    auto = TemperatureCalibrator(floor="auto").fit(p, y)
     losses = {
         floor: log_loss(y, TemperatureCalibrator(floor=floor).fit(p, y).predict_proba(p))
-        for floor in tempering.FLOORS
+        for floor in temperature.FLOORS
     }
     assert auto.floor_ == min(losses, key=losses.__getitem__) > 1e-3
     assert losses[auto.floor_] < losses[1e-300] - 0.05
@@ -88,17 +88,17 @@ def test_the_floor_is_the_likeliest():
 
 def test_forecasts_above_the_floors_are_left_alone():
     P, y = noisy(500, 3, power=0.3)
-    assert TemperatureCalibrator().fit(P, y).floor_ in {1e-300, 0.1}
+    assert TemperatureCalibrator(floor="auto").fit(P, y).floor_ in {1e-300, 0.1}
     p = np.full(50, 0.4)
-    assert TemperatureCalibrator().fit(p, np.arange(50) % 2).floor_ == 1e-300
+    assert TemperatureCalibrator(floor="auto").fit(p, np.arange(50) % 2).floor_ == 1e-300
 
 
 def test_many_rows_choose_their_floor_by_a_part(monkeypatch):
-    monkeypatch.setattr(tempering, "PART", 1000)
-    monkeypatch.setattr(tempering, "LEAST_ROWS", 50)
+    monkeypatch.setattr(temperature, "PART", 1000)
+    monkeypatch.setattr(temperature, "LEAST_ROWS", 50)
     P, y = noisy(2000, 4)
     cal = TemperatureCalibrator().fit(P, y)
-    part = tempering.draw_part(Sample(P, y.astype(np.uint8)))
+    part = temperature.draw_part(Sample(P, y.astype(np.uint8)))
     assert len(part.codes) == 250
     again = TemperatureCalibrator(floor=cal.floor_).fit(P, y)
     assert cal.temperature_ == pytest.approx(again.temperature_)

@@ -9,7 +9,8 @@ import pytest
 
 import isoroc
 from isoroc._cli import app, main
-from isoroc._cli.io.streams import discard_output, mark_standard
+from isoroc._cli.options import STANDARD
+from isoroc._cli.process import discard_output
 from isoroc._cli.terminal import print_table, progress_bar
 from isoroc._cli.texts import COMMANDS
 
@@ -31,7 +32,8 @@ def test_the_examples_in_help_texts_parse():
     lines = "".join(blocks).splitlines()
     assert len(lines) >= 20
     for line in lines:
-        words = mark_standard(shlex.split(line.partition("isoroc ")[2].partition(" | ")[0]))
+        split = shlex.split(line.partition("isoroc ")[2].partition(" | ")[0])
+        words = [STANDARD if word == "-" else word for word in split]
         command, bound, _ = app.build().parse_args(words)
         assert command.__name__ == words[0]
         assert bound.arguments or words[0] in ("calibrators", "demo")

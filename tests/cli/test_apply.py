@@ -129,7 +129,7 @@ def test_calibration_of_one_batch(table):
     P = table.select("^p_.*$").to_numpy()
     model = IRPCalibrator().fit(P, table["y"])
     columns, seen = ["p_bird", "p_cat", "p_dog"], list[int]()
-    rows = ModelRows(Source([], Format("csv"), []), model, columns)
+    rows = ModelRows(Source([], Format("csv", None, ","), []), model, columns)
     step = CalibrationStep(rows, lambda P, _: model.predict_proba(P), {"q": 1}, seen.append)
     batch = table.with_row_index(ROW)
     assert step(batch)["q"].to_list() == model.predict_proba(P)[:, 1].tolist()

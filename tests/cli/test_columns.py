@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.classes import arrange
-from isoroc._cli.io.columns import find_forecasts, find_label
+from isoroc._cli.io.columns import arrange, find_forecasts, find_label
 
 NAMES = st.lists(
     st.text("abcdefgh_ABC123", min_size=1, max_size=6), min_size=2, max_size=6, unique_by=str.lower

@@ -232,9 +232,9 @@ def test_output_as_markdown_and_as_a_table(run_cli):
 
 def test_invalid_options_are_errors(run_cli):
     Path("x.csv").write_text("p,y\n0.5,1\n")
-    assert "--resamples 1: expected 0" in run_cli("evaluate", "x.csv", "--resamples", "1").err
+    assert "--resamples: is 1; expected 0" in run_cli("evaluate", "x.csv", "--resamples", "1").err
     ran = run_cli("evaluate", "x.csv", "--confidence", "95")
-    assert "--confidence 95: expected a number between 0 and 1" in ran.err
+    assert "--confidence: is 95.0; " in ran.err
 
 
 def test_a_class_that_does_not_occur_leaves_the_other_metrics_defined(model, run_cli):

@@ -8,9 +8,10 @@ import pytest
 
 from cli_tables import listing
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.files import open_source, output_path, write_frame
+from isoroc._cli.io.files import open_source, output_to, write_frame
 from isoroc._cli.io.formats import Format, output_format
 from isoroc._cli.io.source import Source, file_errors
+from isoroc._cli.options import InputOptions
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -31,7 +32,7 @@ def test_written_files_are_read_with_and_without_their_ending(end, known):
     if not known:
         Path(f"x.{end}").rename("x.data")
     asked = end if not known and end in ("tsv", "ndjson.zst") else None
-    with open_source(["x.data" if not known else f"x.{end}"], asked) as source:
+    with open_source(["x.data" if not known else f"x.{end}"], InputOptions(format=asked)) as source:
         typed = read(source).cast({"a": pl.String, "b": pl.Float64})
     assert typed.equals(FRAME)
     assert listing() == ["x.data" if not known else f"x.{end}"]
@@ -156,10 +157,11 @@ def test_damaged_files_are_named(folder):
 def test_writes_are_atomic(folder):
     (folder / "out.csv").write_text("old")
     (folder / "link.csv").symlink_to("out.csv")
-    with pytest.raises(UnicodeEncodeError), output_path("link.csv") as path:
-        path.write_text("half, then \ud800")
+    with pytest.raises(UnicodeEncodeError), output_to("link.csv") as path:
+        Path(path).write_text("half, then \ud800")  # type: ignore[arg-type]
     assert (folder / "out.csv").read_text() == "old"
-    with output_path("link.csv") as path:
+    with output_to("link.csv") as path:
+        assert isinstance(path, Path)
         path.write_text("new")
     assert (folder / "out.csv").read_text() == "new"
     assert (folder / "link.csv").is_symlink()
@@ -172,7 +174,8 @@ def test_a_pipe_is_written_to_directly():
     found = []
     reader = threading.Thread(target=lambda: found.append(Path("pipe").read_text()))
     reader.start()
-    with output_path("pipe") as path:
+    with output_to("pipe") as path:
+        assert isinstance(path, Path)
         path.write_text("through")
     reader.join()
     assert found == ["through"]
@@ -184,5 +187,5 @@ def test_a_pipe_is_written_to_directly():
     [("no/out.csv", "the folder does not exist"), (".", "is a folder; name a file")],
 )
 def test_invalid_targets_are_errors(target, message):
-    with pytest.raises(CommandError, match=message), output_path(target):
+    with pytest.raises(CommandError, match=message), output_to(target):
         pass

@@ -78,7 +78,7 @@ def test_bad_options(run_cli):
         return ran.err
 
     assert "--weight: the test counts rows" in error_of("-w", "w")
-    assert "--tolerance is -1" in error_of("--tolerance", "-1")
+    assert "--tolerance: is -1" in error_of("--tolerance", "-1")
     Path("bad.json").write_text("{}")
     assert "is not the state of a monitor" in error_of("--state", "bad.json")
     assert run_cli("fit", "data.csv", "-c", "irp", "-o", "other.json").code == 0

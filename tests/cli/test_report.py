@@ -22,7 +22,7 @@ def test_report_needs_a_target(model, run_cli):
     assert ran.code == 2
     assert "-o report.html" in ran.err
     ran = run_cli("report", "data.csv", "--json", "--resamples", "1")
-    assert "--resamples 1: expected 0, or at least 2" in ran.err
+    assert "--resamples: is 1; expected 0, or at least 2" in ran.err
 
 
 def test_report_from_counts_and_from_many_rows(model, table, run_cli, monkeypatch):
@@ -31,7 +31,7 @@ def test_report_from_counts_and_from_many_rows(model, table, run_cli, monkeypatc
     ran = run_cli("report", "--counts", "data.counts.parquet", *words)
     assert ran.code == 0, ran.err
     counted = json.loads(ran.text)
-    monkeypatch.setattr("isoroc._cli.io.counting.MANY", 10)
+    monkeypatch.setattr("isoroc._cli.io.reading.MANY", 10)
     table.write_parquet("data.parquet")
     many = json.loads(run_cli("report", "data.parquet", *words).text)
     assert counted["data"]["counted"]

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from cli_tables import make_forecasts
-from isoroc._cli.io import counting
+from isoroc._cli.io import reading
 from isoroc._evaluation import measures
 
 #: Metrics that are sums over all rows.
@@ -21,7 +21,7 @@ def evaluate(run_cli, monkeypatch):
     def run(*words):
         found = []
         for many in (10, 10**6):
-            monkeypatch.setattr(counting, "MANY", many)
+            monkeypatch.setattr(reading, "MANY", many)
             monkeypatch.setattr(measures, "MOST_VALUES", 1500 if many == 10 else 10**6)
             monkeypatch.setattr(measures, "LEAST_ROWS", 1)
             ran = run_cli("evaluate", *words, "--resamples", "4", "--json")
@@ -86,7 +86,7 @@ def test_a_model_of_other_classes(run_cli, monkeypatch):
     make_forecasts(60).write_csv("train.csv")
     run_cli("fit", "train.csv", "-o", "model.json", "-c", "irp")
     make_forecasts(60, ("ant", "bee", "cow")).write_csv("new.csv")
-    monkeypatch.setattr(counting, "MANY", 10)
+    monkeypatch.setattr(reading, "MANY", 10)
     ran = run_cli("evaluate", "new.csv", "-m", "model.json")
     assert ran.code == 2
     assert "which is not a class of the model" in ran.err

@@ -18,7 +18,7 @@ from sklearn.model_selection import (
 from sklearn.naive_bayes import GaussianNB
 
 from isoroc import CalibratedClassifier, InputError, TemperatureCalibrator
-from isoroc.decisions import decide, expected_cost, mean_cost
+from isoroc.decisions import best_threshold, decide, expected_cost, mean_cost
 from isoroc.metrics import ProbabilityScorer
 from truths import distorted
 
@@ -160,7 +160,7 @@ def test_thresholds_behind_calibrated_classifiers():
     """A tuned threshold on calibrated forecasts is the one that follows from the costs."""
     X, y = make_classification(3000, n_informative=4, flip_y=0.2, random_state=0)
     costs = [[0, 1], [4, 0]]
-    model = CalibratedClassifier(GaussianNB(), TemperatureCalibrator(), cv=3)
+    model = CalibratedClassifier(GaussianNB(), calibrator=TemperatureCalibrator(), cv=3)
     scorer = make_scorer(mean_cost, costs=costs, greater_is_better=False)
     tuned = TunedThresholdClassifierCV(model, scoring=scorer, cv=3).fit(X[:2000], y[:2000])
     fixed = FixedThresholdClassifier(model, threshold=0.2).fit(X[:2000], y[:2000])
@@ -201,3 +201,15 @@ def test_other_bad_input():
         expected_cost([0, 1], [0.2, 0.7], costs, after=np.full((2, 3), 1 / 3))
     with pytest.raises(InputError, match="confidence: is 2"):
         expected_cost([0, 1], [0.2, 0.7], costs, confidence=2)
+
+
+def test_the_best_threshold_is_that_of_decide():
+    costs = {"wait": {"well": 0, "ill": 8}, "treat": {"well": 2, "ill": 1}}
+    threshold = best_threshold(costs, labels=["well", "ill"])
+    assert threshold == pytest.approx(2 / 9)
+    around = decide([threshold - 1e-9, threshold + 1e-9], costs, labels=["well", "ill"])
+    assert around.tolist() == ["wait", "treat"]
+    with pytest.raises(InputError, match="costs: has shape 2 x 3; a threshold needs two classes"):
+        best_threshold([[0, 1, 2], [1, 0, 2]])
+    with pytest.raises(InputError, match="costs: one action is at least as good whatever happens"):
+        best_threshold([[0, 1], [0, 1]])

@@ -24,7 +24,7 @@ from zoo import assert_agrees, draw_labels, fitted, forecasts, on_thresholds
 sqlglot = pytest.importorskip("sqlglot")
 duckdb = pytest.importorskip("duckdb")
 
-from isoroc._backends.sql import DIALECTS, RULES, operations, routes  # noqa: E402
+from isoroc._backends.sql import DIALECTS, RULES, operations  # noqa: E402
 from isoroc._backends.sql.expressions import decimal, fraction  # noqa: E402
 from isoroc._input import InputError  # noqa: E402
 from isoroc.export import to_sql  # noqa: E402
@@ -42,7 +42,7 @@ def test_deep_trees_are_walked_in_stages(dialect, monkeypatch):
 
 @pytest.mark.parametrize("few", [1, 4])
 def test_levels_of_many_splits_are_looked_up(few, monkeypatch):
-    monkeypatch.setattr(routes, "FEW_PLACES", few)
+    monkeypatch.setattr(operations, "FEW_PLACES", few)
     for shape in (3, 5):
         calibrator = fitted("IRPCalibrator", shape, top=None, min_bin_weight=2, n=300)
         P = np.vstack([forecasts(shape, 200), on_thresholds(calibrator)])
@@ -62,6 +62,21 @@ def test_bumps_by_lists_and_one_by_one(farthest, monkeypatch):
         query = to_sql(calibrator, [f"p{k}" for k in range(shape)], dialect="duckdb")
         assert (' FOR "isoroc_row" IN ' in query) == (farthest > 0)
         assert_agrees(calibrator, P, run_sql(calibrator, P, "duckdb"))
+
+
+def test_duckdb_keeps_the_order_of_rows():
+    """Steps among many cuts are found by binary search: a join would reorder rows."""
+    rng = np.random.default_rng(0)
+    p = rng.random(20_000)
+    calibrator = isoroc.IsotonicCalibrator().fit(p, rng.random(20_000) < p)
+    assert len(np.unique(calibrator.predict_proba(p)[:, 1])) > operations.FEW_PLACES + 1
+    connection = duckdb.connect()
+    rows = "row_number() OVER () AS id, random() AS p FROM range(300000)"
+    connection.execute(f"CREATE TABLE forecasts AS SELECT {rows}")
+    query = to_sql(calibrator, "p", dialect="duckdb", keep=["id", "p"], names="q")
+    found = connection.execute(query).fetchnumpy()
+    assert (np.diff(found["id"]) == 1).all()
+    np.testing.assert_array_equal(found["q"], calibrator.predict_proba(found["p"])[:, 1])
 
 
 @pytest.mark.parametrize("name", ["AutoCalibrator", "IRPCalibrator", "IsotonicCalibrator"])

@@ -3,14 +3,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from isoroc._core.residuals import shrink_factor
 from isoroc._estimation.crossfit import (
+    THRESHOLD,
     CrossFit,
     fit_bins,
     fit_cells,
     fit_confidence,
     fit_linear,
     sharpen,
-    shrinkage,
 )
 from isoroc._estimation.grouping import halve_repeatedly
 from isoroc._growth import GrowthOptions, grow_tree
@@ -162,7 +163,7 @@ def test_bins_are_shrunk_to_the_bin_above():
 
 @given(st.floats(0, 100), st.floats(1e-9, 100), st.integers(1, 1000))
 def test_shrinkage_lies_between_zero_and_one_and_grows_with_energy(energy, noise, n_terms):
-    factor = shrinkage(energy, noise, n_terms)
+    factor = shrink_factor(energy, noise, n_terms, THRESHOLD)
     assert 0 <= factor < 1
     assert (factor == 0) or energy > noise
-    assert shrinkage(2 * energy, noise, n_terms) >= factor
+    assert shrink_factor(2 * energy, noise, n_terms, THRESHOLD) >= factor

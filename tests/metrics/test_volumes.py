@@ -83,9 +83,3 @@ def test_the_lower_envelope_is_the_minimum():
         values = planes[:, 0, None, None] * x[:, None] + planes[:, 1, None, None] * x
         expected = (values + planes[:, 2, None, None]).min(axis=0)
         np.testing.assert_allclose(_surface.lower_envelope(planes, 16), expected, atol=1e-12)
-
-
-def test_the_kernels_of_the_checked_build_are_checked():
-    from isoroc._core import rows  # noqa: PLC0415
-
-    assert _surface.CHECKED == rows.CHECKED

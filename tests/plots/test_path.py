@@ -157,7 +157,7 @@ def test_only_calibration_rows_are_called_so(three_classes, draw_forecasts, make
 
 def test_calibrated_classifier(make_axes):
     X, y = make_classification(300, n_informative=4, random_state=0)
-    model = CalibratedClassifier(GaussianNB(), IRPCalibrator(), ensemble=False).fit(X, y)
+    model = CalibratedClassifier(GaussianNB(), calibrator=IRPCalibrator(), ensemble=False).fit(X, y)
     display = PathDisplay.from_estimator(model, X, y, ax=make_axes())
     shown = values(display, "given rows log loss", "CalibratedClassifier")["value"]
     assert shown[-1] == pytest.approx(log_loss(y, model.predict_proba(X)))
@@ -168,6 +168,6 @@ def test_estimators_without_a_path(ensemble):
     X, y = make_classification(200, random_state=0)
     model = GaussianNB()
     if ensemble:
-        model = CalibratedClassifier(model, IRPCalibrator(), ensemble=True, cv=2)
+        model = CalibratedClassifier(model, calibrator=IRPCalibrator(), ensemble=True, cv=2)
     with pytest.raises(InputError, match="has no single path of bins; pass a calibrator with bins"):
         PathDisplay.from_estimator(model.fit(X, y), X, y)

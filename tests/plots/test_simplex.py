@@ -170,9 +170,13 @@ def test_bad_input(three_classes, make_axes):
 
 def test_calibrated_classifier_has_bins(make_axes):
     X, y = make_classification(300, n_informative=4, n_classes=3, random_state=0)
-    single = CalibratedClassifier(GaussianNB(), IRPCalibrator(random_state=0), ensemble=False)
+    single = CalibratedClassifier(
+        GaussianNB(), calibrator=IRPCalibrator(random_state=0), ensemble=False
+    )
     display = SimplexDisplay.from_estimator(single.fit(X, y), X, y, ax=make_axes())
     assert display.panels == ["forecasts", "bins", "map"]
-    several = CalibratedClassifier(GaussianNB(), IRPCalibrator(random_state=0), ensemble=True)
+    several = CalibratedClassifier(
+        GaussianNB(), calibrator=IRPCalibrator(random_state=0), ensemble=True
+    )
     display = SimplexDisplay.from_estimator(several.fit(X, y), X, y, ax=make_axes())
     assert display.panels == ["forecasts", "values", "map"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from isoroc._backends.ops import Ops
+from isoroc._backends.ops import Function, Ops
 from isoroc._core import rows
 from isoroc._simplex import Floats, Ints
 from isoroc._tree import BinTree
@@ -26,20 +26,8 @@ class NumpyOps(Ops[Any]):
     array([[0.25, 0.75]])
     """
 
-    def log(self, a: Floats) -> Floats:
-        return np.log(a)
-
-    def exp(self, a: Floats) -> Floats:
-        return np.exp(a)
-
-    def sqrt(self, a: Floats) -> Floats:
-        return np.sqrt(a)
-
-    def floor(self, a: Floats) -> Floats:
-        return np.floor(a)
-
-    def absolute(self, a: Floats) -> Floats:
-        return np.abs(a)
+    def function(self, name: Function, a: Floats) -> Floats:
+        return np.asarray(getattr(np, name)(a))
 
     def maximum(self, a: Any, b: Any) -> Floats:
         return np.asarray(np.maximum(a, b))

@@ -11,19 +11,18 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from isoroc._backends.ops import Ops, Value
+from isoroc._backends.ops import Function, Ops, Value, total
 from isoroc._simplex import Floats, Ints
 from isoroc._tree import BinTree
 
 #: A column of numbers, of truth values or of places.
 C = TypeVar("C")
 
-#: Columns that NumPy adds in one run, and accumulators that it has for it.
-_BLOCK, _LANES = 128, 8
 #: Operations after which a column is kept, however often it is used, so that no expression is deep.
 _DEEP = 30
 
@@ -36,8 +35,8 @@ class Scalars(ABC, Generic[C]):
         """A column of one value; NaN stands for a missing one."""
 
     @abstractmethod
-    def function(self, name: str, a: C) -> C:
-        """``"log"``, ``"exp"``, ``"sqrt"``, ``"floor"`` or ``"absolute"`` of a column."""
+    def function(self, name: Function, a: C) -> C:
+        """A function of a column, by its name."""
 
     @abstractmethod
     def binary(self, operator: str, a: C, b: C) -> C:
@@ -83,17 +82,18 @@ class Scalars(ABC, Generic[C]):
 
     def total(self, columns: Sequence[C]) -> C:
         """Sum of columns in the order in which NumPy adds the entries of a row."""
-        n, add = len(columns), partial(self.binary, "+")
-        if n > _BLOCK:
-            half = n // 2 - n // 2 % _LANES
-            return add(self.total(columns[:half]), self.total(columns[half:]))
-        if n < _LANES:
-            return reduce(add, columns)
-        full = n - n % _LANES
-        lanes = [reduce(add, columns[i:full:_LANES]) for i in range(_LANES)]
-        while len(lanes) > 1:
-            lanes = [add(a, b) for a, b in zip(lanes[::2], lanes[1::2], strict=True)]
-        return reduce(add, columns[full:], lanes[0])
+
+        def split(own: list[C], widths: Sequence[int]) -> list[list[C]]:
+            entries = iter(own)
+            return [list(islice(entries, width)) for width in widths]
+
+        def add(a: list[C], b: list[C]) -> list[C]:
+            return [self.binary("+", *pair) for pair in zip(a, b, strict=True)]
+
+        def add_pairs(own: list[C]) -> list[C]:
+            return add(own[::2], own[1::2])
+
+        return total(list(columns), len(columns), split, add, add_pairs)[0]
 
     def weighted(self, weights: Sequence[float], columns: Sequence[C]) -> C:
         """Sum of columns times weights."""
@@ -106,21 +106,10 @@ class Scalars(ABC, Generic[C]):
 
 
 class Columns(Value, Generic[C]):
-    """A vector that makes its columns when they are asked for.
+    """A vector whose columns are made, by a function of those of its inputs, when asked for.
 
-    Parameters
-    ----------
-    ops : ColumnOps
-        The operations that it takes part in.
-    width : int
-        Number of columns.
-    inputs : sequence of Columns
-        Vectors that it is computed from.
-    make : callable
-        Returns its columns from lists of theirs.
-    times : int, default=None
-        How often each column of an input is used; by default once, or once for each column that
-        it is combined with.
+    Each column of an input is used so many `times`; by default once, or once for each column that
+    it is combined with.
     """
 
     def __init__(
@@ -146,10 +135,7 @@ class Columns(Value, Generic[C]):
         return self.ops.each(partial(self.ops.scalars.binary, operator), a, b)
 
     def columns(self) -> list[C]:
-        """The columns.
-
-        Ask for them when all that uses them has been written.
-        """
+        """The columns; ask for them when all that uses them has been written."""
         waiting: list[Columns[C]] = [self]  # not by recursion: formulas may be deep
         while waiting:
             missing = [vector for vector in waiting[-1].inputs if vector.made is None]
@@ -172,13 +158,7 @@ class Columns(Value, Generic[C]):
 
 
 class ColumnOps(Ops[Columns[C]], Generic[C]):
-    """Vector operations, written out in operations on single columns.
-
-    Parameters
-    ----------
-    scalars : Scalars
-        These.
-    """
+    """Vector operations, written out in operations on single columns."""
 
     def __init__(self, scalars: Scalars[C]) -> None:
         self.scalars = scalars
@@ -208,20 +188,8 @@ class ColumnOps(Ops[Columns[C]], Generic[C]):
         """A vector of one column, computed from all columns of others."""
         return Columns(self, 1, vectors, lambda *columns: [write(*columns)])
 
-    def log(self, a: Columns[C]) -> Columns[C]:
-        return self.each(partial(self.scalars.function, "log"), a)
-
-    def exp(self, a: Columns[C]) -> Columns[C]:
-        return self.each(partial(self.scalars.function, "exp"), a)
-
-    def sqrt(self, a: Columns[C]) -> Columns[C]:
-        return self.each(partial(self.scalars.function, "sqrt"), a)
-
-    def floor(self, a: Columns[C]) -> Columns[C]:
-        return self.each(partial(self.scalars.function, "floor"), a)
-
-    def absolute(self, a: Columns[C]) -> Columns[C]:
-        return self.each(partial(self.scalars.function, "absolute"), a)
+    def function(self, name: Function, a: Columns[C]) -> Columns[C]:
+        return self.each(partial(self.scalars.function, name), a)
 
     def maximum(self, a: Any, b: Any) -> Columns[C]:
         return self.each(self.scalars.maximum, a, b)
@@ -253,9 +221,8 @@ class ColumnOps(Ops[Columns[C]], Generic[C]):
 
     def is_at(self, place: Columns[C], numbers: int | Ints) -> Columns[C]:
         at: list[int] = np.atleast_1d(numbers).tolist()
-        return Columns(
-            self, len(at), [place], lambda own: [self.scalars.is_at(own[0], n) for n in at]
-        )
+        is_at = self.scalars.is_at
+        return Columns(self, len(at), [place], lambda own: [is_at(own[0], n) for n in at])
 
     def take(self, a: Columns[C], columns: Sequence[int] | Ints) -> Columns[C]:
         taken = [int(k) for k in columns]
@@ -268,13 +235,11 @@ class ColumnOps(Ops[Columns[C]], Generic[C]):
 
     def linear(self, a: Columns[C], matrix: Floats, offset: Floats | None = None) -> Columns[C]:
         rows = matrix.tolist()
-        product = Columns(
-            self,
-            len(rows),
-            [a],
-            lambda own: [self.scalars.weighted(row, own) for row in rows],
-            times=len(rows),
-        )
+
+        def make(own: list[C]) -> list[C]:
+            return [self.scalars.weighted(row, own) for row in rows]
+
+        product = Columns(self, len(rows), [a], make, times=len(rows))
         return product if offset is None else product + offset
 
     def run_sums(self, a: Columns[C], weights: Floats) -> Columns[C]:

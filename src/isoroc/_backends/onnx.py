@@ -9,7 +9,7 @@ steps is then one product with a matrix.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from isoroc._backends.ops import Ops, Value
+from isoroc._backends.ops import Function, Ops, Value
 from isoroc._simplex import Floats, Ints
 from isoroc._tree import BinTree
 
@@ -41,15 +41,7 @@ _OPERATORS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "<=": "LessOrEqual
 
 
 class Graph:
-    """Nodes and constants.
-
-    Parameters
-    ----------
-    opset : int
-        Version of the operators.
-    prefix : str
-        What all names begin with.
-    """
+    """Nodes and constants of a version of the operators, whose names begin with a prefix."""
 
     def __init__(self, opset: int, prefix: str) -> None:
         self._opset = opset
@@ -118,13 +110,9 @@ def _read_by(node: onnx.NodeProto) -> Iterator[str]:
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """Sum of products of tensors with matrices, plus an offset.
+    """Sum of products of tensors, by their names, with matrices, plus an offset.
 
-    Attributes
-    ----------
-    terms : dict
-        Matrix of shape (width, width of the tensor) for each tensor by its name.
-    offset : ndarray of shape (width,)
+    Matrices have shape (width, width of the tensor), the offset has shape (width,).
     """
 
     terms: dict[str, Floats]
@@ -135,11 +123,14 @@ class Linear:
         """Entries of all matrices."""
         return sum(matrix.size for matrix in self.terms.values())
 
+    def each(self, change: Callable[[Floats], Floats], offset: Floats) -> Linear:
+        """A function of each matrix, and another offset."""
+        return Linear({name: change(own) for name, own in self.terms.items()}, offset)
+
     def times(self, factor: Any) -> Linear:
         """Each column times a factor, or all times the same."""
-        each = np.broadcast_to(factor, self.offset.shape)
-        terms = {name: each[:, None] * matrix for name, matrix in self.terms.items()}
-        return Linear(terms, each * self.offset)
+        factors = np.broadcast_to(factor, self.offset.shape)
+        return self.each(lambda own: factors[:, None] * own, factors * self.offset)
 
     def plus(self, other: Linear) -> Linear:
         """Sum of two of the same width."""
@@ -150,32 +141,23 @@ class Linear:
 
     def then(self, matrix: Floats) -> Linear:
         """Product of a matrix with the result."""
-        terms = {name: matrix @ own for name, own in self.terms.items()}
-        return Linear(terms, matrix @ self.offset)
+        return self.each(lambda own: matrix @ own, matrix @ self.offset)
 
     def take(self, columns: Sequence[int] | Ints) -> Linear:
         """Some of the columns."""
         rows = np.asarray(columns)
-        terms = {name: matrix[rows] for name, matrix in self.terms.items()}
-        return Linear(terms, self.offset[rows])
+        return self.each(lambda own: own[rows], self.offset[rows])
 
     def below(self, before: int, after: int) -> Linear:
         """With columns of zeros before and after."""
         rows = (before, after)
-        terms = {name: np.pad(matrix, (rows, (0, 0))) for name, matrix in self.terms.items()}
-        return Linear(terms, np.pad(self.offset, rows))
+        return self.each(lambda own: np.pad(own, (rows, (0, 0))), np.pad(self.offset, rows))
 
 
 class Tensor(Value):
     """A matrix of a graph, one row per forecast.
 
-    Parameters
-    ----------
-    ops : OnnxOps
-    width : int
-        Number of columns.
-    value : str or Linear
-        Its name, or what it is a function of, as long as nothing has to know its numbers.
+    Its value is its name, or what it is a function of until something has to know its numbers.
     """
 
     def __init__(self, ops: OnnxOps, width: int, value: str | Linear) -> None:
@@ -201,14 +183,7 @@ class Tensor(Value):
 
 
 class OnnxOps(Ops[Tensor]):
-    """Vectors are matrices of a graph.
-
-    Parameters
-    ----------
-    graph : Graph
-    exact : bool
-        Whether operations are those of the formula to the last bit; otherwise up to rounding.
-    """
+    """Vectors are matrices of a graph; if exact, operations are those of the formula to the bit."""
 
     def __init__(self, graph: Graph, *, exact: bool) -> None:
         self._graph = graph
@@ -220,14 +195,8 @@ class OnnxOps(Ops[Tensor]):
 
     def find(self, name: str, names: Sequence[str]) -> Tensor:
         """Places of a column of strings among some names, -1 for others."""
-        found = self._graph.node(
-            "LabelEncoder",
-            name,
-            domain=ML,
-            keys_strings=list(names),
-            values_int64s=list(range(len(names))),
-            default_int64=-1,
-        )
+        places: Any = {"keys_strings": list(names), "values_int64s": list(range(len(names)))}
+        found = self._graph.node("LabelEncoder", name, domain=ML, default_int64=-1, **places)
         return Tensor(self, 1, found)
 
     # Linear functions
@@ -309,20 +278,8 @@ class OnnxOps(Ops[Tensor]):
 
     # Each column by itself
 
-    def log(self, a: Tensor) -> Tensor:
-        return self._apply("Log", a)
-
-    def exp(self, a: Tensor) -> Tensor:
-        return self._apply("Exp", a)
-
-    def sqrt(self, a: Tensor) -> Tensor:
-        return self._apply("Sqrt", a)
-
-    def floor(self, a: Tensor) -> Tensor:
-        return self._apply("Floor", a)
-
-    def absolute(self, a: Tensor) -> Tensor:
-        return self._apply("Abs", a)
+    def function(self, name: Function, a: Tensor) -> Tensor:
+        return self._apply("Abs" if name == "absolute" else name.title(), a)
 
     def maximum(self, a: Any, b: Any) -> Tensor:
         return self._apply("Max", a, b)
@@ -377,9 +334,7 @@ class OnnxOps(Ops[Tensor]):
         return self._apply("Cast", self._reduced("ReduceMin", numbers), to=_BOOL)
 
     def _reduced(self, operator: str, a: Tensor) -> Tensor:
-        if a.width == 1 and operator != "ReduceSumSquare":
-            return a
-        return Tensor(self, 1, self._graph.reduce(operator, a.name))
+        return a if a.width == 1 else Tensor(self, 1, self._graph.reduce(operator, a.name))
 
     def is_at(self, place: Tensor, numbers: int | Ints) -> Tensor:
         values = np.asarray(numbers, dtype=np.int64)
@@ -411,15 +366,14 @@ class OnnxOps(Ops[Tensor]):
         if len(parts) == 1:
             return parts[0]
         width, start = sum(part.width for part in parts), 0
-        if not self._exact and any(part.linear is not None for part in parts):
-            joined: Linear | None = Linear({}, np.zeros(width))
-            for part in parts:
-                own, start = self._function(part, part.width), start + part.width
-                if joined is not None and own is not None:
-                    joined = joined.plus(own.below(start - part.width, width - start))
-                else:
-                    joined = None
-            if joined is not None and joined.size <= _FEW_WEIGHTS:
+        functions = [function for part in parts if (function := self._function(part, part.width))]
+        is_linear = any(part.linear is not None for part in parts)
+        if not self._exact and is_linear and len(functions) == len(parts):
+            joined = Linear({}, np.zeros(width))
+            for part, own in zip(parts, functions, strict=True):
+                joined = joined.plus(own.below(start, width - start - part.width))
+                start += part.width
+            if joined.size <= _FEW_WEIGHTS:
                 return Tensor(self, width, joined)
         return self._apply("Concat", *parts, axis=1, width=width)
 
@@ -538,12 +492,6 @@ class OnnxOps(Ops[Tensor]):
         clipped = graph.node("Clip", shares, self._name(0.0), self._name(1.0))
         return Tensor(self, a.width, graph.reduce("ReduceMean", clipped, 2))
 
-    def bumps(self, a: Tensor, centres: Floats) -> Tensor:
-        squares = self._reduced("ReduceSumSquare", a)
-        to_centres = self.linear(a, -centres, 1 + (centres**2).sum(axis=1) / 2)
-        # At least one, but for rounding errors.
-        return 1.0 / self.maximum(to_centres + 0.5 * squares, 1.0)
-
 
 def _width(a: Any) -> int:
     return a.width if isinstance(a, Tensor) else np.size(a)
@@ -564,9 +512,8 @@ def _factor(matrix: Floats) -> Floats | None:
     if n == 1:
         return matrix[:, 0]
     diagonal = matrix.diagonal()
-    return (
-        diagonal if n == width and np.count_nonzero(matrix) == np.count_nonzero(diagonal) else None
-    )
+    is_diagonal = n == width and np.count_nonzero(matrix) == np.count_nonzero(diagonal)
+    return diagonal if is_diagonal else None
 
 
 def _blocks(weights: Floats) -> Floats:

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
-from typing import Any, Generic, Protocol, Self, TypeVar
+from itertools import pairwise
+from typing import Any, Generic, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -25,26 +26,11 @@ from isoroc._tree import BinTree
 
 #: A condition for each column of each row. NumPy and torch have arrays for these, too.
 Truth = Any
+#: A function of single numbers.
+Function = Literal["log", "exp", "sqrt", "floor", "absolute"]
 
-
-class Vector(Protocol):
-    """What every backend's vectors can do."""
-
-    def __add__(self, other: Any, /) -> Self: ...
-    def __radd__(self, other: Any, /) -> Self: ...
-    def __sub__(self, other: Any, /) -> Self: ...
-    def __rsub__(self, other: Any, /) -> Self: ...
-    def __mul__(self, other: Any, /) -> Self: ...
-    def __rmul__(self, other: Any, /) -> Self: ...
-    def __truediv__(self, other: Any, /) -> Self: ...
-    def __rtruediv__(self, other: Any, /) -> Self: ...
-    def __neg__(self) -> Self: ...
-    def __le__(self, other: Any, /) -> Truth: ...
-    def __ge__(self, other: Any, /) -> Truth: ...
-    def __and__(self, other: Any, /) -> Truth: ...
-
-
-V = TypeVar("V", bound=Vector)
+V = TypeVar("V", bound="Value")
+T = TypeVar("T")
 
 #: Columns that NumPy adds in one run, and accumulators that it has for it.
 _BLOCK, _LANES = 128, 8
@@ -58,24 +44,28 @@ class Ops(ABC, Generic[V]):
     # Each column by itself
 
     @abstractmethod
+    def function(self, name: Function, a: V) -> V:
+        """One of the next five, by its name."""
+
     def log(self, a: V) -> V:
         """Natural logarithm of numbers > 0."""
+        return self.function("log", a)
 
-    @abstractmethod
     def exp(self, a: V) -> V:
         """Exponential; it may be 0 where that of doubles is below 1e-300."""
+        return self.function("exp", a)
 
-    @abstractmethod
     def sqrt(self, a: V) -> V:
         """Square root of numbers >= 0, correctly rounded."""
+        return self.function("sqrt", a)
 
-    @abstractmethod
     def floor(self, a: V) -> V:
         """Largest whole number that is not above a number, as a double."""
+        return self.function("floor", a)
 
-    @abstractmethod
     def absolute(self, a: V) -> V:
         """Absolute value."""
+        return self.function("absolute", a)
 
     @abstractmethod
     def maximum(self, a: Any, b: Any) -> V:
@@ -105,45 +95,7 @@ class Ops(ABC, Generic[V]):
 
     def total(self, a: V) -> V:
         """Sum of the columns in the order in which NumPy adds the entries of a row."""
-        n = self.width(a)
-        if n > _BLOCK:
-            return self._total_of_blocks(a)
-        n_chunks, rest = divmod(n, _LANES)
-        parts = self.split(a, [_LANES] * n_chunks + [1] * rest)
-        return added([*self._totals_of_lanes(parts[:n_chunks]), *parts[n_chunks:]])
-
-    def _total_of_blocks(self, a: V) -> V:
-        """The total of many columns: that of each block, added up two by two."""
-        n = self.width(a)
-        blocks = _blocks(0, n)
-        totals: dict[int, V] = {}
-        # Blocks of equally many chunks have their lanes side by side.
-        for n_chunks in {length // _LANES for _, length in blocks}:
-            starts = [start for start, length in blocks if length // _LANES == n_chunks]
-            lanes = [np.arange(start, start + _LANES) for start in starts]
-            chunks = np.concatenate([own + _LANES * i for i in range(n_chunks) for own in lanes])
-            parts = self.split(self.take(a, chunks), [_LANES * len(starts)] * n_chunks)
-            [sums] = self._totals_of_lanes(parts)
-            totals |= zip(starts, self.split(sums, [1] * len(starts)), strict=True)
-        last = blocks[-1][0]
-        totals[last] = added([totals[last], *(self.take(a, [k]) for k in range(n - n % _LANES, n))])
-
-        def joined(start: int, length: int) -> V:
-            if length <= _BLOCK:
-                return totals[start]
-            half = _half(length)
-            return joined(start, half) + joined(start + half, length - half)
-
-        return joined(0, n)
-
-    def _totals_of_lanes(self, chunks: Sequence[V]) -> list[V]:
-        """Sum of chunks of one or more times eight columns, and of each eight; none of none."""
-        if not chunks:
-            return []
-        lanes = added(chunks)
-        for _ in range(_LANES.bit_length() - 1):
-            lanes = self._sums_of_pairs(lanes)
-        return [lanes]
+        return total(a, self.width(a), self.split, operator.add, self._sums_of_pairs)
 
     def _sums_of_pairs(self, a: V) -> V:
         """Sums of the first and second column, of the third and fourth, and so on."""
@@ -178,10 +130,8 @@ class Ops(ABC, Generic[V]):
 
     def split(self, a: V, widths: Sequence[int]) -> list[V]:
         """Parts of some widths, from the first column to the last."""
-        ends = np.cumsum(widths).tolist()
-        return [
-            self.take(a, range(end - width, end)) for width, end in zip(widths, ends, strict=True)
-        ]
+        ends = [0, *np.cumsum(widths).tolist()]
+        return [self.take(a, range(*pair)) for pair in pairwise(ends)]
 
     @abstractmethod
     def concat(self, parts: Sequence[V]) -> V:
@@ -211,13 +161,9 @@ class Ops(ABC, Generic[V]):
 
     def steps(self, cuts: Sequence[Floats], values: Sequence[Floats], a: V) -> V:
         """A step function of each column: ``values[i]`` where i of its cuts lie below it."""
-        columns = [self.take(a, [k]) for k in range(len(cuts))]
-        return self.concat(
-            [
-                self.look_up(own[:, None], self.locate(at, column))
-                for at, own, column in zip(cuts, values, columns, strict=True)
-            ]
-        )
+        pairs = enumerate(zip(cuts, values, strict=True))
+        places = [(own[:, None], self.locate(at, self.take(a, [k]))) for k, (at, own) in pairs]
+        return self.concat([self.look_up(table, place) for table, place in places])
 
     # Smooth functions, made of the others unless a backend has a faster way
 
@@ -275,17 +221,25 @@ class Ops(ABC, Generic[V]):
         return 1.0 / self.maximum(self.linear(self.concat([a, half_square]), rows, offset), 1.0)
 
 
-def _half(n: int) -> int:
-    """Columns of the first of the two parts that NumPy adds up by themselves."""
-    return n // 2 - n // 2 % _LANES
-
-
-def _blocks(start: int, n: int) -> list[tuple[int, int]]:
-    """Starts and lengths of the runs of columns that NumPy adds up one after the other."""
-    if n <= _BLOCK:
-        return [(start, n)]
-    half = _half(n)
-    return _blocks(start, half) + _blocks(start + half, n - half)
+def total(
+    columns: T,
+    n: int,
+    split: Callable[[T, Sequence[int]], list[T]],
+    add: Callable[[T, T], T],
+    add_pairs: Callable[[T], T],
+) -> T:
+    """Sum of n columns in NumPy's order, from what splits, adds, and adds columns two by two."""
+    if n > _BLOCK:
+        sizes = [half := n // 2 - n // 2 % _LANES, n - half]
+        halves = zip(split(columns, sizes), sizes, strict=True)
+        return add(*(total(part, size, split, add, add_pairs) for part, size in halves))
+    n_chunks, rest = divmod(n, _LANES)
+    parts = split(columns, [_LANES] * n_chunks + [1] * rest)
+    singles = parts[n_chunks:]
+    if n_chunks:
+        lanes = reduce(add, parts[:n_chunks])
+        singles = [add_pairs(add_pairs(add_pairs(lanes))), *singles]
+    return reduce(add, singles)
 
 
 def added(parts: Iterable[V]) -> V:
@@ -294,10 +248,7 @@ def added(parts: Iterable[V]) -> V:
 
 
 class Value(ABC):
-    """A vector of a backend that has no arrays: operators become calls of `binary`.
-
-    A subclass holds what the backend needs.
-    """
+    """A vector: operators become calls of `binary`. Arrays of NumPy are vectors as they are."""
 
     __array_ufunc__ = None  # NumPy leaves operators with constant arrays to this class
     __hash__ = None  # type: ignore[assignment]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from isoroc._backends.ops import Ops, Value
+from isoroc._backends.ops import Function, Ops, Value
 from isoroc._simplex import Floats, Ints
 from isoroc._tree import BinTree
 
@@ -31,24 +31,17 @@ class TorchVector(Value):
 
     def binary(self, operator: str, a: Any, b: Any) -> TorchVector:
         """``a operator b``."""
-        constants = {"dtype": torch.float64, "device": self.tensor.device}
-        left, right = (
-            torch.as_tensor(x, **constants)
-            if isinstance(x, np.ndarray)
-            else getattr(x, "tensor", x)
-            for x in (a, b)
-        )
-        return TorchVector(_OPERATORS[operator](left, right))
+
+        def tensor(x: Any) -> Any:
+            if isinstance(x, np.ndarray):
+                return torch.as_tensor(x, dtype=torch.float64, device=self.tensor.device)
+            return getattr(x, "tensor", x)
+
+        return TorchVector(_OPERATORS[operator](tensor(a), tensor(b)))
 
 
 class TorchOps(Ops[TorchVector]):
-    """Vectors are tensors. Smooth formulas have gradients, steps have none.
-
-    Parameters
-    ----------
-    device : torch.device
-        Where the tensors are.
-    """
+    """Vectors are tensors on a device. Smooth formulas have gradients, steps have none."""
 
     def __init__(self, device: Any) -> None:
         self._device = device
@@ -59,24 +52,12 @@ class TorchOps(Ops[TorchVector]):
             return a.tensor
         return torch.as_tensor(a, dtype=torch.float64, device=self._device)
 
-    def log(self, a: TorchVector) -> TorchVector:
-        return TorchVector(torch.log(a.tensor))
-
-    def exp(self, a: TorchVector) -> TorchVector:
-        return TorchVector(torch.exp(a.tensor))
-
-    def sqrt(self, a: TorchVector) -> TorchVector:
-        if a.tensor.device.type == "cpu" and not a.tensor.requires_grad:
+    def function(self, name: Function, a: TorchVector) -> TorchVector:
+        if name == "sqrt" and a.tensor.device.type == "cpu" and not a.tensor.requires_grad:
             # On x86-64, torch takes roots from a library that does not round them correctly, and
             # cells and folds must be the same everywhere.
             return TorchVector(torch.from_numpy(np.sqrt(a.tensor.numpy())))
-        return TorchVector(torch.sqrt(a.tensor))
-
-    def floor(self, a: TorchVector) -> TorchVector:
-        return TorchVector(torch.floor(a.tensor))
-
-    def absolute(self, a: TorchVector) -> TorchVector:
-        return TorchVector(torch.abs(a.tensor))
+        return TorchVector(getattr(torch, name)(a.tensor))
 
     def maximum(self, a: Any, b: Any) -> TorchVector:
         return TorchVector(torch.maximum(self._tensor(a), self._tensor(b)))

@@ -13,18 +13,12 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc._backends import NUMPY
+from isoroc._calibrators import mixing
 from isoroc._calibrators.base import Calibrator, FromMap, adopt
 from isoroc._calibrators.identity import IdentityCalibrator
 from isoroc._calibrators.isotonic import IsotonicCalibrator
 from isoroc._calibrators.kernel import KernelCalibrator
 from isoroc._calibrators.matrix import MatrixCalibrator
-from isoroc._calibrators.mixing import (
-    bounded_losses,
-    losses_by_fold,
-    mixture_weights,
-    score_members,
-    verdict,
-)
 from isoroc._calibrators.monotone import MonotoneCalibrator
 from isoroc._calibrators.spline import SplineCalibrator
 from isoroc._calibrators.temperature import TemperatureCalibrator
@@ -33,8 +27,8 @@ from isoroc._cyclic import MonotonicityCheck, check_cyclic
 from isoroc._folds import deal_folds
 from isoroc._input import CellSample, InputError, Sample, check_number, check_option
 from isoroc._kinds import columns_of
-from isoroc._maps import IdentityMap, Map, MixtureCertificate, MixtureMap, MonotoneMap
-from isoroc._maps.monotone import TRACE, with_floor
+from isoroc._maps import IdentityMap, Map, MixtureMap, MonotoneMap
+from isoroc._maps.monotone import TRACE, MonotonicityCertificate, with_floor
 from isoroc._persistence import states
 from isoroc._progress import Report, progress
 from isoroc._random import check_random_state
@@ -49,10 +43,9 @@ class AutoCalibrator(Calibrator):
 
     Every member forecasts rows that it has not seen, in cross-validation. The weights make the
     outcomes of these rows likely under the mixture, so a map that overfits gets none. Where rows
-    cannot tell, weight goes to the maps with few parameters, most of it to the forecasts as they
-    are, which are a member too. So with few rows calibration changes little unless much is wrong. A
-    mixture of forecasts sums to one, and its log loss cannot exceed the weighted mean of its
-    members'.
+    cannot tell, weight goes to the maps with few parameters, most of it to the uncalibrated
+    forecasts, which are a member too. So with few rows calibration changes little unless much is
+    wrong.
 
     Parameters
     ----------
@@ -79,28 +72,22 @@ class AutoCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The labels, in the order of the columns.
-    n_features_in_ : int
-        Columns of the forecasts; 1 for scores.
-    scores_, summary_, map_, checksum
-        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
-        the checksum of its model file.
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IdentityCalibrator`.
     members_ : list of calibrators
         Fitted members with nonzero weight.
     weights_ : ndarray of shape (n_members,)
         Mixture weights; they sum to 1.
     member_scores_ : Table
-        One row per member and one for the mixture: weight, log loss out of fold and its standard
-        error, and the gain over the uncalibrated forecasts with its standard error. The log loss is
-        bounded: see Notes.
+        For each member and the mixture: weight, log loss out of fold, and gain over the
+        uncalibrated forecasts, with standard errors. The log loss is bounded: see Notes.
     cv_results_ : Table
         Log loss of each member (row) in each fold (column).
     verdict_ : str
         Whether calibration helps, in a sentence: "calibrate" if the mixture is better than the
         forecasts by more than two standard errors, and otherwise "leave it". Of calibrated
         forecasts about 5 % or fewer get the verdict "calibrate" (``benchmarks/verdicts.py``).
-    certificate_ : MixtureCertificate or None
+    certificate_ : MonotonicityCertificate or None
         With ``monotone=True``, the guarantee in words: ``print(calibrator.certificate_)``.
 
     See Also
@@ -153,12 +140,6 @@ class AutoCalibrator(Calibrator):
     members_: list[Calibrator]
     weights_ = FromMap()
 
-    @property
-    def certificate_(self) -> MixtureCertificate | None:
-        """The guarantee of a monotone mixture in words."""
-        check_is_fitted(self, "map_")
-        return self.map_.certificate(len(self.classes_))
-
     def __init__(
         self,
         *,
@@ -193,21 +174,21 @@ class AutoCalibrator(Calibrator):
         likelihood = np.stack([Q[rows, sample.codes] for _, _, Q in found], axis=1)
         row_weights = sample.row_weights()
         shares = np.array([member._share for member in members])
-        weights = mixture_weights(likelihood, row_weights, shares)
+        weights = mixing.mixture_weights(likelihood, row_weights, shares)
         kept = np.flatnonzero(weights)
         self.members_ = [members[m] for m in kept]
         names = [type(member).__name__ for member in members]
         before = IdentityMap(kind=sample.kind).apply(sample.forecasts)[rows, sample.codes]
         columns = np.column_stack([likelihood, likelihood @ weights, before])
-        losses = bounded_losses(columns, row_weights, sample.n_classes)
+        losses = mixing.bounded_losses(columns, row_weights, sample.n_classes)
         counted = isinstance(sample, CellSample)
-        self.member_scores_ = score_members(
+        self.member_scores_ = mixing.score_members(
             [*names, "mixture"], np.append(weights, 1.0), losses, row_weights, counted=counted
         )
-        self.cv_results_ = losses_by_fold(names, losses, row_weights, fold)
+        self.cv_results_ = mixing.losses_by_fold(names, losses, row_weights, fold)
         n_rows = row_weights if counted else np.ones(len(before))
         impossible, n = round(n_rows[before == 0].sum()), round(n_rows.sum())
-        self.verdict_ = verdict(self.member_scores_, impossible, n)
+        self.verdict_ = mixing.verdict(self.member_scores_, impossible, n)
         return MixtureMap(
             kind=sample.kind,
             members=[found[m][1] for m in kept],
@@ -299,17 +280,22 @@ class AutoCalibrator(Calibrator):
                 member.set_params(random_state=random_state.randint(2**31 - 1))
         return list(members)
 
+    @property
+    def certificate_(self) -> MonotonicityCertificate | None:
+        """The guarantee of a monotone mixture in words."""
+        check_is_fitted(self, "map_")
+        return self.map_.certificate(len(self.classes_))
+
     def verify(self, P: Any) -> MonotonicityCheck:
         """Check the guarantee of a monotone mixture on any rows, as in `MonotoneCalibrator`."""
         if not self.monotone:
             raise InputError("monotone", None, "is False, so there is no guarantee to verify")
-        values = self._check_new(P)
-        return _check_mixture(self.map_, values)
+        return _check_mixture(self.map_, self._check_new(P))
 
 
 def default_members(n_classes: int) -> list[Calibrator]:
     """What members="auto" mixes."""
-    members = [IdentityCalibrator(), TemperatureCalibrator(), SplineCalibrator()]
+    members = [IdentityCalibrator(), TemperatureCalibrator(floor="auto"), SplineCalibrator()]
     if n_classes <= KERNEL_CLASSES:
         return [*members, KernelCalibrator()]
     return [*members, MatrixCalibrator(), IsotonicCalibrator()]
@@ -319,7 +305,7 @@ def monotone_members(n_classes: int) -> list[Calibrator]:
     """What members="auto" mixes with monotone=True."""
     members: list[Calibrator] = [IdentityCalibrator(), MonotoneCalibrator()]
     if n_classes == 2:
-        members += [TemperatureCalibrator(), IsotonicCalibrator()]
+        members += [TemperatureCalibrator(floor="auto"), IsotonicCalibrator()]
     # For more classes, temperature scaling is a gradient in other coordinates: its floor differs.
     return members
 

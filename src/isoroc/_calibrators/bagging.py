@@ -29,11 +29,10 @@ SOME = 12
 class BaggedIRPCalibrator(Calibrator):
     """The mean of isotonic recursive partitions of resampled rows.
 
-    A tree's forecasts jump at the borders of its bins, and the borders move with the rows. The mean
-    over trees that are grown on bootstrap samples is smoother and nearer the truth, and their
-    spread shows how far a calibrated forecast depends on the rows that happened to be seen. It has
-    no bins and no certificate: for three classes or more, the mean of ROC monotone maps need not be
-    ROC monotone. For two classes the mean of non-decreasing maps is non-decreasing.
+    The mean over trees that are grown on bootstrap samples is smoother and nearer the truth than
+    one tree, and their spread shows how far a forecast depends on the rows that happened to be
+    seen. For two classes the mean is non-decreasing. For more it has no certificate: the mean of
+    ROC monotone maps need not be ROC monotone.
 
     Parameters
     ----------
@@ -53,13 +52,8 @@ class BaggedIRPCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The labels, in the order of the columns.
-    n_features_in_ : int
-        Columns of the forecasts; 1 for scores.
-    scores_, summary_, map_, checksum
-        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
-        the checksum of its model file.
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IRPCalibrator`.
     trees_ : list of BinTree
         The partitions; tree t takes turn ``t % len(reductions_)``.
     reductions_ : list of TopReduction or None
@@ -69,9 +63,8 @@ class BaggedIRPCalibrator(Calibrator):
     pseudocount_ : float
         Weight of the prior in every bin.
     oob_forecasts_ : ndarray of shape (n, K)
-        For each row of the calibration set that has weight, the mean of the trees that have not
-        seen it, or of all where every tree has. They tell what forecasts of new rows are worth.
-        A model file does not keep them.
+        For each calibration row that has weight, the mean of the trees that have not seen it, or of
+        all where every tree has. A model file does not keep them.
 
     See Also
     --------
@@ -79,9 +72,8 @@ class BaggedIRPCalibrator(Calibrator):
 
     Notes
     -----
-    Rows are drawn one by one, whatever they weigh. For a given `random_state`, weights and the
-    order of the rows therefore change which rows a tree sees, and a row of weight 2 is not exactly
-    the row twice. The order of the columns matters as in `IRPCalibrator`.
+    Rows are drawn one by one, so weights and the order of the rows change which rows a tree sees,
+    and a row of weight 2 is not exactly the row twice.
 
     References
     ----------

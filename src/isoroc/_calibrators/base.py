@@ -23,17 +23,18 @@ from isoroc._input import (
     Sample,
     Scores,
     check_counts,
+    check_new,
     check_sample,
     check_two_classes,
     check_units,
     in_order,
+    range_of,
     warn_if_reversed,
     with_readable_names,
 )
 from isoroc._kinds import Unit
 from isoroc._maps import Map
-from isoroc._maps.files import check_new
-from isoroc._persistence import Fault
+from isoroc._persistence import Fault, checksum, write
 from isoroc._persistence.states import Check
 from isoroc._simplex import Floats, Ints
 from isoroc._threads import one_blas_thread
@@ -76,8 +77,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     map_: Map
     classes_: NDArray[Any]
     n_features_in_: int
-    #: What it was fitted on: rows, weight and class weights. A loaded calibrator has all entries
-    #: that were saved.
     summary_: dict[str, Any]
 
     @abstractmethod
@@ -85,17 +84,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """Check the parameters, learn from a sample, set `_state`; return the map."""
 
     def _fit_part(self, sample: Sample, whole: Any) -> Map:  # noqa: ARG002
-        """The map for some of the rows to which `whole` was fitted.
-
-        A subclass overrides this where the map of all rows is a good start.
-        """
+        """The map for some of the rows to which `whole` was fitted, which may be a good start."""
         return self._fit(sample)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Map, Floats]:
-        """The map for all rows, and forecasts of them by maps that have not seen their fold.
-
-        A subclass overrides this where it has a cheaper way to forecasts of unseen rows.
-        """
+        """The map for all rows, and forecasts of them by maps that have not seen their fold."""
         whole = self._fit(sample)
         Q = np.empty((len(fold), sample.n_classes))
         for held_out in range(fold.max() + 1):
@@ -140,22 +133,15 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         -------
         self
         """
-        sample = check_sample(P, y, sample_weight, labels, scores=scores, clip=True, advice="pass")
+        options: Any = {"scores": scores, "clip": True, "advice": "pass"}
+        sample = check_sample(P, y, sample_weight, labels, **options)
         if not self._uses_order_only:
             check_units(sample, scores)
         warn_if_reversed(sample)
         return self._fit_validated(sample, P)
 
     def _fit_validated(self, sample: Sample, P: Any = None) -> Self:
-        """Fit to a sample whose parts have been checked.
-
-        Parameters
-        ----------
-        sample : Sample
-            With its classes.
-        P : dataframe or array, default=None
-            Where the forecasts come from: its column names are remembered.
-        """
+        """Fit to a sample whose parts have been checked, and remember the column names of `P`."""
         if sample.scores == "rank" and not self._uses_order_only:
             problem = f'is "rank", but {type(self).__name__} uses more than the order of scores'
             raise InputError("scores", None, problem, "use IsotonicCalibrator or IRPCalibrator")
@@ -163,20 +149,13 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             check_counts(sample.weights)
         class_weights = sample.class_weights()
         check_two_classes(class_weights, sample.classes)
-        summary = {
-            "rows": len(sample),
-            "weight": float(class_weights.sum()),
-            "class_weights": class_weights.tolist(),
-        }
-        if sample.kind.single and sample.scores != "probability":
-            given = sample.as_given()
-            summary["range"] = [float(given.min()), float(given.max())]
         with one_blas_thread():
             fitted = self._fit(sample.positive())
         self._remember_columns(P, sample.forecasts, reset=True)
         self.map_ = fitted
         self.classes_ = sample.classes
-        self.summary_ = summary
+        totals = {"weight": float(class_weights.sum()), "class_weights": class_weights.tolist()}
+        self.summary_ = {"rows": len(sample)} | totals | range_of(sample)
         self._finish()
         return self
 
@@ -188,15 +167,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
         Each cell stands for its rows with their mean forecast. If every cell holds one distinct
         forecast, the result is that of `fit`. Cross-validation uses the folds of the counts.
-
-        Parameters
-        ----------
-        counts : Counts
-            Of forecasts and outcomes.
-
-        Returns
-        -------
-        self
 
         Examples
         --------
@@ -220,7 +190,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def predict_frame(
         self, df: Any, probs: str | Sequence[str], *, names: Sequence[str] | None = None
     ) -> Any:
-        """Dataframe with columns of calibrated forecasts added, lazily where the engine is lazy.
+        """Add columns of calibrated forecasts to a dataframe, lazily where the engine is lazy.
 
         Parameters
         ----------
@@ -251,8 +221,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         >>> calibrator.predict_frame(pl.DataFrame({"p": [0.5]}), probs="p").columns
         ['p', 'calibrated_no', 'calibrated_yes']
         """
-        probs = [probs] if isinstance(probs, str) else list(probs)
-        return frames.predict_frame(self, df, probs, None if names is None else list(names))
+        return frames.predict_frame(self, df, probs, names)
 
     @property
     def scores_(self) -> Unit:
@@ -263,7 +232,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def checksum(self) -> str | None:
         """Checksum of the model file that `save` would write; None if no file can hold it."""
         check_is_fitted(self, "map_")
-        return files.checksum_of(self)
+        try:
+            return checksum(files.to_document(self, "model"), self.summary_)
+        except (Fault, ValueError):
+            return None
 
     def predict_proba(self, P: Any) -> Floats:
         """Calibrated forecasts, shape (n, K), one column for each of `classes_`; rows sum to one.
@@ -274,8 +246,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             Forecasts as in `fit`. Columns of a dataframe are matched by name where `fit` saw names;
             otherwise they must be in the order of `fit`.
         """
-        values = self._check_new(P)
-        return self.map_.apply(values)
+        return self.map_.apply(self._check_new(P))
 
     def predict(self, P: Any) -> NDArray[Any]:
         """Label with the largest calibrated probability, the first of `classes_` on ties."""
@@ -286,9 +257,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """Thresholds on the calibrated forecasts that repeat decisions made on forecasts before.
 
         For two classes and a strictly increasing map, such as temperature scaling, the decisions
-        are the same for every forecast. Otherwise the thresholds with the fewest changed decisions
-        on the rows `P` are returned: for two classes the best ones, for more the best ones that
-        line searches from several starts find.
+        are the same for every forecast. Otherwise as few decisions on the rows `P` change as
+        possible for two classes, and for more as line searches from several starts find.
 
         Parameters
         ----------
@@ -332,7 +302,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             What to add to `summary_` in the file, such as metrics: any JSON values.
         """
         check_is_fitted(self, "map_")
-        files.save(self, path, self.summary_ | (summary or {}))
+        write(path, files.to_document(self, "model"), self.summary_ | (summary or {}))
 
     def _check_new(self, P: Any) -> Floats:
         """Forecast array of new rows, whose columns stand in the order of the fit."""
@@ -346,7 +316,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def _remember_columns(self, P: Any, forecasts: Floats, *, reset: bool) -> None:
         """Set or compare n_features_in_ and feature_names_in_."""
         if type(P) is np.ndarray and not reset and not hasattr(self, "feature_names_in_"):
-            return  # there are no names, and `check_forecasts` has compared the number
+            return  # there are no names, and `check_new` has compared the number
         columns = forecasts.reshape(len(forecasts), -1)
         named = with_readable_names(P) if is_into_dataframe(P) else columns
         validate_data(self, X=named, reset=reset, skip_check_array=True)

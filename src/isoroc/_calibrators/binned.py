@@ -16,7 +16,6 @@ from isoroc._kinds import Kind
 from isoroc._maps import BinMap
 from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
-from isoroc._top import TopReduction
 from isoroc._tree import BinTree
 
 
@@ -85,31 +84,15 @@ class BinCalibrator(Calibrator):
         *,
         means: Floats | None = None,
         forecast_pseudocount: float = 0.0,
-        reduction: TopReduction | None = None,
     ) -> BinMap:
-        """The map of a tree.
-
-        Parameters
-        ----------
-        kind : Kind
-        tree : BinTree
-        constant : ndarray of shape (K,)
-            The part of the prior that is the same for all bins.
-        means : ndarray of shape (N, K)
-            Mean forecast of each node, the other part.
-        forecast_pseudocount : float
-            Pseudocount of the mean forecast.
-        reduction : TopReduction or None
-        """
+        """The map of a tree with a prior that all bins share, and their mean forecasts (N, K)."""
         own = self._constant_pseudocount()
         prior = constant
         if means is not None and forecast_pseudocount:
             pseudocounts = own * constant + forecast_pseudocount * means
             prior = pseudocounts / pseudocounts.sum(axis=1, keepdims=True)
         pseudocount = own + forecast_pseudocount
-        return BinMap(
-            kind=kind, tree=tree, prior=prior, pseudocount=pseudocount, reduction=reduction
-        )
+        return BinMap(kind=kind, tree=tree, prior=prior, pseudocount=pseudocount, reduction=None)
 
     def _map_of_fixed(self, kind: Kind, tree: BinTree, sample: Sample) -> BinMap:
         """The map of a tree that was grown without regard to the prior."""

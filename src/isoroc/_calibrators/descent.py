@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from isoroc._simplex import Floats
+from isoroc._input import Sample
+from isoroc._simplex import Floats, Ints
 
 #: Converged: a Newton step promises to lower the loss by at most this per unit of weight.
 TOLERANCE = 1e-6
@@ -19,15 +21,7 @@ FAR = 1e10
 
 
 class Factor:
-    """Cholesky factor C of a curvature ``C C'``, or the root of its diagonal.
-
-    Parameters
-    ----------
-    H : ndarray of shape (P, P) or (P,)
-        Curvature of a loss, or its diagonal.
-    precision : ndarray of shape (P,)
-        Curvature of the penalty, which is added.
-    """
+    """Cholesky factor C of the curvature ``C C'`` of a loss (H, or its diagonal) plus a penalty."""
 
     def __init__(self, H: Floats, precision: Floats) -> None:
         self._dense = H.ndim == 2
@@ -85,27 +79,15 @@ def descend(
     loss: Callable[[Floats], tuple[float, Floats]],
     start: Floats,
     factor: Factor,
-    *,
     total: float,
+    *,
     n_steps: int,
-    least_change: float = 1e-9,
+    ftol: float = 1e-9,
 ) -> Floats:
-    """Parameters of smaller loss than at the start.
+    """Parameters of smaller loss than at the start, near which the loss has a curvature.
 
-    Parameters
-    ----------
-    loss : callable
-        Returns the loss of a theta and its gradient.
-    start : ndarray of shape (P,)
-        Theta to start from.
-    factor : Factor
-        Curvature of the loss near the start.
-    total : float
-        Total weight of the rows.
-    n_steps : int
-        Steps to make at most.
-    least_change : float
-        The descent ends when a step changes the loss by less than this factor.
+    The descent ends after `n_steps`, or when one changes the loss by less than a factor. `total`
+    is the weight of the rows.
     """
 
     def objective(steps: Floats) -> tuple[float, Floats]:
@@ -118,11 +100,25 @@ def descend(
     options = {
         "maxiter": n_steps,
         "maxcor": 20,
-        "ftol": least_change,
+        "ftol": ftol,
         "gtol": 0.5 * np.sqrt(2 * TOLERANCE / total / len(start)),
     }
     found = minimize(objective, np.zeros(len(start)), jac=True, method="L-BFGS-B", options=options)
     return np.asarray(start + factor.step(found.x))
+
+
+def cross_fit(problem: Any, whole: Any, sample: Sample, fold: Ints) -> Floats:
+    """Forecasts of rows by maps that have not seen their fold.
+
+    Features hardly depend on the labels, so all folds share them: a row that is held out has weight
+    zero, and the solution for all rows, `whole`, is close to that for most of them.
+    """
+    Q = np.empty((len(fold), sample.n_classes))
+    for held_out in range(fold.max() + 1):
+        weights = problem.weights * (fold[problem.rows] != held_out)
+        fitted = problem.map_of(problem.solve_near(weights, whole))
+        Q[fold == held_out] = fitted.apply(sample.forecasts[fold == held_out])
+    return Q
 
 
 def warn_unconverged(calibrator: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import cache
 from importlib import import_module
 from inspect import isabstract
@@ -11,8 +12,8 @@ from typing import Any
 
 from isoroc._calibrators import __path__
 from isoroc._input import InputError
-from isoroc._maps.files import MAX_CLASSES, checked_map, faults_of, map_document
-from isoroc._persistence import Fault, checksum, decode, encode, read, write
+from isoroc._maps.files import MAX_CLASSES, checked_map, decode_known, faults_of, map_document
+from isoroc._persistence import Fault, encode, read
 
 #: What is saved of every calibrator besides its map and its own attributes.
 COMMON = ("classes_", "n_features_in_", "feature_names_in_")
@@ -30,9 +31,20 @@ def kinds() -> dict[str, type[Any]]:
     }
 
 
-def save(calibrator: Any, path: str | os.PathLike[str], summary: dict[str, Any]) -> None:
-    """Write a fitted calibrator to a model file."""
-    write(path, to_document(calibrator, "model"), summary)
+@cache
+def methods() -> dict[str, type[Any]]:
+    """All calibrators of the package by their short names: "irp", "bagged-irp", "venn-abers".
+
+    Examples
+    --------
+    >>> methods()["recursive-binning"].__name__
+    'RecursiveBinningCalibrator'
+    """
+    words = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+    return {
+        words.sub("-", name.removesuffix("Calibrator")).lower(): kind
+        for name, kind in sorted(kinds().items())
+    }
 
 
 def to_document(calibrator: Any, place: str) -> dict[str, Any]:
@@ -50,11 +62,6 @@ def _inner_document(
     calibrator: Any, place: str, common: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """The document of a calibrator without its map, which is part of another one's."""
-    kind = type(calibrator)
-    if kinds().get(kind.__name__) is not kind:
-        fix = "calibrators of isoroc can; use skops or pickle for others"
-        problem = f"{kind.__name__} cannot be stored in a model file"
-        raise InputError(place, None, problem, fix)
     learned = {name: getattr(calibrator, name) for name in calibrator._state}
     return _pattern(calibrator, place) | {
         "state": {
@@ -68,20 +75,13 @@ def _pattern(calibrator: Any, place: str) -> dict[str, Any]:
     """The document of a calibrator that is not fitted, such as one among the parameters."""
     kind = type(calibrator).__name__
     if kinds().get(kind) is not type(calibrator):
-        raise InputError(place, None, f"{kind} cannot be stored in a model file")
+        fix = "calibrators of isoroc can; use skops or pickle for others"
+        raise InputError(place, None, f"{kind} cannot be stored in a model file", fix)
     parameters = {
         name: encode(value, f"{place}.parameters.{name}", _pattern)
         for name, value in calibrator.get_params(deep=False).items()
     }
     return {"type": "calibrator", "kind": kind, "parameters": parameters, "state": {}}
-
-
-def checksum_of(calibrator: Any) -> str | None:
-    """Checksum of the file that `save` would write; None if no file can hold it."""
-    try:
-        return checksum(to_document(calibrator, "model"), calibrator.summary_)
-    except (Fault, ValueError):
-        return None
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -122,7 +122,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         model = document["model"]
         calibrator = _restore(model, "model", COMMON)
         calibrator.map_ = checked_map(model, vars(calibrator))
-        _check_state(calibrator, "model.state")
+        for name, check in calibrator._state.items():
+            value, sizes = getattr(calibrator, name), {"K": len(calibrator.classes_)}
+            check(value, f"model.state.{name}", sizes)
         calibrator.summary_ = document["summary"]
         calibrator._finish()
     return calibrator
@@ -131,22 +133,10 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _restore(document: dict[str, Any], place: str, common: tuple[str, ...] = ()) -> Any:
     """Calibrator with the parameters and attributes of a document."""
     calibrator = _make(document, place)
-    known = {*common, *calibrator._state}
-    for name, value in document["state"].items():
-        inner = f"{place}.state.{ascii(name)[1:-1]}"
-        if name not in known:
-            raise Fault(inner, "is unknown to this version")
-        setattr(calibrator, name, decode(value, inner, _restore))
-    for name in calibrator._state:
-        if name not in document["state"]:
-            raise Fault(f"{place}.state.{name}", "is missing")
+    own = list(calibrator._state)
+    state = decode_known(document["state"], {*common, *own}, f"{place}.state", _restore, own)
+    vars(calibrator).update(state)
     return calibrator
-
-
-def _check_state(calibrator: Any, place: str) -> None:
-    sizes = {"K": len(calibrator.classes_)}
-    for name, check in calibrator._state.items():
-        check(getattr(calibrator, name), f"{place}.{name}", sizes)
 
 
 def _make(document: dict[str, Any], place: str) -> Any:
@@ -155,17 +145,12 @@ def _make(document: dict[str, Any], place: str) -> Any:
     if kind is None:
         raise Fault(f"{place}.kind", f"{document['kind']!a} is not a calibrator of this version")
     calibrator = kind()
-    known = calibrator.get_params(deep=False)
-    for name, value in document["parameters"].items():
-        inner = f"{place}.parameters.{ascii(name)[1:-1]}"
-        if name not in known:
-            raise Fault(inner, "is unknown to this version")
-        setattr(calibrator, name, decode(value, inner, _make_pattern))
+    known, inner = calibrator.get_params(deep=False), f"{place}.parameters"
+    vars(calibrator).update(decode_known(document["parameters"], known, inner, _make_pattern))
     return calibrator
 
 
 def _make_pattern(document: dict[str, Any], place: str) -> Any:
     """Calibrator that is a parameter of another: it has no state."""
-    for name in document["state"]:
-        raise Fault(f"{place}.state.{ascii(name)[1:-1]}", "is unknown to this version")
+    decode_known(document["state"], (), f"{place}.state", _make_pattern)
     return _make(document, place)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,11 +15,16 @@ from isoroc._simplex import Floats
 
 
 def predict_frame(
-    calibrator: Any, df: Any, probs: list[str], names: list[str] | None, group: str | None = None
+    calibrator: Any,
+    df: Any,
+    probs: str | Sequence[str],
+    names: Sequence[str] | None,
+    group: str | None = None,
 ) -> Any:
     """What `predict_frame` of a calibrator returns."""
     check_is_fitted(calibrator, "map_")
-    names = names or [f"calibrated_{label}" for label in calibrator.classes_]
+    probs = [probs] if isinstance(probs, str) else list(probs)
+    names = list(names or ()) or [f"calibrated_{label}" for label in calibrator.classes_]
     for argument, given, expected in (
         ("probs", probs, calibrator.n_features_in_),
         ("names", names, len(calibrator.classes_)),
@@ -64,13 +69,12 @@ def add_columns(
     forecasts = frame.select(nw.col(*probs).cast(nw.Float64())).to_numpy()
     groups = None if group is None else frame[group]
     Q = calibrate_good_rows(calibrator, np.asarray(forecasts, dtype=np.float64), groups)
-    space = frame.__native_namespace__()
-    series = [
-        nw.new_series(name, Q[:, k], nw.Float64(), backend=space) for k, name in enumerate(names)
-    ]
+    columns = dict(zip(names, Q.T, strict=True))
     if frame.implementation.is_pandas_like():  # positions, not the index, match rows
-        return df.assign(**{name: Q[:, k] for k, name in enumerate(names)})
-    return frame.with_columns(*(s.alias(n) for s, n in zip(series, names, strict=True))).to_native()
+        return df.assign(**columns)
+    backend = frame.__native_namespace__()
+    series = [nw.new_series(*column, nw.Float64(), backend=backend) for column in columns.items()]
+    return frame.with_columns(*series).to_native()
 
 
 def calibrate_good_rows(calibrator: Any, forecasts: Floats, groups: Any = None) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -40,16 +40,17 @@ from isoroc._table import Table
 #: then has less than `LEAST_WEIGHT`, so that a group keeps the common map exactly unless its rows
 #: speak against it (docs/decisions.md has the figures).
 COMMON_SHARE = 16.0
+#: Columns of `group_scores_`.
+SCORES = ("group", "rows", "weight", "common_log_loss", "log_loss", "gain", "gain_se")
 
 
 class GroupedCalibrator(Calibrator):
     """Maps by group, shrunken towards a common map as far as the rows of the group allow.
 
-    The calibrator is fitted to all rows, which gives the common map, and to the rows of each group
-    of at least `min_rows` rows. The forecasts of a group are a mixture of the common map and its
-    own. The weights are those under which rows that neither map has seen are likely, with a prior
-    that favours the common map. So small groups, groups that do not differ, and groups that `fit`
-    has not seen keep the common map.
+    The calibrator is fitted to all rows, which gives the common map, and to each group of at least
+    `min_rows` rows. The forecasts of a group are a mixture of both, with weights under which unseen
+    rows are likely and a prior that favours the common map. So small groups, groups that do not
+    differ, and groups that `fit` has not seen keep the common map.
 
     Parameters
     ----------
@@ -64,13 +65,8 @@ class GroupedCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The labels, in the order of the columns.
-    n_features_in_ : int
-        Columns of the forecasts; 1 for scores.
-    scores_, summary_, map_, checksum
-        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
-        the checksum of its model file.
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IdentityCalibrator`.
     common_ : calibrator
         The common map, fitted.
     grouped_ : bool
@@ -82,9 +78,8 @@ class GroupedCalibrator(Calibrator):
     weights_ : ndarray of shape (G,)
         Weight of each group's map in its mixture with the common map.
     group_scores_ : Table
-        One row per group: number of rows, weight of its own map, log loss of unseen rows under the
-        common map and under the mixture, the gain, and its standard error. The log loss is bounded
-        as in `AutoCalibrator`. `isoroc.evaluate` compares any forecasts by group.
+        For each group: rows, weight of its own map, log loss of unseen rows, bounded as in
+        `AutoCalibrator`, under the common map and under the mixture, gain and its standard error.
 
     See Also
     --------
@@ -95,7 +90,7 @@ class GroupedCalibrator(Calibrator):
     -----
     Groups are matched by name: in Python, files and databases the number 3 and the text "3" are the
     same group. Whether groups of people may be treated differently is not for a calibrator to
-    decide. `CalibratedClassifier` passes no groups on, so there the common map is used.
+    decide. `CalibratedClassifier` passes the groups of `fit` and `predict_proba` on.
 
     With groups, rows are dealt to folds one by one, regardless of their weight. For a given
     `random_state`, weights and the order of the rows therefore change the folds.
@@ -126,9 +121,7 @@ class GroupedCalibrator(Calibrator):
     map_: GroupedMap
     common_: Calibrator
     members_: list[Calibrator]
-    grouped_ = FromMap()
-    groups_ = FromMap()
-    weights_ = FromMap()
+    grouped_, groups_, weights_ = FromMap(), FromMap(), FromMap()
 
     def __init__(
         self,
@@ -171,20 +164,11 @@ class GroupedCalibrator(Calibrator):
 
         Parameters
         ----------
-        P : array-like, dataframe or series
-            Forecasts: one column of probabilities per class, or scores of two classes.
-        y : array-like of shape (n,)
-            The label that came true for each row.
+        P, y, labels, sample_weight, scores
+            As for every calibrator.
         groups : array-like of shape (n,), default=None
             Group of each row: strings, whole numbers or booleans. Without groups there is the
             common map only.
-        labels : array-like of shape (K,), default=None
-            The class of each column. By default columns are matched to labels by name where a
-            dataframe has the labels as column names; otherwise columns follow the sorted labels.
-        sample_weight : array-like of shape (n,), default=None
-            Weight of each row. Weights are counts: weight 2 is the same as the row twice.
-        scores : {"auto", "probability", "logit"}, default="auto"
-            What the forecasts are, as for every calibrator.
 
         Returns
         -------
@@ -201,7 +185,8 @@ class GroupedCalibrator(Calibrator):
         check_number("min_rows", self.min_rows, numbers.Integral, minimum=1)
         check_number("cv", self.cv, numbers.Integral, minimum=2)
         self.common_ = self._pattern()
-        found: list[_Group] = []
+        found: list[tuple[Any, Map, tuple[Any, ...]]] = []
+        scores: list[tuple[Any, ...]] = []
         if sample.groups is None:
             common = self.common_._fit(sample)
         else:
@@ -211,17 +196,19 @@ class GroupedCalibrator(Calibrator):
             for name, rows in rows_by_group(sample.groups):
                 own = self._pattern() if len(rows) >= self.min_rows else None
                 part = sample.take(rows), fold[rows], likelihood[rows]
-                found.append(_fit_group(name, *part, own))
-        kept = [group for group in found if group.fitted is not None]
-        self.members_ = [group.own for group in kept]
-        self.group_scores_ = _score_groups(found)
+                fitted, row = _fit_group(name, *part, own)
+                scores.append(row)
+                if fitted is not None:
+                    found.append((own, fitted, row))
+        self.members_ = [own for own, _, _ in found]
+        self.group_scores_ = Table.from_rows(scores, *SCORES)
         return GroupedMap(
             kind=sample.kind,
             common=common,
             grouped=sample.groups is not None,
-            groups=np.array([group.name for group in kept], dtype=np.str_),
-            members=[group.fitted for group in found if group.fitted is not None],
-            weights=np.array([group.weight for group in kept], dtype=np.float64),
+            groups=np.array([row[0] for _, _, row in found], dtype=np.str_),
+            members=[fitted for _, fitted, _ in found],
+            weights=np.array([row[2] for _, _, row in found], dtype=np.float64),
         )
 
     def _finish(self) -> None:
@@ -263,8 +250,7 @@ class GroupedCalibrator(Calibrator):
         """As for every calibrator; `group` is the column of the groups."""
         if group is None:
             self._refuse_without_groups("name the column of the groups with group=")
-        probs = [probs] if isinstance(probs, str) else list(probs)
-        return frames.predict_frame(self, df, probs, None if names is None else list(names), group)
+        return frames.predict_frame(self, df, probs, names, group)
 
     def _refuse_without_groups(self, fix: str) -> None:
         check_is_fitted(self, "map_")
@@ -272,38 +258,12 @@ class GroupedCalibrator(Calibrator):
             raise InputError("groups", None, "were given in fit", fix)
 
 
-@dataclass(frozen=True, eq=False)
-class _Group:
-    """What was found in one group."""
-
-    name: str
-    own: Any
-    """The calibrator of the group."""
-    fitted: Map | None
-    """Its map, if it has weight."""
-    weight: float
-    losses: Floats
-    """Of each row, under the common map and under the mixture; shape (n, 2)."""
-    row_weights: Floats
-
-
 def _fit_group(
     name: str, sample: Sample, fold: Ints, common: Floats, own: Calibrator | None
-) -> _Group:
-    """Fit the map of a group, and weigh it.
+) -> tuple[Map | None, tuple[Any, ...]]:
+    """Fit `own` to a group; its map, if it has weight, and the row of the group's scores.
 
-    Parameters
-    ----------
-    name : str
-        The group.
-    sample : Sample
-        Its rows.
-    fold : ndarray of shape (n,)
-        Fold of each row.
-    common : ndarray of shape (n,)
-        Probability that the common map, fitted to other folds, gave to each label.
-    own : Calibrator or None
-        What is to be fitted; None if the group keeps the common map.
+    `common` is the probability that the common map, fitted to other folds, gave to each label.
     """
     row_weights = sample.row_weights()
     likelihood, weights = np.column_stack([common, common]), np.array([1.0, 0.0])
@@ -315,17 +275,7 @@ def _fit_group(
         weights = mixture_weights(likelihood, row_weights, np.array([COMMON_SHARE, 1.0]))
     columns = np.column_stack([common, likelihood @ weights])
     losses = bounded_losses(columns, row_weights, sample.n_classes)
-    kept = fitted if weights[1] > 0 else None
-    return _Group(name, own, kept, float(weights[1]), losses, row_weights)
-
-
-def _score_groups(found: list[_Group]) -> Table:
-    """Table of all groups."""
-    names = ("group", "rows", "weight", "common_log_loss", "log_loss", "gain", "gain_se")
-    rows: list[tuple[Any, ...]] = []
-    for group in found:
-        gains = group.losses[:, :1] - group.losses[:, 1:]
-        (common, mixed), _ = mean_and_error(group.losses, group.row_weights, counted=False)
-        (gain,), (error,) = mean_and_error(gains, group.row_weights, counted=False)
-        rows.append((group.name, len(gains), group.weight, common, mixed, gain, error))
-    return Table.from_rows(rows, *names)
+    values = np.column_stack([losses, losses[:, 0] - losses[:, 1]])
+    means, errors = mean_and_error(values, row_weights, counted=False)
+    weight = float(weights[1])
+    return fitted if weight else None, (name, len(losses), weight, *means, errors[-1])

@@ -79,13 +79,11 @@ class HistogramCalibrator(BinCalibrator):
         check_number("n_bins", self.n_bins, numbers.Integral, minimum=1)
         check_option("strategy", self.strategy, ("uniform", "quantile"))
         if sample.n_classes != 2:
-            raise InputError(
-                "P",
-                None,
-                f"{sample.n_classes} columns. Only binary classification is supported. The type of "
-                "the target is multiclass",
-                "RecursiveBinningCalibrator takes any number of classes",
+            problem = (
+                "Only binary classification is supported. The type of the target is multiclass"
             )
+            fix = "RecursiveBinningCalibrator takes any number of classes"
+            raise InputError("P", None, f"{sample.n_classes} columns. {problem}", fix)
         kind, sample = sample.kind, sample.on_simplex()
         return self._map_of_fixed(kind, cut_at(sample, self._cuts(sample)), sample)
 

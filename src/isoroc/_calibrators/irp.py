@@ -46,43 +46,40 @@ class IRPCalibrator(BinCalibrator):
     ----------
     pseudocount : float or "auto", default="auto"
         Weight of the prior in every bin's value: ``(class weights + pseudocount * prior) /
-        (bin weight + pseudocount)``. With 0 a bin's value is its observed rate, 0 and 1 included;
-        above 0 no forecast is ever certain. "auto" is 1, and for ``prior="forecast"`` 1 plus the
-        weight of the mean forecasts, at most 100, under which the labels in the bins are likeliest
-        (Dirichlet-multinomial evidence).
+        (bin weight + pseudocount)``; 0 gives observed rates, 0 and 1 included. "auto" is 1, and for
+        ``prior="forecast"`` 1 plus the weight of the mean forecasts, at most 100, under which the
+        labels in the bins are likeliest (Dirichlet-multinomial evidence).
     prior : {"forecast", "uniform", "marginal"} or array-like of shape (K,), default="forecast"
         What the pseudocount pulls towards. "forecast" is the mean forecast of the bin's own rows,
-        but a weight of 1 of the pseudocount, or all of it if it is less, goes to the uniform
-        forecast, so that no value is 0 where the model says 0. Scores of two classes beyond [0, 1]
-        are read as log odds for this. "uniform" treats all classes alike, "marginal" is the class
-        shares of the calibration set; or pass probabilities.
+        but up to 1 of the pseudocount goes to the uniform forecast, so that no value is 0 where the
+        model says 0; scores of two classes beyond [0, 1] are read as log odds. "marginal" is the
+        class shares of the calibration set.
     monotonicity : {"tree", "global"} or None, default="tree"
-        For which calibration rows a split must be repeatable: for those that reach it, for all
-        (the paper's condition), or for none (greedy growth without the guarantee, for comparison).
-        The first two are the same for two classes.
+        For which calibration rows a split must be repeatable: those that reach it, all (the
+        paper's condition), or none (no guarantee). For two classes the first two are the same.
     search : {"sweep", "grid"}, default="sweep"
-        How thresholds are found for three classes or more: by exact line searches, or among the
-        points of a lattice as in the paper's experiments.
+        How thresholds of three classes or more are found: by exact line searches, or among the
+        points of a lattice, as in the paper.
     grid_size : int, default=None
         The lattice of ``search="grid"`` has step 1 / grid_size; by default 100 for three classes
         and fewer for more.
     n_starts : int, default=1
         Ascents for each bin in ``search="sweep"``.
     top : int, "auto" or None, default="auto"
-        Calibrate the `top` largest probabilities of each forecast, whichever classes they belong
-        to, and share the rest among the others. None calibrates all classes jointly. "auto" does
-        so up to 4 classes and above takes the best of 1, 2, 3 by cross-validated log loss.
+        Calibrate the `top` largest probabilities of each forecast and share the rest among the
+        other classes. None calibrates all classes jointly. "auto" does so up to 4 classes and above
+        takes the best of 1, 2, 3 by cross-validated log loss.
     max_bins : int, default=None
         Stop growth there. By default it goes on to its natural end.
     min_bin_weight : float or "auto", default="auto"
-        Make no split that leaves a bin of less weight. "auto" is 0 for two classes; for more it is
-        a thirtieth of the total weight, 20 at most.
+        Least weight of a bin. "auto" is 0 for two classes, for more a thirtieth of the total
+        weight, at most 20.
     min_lift : float or "auto", default="auto"
-        Make no split that lifts the log likelihood by less than this many times what chance alone
-        would give; "auto" is 0 for two classes, 1 for more.
+        Least lift in log likelihood of a split, as a multiple of what chance alone would give.
+        "auto" is 0 for two classes, 1 for more.
     max_cells : int, default=10000
-        With more rows than this, three classes or more are grown on cells of forecasts instead of
-        single ones. Bin weights, values and monotonicity are those of all rows in any case.
+        With more rows, three classes or more are grown on cells of forecasts. Bin weights, values
+        and monotonicity are those of all rows in any case.
     random_state : int, RandomState or None, default=None
         Draws the starts of the search and the folds of ``top="auto"``.
     n_jobs : int, default=None
@@ -104,10 +101,10 @@ class IRPCalibrator(BinCalibrator):
     prior_ : ndarray of shape (K,) or (N, K)
         The prior that was used, or the one of each of the N nodes of the tree.
     pseudocount_ : float
-        Its weight. For ``prior="forecast"`` and three classes or more it is less than what was
-        given or found where values would otherwise lose the certificate of a split.
+        Its weight; for ``prior="forecast"`` and three classes or more, the largest one up to what
+        was given or found that leaves every split its certificate.
     reduction_ : TopReduction or None
-        The reduction that was used; `tree_` and `prior_` then speak of ranks and the rest.
+        The reduction; if there is one, `tree_` and `prior_` speak of ranks and the rest.
     top_ : int or None
         How many ranks it keeps.
     n_bins_ : int
@@ -116,8 +113,8 @@ class IRPCalibrator(BinCalibrator):
         Calibrated forecast of each bin.
     bins_ : Table
         One row per bin: its weight, the observed rate of each class with a 95 % interval (Wilson,
-        weights taken as counts of rows), and the calibrated value. For two classes bins ascend,
-        a bin holds the scores with ``lower < score <= upper``, and rates are of the second class.
+        weights as counts of rows), and the calibrated value. For two classes rates are of the
+        second class, and a bin holds the scores with ``lower < score <= upper``.
     path_ : Table
         One row per stage, from one bin to `n_bins_`: the gain and the threshold of the split that
         led to it, and the log loss of the calibration set under it.
@@ -149,9 +146,6 @@ class IRPCalibrator(BinCalibrator):
     >>> scores = rng.normal(size=1000)                    # logits of an overconfident model
     >>> y = rng.random(1000) < 1 / (1 + np.exp(-scores / 3))
     >>> cal = IRPCalibrator(max_bins=4).fit(scores, y)
-    >>> cal.predict_proba([-2.0, 2.0]).round(3)
-    array([[0.62 , 0.38 ],
-           [0.401, 0.599]])
     >>> cal.bins_
          lower     upper  weight     rate  rate_low  rate_high    value
           -inf  -0.96842     172  0.38953   0.31983    0.46406  0.37957
@@ -219,9 +213,8 @@ class IRPCalibrator(BinCalibrator):
     def verify(self, P: Any, y: Any, *, sample_weight: Any = None) -> MonotonicityCheck:
         """Check the certificate on the calibration rows, without the code that grew the tree.
 
-        Rows are routed and counted again. The result is false if the weights of a bin are not those
-        of its rows, or if a certified threshold does not sort the calibrated forecasts as its split
-        sorts the forecasts: for a damaged tree, and for rows other than those of `fit`.
+        Rows are routed and counted again. The result is false for a damaged tree, and for rows
+        other than those of `fit`.
 
         Parameters
         ----------
@@ -284,8 +277,8 @@ class IRPCalibrator(BinCalibrator):
             grid_size=self.grid_size,
             n_starts=self.n_starts,
             max_bins=self.max_bins,
-            min_bin_weight=_unless_auto(self.min_bin_weight),
-            min_lift=_unless_auto(self.min_lift),
+            min_bin_weight=None if self.min_bin_weight == "auto" else self.min_bin_weight,
+            min_lift=None if self.min_lift == "auto" else self.min_lift,
             max_cells=self.max_cells,
             n_threads=effective_n_jobs(self.n_jobs),
             random_state=random_state,
@@ -338,7 +331,3 @@ def _held_out_loss(candidate: IRPCalibrator, train: Sample, test: Sample) -> flo
     Q = candidate._fit(train).apply(test.forecasts)
     likelihood = Q[np.arange(len(Q)), test.codes].clip(min=1e-300)
     return -float(test.row_weights() @ np.log(likelihood))
-
-
-def _unless_auto(value: float | str) -> float | None:
-    return None if value == "auto" else float(value)

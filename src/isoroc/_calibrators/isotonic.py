@@ -31,13 +31,8 @@ class IsotonicCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The labels, in the order of the columns.
-    n_features_in_ : int
-        Columns of the forecasts; 1 for scores.
-    scores_, summary_, map_, checksum
-        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
-        the checksum of its model file.
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IRPCalibrator`.
     cuts_, values_ : list of ndarray
         The maps, one for each class, or one for the second of two: ``values_[k][i]`` for forecasts
         with i of the ascending ``cuts_[k]`` below them.
@@ -83,13 +78,8 @@ class IsotonicCalibrator(Calibrator):
         check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
         K = sample.n_classes
         if K > 2 and self.pseudocount == 0:
-            raise InputError(
-                "pseudocount",
-                None,
-                "is 0, but rows of three classes or more are divided by their sum, which could be "
-                "0 without smoothing",
-                "expected a number > 0",
-            )
+            problem = "is 0, but rows of more than two classes are divided by their sum, maybe 0"
+            raise InputError("pseudocount", None, problem, "expected a number > 0")
         pseudocounts = self.pseudocount * np.array([1 - 1 / K, 1 / K])
         maps = [isotonic_steps(counts, pseudocounts) for counts in counts_of_classes(sample)]
         cuts, values = ([own[i] for own in maps] for i in range(2))

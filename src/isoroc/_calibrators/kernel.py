@@ -10,8 +10,8 @@ from scipy.linalg import solve_triangular
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._calibrators.descent import TOLERANCE, Factor, descend, warn_unconverged
-from isoroc._calibrators.tempering import Tempering, fit_tempering, of_own_class, softmax
+from isoroc._calibrators.descent import TOLERANCE, Factor, cross_fit, descend, warn_unconverged
+from isoroc._calibrators.temperature import fit_tempering, of_own_class, softmax
 from isoroc._core.smooth import N_KNOTS
 from isoroc._input import Sample, check_number
 from isoroc._maps import Forecasts, KernelMap, TemperatureMap
@@ -65,22 +65,18 @@ class KernelCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum, floor_, temperature_, smoothing_
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IdentityCalibrator`.
+    floor_, temperature_, smoothing_ : float
         As in `TemperatureCalibrator`.
-    knots_ : ndarray of shape (K, 9)
-        Quantiles of the log forecasts of each class, which define ranks.
-    origin_ : ndarray of shape (2, K)
-        Means of z and of ranks; positions are relative to them.
-    stretch_ : ndarray of shape (2,)
-        Factors of z and of ranks in positions.
-    centres_ : ndarray of shape (m, 2, K)
-        Positions of the bumps.
-    weights_ : ndarray of shape (K, m)
-        Influence of each bump on each class.
-    coef_ : ndarray of shape (K, K)
-        Influence of each class's log forecast (column) on each class (row), on top of z.
-    intercept_ : ndarray of shape (K,)
-        Constant of each class.
+    knots_, origin_, stretch_ : ndarray of shape (K, 9), (2, K) and (2,)
+        Quantiles of the log forecasts of each class, which define ranks; means of z and of ranks,
+        to which positions are relative; factors of z and of ranks in positions.
+    centres_, weights_ : ndarray of shape (m, 2, K) and (K, m)
+        Positions of the bumps, and the influence of each on each class.
+    coef_, intercept_ : ndarray of shape (K, K) and (K,)
+        Influence of each class's log forecast (column) on each class (row), on top of z, and the
+        constant of each class.
     penalty_ : float
         The penalty that was used.
 
@@ -127,16 +123,9 @@ class KernelCalibrator(Calibrator):
 
     _state: ClassVar[dict[str, states.Check]] = {"penalty_": states.number(most=1e100)}
 
-    floor_ = FromMap()
-    temperature_ = FromMap()
-    smoothing_ = FromMap()
-    knots_ = FromMap()
-    origin_ = FromMap()
-    stretch_ = FromMap()
-    centres_ = FromMap()
-    weights_ = FromMap()
-    coef_ = FromMap()
-    intercept_ = FromMap()
+    floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
+    knots_, origin_, stretch_, centres_ = FromMap(), FromMap(), FromMap(), FromMap()
+    weights_, coef_, intercept_ = FromMap(), FromMap(), FromMap()
 
     def __init__(
         self,
@@ -158,34 +147,21 @@ class KernelCalibrator(Calibrator):
         return problem.map_of(solution.theta)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[KernelMap, Floats]:
-        # Positions hardly depend on the labels, so all folds share them: a row that is held out
-        # has weight zero, and the solution for all rows is close to that for most of them.
         problem, whole = self._solve(sample)
-        drawn = fold[sample.drawn_rows(self._most_rows())]
-        Q = np.empty((len(fold), sample.n_classes))
-        for held_out in range(fold.max() + 1):
-            inside = fold == held_out
-            weights = problem.weights * (drawn != held_out)
-            fitted = problem.map_of(problem.solve_near(weights, whole))
-            Q[inside] = fitted.apply(sample.forecasts[inside])
-        return problem.map_of(whole.theta), Q
+        return problem.map_of(whole.theta), cross_fit(problem, whole, sample, fold)
 
     def _solve(self, sample: Sample) -> tuple[Problem, Solution]:
         check_number("n_centres", self.n_centres, numbers.Integral, minimum=1)
         check_number("width", self.width, numbers.Real, minimum=0.01)
         if self.penalty != "auto":
             check_number("penalty", self.penalty, numbers.Real, minimum=1e-3)
-        tempering = fit_tempering(sample, self.floor, self.pseudocount)
-        problem = Problem(sample, self._most_rows(), tempering, self.width, self.n_centres)
+        stage = fit_tempering(sample, self.floor, self.pseudocount)
+        problem = Problem(sample, stage, self.width, self.n_centres)
         solution = problem.solve(None if self.penalty == "auto" else float(self.penalty))
         if not solution.converged:
             warn_unconverged(self)
         self.penalty_ = solution.penalty
         return problem, solution
-
-    def _most_rows(self) -> int:
-        """Number of rows that are used at most."""
-        return max(CENTRE_ROWS, MOST_FEATURES // int(self.n_centres))
 
 
 def measure(z: Floats, logs: Floats, share: Floats, width: float) -> Positions:
@@ -210,8 +186,7 @@ class Solution(NamedTuple):
     """Result of `Problem.solve`."""
 
     theta: Floats
-    factor: Factor
-    """Curvature at theta, or close to it."""
+    factor: Factor  # curvature at theta, or close to it
     penalty: float
     converged: bool
 
@@ -223,26 +198,15 @@ class Problem:
     Features are principal components of the inputs, weighted by how uncertain the outcome of each
     row is. So the curvature of the loss is nearly diagonal, and few steps of L-BFGS reach its
     minimum.
-
-    Parameters
-    ----------
-    sample : Sample
-    most_rows : int
-        With more rows, some of them are drawn.
-    tempering : Tempering
-        The first stage.
-    width, n_centres
-        Those of the calibrator.
     """
 
-    def __init__(
-        self, sample: Sample, most_rows: int, tempering: Tempering, width: float, n_centres: int
-    ) -> None:
-        self.kind, self.tempering = sample.kind, tempering
+    def __init__(self, sample: Sample, stage: TemperatureMap, width: float, n_centres: int) -> None:
+        self.stage = stage
         total = sample.row_weights().sum()
+        most_rows = max(CENTRE_ROWS, MOST_FEATURES // n_centres)
+        self.rows = sample.drawn_rows(most_rows)
         sample = sample.draw(most_rows)
         weights = sample.row_weights()
-        stage = TemperatureMap(kind=sample.kind, **tempering._asdict())
         z = stage.log_tempered_rows(Forecasts(sample.forecasts, sample.kind))
         logs = sample.kind.log_rows(sample.forecasts, LEAST)
         self.positions = measure(z, logs, weights / weights.sum(), width)
@@ -265,18 +229,13 @@ class Problem:
         weights, coef, intercept = np.split(theta @ self.basis, [len(self.centres), -1], axis=1)
         coef = positions.stretch[0] * coef
         return KernelMap(
-            kind=self.kind,
-            **self.tempering._asdict(),
+            **vars(self.stage),
             **vars(positions),
             centres=self.centres.reshape(len(self.centres), 2, K),
             weights=weights,
             coef=coef - coef.mean(axis=1, keepdims=True),  # z is centred in each row
             intercept=intercept[:, 0] - coef @ positions.origin[0],
         )
-
-    def start(self) -> Floats:
-        """The theta that changes nothing."""
-        return np.zeros((len(self.z), len(self.features)))
 
     def loss(self, theta: Floats, penalty: float, weights: Floats) -> tuple[float, Floats]:
         """Penalised loss under weights of the rows, and its gradient."""
@@ -303,7 +262,8 @@ class Problem:
         square of theta, where an entry counts by how far the data and not the penalty determine
         it.
         """
-        learn, used, theta = penalty is None, penalty or 1.0, self.start()
+        learn, used = penalty is None, penalty or 1.0
+        theta = np.zeros((len(self.z), len(self.features)))  # it changes nothing
         total = float(self.weights.sum())
         for count in range(ROUNDS):
             H = self.curvature(theta)
@@ -333,9 +293,7 @@ class Problem:
             return value, gradient.ravel()
 
         total = float(weights.sum())
-        found = descend(
-            loss, theta.ravel(), factor, total=total, n_steps=n_steps, least_change=1e-6
-        )
+        found = descend(loss, theta.ravel(), factor, total, n_steps=n_steps, ftol=1e-6)
         return found.reshape(theta.shape)
 
 

@@ -14,13 +14,12 @@ from scipy.optimize import minimize
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.descent import cholesky, warn_unconverged
-from isoroc._calibrators.tempering import (
-    Tempering,
+from isoroc._calibrators.temperature import (
     draw_part,
-    fit_part_tempering,
     fit_tempering,
     log_softmax,
     of_own_class,
+    temper_part,
 )
 from isoroc._input import Sample, check_number, check_option
 from isoroc._maps import Forecasts, MatrixMap, TemperatureMap
@@ -68,7 +67,9 @@ class MatrixCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum, floor_, temperature_, smoothing_
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IdentityCalibrator`.
+    floor_, temperature_, smoothing_ : float
         As in `TemperatureCalibrator`.
     coef_ : ndarray of shape (K, K) or (K,)
         A, or its diagonal.
@@ -119,12 +120,8 @@ class MatrixCalibrator(Calibrator):
 
     _state: ClassVar[dict[str, states.Check]] = {"penalty_": states.coefficients(4)}
 
-    floor_ = FromMap()
-    temperature_ = FromMap()
-    smoothing_ = FromMap()
-    coef_ = FromMap()
-    quadratic_ = FromMap()
-    intercept_ = FromMap()
+    floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
+    coef_, quadratic_, intercept_ = FromMap(), FromMap(), FromMap()
 
     def __init__(
         self,
@@ -146,13 +143,14 @@ class MatrixCalibrator(Calibrator):
         check_option("quadratic", self.quadratic, (True, False))
         if self.penalty != "auto":
             check_number("penalty", self.penalty, numbers.Real, minimum=1e-3)
-        tempering = fit_tempering(sample, self.floor, self.pseudocount)
+        stage = fit_tempering(sample, self.floor, self.pseudocount)
         terms, unit = self._terms(sample.n_classes)
         penalty = unit if self.penalty == "auto" else unit * self.penalty
         theta = np.zeros(len(terms))
         some = draw_part(sample)
         for rows in (sample,) if some is sample else (some, sample):
-            regression = Regression(terms, _log_tempered(tempering, rows), rows)
+            z = stage.log_tempered_rows(Forecasts(rows.forecasts, rows.kind))
+            regression = Regression(terms, z, rows)
             if len(terms) > NEWTON_TERMS:
                 theta = regression.descend(theta, penalty)
             else:
@@ -161,19 +159,20 @@ class MatrixCalibrator(Calibrator):
         if not regression.converged:
             warn_unconverged(self)
         self.penalty_ = penalty / unit
-        return _map_of(terms, theta, sample, tempering)
+        return _map_of(terms, theta, stage)
 
     def _fit_part(self, sample: Sample, whole: MatrixMap) -> MatrixMap:
-        tempering = fit_part_tempering(sample, whole, self.pseudocount)
+        stage = temper_part(sample, whole, self.pseudocount)
         terms, unit = self._terms(sample.n_classes)
         theta = terms.pack(whole.coef - terms.identity(), whole.quadratic, whole.intercept)
-        regression = Regression(terms, _log_tempered(tempering, sample), sample)
+        z = stage.log_tempered_rows(Forecasts(sample.forecasts, sample.kind))
+        regression = Regression(terms, z, sample)
         penalty = unit * self.penalty_
         if len(terms) > NEWTON_TERMS:
             theta = regression.descend(theta, penalty)
         else:
             theta, _ = regression.newton(theta, penalty, learn=False, tolerance=PART_TOLERANCE)
-        return _map_of(terms, theta, sample, tempering)
+        return _map_of(terms, theta, stage)
 
     def _terms(self, n_classes: int) -> tuple[Terms, Floats]:
         """Terms of the regression, and the unit of their penalties."""
@@ -184,46 +183,25 @@ class MatrixCalibrator(Calibrator):
         return Terms(n_classes, full=full, quadratic=self.quadratic), unit
 
 
-def _log_tempered(tempering: Tempering, sample: Sample) -> Floats:
-    """Logarithms of the tempered forecasts, shape (K, n)."""
-    stage = TemperatureMap(kind=sample.kind, **tempering._asdict())
-    return stage.log_tempered_rows(Forecasts(sample.forecasts, sample.kind))
-
-
-def _map_of(terms: Terms, theta: Floats, sample: Sample, tempering: Tempering) -> MatrixMap:
+def _map_of(terms: Terms, theta: Floats, stage: TemperatureMap) -> MatrixMap:
     coef, quadratic, intercept = terms.unpack(theta)
-    return MatrixMap(
-        kind=sample.kind,
-        **tempering._asdict(),
-        coef=coef + terms.identity(),
-        quadratic=quadratic,
-        intercept=intercept,
-    )
+    coef = coef + terms.identity()
+    return MatrixMap(**vars(stage), coef=coef, quadratic=quadratic, intercept=intercept)
 
 
 @dataclass(frozen=True)
 class Terms:
-    """Which terms the regression has, and where each stands in the parameter vector.
-
-    Attributes
-    ----------
-    n_classes : int
-        K.
-    full : bool
-        Whether log forecasts of one class speak for the others.
-    quadratic : bool
-        Whether squares of log forecasts speak for their own class.
-    """
+    """Which terms the regression has, and where each stands in the parameter vector."""
 
     n_classes: int
-    full: bool
-    quadratic: bool
+    full: bool  # whether log forecasts of one class act on the others
+    quadratic: bool  # whether squares of log forecasts act on their own class
 
     def __len__(self) -> int:
         return len(self.places()[0])
 
     def places(self) -> tuple[Ints, Ints, Ints]:
-        """Kind of each term, the class that it speaks for, and its row in `features`."""
+        """Kind of each term, the class that it acts on, and its row in `features`."""
         K = self.n_classes
         each = np.arange(K)
         to, of = np.indices((K, K)).reshape(2, -1) if self.full else (each, each)
@@ -273,20 +251,9 @@ class Terms:
 class Regression:
     """Minimise the loss of ``softmax(z + transform(z))`` plus a ridge penalty on each kind of term.
 
-    The loss is ``-sum of weight * log likelihood + sum of penalty / 2 * theta**2``.
-
-    Parameters
-    ----------
-    terms : Terms
-    z : ndarray of shape (K, n)
-        Log forecasts.
-    sample : Sample
-        The same rows.
-
-    Attributes
-    ----------
-    converged : bool
-        Whether the last call of `newton` or `descend` reached the minimum.
+    The loss is ``-sum of weight * log likelihood + sum of penalty / 2 * theta**2``, and z are the
+    tempered log forecasts, shape (K, n). `converged` says whether the last call of `newton` or
+    `descend` reached the minimum.
     """
 
     def __init__(self, terms: Terms, z: Floats, sample: Sample) -> None:

@@ -31,20 +31,7 @@ def mixture_weights(likelihood: Floats, row_weights: Floats, prior: Floats) -> F
     weights to the prior, a strictly concave function. Unlike prior counts, relative entropy does
     not keep a bad member alive: its weight falls exponentially with the likelihood that it costs.
     What the prior decides is how members share that do equally well, and with few rows all do.
-
-    Parameters
-    ----------
-    likelihood : ndarray of shape (n, M)
-        What each member gave the label that came true.
-    row_weights : ndarray of shape (n,)
-        Weight of each row, as a count.
-    prior : ndarray of shape (M,)
-        Positive; in any unit.
-
-    Returns
-    -------
-    ndarray of shape (M,)
-        They sum to one; small ones are zero.
+    `likelihood`, of shape (n, M), is what each member gave the label that came true.
 
     Examples
     --------
@@ -74,11 +61,9 @@ def mixture_weights(likelihood: Floats, row_weights: Floats, prior: Floats) -> F
 class Point(NamedTuple):
     """Where the objective has been evaluated."""
 
-    u: Floats
-    """Logarithms of the weights, up to a constant."""
+    u: Floats  # logarithms of the weights, up to a constant
     weights: Floats
-    mixed: Floats
-    """Likelihood of each row under the mixture."""
+    mixed: Floats  # likelihood of each row under the mixture
     value: float
 
 
@@ -125,12 +110,6 @@ def bounded_losses(likelihood: Floats, row_weights: Floats, n_classes: int) -> F
     """Log loss of each row when forecasts are mixed with the uniform one, of the weight of one row.
 
     It is at most ``log(K * (n + 1))``, so that no single row can decide a mean over n rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> bounded_losses(np.array([0.0, 0.5, 1.0]), np.ones(3), 2).round(2)
-    array([2.08, 0.69, 0.13])
     """
     total = row_weights.sum()
     return np.asarray(-np.log((total * likelihood + 1 / n_classes) / (total + 1)))
@@ -178,12 +157,7 @@ def losses_by_fold(names: list[str], losses: Floats, row_weights: Floats, fold: 
 def verdict(scores: Table, impossible: int, n_rows: int) -> str:
     """Whether the mixture, the last row, is better than the forecasts beyond noise.
 
-    Parameters
-    ----------
-    scores : Table
-        As `score_members` returns it.
-    impossible, n_rows : int
-        Rows whose outcome was given probability 0, and all rows.
+    Of n rows, the outcomes of some, `impossible`, were given probability 0.
     """
     loss, gain, error = (float(scores[name][-1]) for name in ("log_loss", "gain", "gain_se"))
     change = f"log loss {loss + gain:.4f} before, {loss:.4f} after on unseen rows"

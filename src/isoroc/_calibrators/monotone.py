@@ -1,17 +1,31 @@
-"""MonotoneCalibrator: the gradient of a convex potential of log forecasts."""
+"""MonotoneCalibrator: the gradient of a convex potential of log forecasts.
+
+Every parameter of the fit is a departure from 0, where the gradient of the potential is temperature
+scaling: exactly for two classes, except that no forecast is certain; for more classes up to
+prototypes of a second level, of weight exp(-4). The prior of each parameter is a normal
+distribution around 0. All parameters of one kind share its precision, which is learned by maximal
+evidence (MacKay, 1992).
+
+The forecast q = sum of w_kl r_kl is a mixture of prototypes, so the likelihood of the outcome y is
+that of a mixture: with e_kl = exp(s_kl), x and y as in `isoroc._maps.monotone`, and
+``v_k = sum over l of e_kl r_kl[outcome]``,
+
+    loss = log(x' exp(J) x) - log(v' exp(J) x).
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import comb, expit, logit, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._calibrators.descent import warn_unconverged
-from isoroc._calibrators.potential_fit import Departures, Posterior, gather
-from isoroc._calibrators.tempering import (
+from isoroc._calibrators.descent import TOLERANCE, Factor, descend, warn_unconverged
+from isoroc._calibrators.temperature import (
     FLOORS,
     draw_part,
     inverse_temperature,
@@ -22,9 +36,9 @@ from isoroc._calibrators.tempering import (
 from isoroc._cyclic import MonotonicityCheck, check_cyclic
 from isoroc._input import Sample
 from isoroc._kinds import columns_of
-from isoroc._maps import MonotoneMap
-from isoroc._maps.monotone import with_floor
-from isoroc._simplex import LEAST, Floats
+from isoroc._maps import MonotoneMap, Potential
+from isoroc._maps.monotone import GradientCertificate, with_floor
+from isoroc._simplex import LEAST, Codes, Floats, Ints
 
 #: A floor this far below the smallest forecast, as a factor, changes nothing.
 NEGLIGIBLE = 1e-3
@@ -32,6 +46,38 @@ NEGLIGIBLE = 1e-3
 SLACK = 3.0
 #: Numbers in an array of the fit up to which all rows are used; above, rows are drawn at random.
 MOST_NUMBERS = 10_000_000
+#: Degree of the lattice of prototypes for two classes, an odd number. With binomial weights on the
+#: points i / DEGREE, the mean of the prototypes is the logistic function.
+DEGREE = 9
+#: Softness and log weight of the second level of prototypes, for three classes or more, and the
+#: factor of the scale that makes up for it.
+SECOND_SOFTNESS, SECOND_WEIGHT, SECOND_SCALE = 0.5, -4.0, 1.05
+#: With more classes than this, they do not interact and their directions are uniform.
+PAIR_CLASSES = 100
+#: Precisions that learning starts from. The last ones are multiplied by the number of classes.
+PRIOR_TWO = {"scale": 0.5, "softness": 16.0, "level": 16.0}
+PRIOR_TWO |= {"bias": 2.0, "prototype_bias": 16.0, "prototype_softness": 16.0}
+PRIOR_MORE = {"scale": 0.5, "softness": 0.5, "level": 0.15, "prototype_softness": 2.0}
+PRIOR_PER_CLASS = {"bias": 1.0, "prototype_bias": 1.0, "interaction": 0.6, "direction": 0.1}
+#: Kinds of one or two parameters keep their precision: there is nothing to learn it from.
+FIXED_TWO, FIXED_MORE = {"scale"}, {"scale", "softness", "level"}
+#: A learned precision stays within this factor of the one that learning started from.
+LEARNING_RANGE = 100.0
+#: Parameters up to which the curvature is a full matrix; above it is a diagonal.
+DENSE = 800
+#: Numbers in the arrays of the rows that are taken at a time, so that they stay in the cache: for
+#: the loss, and for the gradients of single rows; and the least number of rows.
+NUMBERS, GRADIENT_NUMBERS, LEAST_ROWS = 2**18, 2**21, 64
+#: Rounds of the fit, and of those in which precisions are learned; learning ends when the logarithm
+#: of each changes by less than this.
+ROUNDS, LEARNING_ROUNDS, LEARNED = 40, 8, 0.1
+#: Rows up to which every row stands for itself.
+MOST_ROWS = 50_000
+#: With more classes almost every row would have a cell of its own.
+MOST_CLASSES = 3
+#: Width of a cell in each log forecast. At the mean of a cell, the loss differs from its mean over
+#: the cell by about its curvature times WIDTH**2 / 24.
+WIDTH = 1 / 16
 
 
 class MonotoneCalibrator(Calibrator):
@@ -47,25 +93,16 @@ class MonotoneCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The labels, in the order of the columns.
-    n_features_in_ : int
-        Columns of the forecasts; 1 for scores.
-    scores_, summary_, map_, checksum
-        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
-        the checksum of its model file.
-    floor_ : float
-        The floor, one of twelve values between 1e-300 and 0.1.
-    scale_ : float
-        a.
-    softness_ : ndarray of shape (K, L)
-        Mass of each prototype that is not on its own class. L is 5 for two classes, otherwise 2.
-    directions_ : ndarray of shape (K, K) or None
-        The points t_k in rows; None above 100 classes, where they are uniform.
-    biases_ : ndarray of shape (K, L)
-        Bias of each prototype.
-    interactions_ : ndarray of shape (K, K) or None
-        J, symmetric with a diagonal of 0; None for two classes and above 100, where it is 0.
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IdentityCalibrator`.
+    floor_, scale_ : float
+        The floor, one of twelve values between 1e-300 and 0.1, and a.
+    softness_, biases_ : ndarray of shape (K, L)
+        Mass of each prototype that is not on its own class, and its bias. L is 5 for two classes,
+        otherwise 2.
+    directions_, interactions_ : ndarray of shape (K, K) or None
+        The points t_k in rows, None above 100 classes, where they are uniform; and J, symmetric
+        with a diagonal of 0, None for two classes and above 100, where it is 0.
     prototypes_ : ndarray of shape (K, L, K)
         The points r_kl.
     certificate_ : GradientCertificate
@@ -117,21 +154,16 @@ class MonotoneCalibrator(Calibrator):
     MonotonicityCheck(monotone=True, rows=2000, exact=True)
     """
 
-    floor_ = FromMap()
-    scale_ = FromMap()
-    softness_ = FromMap()
-    directions_ = FromMap()
-    biases_ = FromMap()
-    interactions_ = FromMap()
-    certificate_ = FromMap()
+    map_: MonotoneMap
+    floor_, scale_, softness_ = FromMap(), FromMap(), FromMap()
+    directions_, biases_, interactions_ = FromMap(), FromMap(), FromMap()
+    prototypes_ = FromMap()
 
     @property
-    def prototypes_(self) -> Floats:
-        """The points r_kl, shape (K, L, K)."""
+    def certificate_(self) -> GradientCertificate:
+        """The guarantee in words, and the potential."""
         check_is_fitted(self, "map_")
-        return self.map_.potential.prototypes()
-
-    map_: MonotoneMap
+        return self.map_.certificate(len(self.classes_))
 
     def _fit(self, sample: Sample) -> MonotoneMap:
         K, kind = sample.n_classes, sample.kind
@@ -152,13 +184,7 @@ class MonotoneCalibrator(Calibrator):
         return MonotoneMap(kind=kind, floor=floor, **vars(departures.potential(theta)))
 
     def coordinates(self, P: Any) -> Floats:
-        """The points z, shape (n, K), in which the map is the gradient of a convex function.
-
-        Parameters
-        ----------
-        P : array-like, dataframe or series
-            Forecasts as in `fit`.
-        """
+        """The points z, shape (n, K), in which the map is the gradient of a convex function."""
         values = columns_of(self._check_new(P))
         return np.ascontiguousarray(self.map_.coordinates(NUMPY, values))
 
@@ -168,11 +194,6 @@ class MonotoneCalibrator(Calibrator):
         Only coordinates and calibrated forecasts are compared. Two classes: the forecasts must have
         the same order, on all rows. More classes: no cycle of rows may violate the definition. Up
         to 2,000 rows all cycles are checked; of more rows, 2,000 are drawn at random.
-
-        Parameters
-        ----------
-        P : array-like, dataframe or series
-            Forecasts as in `fit`, of any rows.
 
         Returns
         -------
@@ -213,3 +234,272 @@ def _choose_floor(sample: Sample, total: float) -> tuple[float, float]:
         if floor < NEGLIGIBLE * np.exp(logs.min()):  # lower ones would change nothing
             break
     return likeliest(found)
+
+
+class Departures:
+    """Parameters theta of a potential of K classes with L levels of prototypes.
+
+    `places` says where the parameters of each kind stand in theta: the logarithm of the scale; for
+    each level the log odds of its softness and its log weight; the bias of each class; bias and log
+    odds of softness of each prototype; and, from 3 to 100 classes, the interaction of each of
+    `pairs` and the log direction of each class towards each other one, the entries `others` of a
+    matrix. The total weight of the rows bounds how close to a vertex prototypes start.
+    """
+
+    def __init__(self, n_classes: int, total: float, inverse_temperature: float) -> None:
+        K = self.n_classes = n_classes
+        if K == 2:
+            levels = np.arange((DEGREE + 1) // 2)
+            softness = levels / DEGREE
+            self.log_weights = np.log(comb(DEGREE, levels))
+            self.scale = DEGREE * inverse_temperature
+            prior, fixed = PRIOR_TWO, FIXED_TWO
+        else:
+            softness = np.array([0.0, SECOND_SOFTNESS])
+            self.log_weights = np.array([0.0, SECOND_WEIGHT])
+            self.scale = SECOND_SCALE * inverse_temperature
+            prior = PRIOR_MORE | {kind: K * value for kind, value in PRIOR_PER_CLASS.items()}
+            fixed = FIXED_MORE
+        self.odds = logit(np.maximum(softness, 1 / (total + 1)))
+        L = self.n_levels = len(softness)
+        self.pairs = np.triu_indices(K, 1)
+        self.others = np.nonzero(~np.eye(K, dtype=bool))
+        self.paired = 2 < K <= PAIR_CLASSES
+        sizes = {"scale": 1, "softness": L, "level": L, "bias": K}
+        sizes |= {"prototype_bias": K * L, "prototype_softness": K * L}
+        if self.paired:
+            sizes |= {"interaction": len(self.pairs[0]), "direction": len(self.others[0])}
+        ends = np.cumsum(list(sizes.values())).tolist()
+        self.places = {
+            kind: slice(end - size, end)
+            for (kind, size), end in zip(sizes.items(), ends, strict=True)
+        }
+        self.n_parameters = ends[-1]
+        self.kinds = np.repeat(np.arange(len(sizes)), list(sizes.values()))
+        self._prior = np.array([prior[kind] for kind in sizes])
+        self._learned = np.array([kind not in fixed for kind in sizes])
+        self.precisions = self._prior.copy()
+
+    def potential(self, theta: Floats) -> Potential:
+        """The potential with these parameters."""
+        K, L = self.n_classes, self.n_levels
+        part = {kind: theta[place] for kind, place in self.places.items()}
+        odds = self.odds + part["softness"] + part["prototype_softness"].reshape(K, L)
+        biases = self.log_weights + part["level"] + part["prototype_bias"].reshape(K, L)
+        directions = interactions = None
+        if self.paired:
+            interactions = np.zeros((K, K))
+            interactions[self.pairs] = part["interaction"]
+            interactions += interactions.T
+            logs = np.full((K, K), -np.inf)
+            logs[self.others] = part["direction"]
+            directions = softmax(logs, axis=1)
+        elif K == 2:
+            directions = np.array([[0.0, 1.0], [1.0, 0.0]])
+        return Potential(
+            scale=self.scale * float(np.exp(part["scale"][0])),
+            softness=expit(odds),
+            biases=biases + part["bias"][:, None],
+            directions=directions,
+            interactions=interactions,
+        )
+
+    def precision(self) -> Floats:
+        """Precision of the prior of each parameter, shape (n_parameters,)."""
+        return self.precisions[self.kinds]
+
+    def learn(self, theta: Floats, variances: Floats) -> float:
+        """Set the precisions to those of maximal evidence; return the largest change of a log.
+
+        A parameter counts as far as the data determine it and not the prior: by one minus its
+        posterior variance over that of its prior. To each kind one parameter is added that has the
+        size which the initial prior expects, so that kinds of few parameters stay near it.
+        """
+        determined = np.bincount(self.kinds, 1 - self.precision() * variances)
+        squares = np.bincount(self.kinds, theta**2)
+        learned = (determined + 1) / (squares + 1 / self._prior)
+        least, most = self._prior / LEARNING_RANGE, self._prior * LEARNING_RANGE
+        learned = np.where(self._learned, np.clip(learned, least, most), self._prior)
+        change = np.abs(np.log(learned / self.precisions)).max()
+        self.precisions = learned
+        return float(change)
+
+
+class Slopes(NamedTuple):
+    """Loss of some rows, and the derivatives of each row's loss."""
+
+    loss: float
+    scores: Floats  # in s_kl, shape (K, L, n)
+    own_entries: Floats  # minus that in r_kl[outcome], shape (K, L, n)
+    sums: Floats  # x, shape (K, n)
+    mixed: Floats  # in y = exp(J) x, shape (K, n)
+
+
+class Posterior:
+    """Negative log posterior of the departures theta, from log forecasts z of shape (K, n)."""
+
+    def __init__(self, departures: Departures, z: Floats, codes: Codes, weights: Floats) -> None:
+        # Sorted by outcome, the rows of one class share the entries r_kl[outcome].
+        order = np.argsort(codes, kind="stable")
+        self.departures = departures
+        self.z = np.ascontiguousarray((z - z.mean(axis=0))[:, order])
+        self.weights = weights[order]
+        self.codes = codes[order].astype(np.intp)
+        self.total = float(self.weights.sum())
+
+    def loss(self, theta: Floats) -> tuple[float, Floats]:
+        """Negative log posterior and its gradient."""
+        F = self.departures.potential(theta)
+        a, soft, t = F.scale, F.softness, F.full_directions()
+        K, L = soft.shape
+        loss = along = 0.0
+        biases, rises = np.zeros((K, L)), np.zeros((K, L))
+        entries = np.zeros((K, L, K))  # minus the derivatives in r_kl
+        matrices = np.zeros((2, K, K))  # derivatives in exp(J), and in t through the scores
+        for rows in self._chunks(NUMBERS // (K * L)):
+            z, codes = self.z[:, rows], self.codes[rows]
+            slopes = _slopes(F, z, codes, self.weights[rows])
+            loss += slopes.loss
+            biases += slopes.scores.sum(axis=2)
+            along += float(np.einsum("kln,kn->", slopes.scores, z))
+            rises += np.einsum("kln,kn->kl", slopes.scores, F.rises(z))
+            for k, own in _by_class(codes):
+                entries[:, :, k] += slopes.own_entries[:, :, own].sum(axis=2)
+            if F.interactions is not None:
+                matrices[0] += slopes.mixed @ slopes.sums.T
+                matrices[1] += np.einsum("kln,kl->kn", slopes.scores, soft) @ z.T
+        dsoft = a * rises - np.einsum("klj,kj->kl", entries, t - np.eye(K))
+        dsoft *= soft * (1 - soft)
+        parts = [[a * (along + (soft * rises).sum())], dsoft.sum(axis=0), biases.sum(axis=0)]
+        parts += [biases.sum(axis=1), biases.ravel(), dsoft.ravel()]
+        if F.interactions is not None:
+            dJ = matrices[0] * np.exp(F.interactions)
+            dt = a * matrices[1] - np.einsum("klj,kl->kj", entries, soft)
+            dt = t * (dt - (t * dt).sum(axis=1, keepdims=True))
+            parts += [(dJ + dJ.T)[self.departures.pairs], dt[self.departures.others]]
+        precision = self.departures.precision()
+        gradient = np.concatenate(parts) + precision * theta
+        return loss + float(precision @ theta**2) / 2, gradient
+
+    def _chunks(self, n_rows: int) -> Iterator[slice]:
+        """Slices of about `n_rows` rows."""
+        step = max(n_rows, LEAST_ROWS)
+        for first in range(0, len(self.codes), step):
+            yield slice(first, first + step)
+
+    def curvature(self, theta: Floats) -> Floats:
+        """Sum of the outer products of the gradients of each row's loss, or its diagonal.
+
+        Its expectation under the forecasts is that of the Hessian, and it is never indefinite.
+        """
+        P = self.departures.n_parameters
+        H = np.zeros((P, P)) if P <= DENSE else np.zeros(P)
+        F = self.departures.potential(theta)
+        for rows in self._chunks(GRADIENT_NUMBERS // P):
+            G = self._gradients(F, rows)
+            H += G @ G.T if P <= DENSE else np.einsum("pn,pn->p", G, G)
+        return H
+
+    def _gradients(self, F: Potential, rows: slice) -> Floats:
+        """Gradient of each row's loss, times the root of its weight, shape (n_parameters, n)."""
+        z, codes = self.z[:, rows], self.codes[rows]
+        a, soft, t = F.scale, F.softness, F.full_directions()
+        K, L = soft.shape
+        n = len(codes)
+        slopes = _slopes(F, z, codes, np.sqrt(self.weights[rows]))
+        rises = F.rises(z)
+        own, towards = np.eye(K)[:, codes], t[:, codes]
+        dsoft = a * slopes.scores * rises[:, None] - slopes.own_entries * (towards - own)[:, None]
+        dsoft *= (soft * (1 - soft))[:, :, None]
+        along = z[:, None] + soft[:, :, None] * rises[:, None]
+        G = np.empty((self.departures.n_parameters, n))
+        places = self.departures.places
+        G[places["scale"]] = a * np.einsum("kln,kln->n", slopes.scores, along)
+        G[places["softness"]] = dsoft.sum(axis=0)
+        G[places["level"]] = slopes.scores.sum(axis=0)
+        G[places["bias"]] = slopes.scores.sum(axis=1)
+        G[places["prototype_bias"]] = slopes.scores.reshape(K * L, n)
+        G[places["prototype_softness"]] = dsoft.reshape(K * L, n)
+        if F.interactions is not None:
+            i, j = self.departures.pairs
+            x, dy = slopes.sums, slopes.mixed
+            G[places["interaction"]] = dy[i] * x[j] + dy[j] * x[i]
+            G[places["interaction"]] *= np.exp(F.interactions[i, j])[:, None]
+            k, j = self.departures.others
+            scores = a * np.einsum("kln,kl->kn", slopes.scores, soft)
+            entries = np.einsum("kln,kl->kn", slopes.own_entries, soft)
+            G[places["direction"]] = scores[k] * (z[j] - (rises + z)[k])
+            G[places["direction"]] -= entries[k] * (own[j] - towards[k])
+            G[places["direction"]] *= t[k, j][:, None]
+        return G
+
+    def maximise(self, theta: Floats, *, learn: bool) -> tuple[Floats, bool]:
+        """Parameters of the largest posterior from a start on, and whether the fit converged.
+
+        Each round forms the curvature at the current parameters, learns the precisions of the
+        priors, and goes on with L-BFGS in coordinates in which the curvature is the identity.
+        """
+        for count in range(ROUNDS):
+            H = self.curvature(theta)
+            factor = Factor(H, self.departures.precision())
+            if learn and count:
+                change = self.departures.learn(theta, factor.variances())
+                learn = change > LEARNED and count < LEARNING_ROUNDS
+                factor = Factor(H, self.departures.precision())
+            _, gradient = self.loss(theta)
+            if not learn and factor.gain(gradient) <= TOLERANCE * self.total:
+                return theta, True
+            n_steps, ftol = (15, 1e-5) if learn else (100, 1e-9)
+            theta = descend(self.loss, theta, factor, self.total, n_steps=n_steps, ftol=ftol)
+        return theta, False
+
+
+def _slopes(F: Potential, z: Floats, codes: Ints, weights: Floats) -> Slopes:
+    """Loss of rows sorted by outcome, and its derivatives, multiplied by the weights."""
+    e, _ = F.exponentials(z)
+    r = F.prototypes()
+    likely = np.empty_like(e)
+    for k, own in _by_class(codes):
+        np.multiply(e[:, :, own], r[:, :, k, None], out=likely[:, :, own])
+    x, v = e.sum(axis=1), likely.sum(axis=1)
+    y = F.interact(x)
+    total, outcome = np.einsum("kn,kn->n", x, y), np.einsum("kn,kn->n", v, y)
+    loss = float(weights @ (np.log(total) - np.log(outcome)))
+    of_total, of_outcome = weights / total, weights / outcome
+    mixed = x * of_total - v * of_outcome
+    outcome_pull = (y * of_outcome)[:, None]
+    likely *= outcome_pull
+    scores = e * (y * of_total + F.interact(mixed))[:, None]
+    scores -= likely
+    e *= outcome_pull
+    return Slopes(loss, scores, e, x, mixed)
+
+
+def _by_class(codes: Ints) -> Iterator[tuple[int, slice]]:
+    """Each class that occurs in sorted codes, and where."""
+    present, starts = np.unique(codes, return_index=True)
+    ends = [*starts[1:].tolist(), len(codes)]
+    for k, first, end in zip(present.tolist(), starts.tolist(), ends, strict=True):
+        yield k, slice(first, end)
+
+
+def gather(z: Floats, codes: Codes, weights: Floats) -> tuple[Floats, Codes, Floats]:
+    """Rows of one class in the same cell become one, at their mean and with their weight.
+
+    Cells of `isoroc._counts` are too coarse for functions of log forecasts: the square root that
+    they take brings all forecasts close to 0 together. Rows that are few or apart stay as they are.
+    """
+    K, n = z.shape
+    if n <= MOST_ROWS or K > MOST_CLASSES:
+        return z, codes, weights
+    z = z - z.mean(axis=0)
+    # A sum of whole numbers times fixed odd 64-bit numbers, modulo 2**64, tells cells apart.
+    mix = 2 * np.random.default_rng(0).integers(2**62, size=K + 1) + 1
+    places = np.floor(z / WIDTH).astype(np.int64)
+    keys = (places * mix[:K, None]).sum(axis=0) + codes * mix[K]
+    _, first, cell = np.unique(keys, return_index=True, return_inverse=True)
+    if len(first) > n // 2:
+        return z, codes, weights
+    total = np.bincount(cell, weights).astype(np.float64)
+    means = np.stack([np.bincount(cell, weights * row) for row in z]) / total
+    return means, codes[first], total

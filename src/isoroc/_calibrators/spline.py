@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -11,13 +10,13 @@ import numpy as np
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._calibrators.descent import TOLERANCE, Factor, descend, warn_unconverged
+from isoroc._calibrators.descent import TOLERANCE, Factor, cross_fit, descend, warn_unconverged
 from isoroc._calibrators.matrix import MATRIX_CLASSES
-from isoroc._calibrators.tempering import log_softmax, of_own_class
+from isoroc._calibrators.temperature import log_softmax, of_own_class
 from isoroc._input import Sample, check_number
 from isoroc._kinds import columns_of
 from isoroc._maps import SplineMap
-from isoroc._simplex import Codes, Floats, Ints
+from isoroc._simplex import Floats, Ints
 
 #: Forecasts below the smallest positive one of the calibration set are raised to it, within these.
 FLOOR_RANGE = (1e-30, 1e-3)
@@ -54,25 +53,15 @@ class SplineCalibrator(Calibrator):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The labels, in the order of the columns.
-    n_features_in_ : int
-        Columns of the forecasts; 1 for scores.
-    scores_, summary_, map_, checksum
-        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
-        the checksum of its model file.
-    floor_ : float
-        Forecasts below are raised to it.
-    knots_ : ndarray of shape (m,)
-        Log odds at which the map bends.
-    coef_ : ndarray of shape (K, K)
-        Influence of each class's log forecast (column) on each class (row).
-    slopes_ : ndarray of shape (K, m)
-        Change of slope of each class's map at each knot.
-    intercept_ : ndarray of shape (K,)
-        Constant of each class.
-    smoothing_ : float
-        Share of the uniform forecast in every calibrated one.
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IdentityCalibrator`.
+    floor_, smoothing_ : float
+        Forecasts below the floor are raised to it; share of the uniform one in calibrated ones.
+    knots_, slopes_ : ndarray of shape (m,) and (K, m)
+        Log odds at which the map bends, and change of slope of each class's map at each.
+    coef_, intercept_ : ndarray of shape (K, K) and (K,)
+        Influence of each class's log forecast (column) on each class (row), and the constant of
+        each class.
 
     Warns
     -----
@@ -110,12 +99,8 @@ class SplineCalibrator(Calibrator):
     array([[0.5, 0.3, 0.2]])
     """
 
-    floor_ = FromMap()
-    knots_ = FromMap()
-    coef_ = FromMap()
-    slopes_ = FromMap()
-    intercept_ = FromMap()
-    smoothing_ = FromMap()
+    floor_, knots_, coef_ = FromMap(), FromMap(), FromMap()
+    slopes_, intercept_, smoothing_ = FromMap(), FromMap(), FromMap()
 
     def __init__(self, *, n_knots: int = 8, penalty: float = 1.0, pseudocount: float = 1.0) -> None:
         self.n_knots = n_knots
@@ -123,85 +108,33 @@ class SplineCalibrator(Calibrator):
         self.pseudocount = pseudocount
 
     def _fit(self, sample: Sample) -> SplineMap:
-        floor, problem = self._problem(sample)
-        return self._map_of(sample, floor, problem, self._solve(problem))
+        problem, solution = self._solve(sample)
+        return problem.map_of(solution.theta)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[SplineMap, Floats]:
-        # The features do not depend on the labels, so all folds share them: a row that is held
-        # out has weight zero, and the solution for all rows is close to that for most of them.
-        floor, problem = self._problem(sample)
-        whole = self._solve(problem)
-        Q = np.empty((len(fold), sample.n_classes))
-        drawn = fold[sample.drawn_rows(self._most_rows(sample))]
-        for held_out in range(fold.max() + 1):
-            inside = fold == held_out
-            weights = problem.weights * (drawn != held_out)
-            part = problem.solve(weights, whole.theta, whole.factor)
-            fitted = self._map_of(sample, floor, problem, part)
-            Q[inside] = fitted.apply(sample.forecasts[inside])
-        return self._map_of(sample, floor, problem, whole), Q
+        problem, whole = self._solve(sample)
+        return problem.map_of(whole.theta), cross_fit(problem, whole, sample, fold)
 
-    def _most_rows(self, sample: Sample) -> int:
-        """Number of rows that are used at most."""
-        return MOST_FEATURES // (sample.n_classes * (1 + self.n_knots))
-
-    def _problem(self, sample: Sample) -> tuple[float, Problem]:
-        """Floor and features of a sample."""
+    def _solve(self, sample: Sample) -> tuple[Problem, Solution]:
         check_number("n_knots", self.n_knots, numbers.Integral, minimum=0)
         check_number("penalty", self.penalty, numbers.Real, minimum=0)
         check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
-        total = float(sample.row_weights().sum())
-        sample = sample.draw(self._most_rows(sample))
-        floor = _choose_floor(sample)
-        logs = sample.kind.log_rows(sample.forecasts, floor)
-        odds = NUMPY.log_odds(logs.T).T
-        inner = np.linspace(0, 1, self.n_knots + 2)[1:-1]
-        # Rounded, since ties that rounding errors separate would count several times.
-        knots = np.unique(np.quantile(np.unique(odds.round(9)), inner))
-        weights = sample.row_weights()
-        weights = weights * (total / weights.sum())
-        problem = Problem.of(logs, odds, knots, sample.codes, weights, penalty=self.penalty)
-        return floor, problem
-
-    def _solve(self, problem: Problem) -> Solution:
+        problem = Problem(sample, self.n_knots, self.penalty, self.pseudocount)
         solution = problem.solve(problem.weights, problem.start())
         if not solution.converged:
             warn_unconverged(self)
-        return solution
-
-    def _map_of(
-        self, sample: Sample, floor: float, problem: Problem, solution: Solution
-    ) -> SplineMap:
-        coef, slopes, intercept = problem.map_of(solution.theta)
-        total = problem.weights.sum()
-        return SplineMap(
-            kind=sample.kind,
-            floor=floor,
-            knots=problem.knots,
-            coef=coef,
-            slopes=slopes,
-            intercept=intercept,
-            smoothing=float(self.pseudocount / (total + self.pseudocount)),
-        )
-
-
-def _choose_floor(sample: Sample) -> float:
-    if sample.kind.scores == "logit":
-        return FLOOR_RANGE[0]
-    P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
-    return float(np.clip(P[P > 0].min(), *FLOOR_RANGE))
+        return problem, solution
 
 
 class Solution(NamedTuple):
     """Result of `Problem.solve`."""
 
     theta: Floats
-    factor: Factor
-    """Curvature at theta, or close to it."""
+    factor: Factor  # curvature at theta, or close to it
     converged: bool
 
 
-class Problem(NamedTuple):
+class Problem:
     """Penalised likelihood of the outcomes as a function of one vector theta.
 
     theta holds the shared coefficients (B,), each class's departures (K, B), intercepts (K,) and,
@@ -209,48 +142,42 @@ class Problem(NamedTuple):
     likelihood is concave.
     """
 
-    features: Floats
-    """Log forecast and hinges of each class and row, centred and scaled, shape (K, n, B)."""
-    centre: Floats
-    scale: Floats
-    others: Floats | None
-    """Log forecasts, centred in each row, shape (K, n); None for many classes."""
-    knots: Floats
-    codes: Codes
-    weights: Floats
-    strengths: Floats
-    """Weight of the square of each entry of theta's distance from the start."""
-
-    @classmethod
-    def of(
-        cls,
-        logs: Floats,
-        odds: Floats,
-        knots: Floats,
-        codes: Codes,
-        weights: Floats,
-        *,
-        penalty: float,
-    ) -> Problem:
-        """Problem of logarithms of forecasts and log odds, both of shape (K, n)."""
-        K, n = logs.shape
-        B = 1 + len(knots)
-        features = np.empty((K, n, B))
+    def __init__(self, sample: Sample, n_knots: int, penalty: float, pseudocount: float) -> None:
+        K, total = sample.n_classes, float(sample.row_weights().sum())
+        most_rows = MOST_FEATURES // (K * (1 + n_knots))
+        self.rows = sample.drawn_rows(most_rows)
+        sample = sample.draw(most_rows)
+        self.kind, self.codes = sample.kind, sample.codes
+        self.floor = FLOOR_RANGE[0]
+        if sample.scores == "probability":
+            P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
+            self.floor = float(np.clip(P[P > 0].min(), *FLOOR_RANGE))
+        self.smoothing = float(pseudocount / (total + pseudocount))
+        logs = sample.kind.log_rows(sample.forecasts, self.floor)
+        odds = NUMPY.log_odds(logs.T).T
+        inner = np.linspace(0, 1, n_knots + 2)[1:-1]
+        # Rounded, since ties that rounding errors separate would count several times.
+        self.knots = np.unique(np.quantile(np.unique(odds.round(9)), inner))
+        weights = sample.row_weights()
+        weights = self.weights = weights * (total / weights.sum())
+        B = 1 + len(self.knots)
+        # Log forecast and hinges of each class and row, centred and scaled.
+        features = self.features = np.empty((K, len(sample), B))
         features[..., 0] = logs
-        for b, knot in enumerate(knots, start=1):
+        for b, knot in enumerate(self.knots, start=1):
             np.maximum(odds - knot, 0.0, out=features[..., b])
         share = weights / (K * weights.sum())
-        centre = (share @ features).sum(axis=0)
-        features -= centre
+        self.centre = (share @ features).sum(axis=0)
+        features -= self.centre
         spread = np.sqrt((share @ features**2).sum(axis=0))
-        scale = np.maximum(spread / SPREAD, 1.0)
-        features /= scale
-        others = logs - logs.mean(axis=0) if K <= MATRIX_CLASSES else None
+        self.scale = np.maximum(spread / SPREAD, 1.0)
+        features /= self.scale
+        self.others = logs - logs.mean(axis=0) if K <= MATRIX_CLASSES else None
         shared = np.ones(B)
         shared[0] = 0.0
-        matrix = [] if others is None else [np.full(K * K, K * (K - 1))]
-        strengths = penalty * np.concatenate([shared, np.full(K * B + K, K), *matrix])
-        return cls(features, centre, scale, others, knots, codes, weights, strengths)
+        matrix = [] if self.others is None else [np.full(K * K, K * (K - 1))]
+        # Weight of the square of each entry of theta's distance from the start.
+        self.strengths = penalty * np.concatenate([shared, np.full(K * B + K, K), *matrix])
 
     def start(self) -> Floats:
         """The theta of the map that changes nothing."""
@@ -266,14 +193,20 @@ class Problem(NamedTuple):
         matrix = np.zeros((K, K)) if self.others is None else theta[end:].reshape(K, K)
         return own, theta[B + K * B : end], matrix
 
-    def map_of(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
-        """Influence of log forecasts (K, K), of hinges (K, m), and intercepts (K,)."""
+    def map_of(self, theta: Floats) -> SplineMap:
+        """The map with the parameters theta."""
         own, intercept, matrix = self._split(theta)
         own = own / self.scale
-        coef = np.diag(own[:, 0])
-        intercept = intercept - own @ self.centre
-        coef += matrix - matrix.mean(axis=1, keepdims=True)  # others are centred in each row
-        return coef, own[:, 1:], intercept
+        return SplineMap(
+            kind=self.kind,
+            floor=self.floor,
+            knots=self.knots,
+            # Others are centred in each row.
+            coef=np.diag(own[:, 0]) + (matrix - matrix.mean(axis=1, keepdims=True)),
+            slopes=own[:, 1:],
+            intercept=intercept - own @ self.centre,
+            smoothing=self.smoothing,
+        )
 
     def log_forecasts(self, theta: Floats) -> Floats:
         """Logarithms of the calibrated forecasts, shape (K, n)."""
@@ -316,9 +249,10 @@ class Problem(NamedTuple):
         """
         K, n, B = self.features.shape
         q = np.exp(self.log_forecasts(theta))
-        width = self._width()
+        width = B + 1 + (0 if self.others is None else K)
         blocks = np.zeros((K * width, K * width))
-        for rows in self._chunks(n):
+        step = max(NUMBERS // (K * width), 64)
+        for rows in (slice(first, first + step) for first in range(0, n, step)):
             share, root = q[:, rows], np.sqrt(weights[rows])
             U = self._acting(rows) * root[:, None]
             V = (U * share[:, :, None]).transpose(1, 0, 2).reshape(U.shape[1], -1)
@@ -338,17 +272,6 @@ class Problem(NamedTuple):
             fixed = B + K * B + K + np.arange(K) * (K + 1)
             H[fixed] = H[:, fixed] = 0.0
         return H
-
-    def _width(self) -> int:
-        """Number of features that act on each class."""
-        K, _, B = self.features.shape
-        return int(B + 1 + (0 if self.others is None else K))
-
-    def _chunks(self, n: int) -> Iterator[slice]:
-        """Slices of rows."""
-        step = max(NUMBERS // (len(self.features) * self._width()), 64)
-        for first in range(0, n, step):
-            yield slice(first, first + step)
 
     def _acting(self, rows: slice) -> Floats:
         """Features that act on each class, shape (K, n, width)."""
@@ -372,15 +295,8 @@ class Problem(NamedTuple):
     def solve(self, weights: Floats, start: Floats, near: Factor | None = None) -> Solution:
         """The theta of the lowest loss under weights of the rows.
 
-        Parameters
-        ----------
-        weights : ndarray of shape (n,)
-            Weights of the rows.
-        start : ndarray of shape (P,)
-            Theta to start from.
-        near : Factor, default=None
-            Curvature where the solution is expected, close to the start. It is trusted, and a few
-            steps have to do.
+        A curvature `near` the solution, which is expected close to the start, is trusted, and a few
+        steps have to do.
         """
         theta, total = start, float(weights.sum())
         loss = partial(self.loss, weights)
@@ -391,5 +307,9 @@ class Problem(NamedTuple):
                 factor = self.factor(weights, theta)
             if factor.gain(loss(theta)[1]) <= TOLERANCE * total:
                 return Solution(theta, factor, converged=True)
-            theta = descend(loss, theta, factor, total=total, n_steps=n_steps)
+            theta = descend(loss, theta, factor, total, n_steps=n_steps)
         return Solution(theta, factor, converged=False)
+
+    def solve_near(self, weights: Floats, whole: Solution) -> Floats:
+        """The theta of the lowest loss under other weights of the rows, close to a solution."""
+        return self.solve(weights, whole.theta, whole.factor).theta

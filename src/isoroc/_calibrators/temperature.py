@@ -1,13 +1,31 @@
-"""TemperatureCalibrator: one exponent for all forecasts."""
+"""TemperatureCalibrator: one exponent for all forecasts, alone or before another correction."""
 
 from __future__ import annotations
 
+import numbers
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
+import numpy as np
+
 from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._calibrators.tempering import fit_part_tempering, fit_tempering
-from isoroc._input import Sample
-from isoroc._maps import TemperatureMap
+from isoroc._core import smooth
+from isoroc._input import InputError, Sample, check_number
+from isoroc._maps import TemperatureMap, TemperedMap
+from isoroc._simplex import Codes, Floats
+
+#: What floor="auto" chooses from. The first leaves every positive forecast unchanged.
+FLOORS = 10.0 ** -np.array([300, 100, 30, 16, 8, 6, 4, 3, 2.5, 2, 1.5, 1])
+#: Mean losses that differ by less are equal.
+TIE = 1e-9
+#: Range of 1 / T. Forecasts that sort the outcomes perfectly would have it infinite, those that
+#: say the opposite negative.
+INVERSE_RANGE = (1e-6, 1e6)
+#: The floor under probabilities by default: that of the log loss.
+EPSILON = float(np.finfo(np.float64).eps)
+#: Numbers in the part of the rows on which a floor is chosen, and least number of its rows.
+PART = 100_000
+LEAST_ROWS = 1000
 
 
 class TemperatureCalibrator(Calibrator):
@@ -19,22 +37,19 @@ class TemperatureCalibrator(Calibrator):
 
     Parameters
     ----------
-    floor : float or "auto", default="auto"
-        Smaller forecasts are raised to this. "auto" takes the one of twelve values between 1e-300
-        and 0.1 under which the outcomes are likeliest; with many rows it looks at a part of them.
+    floor : float, "auto" or None, default=None
+        Smaller forecasts are raised to this. None: 2.2e-16, and no floor for logits. "auto": the
+        one of twelve values between 1e-300 and 0.1 under which the outcomes are likeliest; with
+        many rows it looks at a part of them. It suits forests and nearest neighbours, which
+        forecast 0 for events that happen.
     pseudocount : float, default=1.0
         Weight of the uniform forecast in every calibrated one, against the total weight of the
         calibration rows. Above 0 no forecast is ever certain.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The labels, in the order of the columns.
-    n_features_in_ : int
-        Columns of the forecasts; 1 for scores.
-    scores_, summary_, map_, checksum
-        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
-        the checksum of its model file.
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IdentityCalibrator`.
     floor_, temperature_, smoothing_ : float
         floor, T and s.
 
@@ -46,12 +61,12 @@ class TemperatureCalibrator(Calibrator):
     Notes
     -----
     With logarithms, the smallest forecasts dominate the loss, and the logarithm of 0 is not finite.
-    So forecasts are first raised to a floor, which is learned like T:
+    So forecasts are first raised to a floor, which can be learned like T:
 
         ``q = (1 - s) * softmax(log(max(p, floor)) / T) + s / K``,
 
     where s is the pseudocount divided by the sum of the weights of the rows and the pseudocount.
-    With ``floor=1e-300, pseudocount=0`` it is the temperature scaling of Guo et al. (2017).
+    With ``pseudocount=0`` it is the temperature scaling of Guo et al. (2017).
 
     References
     ----------
@@ -74,20 +89,140 @@ class TemperatureCalibrator(Calibrator):
 
     _share: ClassVar[float] = 2.0
 
-    floor_ = FromMap()
-    temperature_ = FromMap()
-    smoothing_ = FromMap()
+    floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
 
     def __init__(
-        self, *, floor: float | Literal["auto"] = "auto", pseudocount: float = 1.0
+        self, *, floor: float | Literal["auto"] | None = None, pseudocount: float = 1.0
     ) -> None:
         self.floor = floor
         self.pseudocount = pseudocount
 
     def _fit(self, sample: Sample) -> TemperatureMap:
-        tempering = fit_tempering(sample, self.floor, self.pseudocount)
-        return TemperatureMap(kind=sample.kind, **tempering._asdict())
+        return fit_tempering(sample, self.floor, self.pseudocount)
 
     def _fit_part(self, sample: Sample, whole: TemperatureMap) -> TemperatureMap:
-        tempering = fit_part_tempering(sample, whole, self.pseudocount)
-        return TemperatureMap(kind=sample.kind, **tempering._asdict())
+        return temper_part(sample, whole, self.pseudocount)
+
+
+def fit_tempering(
+    sample: Sample, floor: float | Literal["auto"] | None, pseudocount: float
+) -> TemperatureMap:
+    """Check the parameters of temperature scaling, and fit it."""
+    check_number("pseudocount", pseudocount, numbers.Real, minimum=0)
+    if floor is None:
+        floor = EPSILON if sample.kind.scores == "probability" else 0.0
+    elif floor != "auto":
+        check_number("floor", floor, numbers.Real, minimum=FLOORS[0])
+        if floor >= 1:
+            raise InputError("floor", None, f"is {floor!r}", "expected a number below 1")
+    inverse = 1.0
+    if floor == "auto":
+        smoothing = _uniform_share(sample, pseudocount)
+        floor, inverse = _choose_floor(draw_part(sample), smoothing)
+    return temper(sample, float(floor), pseudocount, start=inverse)
+
+
+def temper(
+    sample: Sample, floor: float, pseudocount: float, *, start: float, tolerance: float = 1e-10
+) -> TemperatureMap:
+    """Temperature scaling with a given floor; the search for 1 / T begins at `start`."""
+    z = sample.kind.log_rows(sample.forecasts, floor)
+    inverse = inverse_temperature(z, sample, start=start, tolerance=tolerance)
+    share = _uniform_share(sample, pseudocount)
+    return TemperatureMap(kind=sample.kind, floor=floor, temperature=1 / inverse, smoothing=share)
+
+
+def temper_part(sample: Sample, whole: TemperedMap, pseudocount: float) -> TemperatureMap:
+    """Temperature scaling of some of the rows to which `whole` was fitted, with its floor."""
+    start = 1 / whole.temperature
+    return temper(sample, whole.floor, pseudocount, start=start, tolerance=1e-6)
+
+
+def _uniform_share(sample: Sample, pseudocount: float) -> float:
+    total = float(sample.class_weights().sum())
+    return float(pseudocount / (total + pseudocount))
+
+
+def _choose_floor(sample: Sample, smoothing: float) -> tuple[float, float]:
+    """The floor with the likeliest outcomes, the lowest on ties, and 1 / T at it."""
+    lowest = FLOORS[0] if sample.kind.scores == "probability" else 0.0  # logits need no floor
+    z = sample.kind.log_rows(sample.forecasts, lowest)
+    # Below the smallest forecast nothing is raised: one such floor stands for all.
+    floors = [lowest, *FLOORS[1:][np.log(FLOORS[1:]) > z.min()]]
+    found: list[tuple[float, float, float]] = []
+    inverse = 1.0
+    for floor in floors:
+        raised = np.maximum(z, np.log(floor)) if floor else z
+        inverse = inverse_temperature(raised, sample, start=inverse, tolerance=1e-5)
+        q = likelihoods(inverse * raised, sample.codes)
+        smoothed = (1 - smoothing) * q + smoothing / len(z)
+        loss = -float(np.average(np.log(smoothed), weights=sample.weights))
+        found.append((loss, float(floor), inverse))
+    return likeliest(found)
+
+
+def likelihoods(z: Floats, codes: Codes) -> Floats:
+    """What the softmax of z, shape (K, n), gives the outcome of each row."""
+    with np.errstate(over="ignore"):  # what has no chance has likelihood 0
+        return np.asarray(1 / np.exp(z - of_own_class(z, codes)).sum(axis=0))
+
+
+def of_own_class(z: Floats, codes: Codes) -> Floats:
+    """Entry of z, shape (K, n), for the class of each row, shape (n,)."""
+    return np.asarray(z[codes, np.arange(len(codes))])
+
+
+def softmax(z: Floats) -> Floats:
+    """Softmax of each column of z, shape (K, n), in its place."""
+    smooth.softmax(z)
+    return z
+
+
+def log_softmax(z: Floats) -> Floats:
+    """Logarithm of the softmax of each column of z, shape (K, n)."""
+    z = z - z.max(axis=0)
+    return np.asarray(z - np.log(np.exp(z).sum(axis=0)))
+
+
+def likeliest(found: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
+    """Floor and 1 / T of the least loss, given as (loss, floor, 1 / T); the first on ties.
+
+    Where a temperature makes up for any floor, losses differ by rounding errors only.
+    """
+    least = min(loss for loss, _, _ in found)
+    return next((floor, inverse) for loss, floor, inverse in found if loss <= least + TIE)
+
+
+def draw_part(sample: Sample) -> Sample:
+    """The sample, or random rows of it where it is large."""
+    return sample.draw(max(LEAST_ROWS, PART // sample.n_classes))
+
+
+def inverse_temperature(
+    z: Floats, sample: Sample, *, start: float = 1.0, tolerance: float = 1e-10
+) -> float:
+    """1 / T that makes the outcomes likeliest under softmax(z / T), for z of shape (K, n).
+
+    The loss is convex in it: Newton's method, kept between the last values on either side of the
+    minimum, and after 50 steps bisection, which cannot fail. It ends where a change of 1 / T by a
+    factor e would, by the slope, change the mean loss by less than the tolerance.
+    """
+    share = sample.row_weights()
+    share = share / share.sum()
+    z = z - of_own_class(z, sample.codes)
+    low, high = INVERSE_RANGE
+    low /= max(1.0, float(np.abs(z).max()))  # large logits may need a large temperature
+    t = start
+    for count in range(100):
+        q = softmax(t * z)
+        expected = np.einsum("kn,kn->n", q, z)
+        slope = float(share @ expected)
+        if abs(slope) * t <= tolerance:
+            break
+        low, high = (low, t) if slope > 0 else (t, high)
+        q *= (z - expected) ** 2
+        curvature = float(share @ q.sum(axis=0))
+        step = t - slope / curvature if curvature > 0 else 0.0
+        newton = low < step < high and count < 50
+        t = step if newton else float(np.sqrt(low * high))
+    return t

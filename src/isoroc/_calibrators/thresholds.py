@@ -1,9 +1,8 @@
 """Decision thresholds on forecasts, carried over to calibrated forecasts.
 
-A threshold on two classes is a number t: decide for the second class iff its score is above t. A
-threshold on more classes is a vector gamma: decide for the class with the largest p - gamma, the
-first on ties. Carrying over means to find thresholds on the calibrated forecasts q that make the
-same decisions.
+A threshold on two classes is a number t: decide for the second class iff its score is above t. One
+on more classes is a vector gamma: decide for the class with the largest p - gamma, the first on
+ties. Carrying over finds thresholds on the calibrated forecasts q that make the same decisions.
 """
 
 from __future__ import annotations
@@ -69,13 +68,7 @@ def carry_over(
 ) -> CarriedThresholds:
     """Thresholds on calibrated forecasts that repeat the decisions of thresholds on forecasts.
 
-    Parameters
-    ----------
-    fitted : Map
-    n_classes : int
-    thresholds : float or array-like of shape (K,)
-    values : forecast array or None
-        Rows to compare decisions on.
+    Decisions are compared on the rows `values`, a forecast array.
     """
     if n_classes > 2:
         gamma = _check_vector(thresholds, n_classes)
@@ -105,10 +98,8 @@ def _check_number(thresholds: Any, *, unit: bool) -> float:
 def _check_vector(thresholds: Any, n_classes: int) -> Floats:
     values = _numbers(thresholds)
     if values.shape != (n_classes,):
-        problem = f"has shape {values.shape}"
-        raise InputError(
-            "thresholds", None, problem, f"expected {n_classes} numbers, one per class"
-        )
+        fix = f"expected {n_classes} numbers, one per class"
+        raise InputError("thresholds", None, f"has shape {values.shape}", fix)
     return values
 
 
@@ -126,22 +117,17 @@ def _numbers(thresholds: Any) -> Floats:
 def _carry_number(fitted: Map, t: float, forecasts: Floats | None) -> CarriedThresholds:
     match fitted.kind:
         case SecondProbability() | LogOdds():
-            point = np.array([t])
+            point, scores = np.array([t]), forecasts
         case Logits():
             point = log_softmax([[0.0, t]], axis=1)
+            scores = None if forecasts is None else forecasts[:, 1] - forecasts[:, 0]
         case _:
             point = np.array([[1 - t, t]])
+            scores = None if forecasts is None else forecasts[:, 1]
     # The last digit may depend on the number of rows, and rows at t must not exceed the threshold.
     value = max(float(fitted.apply(point.repeat(n, axis=0))[0, 1]) for n in (1, 2))
-    if forecasts is None:
+    if forecasts is None or scores is None:
         return CarriedThresholds(value, n_changed=0, n_rows=0, exact=True)
-    match fitted.kind:
-        case SecondProbability() | LogOdds():
-            scores = forecasts
-        case Logits():
-            scores = forecasts[:, 1] - forecasts[:, 0]
-        case _:
-            scores = forecasts[:, 1]
     wanted, q = scores > t, fitted.apply(forecasts)[:, 1]
     n_changed = int(np.count_nonzero((q > value) != wanted))
     if n_changed:

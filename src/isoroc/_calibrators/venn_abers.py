@@ -15,23 +15,17 @@ from isoroc._simplex import Floats
 class VennAbersCalibrator(Calibrator):
     """Inductive Venn-Abers prediction: an interval for each probability, and one value in it.
 
-    To forecast at a score, isotonic regression is fitted twice to the calibration rows and the row
-    to be forecast: as if its outcome were the second class, and as if it were not. One of the two
-    was fitted with the truth, which is the basis of the method's guarantee of calibration. For
-    three classes or more each class is set against the rest and rows are divided by their sum.
+    To forecast at a score, isotonic regression is fitted to the calibration rows and the row to be
+    forecast twice: as if its outcome were the second class, and as if it were not. One of the two
+    was fitted with the truth: hence the method's guarantee. For three classes or more each class is
+    set against the rest and rows are divided by their sum.
 
-    The functions have a step at almost every score, so a fit to many rows may be too large for a
-    model file; `save` then raises an error.
+    The functions have a step at almost every score, so `save` refuses a fit to too many rows.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The labels, in the order of the columns.
-    n_features_in_ : int
-        Columns of the forecasts; 1 for scores.
-    scores_, summary_, map_, checksum
-        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
-        the checksum of its model file.
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IRPCalibrator`.
     cuts_, lower_, upper_ : list of ndarray
         p0 and p1 of each class, or of the second of two: ``lower_[k][i]`` and ``upper_[k][i]`` for
         forecasts with i of the ascending ``cuts_[k]`` below them.
@@ -78,20 +72,9 @@ class VennAbersCalibrator(Calibrator):
         return VennAbersMap(kind=sample.kind, cuts=cuts, lower=lower, upper=upper)
 
     def predict_interval(self, P: Any) -> tuple[Floats, Floats]:
-        """Lower and upper probabilities p0 and p1 of each class.
+        """Lower and upper probabilities p0 and p1 of each class against the rest, shape (n, K).
 
-        For three classes or more they are those of each class against the rest, before rows are
-        divided by their sum.
-
-        Parameters
-        ----------
-        P : array-like, dataframe or series
-            Forecasts as in `fit`.
-
-        Returns
-        -------
-        low, high : ndarray of shape (n, K)
-            p0 and p1.
+        Of three classes or more they are those before rows are divided by their sum.
         """
         values = self._check_new(P)
         return self.map_.intervals(values)

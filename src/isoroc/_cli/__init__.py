@@ -10,20 +10,7 @@ __all__ = ["main"]
 
 
 def main(tokens: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code.
-
-    Parameters
-    ----------
-    tokens : sequence of str, default=None
-        Words of the command line after the name of the program; ``sys.argv[1:]`` by default.
-
-    Examples
-    --------
-    >>> from isoroc._cli import main
-    >>> main(["--version"])
-    0.1.0
-    0
-    """
+    """Run the command with the words after its name and return its exit code."""
     missing = [name for name in ("cyclopts", "polars", "rich") if find_spec(name) is None]
     if missing:
         needed, install = ", ".join(missing), " ".join(["pip install", *missing])

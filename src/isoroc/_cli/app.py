@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +14,21 @@ from cyclopts import App, CycloptsError, Parameter
 import isoroc
 from isoroc._cli.config import with_options_of_file
 from isoroc._cli.errors import CommandError, ExitCode, first_line, in_options
-from isoroc._cli.io.streams import discard_output, mark_standard
+from isoroc._cli.options import STANDARD
+from isoroc._cli.process import discard_output
 from isoroc._cli.texts import ABOUT, COMMANDS, EPILOGUE
 
 #: Options of every command, besides ``--log-file`` and ``--config``.
 _FLAGS = ("--debug", "--quiet")
 #: The option that sets an argument of the library.
 _OPTIONS = {
-    "P": "--probs",
-    "y": "--label",
-    "y_prob": "--probs",
-    "y_true": "--label",
+    **dict.fromkeys(("P", "y_prob"), "--probs"),
+    **dict.fromkeys(("y", "y_true"), "--label"),
+    **dict.fromkeys(("labels", "classes"), "--classes"),
     "sample_weight": "--weight",
-    "labels": "--classes",
-    "classes": "--classes",
+    "n_resamples": "--resamples",
+    "confidence": "--confidence",
+    "tolerance": "--tolerance",
 }
 
 
@@ -53,13 +54,19 @@ def build() -> App:
 
 def run(tokens: list[str]) -> int:
     """Run a command line and return its exit code; an error becomes one line on standard error."""
-    debug = "--debug" in tokens
+    debug, quiet = "--debug" in tokens, "--quiet" in tokens
     try:
         words, log_file = _take("--log-file", [word for word in tokens if word not in _FLAGS])
         words, config = _take("--config", words)
         _check_log(log_file, words)
-        with _messages(log_file, quiet="--quiet" in tokens):
-            return _run(mark_standard(with_options_of_file(words, config)), debug=debug)
+        words = with_options_of_file(words, config)
+        words = [STANDARD if word == "-" else word for word in words]
+        if log_file is None and not quiet:
+            return _run(words, debug=debug)
+        from isoroc._cli.terminal import messages_to  # noqa: PLC0415
+
+        with messages_to(log_file, quiet=quiet):
+            return _run(words, debug=debug)
     except (CommandError, OSError) as error:  # of the log file or the configuration
         return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
 
@@ -89,14 +96,6 @@ def _check_log(log_file: str | None, words: list[str]) -> None:
                 raise CommandError(f"--log-file {log_file}: is also an input or an output.")
 
 
-def _messages(log_file: str | None, *, quiet: bool) -> AbstractContextManager[None]:
-    if log_file is None and not quiet:
-        return nullcontext()
-    from isoroc._cli.terminal import messages_to  # noqa: PLC0415
-
-    return messages_to(log_file, quiet=quiet)
-
-
 def _run(words: list[str], *, debug: bool) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
@@ -104,8 +103,7 @@ def _run(words: list[str], *, debug: bool) -> int:
             code = build()(words)
             sys.stdout.flush()
         except KeyboardInterrupt:
-            what = "stopped before the end"
-            return _fail(ExitCode.INTERRUPTED, "interrupted", what, debug=debug)
+            return _fail(ExitCode.INTERRUPTED, "interrupted", "stopped before the end", debug=debug)
         except BrokenPipeError:
             discard_output()  # otherwise Python reports the error again when it exits
             return int(ExitCode.BROKEN_PIPE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -12,19 +12,21 @@ import polars as pl
 from numpy.typing import NDArray
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.batches import read_forecasts, read_leniently
-from isoroc._cli.io.groups import groups_of
-from isoroc._cli.io.source import ROW, Source
+from isoroc._cli.io.batches import groups_of, read_forecasts, read_leniently
+from isoroc._cli.io.columns import split_words
+from isoroc._cli.io.source import ROW, Source, file_errors
 from isoroc._cli.io.types import ColumnType, read_typed
 from isoroc._cli.models import calibrate
-from isoroc._cli.terminal import Advance
-from isoroc._input import Names, valid_rows
+from isoroc._cli.terminal import Advance, print_note
+from isoroc._input import InputError, Names, valid_rows
 from isoroc._simplex import Floats
 
 #: What happens to rows without a valid forecast.
 OnBad = Literal["fail", "null", "skip"]
 #: Calibrated forecasts of an array of forecasts, and of groups or None.
 Predict = Callable[[Floats, Names | None], Floats]
+#: Class shares are estimated from about this many rows, drawn at random.
+ESTIMATED_ROWS = 100_000
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,10 @@ class ModelRows:
         """Calibrated forecasts of a batch, NaN in bad rows, and which rows are valid."""
         if self.on_bad == "fail":
             return self._predict(batch, predict), np.ones(len(batch), dtype=np.bool_)
-        valid = self._valid(batch)
+        values = read_leniently(batch, self.columns, self.source)
+        valid = valid_rows(values, self.calibrator.map_.kind)
+        if self.group is not None:
+            valid &= batch[self.group].is_not_null().to_numpy()
         Q = np.full((len(batch), len(self.calibrator.classes_)), np.nan)
         if valid.any():
             Q[valid] = self._predict(batch.filter(pl.Series(valid)), predict)
@@ -68,13 +73,6 @@ class ModelRows:
         groups = None if self.group is None else groups_of(batch, self.group, self.source)
         return read_forecasts(batch, self.columns, self.source, lambda P: predict(P, groups))
 
-    def _valid(self, batch: pl.DataFrame) -> NDArray[np.bool_]:
-        values = read_leniently(batch, self.columns, self.source)
-        valid = valid_rows(values, self.calibrator.map_.kind)
-        if self.group is not None:
-            valid &= batch[self.group].is_not_null().to_numpy()
-        return valid
-
 
 @dataclass
 class BadRows:
@@ -87,38 +85,19 @@ class BadRows:
     """
     n_all: list[int] = field(default_factory=list)
 
-    @property
-    def n_rows(self) -> int:
-        """How many there are."""
-        return sum(count for _, count, _ in self.found)
-
     def describe(self, on_bad: OnBad) -> str:
-        """One line about them.
-
-        Examples
-        --------
-        >>> BadRows([(7, 2, "x.csv: row 7 is empty")], [1000]).describe("skip")
-        '2 of 1,000 rows have no valid forecast and were left out; x.csv: row 7 is empty'
-        """
+        """One line about them."""
         done = "were left out" if on_bad == "skip" else "got null"
+        n_bad = sum(count for _, count, _ in self.found)
         _, _, example = min(self.found)
-        counts = f"{self.n_rows:,} of {sum(self.n_all):,} rows"
-        return f"{counts} have no valid forecast and {done}; {example}"
+        return f"{n_bad:,} of {sum(self.n_all):,} rows have no valid forecast and {done}; {example}"
 
 
 class CalibrationStep:
-    """Adds calibrated columns to batches of rows.
+    """Adds columns of calibrated forecasts to batches of rows.
 
-    Parameters
-    ----------
-    rows : ModelRows
-        The rows.
-    predict : callable
-        Calibrated forecasts of an array of forecasts.
-    added : dict
-        Names of the calibrated columns, and the class whose probability each of them holds.
-    advance : callable
-        Called with the number of rows of each batch.
+    `added` has the names of these columns and the class whose probability each of them holds;
+    `advance` is called with the number of rows of each batch.
     """
 
     def __init__(
@@ -167,8 +146,75 @@ class CalibrationStep:
 
     def _convert(self, batch: pl.DataFrame) -> pl.DataFrame:
         """The batch with the types that the user asks for, and without its row numbers."""
-        found = [
-            read_typed(batch, name, kind, self._rows.source)
-            for name, kind in self._rows.types.items()
-        ]
+        types = self._rows.types.items()
+        found = [read_typed(batch, name, kind, self._rows.source) for name, kind in types]
         return batch.drop(ROW).with_columns(found if self._typed else [])
+
+
+def predict_for_shares(rows: ModelRows, prior: Sequence[str] | None, *, adapt: bool) -> Predict:
+    """Calibrated forecasts, adjusted to given class shares or to those estimated of the rows."""
+    from isoroc.decisions import adjust_prior  # noqa: PLC0415  # slow to import
+
+    if prior is not None and adapt:
+        raise CommandError("--prior sets class shares and --adapt-prior estimates them; use one.")
+    labels, old = rows.calibrator.classes_, _old_shares(rows.calibrator)
+    new: Any = _parse_shares(split_words(prior) or []) if not adapt else _estimate(rows, old)
+
+    def predict(P: Floats, groups: Names | None) -> Floats:
+        return adjust_prior(calibrate(rows.calibrator, P, groups), old, new, labels=labels)
+
+    try:
+        adjust_prior(old[None, :], old, new, labels=labels)
+    except InputError as error:
+        fix = "give the share of each class, CLASS=SHARE; they sum to one"
+        raise CommandError(f"--prior {error.problem}; {fix}.") from error
+    return predict
+
+
+def _parse_shares(words: Sequence[str]) -> dict[str, float]:
+    """Shares by class from words such as ``cat=0.3``."""
+    shares = {}
+    for word in words:
+        name, _, share = word.rpartition("=")
+        try:
+            shares[name] = float(share)
+        except ValueError:
+            expected = "expected CLASS=SHARE for each class, such as cat=0.3,dog=0.7"
+            raise CommandError(f"--prior {word}: {expected}.") from None
+    return shares
+
+
+def _old_shares(calibrator: Any) -> Floats:
+    weights = np.asarray(calibrator.summary_.get("class_weights", []), dtype=np.float64)
+    if weights.shape != calibrator.classes_.shape:
+        raise CommandError(
+            "the model file does not contain the class weights of its calibration rows, which "
+            "--prior and --adapt-prior need; fit the model again with this version."
+        )
+    if not weights.all():
+        absent = calibrator.classes_[int(np.argmin(weights))]
+        raise CommandError(
+            f"class {absent!s} did not occur in the calibration rows, so its share cannot be "
+            "adjusted; fit the model to rows of all classes."
+        )
+    return np.asarray(weights / weights.sum())
+
+
+def _estimate(rows: ModelRows, old: Floats) -> Floats:
+    """Class shares of some of the rows, which are read once more."""
+    from isoroc._cli.io.reading import is_sampled  # noqa: PLC0415
+    from isoroc.decisions import estimate_prior  # noqa: PLC0415
+
+    name = rows.source.name
+    frame = rows.scan().select(ROW, *rows.columns, *([rows.group] if rows.group else []))
+    with file_errors(name):
+        n = int(frame.select(pl.len()).collect(engine="streaming").item())
+        share = ESTIMATED_ROWS / max(n, 1)
+        parts = [part.filter(is_sampled(part, share)) for part in frame.collect_batches()]
+    if not n:
+        raise CommandError(f"{name} has no rows, so there are no class shares to estimate.")
+    Q, valid = rows.calibrate(pl.concat(parts), partial(calibrate, rows.calibrator))
+    found = estimate_prior(Q[valid], old, labels=rows.calibrator.classes_, random_state=0)
+    print_note("class shares of these rows:")
+    print_note(repr(found))
+    return found.prior

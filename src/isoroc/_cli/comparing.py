@@ -10,12 +10,17 @@ from typing import Any
 import numpy as np
 
 from isoroc._cli.io.batches import read_forecasts
-from isoroc._cli.io.classes import arrange_for_model
-from isoroc._cli.io.counting import find_scores, stream_samples
-from isoroc._cli.io.groups import read_groups
-from isoroc._cli.io.reading import Selection, find_columns, read_sample
+from isoroc._cli.io.columns import arrange_for_model
+from isoroc._cli.io.reading import (
+    find_columns,
+    find_scores,
+    read_groups,
+    read_sample,
+    stream_samples,
+)
 from isoroc._cli.io.source import BATCH, Source
 from isoroc._cli.models import Model, calibrate, load_models
+from isoroc._cli.options import Selection
 from isoroc._input import Names, Sample
 from isoroc._simplex import Floats
 
@@ -35,14 +40,14 @@ def read_compared(
     """Sample, and its rows with the forecasts that are compared."""
     files = model_files(model, compare)
     selection, models = load_models(source, selection, files)
-    sample, columns = read_sample(source, selection, **_of_model(models))
+    sample, columns = read_sample(source, selection, **_of_first(models))
     compared = {"before": sample.on_simplex()}
     for name, entry in models.items():
         entry.check(files[name], columns.forecasts, sample.classes)
         groups = None
         if entry.group is not None:
             groups = read_groups(source, selection, entry.group, f"{files[name]}: its groups")
-        Q = calibrate_rows(entry.calibrator, sample.as_given(), groups)
+        Q = _calibrate_rows(entry.calibrator, sample.as_given(), groups)
         compared[name] = replace(sample, forecasts=Q, scores="probability")
     if compare is not None and "other" not in models:
         same = replace(selection, probs=[compare], classes=None)
@@ -56,15 +61,17 @@ def stream_compared(
     """Batches of rows with the forecasts that are compared."""
     files = model_files(model, compare)
     selection, models = load_models(source, selection, files)
-    same = None
+    others: list[str] = []
     if compare is not None and "other" not in models:
         same = replace(selection, probs=[compare], classes=None)
-    others = [] if same is None else find_columns(source, same, None).forecasts
-    stream = stream_samples(source, selection, others=others, **_of_model(models))
+        others = find_columns(source, same, None).forecasts
+    stream = stream_samples(source, selection, others=others, **_of_first(models))
     for name, entry in models.items():
         entry.check(files[name], stream.columns.forecasts, stream.classes)
-    others = arrange_for_model(others, stream.classes, None, None) if others else []
-    kind: Any = "probability" if same is None else find_scores(source, same, others)
+    kind: Any = "probability"
+    if others:
+        others = arrange_for_model(others, stream.classes.tolist(), None, None)
+        kind = find_scores(source, same, others)
     for sample, batch in stream.batches:
         compared = {"before": sample.on_simplex()}
         for name, entry in models.items():
@@ -76,15 +83,12 @@ def stream_compared(
         yield compared
 
 
-def _of_model(models: dict[str, Model]) -> dict[str, Any]:
+def _of_first(models: dict[str, Model]) -> dict[str, Any]:
     """Columns and classes of the first model."""
-    first = next(iter(models.values()), None)
-    if first is None:
-        return {}
-    return {"columns": first.columns, "classes": first.calibrator.classes_}
+    return next((model.of_fit() for model in models.values()), {})
 
 
-def calibrate_rows(calibrator: Any, forecasts: Floats, groups: Names | None) -> Floats:
+def _calibrate_rows(calibrator: Any, forecasts: Floats, groups: Names | None) -> Floats:
     """Calibrated forecasts, computed batch by batch to save memory."""
     Q = np.empty((len(forecasts), len(calibrator.classes_)))
     for start in range(0, len(Q), BATCH):

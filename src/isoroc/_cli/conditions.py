@@ -14,22 +14,17 @@ from isoroc._cli.errors import CommandError, did_you_mean
 #: interval; dictionaries may be nested: column, metric, bound.
 Values = Mapping[str, Any]
 
-#: Value of an expression, from the figures and the column of those that name none.
-Expression = Callable[[Values, str], float]
-
 _COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[float, float], bool]]] = {
     ast.GtE: (">=", operator.ge),
     ast.LtE: ("<=", operator.le),
     ast.Gt: (">", operator.gt),
     ast.Lt: ("<", operator.lt),
 }
-_OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
+_OPERATIONS: dict[type[ast.operator | ast.unaryop], Callable[..., float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
-}
-_SIGNS: dict[type[ast.unaryop], Callable[[float], float]] = {
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
 }
@@ -39,27 +34,19 @@ class Condition(NamedTuple):
     """A comparison of two expressions of numbers and figures."""
 
     text: str
-    left: Expression
-    sign: str
-    compare: Callable[[float, float], bool]
-    right: Expression
+    left: ast.expr
+    sign: ast.cmpop
+    right: ast.expr
 
     @classmethod
     def parse(cls, text: str) -> Condition:
-        """Condition that a text stands for.
-
-        Examples
-        --------
-        >>> condition = Condition.parse("after.log_loss > before.log_loss * 1.01")
-        >>> values = {"before": {"log_loss": 0.4}, "after": {"log_loss": 0.5}}
-        >>> condition.failure(values, "after")
-        'after.log_loss > before.log_loss * 1.01 (0.5 > 0.404)'
-        """
+        """Condition that a text stands for."""
         try:
             match ast.parse(text.strip(), mode="eval").body:
                 case ast.Compare(left, [sign], [right]) if type(sign) in _COMPARISONS:
-                    compared = _COMPARISONS[type(sign)]
-                    return cls(text.strip(), _compile(left), *compared, _compile(right))
+                    for side in (left, right):
+                        _evaluate(side, lambda _names: 1.0)  # a ValueError if it is no expression
+                    return cls(text.strip(), left, sign, right)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             pass
         raise CommandError(
@@ -72,38 +59,35 @@ class Condition(NamedTuple):
 
         A figure that does not start with the name of a column is that of `column`.
         """
-        left, right = self.left(values, column), self.right(values, column)
-        shown = f"{left:.6g} {self.sign} {right:.6g}"
+        left, right = (
+            _evaluate(side, lambda names: _look_up(names, values, column))
+            for side in (self.left, self.right)
+        )
+        sign, compare = _COMPARISONS[type(self.sign)]
+        shown = f"{left:.6g} {sign} {right:.6g}"
         if math.isnan(left) or math.isnan(right):
             return f"{self.text} ({shown}: not defined)"
-        return f"{self.text} ({shown})" if self.compare(left, right) else None
+        return f"{self.text} ({shown})" if compare(left, right) else None
 
 
-def _compile(node: ast.expr) -> Expression:
-    """Expression of numbers, names that dots join, arithmetic and ``abs``; else a ValueError."""
+def _evaluate(node: ast.expr, look_up: Callable[[list[str]], float]) -> float:
+    """Value of numbers, names that dots join, arithmetic and ``abs``; else a ValueError."""
     match node:
         case ast.Constant(int() | float() as number) if not isinstance(number, bool):
-            return lambda _values, _column: float(number)
+            return float(number)
         case ast.BinOp(left, sign, right) if type(sign) in _OPERATIONS:
-            return _apply(_OPERATIONS[type(sign)], _compile(left), _compile(right))
-        case ast.UnaryOp(sign, operand) if type(sign) in _SIGNS:
-            return _apply(_SIGNS[type(sign)], _compile(operand))
+            operation, operands = _OPERATIONS[type(sign)], [left, right]
+        case ast.UnaryOp(sign, operand) if type(sign) in _OPERATIONS:
+            operation, operands = _OPERATIONS[type(sign)], [operand]
         case ast.Call(ast.Name("abs"), [argument], []):
-            return _apply(abs, _compile(argument))
-        case ast.Name() | ast.Attribute():
-            names = _names(node)
-            return lambda values, column: _look_up(names, values, column)
-    raise ValueError(ast.dump(node))
-
-
-def _apply(operation: Callable[..., float], *operands: Expression) -> Expression:
-    def value(values: Values, column: str) -> float:
-        try:
-            return operation(*(operand(values, column) for operand in operands))
-        except (ZeroDivisionError, OverflowError):
-            return math.nan
-
-    return value
+            operation, operands = abs, [argument]
+        case _:
+            return look_up(_names(node))
+    numbers = [_evaluate(each, look_up) for each in operands]
+    try:
+        return operation(*numbers)
+    except (ZeroDivisionError, OverflowError):
+        return math.nan
 
 
 def _names(node: ast.expr) -> list[str]:
@@ -120,14 +104,13 @@ def _look_up(names: list[str], values: Values, column: str) -> float:
     found: Any = values
     if names[0] not in values and isinstance(values.get(column), Mapping):
         if len(names) > 1 and names[0] not in values[column]:
-            raise CommandError(
-                f"--fail-if: no column {names[0]!r}; {did_you_mean(names[0], values)}"
-            )
+            known = did_you_mean(names[0], values)
+            raise CommandError(f"--fail-if: no column {names[0]!r}; {known}")
         found = values[column]
     for name in names:
         if not isinstance(found, Mapping) or name not in found:
-            known = list(found) if isinstance(found, Mapping) else []
-            raise CommandError(f"--fail-if: no metric {name!r}; {did_you_mean(name, known)}")
+            known = did_you_mean(name, found if isinstance(found, Mapping) else [])
+            raise CommandError(f"--fail-if: no metric {name!r}; {known}")
         found = found[name]
     if isinstance(found, Mapping):
         if "value" not in found:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from isoroc._cli.errors import CommandError, did_you_mean
+from isoroc._cli.options import InputOptions, Selection
 from isoroc._cli.texts import COMMANDS
 
 #: The file that is read if it exists and ``--config`` names no other.
 DEFAULT = "isoroc.toml"
 #: Section whose options hold for every command that has them.
 _COMMON = "columns"
-_OF_APPLY = ("probs", "classes", "where", "format", "separator")
-_OF_ROWS = (*_OF_APPLY, "label", "positive", "scores", "weight", "sample")
-_ACCEPTED: dict[str, tuple[str, ...]] = {
-    "apply": _OF_APPLY,
+_OF_ROWS = [field.name for field in fields(Selection)]
+_ACCEPTED = {
+    "apply": [field.name for field in fields(InputOptions)],
     **dict.fromkeys(("fit", "count", "evaluate", "monitor", "report"), _OF_ROWS),
 }
 _SHORT = {"label": "-l", "probs": "-p", "weight": "-w", "output": "-o", "calibrator": "-c",
@@ -26,12 +27,7 @@ _SHORT = {"label": "-l", "probs": "-p", "weight": "-w", "output": "-o", "calibra
 def with_options_of_file(words: list[str], config: str | None) -> list[str]:
     """Words of a command line, followed by the options of a file that they do not contain.
 
-    Parameters
-    ----------
-    words : list of str
-        The command and its options.
-    config : str or None
-        The file; by default ``isoroc.toml`` in the current folder, if it exists.
+    The file is ``isoroc.toml`` in the current folder by default, if it exists.
     """
     if not words or words[0] not in COMMANDS or {"--help", "-h"} & set(words):
         return words
@@ -47,10 +43,7 @@ def with_options_of_file(words: list[str], config: str | None) -> list[str]:
     accepted = () if "--counts" in words else _ACCEPTED.get(words[0], ())
     options = {name: value for name, value in common.items() if name in accepted}
     options |= sections.get(words[0], {})
-    return [
-        *words,
-        *(word for name, value in options.items() for word in _words(name, value, words)),
-    ]
+    return words + [word for name in options for word in _words(name, options[name], words)]
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:

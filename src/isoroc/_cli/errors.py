@@ -24,27 +24,13 @@ class CommandError(Exception):
 
 
 def first_line(error: BaseException) -> str:
-    r"""Message of an exception without the details for programmers that may follow it.
-
-    Examples
-    --------
-    >>> first_line(ValueError("no such thing\n\nResolved plan until failure: ..."))
-    'no such thing'
-    """
+    """Message of an exception without the details for programmers that may follow it."""
     lines = str(error).strip().splitlines()
     return lines[0].strip() if lines else type(error).__name__
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """End of a message about an unknown word: the closest known word, or else all of them.
-
-    Examples
-    --------
-    >>> did_you_mean("lable", ["label", "weight"])
-    "did you mean 'label'?"
-    >>> did_you_mean("x", ["label", "weight"])
-    'expected one of label, weight.'
-    """
+    """End of a message about an unknown word: the closest known word, or else all of them."""
     names = list(known)
     near = get_close_matches(word, names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}."

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 import isoroc
 from isoroc._cli.errors import CommandError, did_you_mean
-from isoroc._cli.io.classes import list_labels
-from isoroc._cli.io.files import output_path
-from isoroc._cli.io.reading import Selection
-from isoroc._cli.io.source import Source, file_errors
-from isoroc._cli.io.streams import STANDARD
+from isoroc._cli.io.columns import list_labels
+from isoroc._cli.io.files import write_bytes
+from isoroc._cli.io.source import Source
+from isoroc._cli.options import STANDARD, Selection
 from isoroc._files import temporary_folder
 from isoroc._input import Names
 from isoroc._maps.files import LoadedMap, load_map
@@ -30,20 +29,10 @@ DEFAULT = "auto"
 
 
 def calibrator_classes() -> dict[str, type[Any]]:
-    """Every calibrator of the package by its name on the command line.
-
-    Examples
-    --------
-    >>> calibrator_classes()["recursive-binning"].__name__
-    'RecursiveBinningCalibrator'
-    """
+    """Every calibrator of the package by its name on the command line, such as bagged-irp."""
+    ends = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # of words in a name
     names = [name for name in isoroc.__all__ if name.endswith("Calibrator")]
-    return {_kebab(name.removesuffix("Calibrator")): getattr(isoroc, name) for name in names}
-
-
-def _kebab(name: str) -> str:
-    """Words of a camel-case name joined by hyphens: BaggedIRP becomes bagged-irp."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name).lower()
+    return {ends.sub("-", n.removesuffix("Calibrator")).lower(): getattr(isoroc, n) for n in names}
 
 
 def parameters_of(kind: type[Any]) -> dict[str, inspect.Parameter]:
@@ -52,16 +41,9 @@ def parameters_of(kind: type[Any]) -> dict[str, inspect.Parameter]:
 
 
 def make_calibrator(name: str, words: dict[str, str], options: list[str]) -> Any:
-    """Unfitted calibrator with the parameters that the user gave.
+    """Unfitted calibrator with parameters as the user gave them.
 
-    Parameters
-    ----------
-    name : str
-        Name of the calibrator on the command line.
-    words : dict
-        Names of parameters, with hyphens, and their values.
-    options : list of str
-        Other options of the command, for the message about a misspelled one.
+    `options` are other options of the command, for the message about a misspelled one.
     """
     known = calibrator_classes()
     if name not in known:
@@ -80,15 +62,6 @@ def make_calibrator(name: str, words: dict[str, str], options: list[str]) -> Any
     return known[name](**{k: v for k, v in defaults.items() if k in parameters} | given)
 
 
-def make_grouped(calibrator: Any, min_rows: int | None) -> Any:
-    """Unfitted calibrator with maps by group."""
-    if isinstance(calibrator, isoroc.GroupedCalibrator):
-        made = calibrator
-    else:
-        made = isoroc.GroupedCalibrator(calibrator, random_state=0)
-    return made if min_rows is None else made.set_params(min_rows=min_rows)
-
-
 def calibrate(calibrator: Any, forecasts: Floats, groups: Names | None) -> Floats:
     """Calibrated forecasts of rows, which belong to groups if the calibrator has them."""
     Q = calibrator.predict_proba
@@ -96,13 +69,7 @@ def calibrate(calibrator: Any, forecasts: Floats, groups: Names | None) -> Float
 
 
 def parse_value(text: str) -> Any:
-    """Value that a word stands for: JSON, None, a list separated by commas, or the word itself.
-
-    Examples
-    --------
-    >>> [parse_value(text) for text in ("3", "0.5", "none", "tree", "0.2,0.8", "true")]
-    [3, 0.5, None, 'tree', [0.2, 0.8], True]
-    """
+    """Value that a word stands for: JSON, None, a list separated by commas, or the word itself."""
     if text.lower() in ("none", "true", "false"):
         return {"none": None, "true": True, "false": False}[text.lower()]
     for attempt in (text, f"[{text}]"):
@@ -138,20 +105,18 @@ class Model(NamedTuple):
             # The command passes arrays, and scikit-learn warns of arrays without names.
             del calibrator.feature_names_in_
         valid = isinstance(columns, list) and len(columns) == calibrator.n_features_in_
-        known = calibrator.summary_.get
-        label, weight, group = map(known, ("label", "weight_column", "group_column"))
-        if getattr(calibrator, "grouped_", False) and not isinstance(group, str):
+        label, weight, group = (
+            name if isinstance(name := calibrator.summary_.get(key), str) else None
+            for key in ("label", "weight_column", "group_column")
+        )
+        grouped = getattr(calibrator, "grouped_", False)
+        if grouped and group is None:
             raise CommandError(
                 f"{path}: the model has groups, but does not name their column; save it with "
                 'summary={"group_column": ...}.'
             )
-        return cls(
-            calibrator,
-            [str(name) for name in columns] if valid else None,
-            label if isinstance(label, str) else None,
-            weight if isinstance(weight, str) else None,
-            group if getattr(calibrator, "grouped_", False) else None,
-        )
+        names = [str(name) for name in columns] if valid else None
+        return cls(calibrator, names, label, weight, group if grouped else None)
 
     def check(self, path: str | None, columns: Sequence[str], classes: NDArray[Any]) -> None:
         """Raise an error if columns or classes are not those of the model."""
@@ -171,6 +136,10 @@ class Model(NamedTuple):
                 f"the model takes {n_columns} column(s) of forecasts, found {len(columns)} "
                 f"({', '.join(columns)}); name them with --probs."
             )
+
+    def of_fit(self) -> dict[str, Any]:
+        """Columns and classes, as options of what reads rows for the model."""
+        return {"columns": self.columns, "classes": self.calibrator.classes_}
 
 
 def select_for(model: Model, selection: Selection, source: Source) -> Selection:
@@ -205,12 +174,7 @@ def save_model(calibrator: Any, target: str, summary: dict[str, Any]) -> None:
             calibrator.save(path, summary=summary)
         except ValueError as error:  # it is too large
             raise CommandError(str(error).replace(str(path), target)) from error
-        data = path.read_bytes()
-    if target == STANDARD:
-        sys.stdout.buffer.write(data)
-        return
-    with file_errors(target), output_path(target) as new:
-        new.write_bytes(data)
+        write_bytes(target, path.read_bytes())
 
 
 def versions() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The command as a process: signals that end it, and terminals that are not Unicode."""
+"""The command as a process: signals that end it, and standard streams."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ def prepare() -> None:
         _clean_up_on_signals()
 
 
+def discard_output() -> None:
+    """Discard whatever is still written to standard output, because its reader closed it."""
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+
 def _replace(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
@@ -36,12 +42,8 @@ def _clean_up_on_signals() -> None:
     Python runs handlers in the main thread, which may be in a library for minutes. The number of a
     signal is written to a pipe at once, and another thread reads it.
     """
-    if not hasattr(
-        os, "set_blocking"
-    ):  # Windows before Python 3.12: signals end the process at once
-        return
-    # Windows has no SIGHUP; nohup ignores it, and that must stay so.
     known = {number for number in signal.Signals if number.name in ("SIGTERM", "SIGHUP")}
+    # nohup ignores SIGHUP, and that must stay so.
     ending = {number for number in known if signal.getsignal(number) != signal.SIG_IGN}
     reading, writing = os.pipe()
     os.set_blocking(writing, False)

@@ -8,13 +8,13 @@ import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as RichTable
@@ -32,12 +32,6 @@ class _Messages:
     quiet: bool = False
     log: TextIO | None = None
 
-    def write_log(self, text: str) -> None:
-        if self.log is not None:
-            time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            self.log.write(f"{time} {visible(text)}\n")
-            self.log.flush()
-
 
 _MESSAGES = _Messages()
 
@@ -45,10 +39,7 @@ _MESSAGES = _Messages()
 @contextmanager
 def messages_to(log_file: str | None, *, quiet: bool) -> Iterator[None]:
     """Context in which lines about the work are appended to a file, or are not shown."""
-    with ExitStack() as stack:
-        log = None
-        if log_file is not None:
-            log = stack.enter_context(Path(log_file).open("a", encoding="utf-8"))
+    with Path(log_file).open("a", encoding="utf-8") if log_file else nullcontext() as log:
         _MESSAGES.quiet, _MESSAGES.log = quiet, log
         try:
             yield
@@ -57,13 +48,7 @@ def messages_to(log_file: str | None, *, quiet: bool) -> Iterator[None]:
 
 
 def visible(text: str) -> str:
-    r"""Text whose control characters are spelled out, so that no name can steer a terminal.
-
-    Examples
-    --------
-    >>> print(visible("a\x1b[31mb\u202e"))
-    a\x1b[31mb\u202e
-    """
+    """Text whose control characters are spelled out, so that no name can steer a terminal."""
     return "".join(
         char if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf", "Cs")
         else char.encode("unicode_escape", "surrogatepass").decode()
@@ -73,23 +58,27 @@ def visible(text: str) -> str:
 
 def print_note(text: str) -> None:
     """Write a line about the work to standard error."""
-    _MESSAGES.write_log(text)
-    if not _MESSAGES.quiet:
-        Console(stderr=True).print(Text(visible(text)), soft_wrap=True)
+    _print_line(Text(visible(text)), shown=not _MESSAGES.quiet)
 
 
 def print_warning(text: str) -> None:
     """Write a warning to standard error, even if the command is to be quiet."""
-    line = f"isoroc: warning: {text}"
-    _MESSAGES.write_log(line)
-    Console(stderr=True).print(Text(visible(line)), soft_wrap=True)
+    _print_line(Text(visible(f"isoroc: warning: {text}")))
 
 
 def print_error(kind: str, message: str) -> None:
     """Write one line about an error to standard error."""
-    _MESSAGES.write_log(f"isoroc: {kind}: {message}")
-    line = Text.assemble(("isoroc: ", "bold"), (f"{kind}: ", "bold red"), visible(message))
-    Console(stderr=True).print(line, soft_wrap=True)
+    parts = (("isoroc: ", "bold"), (f"{kind}: ", "bold red"), visible(message))
+    _print_line(Text.assemble(*parts))
+
+
+def _print_line(line: Text, *, shown: bool = True) -> None:
+    if _MESSAGES.log is not None:
+        time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        _MESSAGES.log.write(f"{time} {line.plain}\n")
+        _MESSAGES.log.flush()
+    if shown:
+        Console(stderr=True).print(line, soft_wrap=True)
 
 
 def print_text(text: str) -> None:
@@ -115,23 +104,13 @@ def print_table(
 ) -> None:
     """Print a table, not wrapped to any width unless standard output is a terminal.
 
-    Parameters
-    ----------
-    title : str
-        Printed above the table.
-    columns : sequence of str
-        Names of the columns.
-    rows : iterable of sequences of str
-        The cells.
-    numeric : bool, default=False
-        Whether all columns but the first hold numbers, which are aligned to the right.
+    If it is numeric, all columns but the first hold numbers, which are aligned to the right.
     """
     console = Console()
     table = RichTable(title=Text(visible(title)), title_justify="left", title_style="bold")
     for k, name in enumerate(columns):
-        table.add_column(
-            Text(visible(name)), justify="right" if numeric and k else "left", overflow="fold"
-        )
+        side: JustifyMethod = "right" if numeric and k else "left"
+        table.add_column(Text(visible(name)), justify=side, overflow="fold")
     for row in rows:
         table.add_row(*(Text(visible(cell)) for cell in row))
     if not sys.stdout.isatty():
@@ -141,12 +120,12 @@ def print_table(
 
 
 @contextmanager
-def progress_bar(title: str, total: int | None = None, *, unit: str = "rows") -> Iterator[Advance]:
+def progress_bar(title: str, total: int | None = None) -> Iterator[Advance]:
     """Context that yields a function to count rows; they are shown on terminals only."""
     if _MESSAGES.quiet or not sys.stderr.isatty():
         yield lambda _: None
         return
-    parts = [TextColumn(title), BarColumn(), MofNCompleteColumn(), TextColumn(unit)]
+    parts = [TextColumn(title), BarColumn(), MofNCompleteColumn(), TextColumn("rows")]
     with Progress(*parts, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total)
         yield lambda count: bar.advance(task, count)

@@ -1,20 +1,22 @@
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+Floats: TypeAlias = NDArray[np.float64]
+
 class Ascent:
     def __init__(
         self,
-        points: NDArray[np.float64],
-        weights: NDArray[np.float64],
+        points: Floats,
+        weights: Floats,
         around: Any,
         *,
-        pseudocounts: NDArray[np.float64],
+        pseudocounts: Floats,
         slack: float,
         min_weight: float,
         min_gap: float,
     ) -> None: ...
     def climb(
-        self, gammas: NDArray[np.float64], axes: NDArray[np.int32], max_cycles: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+        self, gammas: Floats, axes: NDArray[np.int32], max_cycles: int
+    ) -> tuple[Floats, Floats]: ...

@@ -24,13 +24,7 @@ cdef bint has_cycle_below(double* W, Py_ssize_t K, double slack) noexcept nogil:
 
 
 cdef class Wards:
-    """Bins that a split answers for, and in which of its regions each has points.
-
-    Parameters
-    ----------
-    nodes : ndarray of shape (B,)
-    held : ndarray of shape (B, K)
-    """
+    """Nodes (B,) of the bins that a split answers for; (B, K): whether each has points in a region."""
 
     cdef readonly Py_ssize_t n_bins
     cdef Py_ssize_t[::1] nodes

@@ -157,17 +157,10 @@ def pool_adjacent_violators(const double[::1] a, const double[::1] wa,
                             raise MemoryError
                     stack = larger
                 stack[top] = new
-        low = np.empty(top + 1)
-        high = np.empty(top + 1)
-        weights = np.empty((top + 1, 2))
-        for i in range(top + 1):
-            low[i] = stack[i].low
-            high[i] = stack[i].high
-            weights[i, 0] = stack[i].w0
-            weights[i, 1] = stack[i].w1
+        blocks = np.array(<double[:top + 1, :4]> &stack.low)
     finally:
         free(stack)
-    return low, high, weights
+    return blocks[:, 0].copy(), blocks[:, 1].copy(), blocks[:, 2:].copy()
 
 
 cdef inline bint is_below(const double* c, const double* a, const double* b) noexcept nogil:

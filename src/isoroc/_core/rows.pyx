@@ -94,19 +94,12 @@ def route(const double[:, ::1] P, const double[:, ::1] thresholds,
 def count_children(const double[:, ::1] P, const double[:, ::1] Y, const double[:, ::1] thresholds):
     """Class weights of the regions of the points P under each threshold, shape (C, K, K)."""
     cdef Py_ssize_t c, i, k, best, n = P.shape[0], K = P.shape[1], C = thresholds.shape[0]
-    cdef double margin, largest
     children = np.zeros((C, K, K))
     cdef double[:, :, ::1] out = children
     with nogil:
         for c in range(C):
             for i in range(n):
-                best = 0
-                largest = P[i, 0] - thresholds[c, 0]
-                for k in range(1, K):
-                    margin = P[i, k] - thresholds[c, k]
-                    if margin > largest:
-                        best = k
-                        largest = margin
+                best = region_of(&P[i, 0], &thresholds[c, 0], K)
                 for k in range(K):
                     out[c, best, k] += Y[i, k]
     return children
@@ -116,11 +109,9 @@ def sort_into_regions(const double[:, ::1] P, const double[:, ::1] Y, const Py_s
                       const double[::1] gamma):
     """Region under gamma of some rows of P, shape (n,), and class weights Y of each, (K, K).
 
-    The rule of simplex.regions: the lowest k with the largest p_k - gamma_k, and for K = 2
-    whether p_1 > gamma_1.
+    The rule of simplex.regions: for K = 2 whether p_1 > gamma_1.
     """
     cdef Py_ssize_t i, k, row, best, K = P.shape[1]
-    cdef double margin, largest
     region = np.empty(rows.shape[0], dtype=np.int32)  # of many millions of rows, half the memory
     weights = np.zeros((K, K))
     cdef int[::1] out = region
@@ -128,16 +119,7 @@ def sort_into_regions(const double[:, ::1] P, const double[:, ::1] Y, const Py_s
     with nogil:
         for i in range(rows.shape[0]):
             row = rows[i]
-            best = 0
-            if K == 2:
-                best = P[row, 1] > gamma[1]
-            else:
-                largest = P[row, 0] - gamma[0]
-                for k in range(1, K):
-                    margin = P[row, k] - gamma[k]
-                    if margin > largest:
-                        best = k
-                        largest = margin
+            best = P[row, 1] > gamma[1] if K == 2 else region_of(&P[row, 0], &gamma[0], K)
             out[i] = <int>best
             for k in range(K):
                 w[best, k] += Y[row, k]

@@ -1,34 +1,36 @@
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
+Floats: TypeAlias = NDArray[np.float64]
+
 N_KNOTS: int
 
-def log_forecasts(P: NDArray[np.float64], floor: float) -> NDArray[np.float64]: ...
-def logs_of(q: NDArray[np.float64]) -> NDArray[np.float64]: ...
-def softmax(z: NDArray[np.float64]) -> None: ...
-def tempered(
-    logs: NDArray[np.float64], lowest: float, temperature: float, share: float
-) -> NDArray[np.float64]: ...
-def by_row(q: NDArray[np.float64]) -> NDArray[np.float64]: ...
-def add_weighted(total: NDArray[np.float64], weight: float, part: NDArray[np.float64]) -> None: ...
+def log_forecasts(P: Floats, floor: float) -> Floats: ...
+def logs_of(q: Floats) -> Floats: ...
+def softmax(z: Floats) -> None: ...
+def tempered(logs: Floats, lowest: float, temperature: float, share: float) -> Floats: ...
+def by_row(q: Floats) -> Floats: ...
+def add_weighted(total: Floats, weight: float, part: Floats) -> None: ...
 def spline(
-    P: NDArray[np.float64],
-    logs: NDArray[np.float64],
+    P: Floats,
+    logs: Floats,
     floor: float,
-    coef: NDArray[np.float64],
-    knots: NDArray[np.float64],
-    slopes: NDArray[np.float64],
-    intercept: NDArray[np.float64],
+    coef: Floats,
+    knots: Floats,
+    slopes: Floats,
+    intercept: Floats,
     share: float,
-) -> NDArray[np.float64]: ...
+) -> Floats: ...
 def kernel(
-    z: NDArray[np.float64],
-    logs: NDArray[np.float64],
-    knots: NDArray[np.float64],
-    origin: NDArray[np.float64],
-    stretch: NDArray[np.float64],
-    centres: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    coef: NDArray[np.float64],
-    intercept: NDArray[np.float64],
-) -> NDArray[np.float64]: ...
+    z: Floats,
+    logs: Floats,
+    knots: Floats,
+    origin: Floats,
+    stretch: Floats,
+    centres: Floats,
+    weights: Floats,
+    coef: Floats,
+    intercept: Floats,
+) -> Floats: ...

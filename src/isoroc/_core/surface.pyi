@@ -1,27 +1,24 @@
-from typing import Final
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-CHECKED: Final[bool]
+Floats: TypeAlias = NDArray[np.float64]
 
 def scan_lines(
-    right: NDArray[np.float64],
-    left: NDArray[np.float64],
-    lines: NDArray[np.float64],
+    right: Floats,
+    left: Floats,
+    lines: Floats,
     line: int,
     capacity: int,
-    totals: NDArray[np.float64],
-    table: NDArray[np.float64],
+    totals: Floats,
+    table: Floats,
     concave: bool,
     step: float,
     tolerance: float,
-) -> tuple[NDArray[np.float64], int]: ...
-def undominated(points: NDArray[np.float64]) -> tuple[NDArray[np.bool_], float]: ...
-def lower_envelope(planes: NDArray[np.float64], cells: int) -> NDArray[np.float64]: ...
+) -> tuple[Floats, int]: ...
+def undominated(points: Floats) -> tuple[NDArray[np.bool_], float]: ...
+def lower_envelope(planes: Floats, cells: int) -> Floats: ...
 def own_shares(
-    P: NDArray[np.float64],
-    codes: NDArray[np.intp],
-    weights: NDArray[np.float64],
-    thresholds: NDArray[np.float64],
-) -> NDArray[np.float64]: ...
+    P: Floats, codes: NDArray[np.intp], weights: Floats, thresholds: Floats
+) -> Floats: ...

@@ -8,14 +8,7 @@ from libc.string cimport memmove
 
 import numpy as np
 
-cdef extern from *:
-    """
-    static const int isoroc_checked = ISOROC_CHECKED;
-    """
-    const int isoroc_checked
-
-#: Whether this build has bounds checks and sanitizers on (``make sanitize``).
-CHECKED = bool(isoroc_checked)
+from isoroc._core.rows cimport region_of
 
 
 cdef Py_ssize_t select_side(const double[:, ::1] rows, double a, bint above, double shift,
@@ -126,32 +119,17 @@ def scan_lines(const double[:, ::1] right, const double[:, ::1] left, const doub
     b = w + a and in region 3 beyond. So as b rises from -infinity to infinity, classes 1 and 2
     lose points and class 3 gains points, in the order of two sorted lists that are merged.
 
-    Parameters
-    ----------
-    right : (n, 3)
-        x, z and weight of points of class 1 (negative weight) and 3 (positive), ascending in z.
-    left : (n, 3)
-        x, w and weight of points of class 2 (negative weight) and 3 (positive), ascending in w.
-    lines : (L, 2)
-        a, and the largest x below it.
-    line, capacity
-        The first line to scan; stop before a line once this many corners are found.
-    totals : (3,)
-        Weight of each class.
-    table : (D + 2, D + 2)
-        How far the points found so far reach on the third axis over (i / D, j / D) on the other
-        two: a decreasing function. Corners that do not reach further are skipped.
-    concave
-        Whether that function is concave, so that linear interpolation is a lower bound.
-    step
-        Corners on a line closer than this to the last one kept, in the sum of all coordinates, are
-        skipped.
-    tolerance
-        Gaps up to this width separate nothing.
+    `right` (n, 3) holds x, z and weight of points of class 1 (negative weight) and 3 (positive),
+    ascending in z; `left` x, w and weight of points of class 2 (negative) and 3, ascending in w;
+    `lines` (L, 2) a, and the largest x below it. The scan starts at `line` and stops before a line
+    once `capacity` corners are found; `totals` (3,) are the weights of the classes. `table`
+    (D + 2, D + 2) says how far the points found so far reach on the third axis over (i / D, j / D)
+    on the other two: a decreasing function, and if it is `concave`, linear interpolation is a lower
+    bound. Corners that do not reach further are skipped, and so are those closer than `step` to the
+    last one kept on their line, in the sum of all coordinates. Gaps up to `tolerance` separate
+    nothing.
 
-    Returns
-    -------
-    Corners with their thresholds, rows (p_1, p_2, p_3, a, b), and the next line to scan.
+    Returns corners with their thresholds, rows (p_1, p_2, p_3, a, b), and the next line to scan.
     """
     cdef Py_ssize_t q, n_entries, n_corners, m = 0, L = lines.shape[0], D = table.shape[0] - 2
     cdef Py_ssize_t n_right = right.shape[0], n_left = left.shape[0]
@@ -275,25 +253,13 @@ def lower_envelope(const double[:, ::1] planes, Py_ssize_t cells):
 
 def own_shares(const double[:, ::1] P, const Py_ssize_t[::1] codes, const double[::1] weights,
                const double[:, ::1] thresholds):
-    """Weight of each class in its own region under each threshold, shape (C, K).
-
-    The rule of simplex.regions for K > 2: the lowest k with the largest p_k - gamma_k.
-    """
-    cdef Py_ssize_t c, i, k, own, n = P.shape[0], K = P.shape[1], C = thresholds.shape[0]
-    cdef double margin
-    cdef bint inside
+    """Weight of each class in its own region under each threshold, shape (C, K)."""
+    cdef Py_ssize_t c, i, n = P.shape[0], K = P.shape[1], C = thresholds.shape[0]
     shares = np.zeros((C, K))
     cdef double[:, ::1] out = shares
     with nogil:
         for c in range(C):
             for i in range(n):
-                own = codes[i]
-                margin = P[i, own] - thresholds[c, own]
-                inside = True
-                for k in range(K):
-                    if k < own:
-                        inside = inside and P[i, k] - thresholds[c, k] < margin
-                    else:
-                        inside = inside and P[i, k] - thresholds[c, k] <= margin
-                out[c, own] += weights[i] if inside else 0.0
+                if region_of(&P[i, 0], &thresholds[c, 0], K) == codes[i]:
+                    out[c, codes[i]] += weights[i]
     return shares

@@ -18,28 +18,14 @@ from isoroc._simplex import Floats, Ints
 
 
 def group_equal(forecasts: Floats) -> Ints:
-    """One bin for each distinct forecast.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> group_equal(np.array([0.5, 0.2, 0.5]))
-    array([1, 0, 1])
-    """
+    """One bin for each distinct forecast."""
     if forecasts.ndim == 1:
         return np.asarray(np.unique(forecasts, return_inverse=True)[1])
     return _find_equal(forecasts)[1]
 
 
 def distinct_rows(values: Floats) -> Ints:
-    """Index of the first of each group of equal rows of a matrix.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> np.sort(distinct_rows(np.array([[0.5, 0.5], [1.0, 0.0], [0.5, 0.5]])))
-    array([0, 1])
-    """
+    """Index of the first of each group of equal rows of a matrix."""
     return _find_equal(values)[0]
 
 
@@ -59,12 +45,6 @@ def is_discrete(forecasts: Floats) -> bool:
 
     If so, the bias of plug-in estimates with one bin per distinct forecast is smaller than their
     standard deviation.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> is_discrete(np.tile([0.1, 0.5], 8)), is_discrete(np.linspace(0, 1, 16))
-    (True, False)
     """
     allowed = isqrt(len(forecasts))
     # The first rows settle most cases: they have no more distinct values than all rows.
@@ -80,14 +60,6 @@ def group_uniform(forecasts: Floats, n_bins: int) -> Ints:
     For three classes or more, each coordinate of a cell lies in one such interval. For three
     classes these are the n_bins**2 small triangles into which parallels to the sides divide the
     simplex.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> group_uniform(np.array([0.0, 0.5, 0.51, 1.0]), 2)
-    array([0, 0, 1, 1])
-    >>> group_uniform(np.array([[0.6, 0.2, 0.2], [0.4, 0.3, 0.3], [0.9, 0.1, 0.0]]), 2)
-    array([1, 0, 1])
     """
     edges = np.linspace(0, 1, n_bins + 1)[1:-1]
     if forecasts.ndim == 1:
@@ -104,12 +76,6 @@ def group_quantile(forecasts: Floats, weights: Floats | None, n_bins: int) -> In
     For three classes or more, the heaviest bin is halved at the median of the coordinate with the
     largest variance in it, until there are n_bins (the data-dependent bins of Vaicenavicius et al.
     2019, with medians in place of means).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> group_quantile(np.array([0.1, 0.2, 0.3, 0.4, 0.9, 0.9]), None, 3)
-    array([0, 0, 1, 1, 2, 2])
     """
     if forecasts.ndim == 1:
         return _group_scores(forecasts, weights, n_bins)
@@ -135,12 +101,6 @@ def halve_repeatedly(forecasts: Floats, n_levels: int) -> Ints:
 
     Each bin is halved at the median of the coordinate with the largest variance in it. A bin of
     equal forecasts is not divided.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> halve_repeatedly(np.array([0.1, 0.9, 0.3, 0.7]), 2)
-    array([0, 3, 1, 2])
     """
     if forecasts.ndim == 1:
         return _halve_scores(forecasts, n_levels)

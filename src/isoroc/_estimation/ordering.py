@@ -14,16 +14,7 @@ from isoroc._simplex import Floats, Ints
 
 
 def fix_class_order(sample: Sample) -> Sample:
-    """The sample with its columns sorted by their totals, the largest first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> P = np.array([[0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])
-    >>> fixed = fix_class_order(Sample(P, np.array([0, 1], dtype=np.uint8)))
-    >>> fixed.forecasts[0], fixed.codes
-    (array([0.3, 0.5, 0.2]), array([2, 1], dtype=uint8))
-    """
+    """The sample with its columns sorted by their totals, the largest first."""
     order = np.argsort(-(sample.row_weights() @ sample.forecasts), kind="stable")
     if (np.diff(order) > 0).all():
         return sample
@@ -45,13 +36,6 @@ def order_rows(sample: Sample) -> Ints:
     """Rows sorted by their forecasts, for any order of several classes.
 
     Only rows whose forecasts are equal up to a permutation of the classes can tie.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> P = np.array([[0.2, 0.5, 0.3], [0.1, 0.1, 0.8], [0.4, 0.3, 0.3]])
-    >>> order_rows(Sample(P, np.array([0, 2, 1], dtype=np.uint8)))
-    array([2, 0, 1])
     """
     P, codes, weights = sample.arrays
     largest = P if P.ndim == 1 else P.max(axis=1)

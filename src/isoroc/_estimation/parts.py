@@ -59,13 +59,6 @@ class Parts(NamedTuple):
 
         The error is that of the norm "l1". A term is the residual of a row times the sign of what
         is known about it, so the deviation of the terms gives a standard error.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> y, p = np.array([0, 1, 1, 1], dtype=np.uint8), np.repeat([0.25, 0.75], [1, 3])
-        >>> Parts.of(Sample(np.column_stack([1 - p, p]), y), "classwise").error_terms()
-        array([0.25, 0.25, 0.25, 0.25])
         """
         terms = [
             products(_signs_of_bins(fit.sample) if bins == "exact" else fit.signs(), fit.sample)

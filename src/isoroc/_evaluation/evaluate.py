@@ -81,10 +81,6 @@ def evaluate(
     -------
     Evaluation
 
-    See Also
-    --------
-    isoroc.report.Report : An evaluation and pictures on one page.
-
     Notes
     -----
     The measures are:
@@ -186,15 +182,12 @@ def evaluate_pair(
     found, p_values = {}, []
     for name, rows in rows_by_group(pair.before.groups):
         part = pair.take(rows)
-        part = replace(part, before=replace(part.before, groups=None))
-        options = {"confidence": confidence, "n_resamples": n_resamples, "seed": seed}
-        found[name] = evaluate_pair(part, **options)  # type: ignore[arg-type]
+        collector = Collector()
+        collector.add(part)
+        found[name] = conclude(collector, confidence=confidence, n_resamples=n_resamples, seed=seed)
         p_values.append(_test(list(part.samples.values())[-1], seed))
-    corrected = correct_p_values(np.array(p_values))
-    groups = {
-        name: replace(group, p_value=float(p_value))
-        for (name, group), p_value in zip(found.items(), corrected, strict=True)
-    }
+    corrected = zip(found.items(), correct_p_values(np.array(p_values)).tolist(), strict=True)
+    groups = {name: replace(group, p_value=p_value) for (name, group), p_value in corrected}
     return replace(whole, groups=groups)
 
 
@@ -245,20 +238,14 @@ def _test(sample: Sample, seed: int) -> float:
         return math.nan
     P, codes, weights = sample.arrays
     labels = np.arange(sample.n_classes)
-    options = {"sample_weight": weights, "labels": labels, "random_state": seed}
-    return calibration_test(codes, P, **options).p_value  # type: ignore[arg-type]
+    test = calibration_test(codes, P, sample_weight=weights, labels=labels, random_state=seed)
+    return test.p_value
 
 
 def correct_p_values(p_values: Floats) -> Floats:
     """Holm's correction: rejecting those <= a makes any error with probability a at most.
 
     NaN stands for no test.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> correct_p_values(np.array([0.01, 0.04, np.nan, 0.03]))
-    array([0.03, 0.06,  nan, 0.06])
     """
     corrected = np.full(len(p_values), np.nan)
     tested = np.flatnonzero(~np.isnan(p_values))

@@ -295,13 +295,7 @@ def _sentence(text: str) -> str:
 
 
 def percent(value: float) -> str:
-    """Share as text in percent.
-
-    Examples
-    --------
-    >>> percent(0.625), percent(0.0312), percent(1.0)
-    ('62 %', '3.1 %', '100 %')
-    """
+    """Share as text in percent."""
     return f"{100 * value:.1f} %" if 0 < value < 0.1 or 0.9 < value < 1 else f"{100 * value:.0f} %"
 
 

@@ -29,17 +29,8 @@ def measure_order(
 ) -> tuple[Values, Values, list[str]]:
     """Measures of ranking, their bootstrap standard errors, and notes on rows that were left out.
 
-    Before and after are resampled together, so standard errors of changes are paired.
-
-    Parameters
-    ----------
-    first, second : Sample
-        The same rows with the forecasts before and after.
-    n_resamples : int
-        How often rows are resampled; an eighth of it, but at least 16, for the volume. 0 for
-        standard errors of NaN.
-    seed : int
-        Seed of the resamples.
+    Before and after are resampled together, so standard errors of changes are paired. There are an
+    eighth of the resamples, but at least 16, for the volume. With none, standard errors are NaN.
     """
     rng, of_areas, of_volumes = (
         np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3)
@@ -112,11 +103,8 @@ def _volumes(first: Sample, second: Sample) -> Measure:
 
 
 def _with_change(measure: str, before: float, after: float) -> Values:
-    return {
-        (measure, "before"): before,
-        (measure, "after"): after,
-        (measure, "change"): after - before,
-    }
+    values = {"before": before, "after": after, "change": after - before}
+    return {(measure, of): value for of, value in values.items()}
 
 
 def _estimate(
@@ -157,14 +145,7 @@ def _deviation(draws: Floats) -> float:
 
 
 def ranked_columns(forecasts: Floats) -> list[tuple[int, Floats]]:
-    """Classes and the scores that rank rows by them; two classes have one score.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> ranked_columns(np.array([[0.75, 0.25], [0.5, 0.5]]))
-    [(1, array([0.25, 0.5 ]))]
-    """
+    """Classes and the scores that rank rows by them; two classes have one score."""
     K = count_classes(forecasts)
     if K == 2:
         return [(1, binary_scores(forecasts))]
@@ -172,16 +153,7 @@ def ranked_columns(forecasts: Floats) -> list[tuple[int, Floats]]:
 
 
 class Ranking:
-    """Ranks of the rows by the score of each class, and the areas that they give.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> P = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.5, 0.3, 0.2], [0.2, 0.2, 0.6]])
-    >>> ranking = Ranking(P, np.array([0, 1, 1, 2]))
-    >>> ranking.areas(np.ones(4))
-    (0.9583333333333334, 0.9583333333333334)
-    """
+    """Ranks of the rows by the score of each class, and the areas that they give."""
 
     def __init__(self, forecasts: Floats, codes: Codes) -> None:
         self._codes = codes
@@ -251,15 +223,6 @@ class PairChanges:
     bit: two ranks are out of order iff, at the highest bit in which they differ, the earlier row
     has a 1 and the later row a 0. So each bit takes one cumulative sum per set of weights, and all
     n (n - 1) / 2 pairs are counted in O(n log n).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> changes = PairChanges(np.array([1.0, 2.0, 3.0]), np.array([5.0, 4.0, 5.0]))
-    >>> changes(np.ones(3))
-    PairWeights(ordered=3.0, reversed=1.0, tied=1.0)
-    >>> changes(np.array([2.0, 3.0, 1.0]))
-    PairWeights(ordered=11.0, reversed=6.0, tied=2.0)
     """
 
     def __init__(self, before: Floats, after: Floats) -> None:

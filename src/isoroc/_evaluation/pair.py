@@ -21,21 +21,13 @@ from isoroc._simplex import Floats, two_columns
 
 @dataclass(frozen=True)
 class Pair:
-    """The same rows with two forecasts; see `make_pair` and `pair_of_counts`.
-
-    Attributes
-    ----------
-    before : Sample
-        Forecasts with one column per class, or scores of two classes that are not probabilities.
-    after : Sample or None
-        The second forecasts of these rows.
-    counted : int or None
-        If the samples hold cells of counts, the number of rows that were counted.
-    """
+    """The same rows with two forecasts; see `make_pair` and `pair_of_counts`."""
 
     before: Sample
+    """Forecasts with one column per class, or scores of two classes that are not probabilities."""
     after: Sample | None = None
     counted: int | None = None
+    """If the samples hold cells of counts, the number of rows that were counted."""
 
     @property
     def n_rows(self) -> int:
@@ -93,12 +85,6 @@ def make_pair(before: Sample, after: Sample | None = None) -> Pair:
     """Pair of samples of the same rows, without rows of weight 0.
 
     Forecasts become matrices where they are probabilities.
-
-    Examples
-    --------
-    >>> from isoroc._input import check_outcomes
-    >>> list(make_pair(check_outcomes([0, 1], [-2.0, 0.7])).series)
-    []
     """
     pair = Pair(_in_columns(before), None if after is None else _in_columns(after))
     if before.weights is None or before.weights.all():
@@ -114,14 +100,7 @@ def _in_columns(sample: Sample) -> Sample:
 
 
 def pair_of_counts(counts: Counts, calibrator: Any = None) -> Pair:
-    """Pair of the cells of counts, with the forecasts of a calibrator for each cell.
-
-    Examples
-    --------
-    >>> pair = pair_of_counts(Counts.from_arrays([0.2, 0.7, 0.2], ["no", "yes", "no"]))
-    >>> len(pair.before), pair.n_rows, len(pair.draw(100).before)
-    (2, 3, 3)
-    """
+    """Pair of the cells of counts, with the forecasts of a calibrator for each cell."""
     cells = counts.sample(per_fold=False).as_rows()
     before = replace(cells, forecasts=two_columns(cells.forecasts))
     if calibrator is None:

@@ -12,17 +12,7 @@ from isoroc._simplex import Floats
 
 
 class Mean:
-    """A weighted mean and its standard error, NaN where it is unknown.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> mean = Mean()
-    >>> for x in (1.0, 2.0), (3.0, 6.0):
-    ...     mean.add(np.array(x), np.ones(2), np.ones(2), n_rows=2)
-    >>> mean.value, round(mean.error(), 3)
-    (3.0, 1.08)
-    """
+    """A weighted mean and its standard error, NaN where it is unknown."""
 
     def __init__(self) -> None:
         self.n_rows = 0

@@ -21,7 +21,8 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +30,9 @@ from numpy.typing import NDArray
 from isoroc._core.order import Wards, keep_order, required_differences, smallest_differences
 from isoroc._core.rows import lift, sort_into_regions
 from isoroc._counts import Points
-from isoroc._growth.options import GrowthOptions
+from isoroc._input import Sample
 from isoroc._monotonicity import largest_slack
+from isoroc._progress import Report
 from isoroc._simplex import Floats, Ints, regions
 from isoroc._tree import BinTree, bin_values
 
@@ -39,37 +41,65 @@ from isoroc._tree import BinTree, bin_values
 LEAST_SLACK = {"global": -1e-12, "tree": 1e-9, None: -np.inf}
 
 
+Monotonicity = Literal["global", "tree"] | None
+
+
+@dataclass(frozen=True, eq=False)
+class GrowthOptions:
+    """How a tree is grown; the parameters of `IRPCalibrator` of the same names, None for "auto".
+
+    `pseudocounts` (K,) are added to the class weights of a bin for its value. `min_lift` is a
+    multiple of the lift that chance alone would give a split: half for each class beyond the first
+    and bin beyond the first, the mean of the likelihood ratio statistic where there is nothing to
+    find. Without a `random_state` the seed is fixed. `report` is called with a line of text as
+    growth goes on.
+    """
+
+    pseudocounts: Floats
+    monotonicity: Monotonicity = "tree"
+    search: Literal["sweep", "grid"] = "sweep"
+    grid_size: int | None = None
+    n_starts: int = 1
+    max_bins: int | None = None
+    min_bin_weight: float | None = None
+    min_lift: float | None = None
+    max_cells: int = 10_000
+    n_threads: int = 1
+    random_state: np.random.RandomState | None = None
+    report: Report = lambda _: None
+
+    def for_sample(self, sample: Sample) -> GrowthOptions:
+        """The same options with the defaults that depend on the sample."""
+        weight, lift = 0.0, 0.0
+        if sample.n_classes > 2:
+            weight, lift = min(20.0, float(sample.class_weights().sum()) / 30), 1.0
+        weight = weight if self.min_bin_weight is None else self.min_bin_weight
+        lift = lift if self.min_lift is None else self.min_lift
+        return replace(self, min_bin_weight=weight, min_lift=lift)
+
+
 class Surroundings(NamedTuple):
     """What the rest of the tree demands of the children of one bin.
 
     Arrays with a leading axis of 2 hold raw means and smoothed values.
     """
 
+    # (2, K, K): least r_i - r_j of every child, because of splits that have all of it in one region
     bound: Floats
-    """(2, K, K): every child must have r_i - r_j >= bound[i, j], because of splits that have the
-    whole bin in one region."""
-    straddled: Floats
-    """(2, S, K, K): W, without this bin, of the splits that have it in several regions."""
-    region: NDArray[np.int32]
-    """(n, S): region of each of the bin's points under those splits."""
-    outside: Floats
-    """(2, B, K): values of the other bins, where a new split answers for them,"""
-    outside_points: Floats
-    """(m, K): their points,"""
-    outside_bins: NDArray[np.int32]
-    """(m,): and the bin of each point."""
+    straddled: Floats  # (2, S, K, K): W without this bin, of splits that have it in several regions
+    region: NDArray[np.int32]  # (n, S): region of each of the bin's points under those splits
+    outside: Floats  # (2, B, K): values of the other bins, where a new split answers for them,
+    outside_points: Floats  # (m, K): their points,
+    outside_bins: NDArray[np.int32]  # (m,): and the bin of each point
 
 
 class Split(NamedTuple):
     """A threshold for one bin."""
 
     gamma: Floats
-    gain: float
-    """M(gamma)."""
-    children: Floats
-    """Class weights of the children, shape (c, K)."""
-    lift: float
-    """By how much it raises the log likelihood of the bin's labels."""
+    gain: float  # M(gamma)
+    children: Floats  # (c, K) class weights
+    lift: float  # by how much it raises the log likelihood of the bin's labels
 
     @classmethod
     def of(cls, gamma: Floats, gain: float, children: Floats) -> Split:
@@ -95,14 +125,6 @@ class Growth:
 
     A split *answers for* the calibration points of all bins in the global scope, and of the bins
     below it in the tree scope: it must sort their calibrated values as it sorts the points.
-
-    Parameters
-    ----------
-    counts : Points
-        What the tree is grown on.
-    options : GrowthOptions
-        Of these, `pseudocounts`, `monotonicity`, `min_bin_weight`, `min_lift`, `max_bins` and
-        `report` are used.
     """
 
     def __init__(self, counts: Points, options: GrowthOptions) -> None:
@@ -184,11 +206,6 @@ class Growth:
         added = len(split.children) - 1
         return bool(split.lift >= self.min_lift * 0.5 * (self.n_classes - 1) * added)
 
-    def _bounds_without(self, node: int) -> Floats:
-        """W, over all bins but one, of the splits that constrain it, shape (2, S, K, K)."""
-        wards: list[Wards | None] = [self.wards[s] for s in self.answering[node]]
-        return smallest_differences(self.node_values, wards, node)
-
     def _others(self, node: int) -> list[int]:
         """Bins besides this one that a split of it would constrain."""
         return [v for v in self.members if v != node] if self.monotonicity == "global" else []
@@ -197,7 +214,8 @@ class Growth:
         """What the rest of the tree demands of the children of a bin."""
         K = self.n_classes
         points = self.members[node]
-        W = self._bounds_without(node)
+        wards: list[Wards | None] = [self.wards[s] for s in self.answering[node]]
+        W = smallest_differences(self.node_values, wards, node)
         bound = required_differences(W, self.held[node], self.least_slack)
         if self.monotonicity != "global":  # then a split has all of a bin below it in one region
             no_region = np.empty((len(points), 0), dtype=np.int32)

@@ -5,24 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from isoroc._counts import Points
-from isoroc._growth.best_first import Growth
+from isoroc._growth.best_first import Growth, GrowthOptions
 from isoroc._growth.grid import steps_for
-from isoroc._growth.options import GrowthOptions
 from isoroc._input import Sample
 from isoroc._simplex import Floats, lattice, regions
 from isoroc._tree import BinTree
 
 
 def cut_at(sample: Sample, cuts: Floats) -> BinTree:
-    """Two classes: bins between ascending cuts; empty ones are joined.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> sample = Sample(np.array([0.1, 0.4, 0.9]), np.array([0, 1, 1], dtype=np.uint8))
-    >>> cut_at(sample, np.array([0.5, 0.95])).cuts
-    array([0.5])
-    """
+    """Two classes: bins between ascending cuts; empty ones are joined."""
     growth = _start(sample)
     last = 0
     for cut in cuts:

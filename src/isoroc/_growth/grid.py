@@ -21,18 +21,7 @@ USUAL_POINTS, MAX_POINTS = 100_000, 2_000_000
 
 
 def steps_for(n_classes: int, steps: int | None = None) -> int:
-    """Lattice steps to use: those given, or as many as make a lattice of moderate size.
-
-    Examples
-    --------
-    >>> steps_for(3), steps_for(50)
-    (100, 3)
-    >>> steps_for(50, 8)
-    Traceback (most recent call last):
-    ...
-    isoroc._input.error.InputError: grid_size: a lattice of 50 classes with step 1/8 has 1.65e+09
-    points; at most 2e+06 fit into memory, so use a larger step, or another calibrator.
-    """
+    """Lattice steps to use: those given, or as many as make a lattice of moderate size."""
 
     def n_points(steps: int) -> int:
         return math.comb(steps + n_classes - 1, steps)
@@ -55,14 +44,7 @@ def steps_for(n_classes: int, steps: int | None = None) -> int:
 
 
 class Grid:
-    """Best threshold of a bin among the lattice points that lie in it.
-
-    Parameters
-    ----------
-    n_classes : int
-    steps : int, default=None
-        The lattice has step 1/steps.
-    """
+    """Best threshold of a bin among the points of a lattice of step 1/steps that lie in it."""
 
     def __init__(self, n_classes: int, steps: int | None = None) -> None:
         self.lattice = lattice(n_classes, steps_for(n_classes, steps))

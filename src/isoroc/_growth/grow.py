@@ -17,9 +17,8 @@ from scipy.special import gammaln
 
 from isoroc._core.rows import route
 from isoroc._counts import BinaryCounts, Points
-from isoroc._growth.best_first import LEAST_SLACK, Growth, grow, regrow
+from isoroc._growth.best_first import LEAST_SLACK, Growth, GrowthOptions, grow, regrow
 from isoroc._growth.grid import Grid
-from isoroc._growth.options import GrowthOptions
 from isoroc._growth.pav import Blocks, grow_isotonic
 from isoroc._growth.sweep import Sweep
 from isoroc._input import Sample, slices
@@ -37,17 +36,8 @@ FORECAST_PSEUDOCOUNTS = np.append(0.0, np.geomspace(0.01, 100.0, 33))
 def grow_tree(sample: Sample, options: GrowthOptions) -> BinTree:
     """Tree of the isotonic recursive partition of a sample.
 
-    Two classes are pooled exactly, unless growth is to be free of any condition. Otherwise the
-    tree is grown best first on counts, and where these are cells, its splits are made again on the
-    rows themselves.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> sample = Sample(np.array([0.1, 0.2, 0.3, 0.4]), np.array([0, 0, 1, 1], dtype=np.uint8))
-    >>> tree = grow_tree(sample, GrowthOptions(pseudocounts=np.zeros(2)))
-    >>> tree.thresholds[:, 1], tree.class_weights[tree.bins]
-    (array([0.25]), array([[2., 0.], [0., 2.]]))
+    Two classes are pooled exactly, unless growth is to be free of any condition. Otherwise the tree
+    is grown best first on counts, and where these are cells, its splits are made again on the rows.
     """
     options = options.for_sample(sample)
     if _is_isotonic(sample, options):
@@ -59,10 +49,8 @@ class Pulled(NamedTuple):
     """A tree whose bins are pulled towards their mean forecasts."""
 
     tree: BinTree
-    means: Floats
-    """(N, K): mean forecast of the rows of each node."""
-    forecast_pseudocount: float
-    """Rows that it stands for in the value of the node."""
+    means: Floats  # (N, K): mean forecast of the rows of each node,
+    forecast_pseudocount: float  # and the rows that it stands for in the value of the node
 
 
 def grow_pulled(
@@ -70,26 +58,9 @@ def grow_pulled(
 ) -> Pulled:
     """Tree as of `grow_tree`, with mean forecasts as a further part of the prior.
 
-    Two classes: blocks of the isotonic regression are pooled until their values increase, and the
-    values of every stage of the path do. More classes: the tree is that of `grow_tree`, and the
-    pseudocount the largest one that leaves every split its certificate.
-
-    Parameters
-    ----------
-    sample : Sample
-    options : GrowthOptions
-        Its `pseudocounts` are the part of the prior that is the same for all bins.
-    forecast_pseudocount : float or None
-        Rows that a mean forecast stands for, at most; None finds the number by evidence.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(200)
-    >>> sample = Sample(p, (rng.random(200) < p).astype(np.uint8))
-    >>> grow_pulled(sample, GrowthOptions(np.full(2, 0.5)), None).forecast_pseudocount
-    100.0
+    They stand for `forecast_pseudocount` rows; None finds the number by evidence. Two classes:
+    blocks are pooled until their values increase. More classes: the tree is that of `grow_tree`,
+    and the pseudocount is lowered to the largest one that leaves every split its certificate.
     """
     options = options.for_sample(sample)
     constant = options.pseudocounts
@@ -117,8 +88,7 @@ def pull_tree(
 ) -> Pulled:
     """A tree grown without regard to mean forecasts, pulled towards those of its sample.
 
-    `constant` holds the pseudocounts that are the same for all bins; None as `forecast_pseudocount`
-    finds the number by evidence.
+    `constant` holds the pseudocounts that are the same for all bins.
     """
     means = mean_forecasts(tree, sample)
     c = forecast_pseudocount
@@ -130,23 +100,7 @@ def pull_tree(
 def likeliest_pseudocount(class_weights: Floats, means: Floats, constant: Floats) -> float:
     """Pseudocount of the mean forecasts of bins under which their labels are likeliest.
 
-    Parameters
-    ----------
-    class_weights, means : ndarrays of shape (B, K)
-        Weight of each class in each bin, and mean forecast of its rows.
-    constant : ndarray of shape (K,)
-        Pseudocounts that are the same for all bins; above 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> labels = np.array([[18.0, 2.0], [7.0, 13.0]])
-    >>> means = np.array([[0.9, 0.1], [0.4, 0.6]])
-    >>> likeliest_pseudocount(labels, means, np.full(2, 0.5))
-    100.0
-    >>> misleading = means[::-1]
-    >>> round(likeliest_pseudocount(labels, misleading, np.full(2, 0.5)), 2)
-    0.13
+    Class weights and means have shape (B, K); `constant`, (K,), is added to all bins.
     """
     weight = class_weights.sum(axis=1)
 
@@ -220,16 +174,11 @@ def _grow_best_first(sample: Sample, options: GrowthOptions) -> tuple[BinTree, L
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """Leaves of a tree that hold rows.
+    """Leaves of a tree that hold rows: a point of each, and the sums of their weighted forecasts.
 
-    Attributes
-    ----------
-    points : Points
-        One of the rows of each leaf, with the weights of all. Every split above a leaf sends all
-        its rows to the same region, so splits of the tree divide these points as they divide the
-        rows. A region that has no child in the tree counts as a leaf too.
-    sums : ndarray of shape (m, K)
-        Sum of the weighted forecasts in each leaf.
+    A point is one of the rows, with the weights of all. Every split above a leaf sends all its rows
+    to the same region, so splits of the tree divide these points as they divide the rows. A region
+    that has no child in the tree counts as a leaf too.
     """
 
     points: Points

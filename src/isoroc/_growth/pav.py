@@ -1,9 +1,7 @@
 """Two classes: isotonic regression, as a tree in the order of the IRP path and as step functions.
 
-The loop that pools adjacent violators is in `_core/pav.pyx`, that of the path in `_core/path.pyx`.
-
-A step function is its ascending cuts and one value more: ``values[i]`` for the scores with i cuts
-below them.
+The loops are in `_core/pav.pyx` and `_core/path.pyx`. A step function is its ascending cuts and one
+value more: ``values[i]`` for the scores with i cuts below them.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ import numpy as np
 from isoroc._core.path import split_blocks, sum_ranges
 from isoroc._core.pav import with_one_more
 from isoroc._counts import BinaryCounts
-from isoroc._growth.options import GrowthOptions
+from isoroc._growth.best_first import GrowthOptions
 from isoroc._simplex import Floats, Ints, as_matrix, midpoint
 from isoroc._tree import BinTree, bin_values
 
@@ -23,14 +21,10 @@ from isoroc._tree import BinTree, bin_values
 class Blocks(NamedTuple):
     """Neighbouring blocks of scores, ascending."""
 
-    low: Floats
-    """(m,): lowest score of each block,"""
-    high: Floats
-    """(m,): and highest."""
-    weights: Floats
-    """(m, 2): class weights."""
-    forecasts: Floats
-    """(m,): weighted sum of the second probabilities; not used where these have no weight."""
+    low: Floats  # (m,) lowest score of each block,
+    high: Floats  # and highest
+    weights: Floats  # (m, 2) class weights
+    forecasts: Floats  # (m,) weighted sum of the second probabilities, where these have weight
 
     @classmethod
     def of(
@@ -75,8 +69,7 @@ class Path(NamedTuple):
 
     tree: BinTree
     blocks: Blocks
-    ranges: Ints
-    """(N, 2): the blocks [start, stop) of each node."""
+    ranges: Ints  # (N, 2) the blocks [start, stop) of each node
 
     def means(self) -> Floats:
         """Mean forecast of each node, shape (N, 2)."""
@@ -90,23 +83,7 @@ def grow_isotonic(
 ) -> Path:
     """Tree of the isotonic regression, its splits in the order of the IRP path.
 
-    Parameters
-    ----------
-    blocks : Blocks
-        Of the isotonic regression.
-    options : GrowthOptions
-        Of these, `pseudocounts`, `max_bins`, `min_bin_weight` and `min_lift` are used.
-    forecast_pseudocount : float
-        Rows that the mean forecast of a bin's own rows stands for in its value.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> y = np.array([0, 0, 1, 0, 1, 1], dtype=np.uint8)
-    >>> counts = BinaryCounts.from_arrays(np.array([0.1, 0.2, 0.3, 0.4, 0.8, 0.9]), y)
-    >>> tree = grow_isotonic(Blocks.of(counts), GrowthOptions(np.zeros(2))).tree
-    >>> tree.thresholds[:, 1].round(3), tree.class_weights[tree.bins, 1]
-    (array([0.25, 0.6 ]), array([0., 1., 2.]))
+    `forecast_pseudocount` are the rows that the mean forecast of a bin's own rows stands for.
     """
     blocks = blocks.pool(options.pseudocounts, forecast_pseudocount)
     nodes, splits = split_blocks(
@@ -134,35 +111,14 @@ def grow_isotonic(
 
 
 def _gap(forecast_pseudocount: float) -> float:
-    """By how much values must increase.
-
-    Mean forecasts are rounded, and values are computed from them in more than one place.
-    """
+    """By how much values must increase: more than mean forecasts may be rounded."""
     return 1e-14 if forecast_pseudocount else 0.0
 
 
 def isotonic_steps(counts: BinaryCounts, pseudocounts: Floats) -> tuple[Floats, Floats]:
-    """Isotonic regression of the class on the score, its blocks' values smoothed.
+    """Cuts and values of the isotonic regression of the class on the score, smoothed.
 
-    Parameters
-    ----------
-    counts : BinaryCounts
-    pseudocounts : ndarray of shape (2,)
-        What is added to the class weights of a block for its value. Blocks whose values it would
-        bring out of order are pooled.
-
-    Returns
-    -------
-    cuts, values : ndarrays
-        A step function.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> y = np.array([0, 0, 1, 0, 1, 1], dtype=np.uint8)
-    >>> counts = BinaryCounts.from_arrays(np.array([0.1, 0.2, 0.3, 0.4, 0.8, 0.9]), y)
-    >>> isotonic_steps(counts, np.array([0.5, 0.5]))
-    (array([0.25, 0.6 ]), array([0.16666667, 0.5       , 0.83333333]))
+    Blocks whose values the pseudocounts would bring out of order are pooled.
     """
     blocks = Blocks.of(counts).pool(pseudocounts)
     return midpoint(blocks.high[:-1], blocks.low[1:]), blocks.values(pseudocounts)
@@ -171,24 +127,8 @@ def isotonic_steps(counts: BinaryCounts, pseudocounts: Floats) -> tuple[Floats, 
 def venn_abers_steps(counts: BinaryCounts, extra: float = 1.0) -> tuple[Floats, Floats, Floats]:
     """Isotonic regression at any score, had one more row been seen there: of class 0, of class 1.
 
-    Parameters
-    ----------
-    counts : BinaryCounts
-    extra : float
-        Weight of the row.
-
-    Returns
-    -------
-    cuts, lower, upper : ndarrays
-        Two step functions with the same cuts.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> counts = BinaryCounts.from_arrays(np.array([0.2, 0.7]), np.array([0, 1], dtype=np.uint8))
-    >>> cuts, lower, upper = venn_abers_steps(counts)
-    >>> cuts, lower, upper
-    (array([0.2, 0.7]), array([0. , 0. , 0.5]), array([0.5, 1. , 1. ]))
+    Returns the cuts that two step functions share, and their lower and upper values; `extra` is the
+    weight of the row.
     """
     scores, weights = counts.distinct()
     p1 = with_one_more(weights, extra)

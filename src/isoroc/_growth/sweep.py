@@ -43,10 +43,8 @@ class _Bin(NamedTuple):
 class _Starts(NamedTuple):
     """Where ascents start, and the coordinates that they move in turn."""
 
-    gammas: Floats
-    """(A, K)"""
-    axes: NDArray[np.int32]
-    """(A, K), -1 after the last."""
+    gammas: Floats  # (A, K)
+    axes: NDArray[np.int32]  # (A, K), -1 after the last
 
 
 class Sweep:
@@ -59,18 +57,8 @@ class Sweep:
     growth less.
 
     Where neither finds a split worth making and the bin lies at a vertex, some of its own points
-    are tried as thresholds. That reaches what line searches cannot: there the forecasts of a
-    confident model differ by far less than the rounding of ``p - gamma``, unless gamma has the
-    same tiny coordinates.
-
-    Parameters
-    ----------
-    n_starts : int
-        Number of ascents for the full split.
-    seed : int
-        Seed of the draws of points to start from.
-    n_threads : int
-        Ascents to run at a time; the kernels hold no lock.
+    are tried as thresholds: there the forecasts of a confident model differ by far less than the
+    rounding of ``p - gamma``, unless gamma has the same tiny coordinates.
     """
 
     def __init__(self, n_starts: int, seed: int, n_threads: int = 1) -> None:
@@ -178,9 +166,9 @@ def _by_weight(points: Floats, class_weights: Floats) -> tuple[int, ...]:
 def _without_ties(gammas: Floats, classes: NDArray[np.int32]) -> Floats:
     """Thresholds at points, moved by so little that only ties are decided.
 
-    A point is on the boundary of all regions of itself as threshold, and the rule for ties, the
-    lowest index, depends on the order of the classes. Here the largest coordinate stays unchanged,
-    and the others grow by some 1e-12 of their size, more for classes later in the given order.
+    A point is on the boundary of all regions of itself as threshold, where the lowest index wins.
+    The largest coordinate stays, the others grow by some 1e-12, more for classes later in the
+    order.
     """
     rank = np.argsort(classes) + 1.0
     moved = gammas * (1 + 1e-12 * rank) + 1e-300 * rank

@@ -9,12 +9,10 @@ from isoroc._input.error import InputError
 from isoroc._input.forecasts import (
     Scores,
     check_forecasts,
-    clean,
+    check_new,
     first_improbable,
-    read_forecasts,
     resolve_scores,
     valid_rows,
-    warn_if_probabilities,
 )
 from isoroc._input.groups import Names, check_groups, rows_by_group
 from isoroc._input.labels import check_two_classes, encode_labels
@@ -29,7 +27,7 @@ from isoroc._input.outcomes import (
 )
 from isoroc._input.parameters import check_choices, check_confidence, check_number, check_option
 from isoroc._input.sample import CellSample, Sample, check_sample
-from isoroc._input.units import check_units
+from isoroc._input.units import check_units, range_of
 from isoroc._input.weights import check_counts, check_weights
 
 __all__ = [
@@ -49,6 +47,7 @@ __all__ = [
     "check_forecasts",
     "check_groups",
     "check_length",
+    "check_new",
     "check_number",
     "check_option",
     "check_outcomes",
@@ -57,21 +56,19 @@ __all__ = [
     "check_two_classes",
     "check_units",
     "check_weights",
-    "clean",
     "column_names",
     "encode_labels",
     "find_reversal",
     "first_improbable",
     "in_order",
     "match_columns",
-    "read_forecasts",
+    "range_of",
     "resolve_scores",
     "rows_by_group",
     "slices",
     "split_by_kind",
     "to_array",
     "valid_rows",
-    "warn_if_probabilities",
     "warn_if_reversed",
     "with_readable_names",
 ]

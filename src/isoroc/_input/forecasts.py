@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -126,8 +125,19 @@ def _check_shape(values: Floats, name: str, n_columns: int | None) -> None:
         raise InputError(name, None, problem, "pass forecasts of the same kind as in fit")
 
 
+def check_new(P: Any, kind: Kind, n_columns: int, summary: dict[str, Any]) -> Floats:
+    """Forecast array of new rows for a map that was fitted to others, which are summarised."""
+    values = read_forecasts(P, name="P", n_columns=n_columns)
+    match summary.get("range"):
+        case [int() | float() as low, int() | float() as high]:
+            warn_if_probabilities(values, kind, (low, high))
+        case _:
+            warn_if_probabilities(values, kind)
+    return clean(values, kind, name="P", advice="fit with")
+
+
 def warn_if_probabilities(
-    values: Floats, kind: Kind, fitted: Sequence[float] | None = None, *, name: str = "P"
+    values: Floats, kind: Kind, fitted: tuple[float, float] | None = None, *, name: str = "P"
 ) -> None:
     """Warn if forecasts of another unit look like probabilities.
 

@@ -70,6 +70,14 @@ def check_units(sample: Sample, scores: Scores, *, name: str = "P") -> None:
         )
 
 
+def range_of(sample: Sample) -> dict[str, Any]:
+    """Entry of a summary with which `check_new` compares scores that are not probabilities."""
+    if not sample.kind.single or sample.scores == "probability":
+        return {}
+    given = sample.as_given()
+    return {"range": [float(given.min()), float(given.max())]}
+
+
 def _refusal(name: str, problem: str, others: str) -> InputError:
     return InputError(name, None, problem, f'say what they are: scores="logit", {others}')
 

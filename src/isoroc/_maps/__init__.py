@@ -10,8 +10,9 @@ from isoroc._maps.bins import BaggedMap, BinMap
 from isoroc._maps.grouped import GroupedMap
 from isoroc._maps.kernel import KernelMap
 from isoroc._maps.matrix import MatrixMap
-from isoroc._maps.mixture import MixtureCertificate, MixtureMap
-from isoroc._maps.monotone import GradientCertificate, MonotoneMap, Potential
+from isoroc._maps.mixture import MixtureMap
+from isoroc._maps.monotone import MonotoneMap, Potential
+from isoroc._maps.sigmoid import SigmoidMap
 from isoroc._maps.spline import SplineMap
 from isoroc._maps.steps import StepMap, VennAbersMap
 from isoroc._maps.temperature import TemperatureMap, TemperedMap
@@ -20,16 +21,15 @@ __all__ = [
     "BaggedMap",
     "BinMap",
     "Forecasts",
-    "GradientCertificate",
     "GroupedMap",
     "IdentityMap",
     "KernelMap",
     "Map",
     "MatrixMap",
-    "MixtureCertificate",
     "MixtureMap",
     "MonotoneMap",
     "Potential",
+    "SigmoidMap",
     "SplineMap",
     "StepMap",
     "TemperatureMap",

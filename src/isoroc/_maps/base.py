@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -30,9 +31,9 @@ def state(check: Check) -> Any:
 class Forecasts:
     """A forecast array of a kind, and what maps compute from it first: each of these once.
 
-    A mixture passes one to all of its members. Arrays of shape (K, n) hold one row per class: sums
-    over a few classes are then sums of long rows, several times faster than many sums of short
-    ones.
+    A mixture passes one to all of its members, which share the arrays. Those of shape (K, n) hold
+    one row per class: sums over a few classes are then sums of long rows, several times faster than
+    many sums of short ones.
     """
 
     def __init__(self, values: Floats, kind: Kind) -> None:
@@ -49,10 +50,7 @@ class Forecasts:
         return np.ascontiguousarray(self.kind.probabilities(NUMPY, columns_of(self.values)))
 
     def logs(self, floor: float) -> Floats:
-        """Logarithms of the probabilities, those below a floor raised to it, shape (K, n).
-
-        The array belongs to all who ask for it.
-        """
+        """Logarithms of the probabilities, those below a floor raised to it, shape (K, n)."""
         if floor not in self._logs:
             self._logs[floor] = self.kind.log_rows(self.values, floor)
         return self._logs[floor]
@@ -62,10 +60,7 @@ class Forecasts:
         return self.logs(LEAST if self.kind.scores == "probability" else 0.0)
 
     def tempered(self, floor: float, temperature: float, share: float) -> Floats:
-        """Forecasts after temperature scaling, with a share of the uniform one, shape (K, n).
-
-        The array belongs to all who ask for it.
-        """
+        """Forecasts after temperature scaling, with a share of the uniform one, shape (K, n)."""
         key = floor, temperature, share
         if key not in self._tempered:
             lowest = math.log(floor) if floor else LOWEST_LOG
@@ -79,14 +74,9 @@ class Map(ABC):
 
     A subclass adds its numbers as fields, each with `state` and a check, and says in `formula` what
     it does with forecasts.
-
-    Attributes
-    ----------
-    kind : Kind
-        What the forecasts are.
     """
 
-    kind: Kind
+    kind: Kind  # of the forecasts
     #: Whether the map has steps, so that a rounding error may change its value.
     exact: ClassVar[bool] = False
 
@@ -114,6 +104,10 @@ class Map(ABC):
         """Whether the map of two classes is known to be strictly increasing everywhere."""
         return False
 
+    def certificate(self, n_classes: int) -> Any:  # noqa: ARG002
+        """The guarantee of the map of K classes in words, if it has one."""
+        return None
+
     @classmethod
     def states(cls) -> dict[str, Check]:
         """Names of the fields that a model file holds, and what must be true of each."""
@@ -123,8 +117,7 @@ class Map(ABC):
     def check(self, n_classes: int) -> None:
         """Raise a `Fault` unless the numbers can be those of a fit to K classes.
 
-        The compiled loops trust their arrays, so what comes from a file must be beyond doubt. A
-        subclass adds what concerns several fields.
+        The compiled loops trust their arrays. A subclass adds what concerns several fields.
         """
         sizes: Sizes = {"K": n_classes}
         for name, check in self.states().items():
@@ -148,9 +141,10 @@ class IdentityMap(Map):
         return True
 
 
-def check_nested(maps: dict[str, Any], kind: Kind, n_classes: int) -> None:
-    """Raise a `Fault` unless all values, by their places in the file, are sound maps of a kind."""
-    for place, nested in maps.items():
+def check_nested(members: Sequence[Any], kind: Kind, n_classes: int, **others: Any) -> None:
+    """Raise a `Fault` unless all members, and others by their names, are sound maps of a kind."""
+    named = {f"members[{m}]": member for m, member in enumerate(members)}
+    for place, nested in (others | named).items():
         if not isinstance(nested, Map) or nested.kind is not kind:
             raise Fault(place, f"expected a map of {kind.name}")
         try:

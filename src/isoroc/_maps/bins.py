@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import cycle
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,15 +26,8 @@ from isoroc._tree import BinTree
 class BinMap(Map):
     """The value of the bin of a `BinTree` in which a forecast lies.
 
-    Attributes
-    ----------
-    tree : BinTree
-    prior : ndarray of shape (R,) or (N, R)
-        What values are shrunk to: probabilities for all nodes of the tree, or for each.
-    pseudocount : float
-        Weight of the prior, in rows.
-    reduction : TopReduction or None
-        If given, bins are of the largest probabilities.
+    With a `reduction`, bins are of the largest probabilities. Values are shrunk to the `prior`, one
+    for all nodes or one for each, shape (R,) or (N, R), which has the weight of `pseudocount` rows.
     """
 
     reduction: TopReduction | None = state(states.reduction("R"))
@@ -141,18 +135,7 @@ class BinMap(Map):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BaggedMap(Map):
-    """The mean of trees, which take turns with reductions.
-
-    Attributes
-    ----------
-    reductions : sequence of TopReduction or None
-        One for each turn: tree t has that of turn ``t % len(reductions)``.
-    priors : sequence of ndarray of shape (R,)
-        What values are shrunk to, for each turn.
-    pseudocount : float
-        Weight of the prior, in rows.
-    trees : sequence of BinTree
-    """
+    """The mean of trees; tree t has the reduction and the prior of turn ``t % turns``."""
 
     pseudocount: float = state(states.number(most=states.LARGEST_WEIGHT))
     reductions: Sequence[TopReduction | None] = state(states.list_of(states.anything, "turns"))
@@ -176,14 +159,8 @@ class BaggedMap(Map):
         """The map of each tree."""
         turns = list(zip(self.reductions, self.priors, strict=True))
         return [
-            BinMap(
-                kind=self.kind,
-                tree=tree,
-                reduction=turns[t % len(turns)][0],
-                prior=turns[t % len(turns)][1],
-                pseudocount=self.pseudocount,
-            )
-            for t, tree in enumerate(self.trees)
+            BinMap(kind=self.kind, pseudocount=self.pseudocount, tree=t, reduction=r, prior=p)
+            for t, (r, p) in zip(self.trees, cycle(turns), strict=False)
         ]
 
     def steps(self) -> tuple[Floats, Floats]:

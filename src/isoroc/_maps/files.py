@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import isabstract
@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc import _maps
-from isoroc._input import InputError, check_groups, clean, read_forecasts, warn_if_probabilities
+from isoroc._input import InputError, check_groups, check_new
 from isoroc._kinds import KINDS, Kind, Unit
 from isoroc._maps.base import Map
 from isoroc._maps.bins import BinMap
 from isoroc._maps.grouped import GroupedMap
-from isoroc._maps.mixture import MixtureMap
-from isoroc._maps.monotone import MonotoneMap
 from isoroc._persistence import Fault, ModelFileError, decode, encode, read
 from isoroc._persistence.states import ROUNDING
 from isoroc._simplex import Floats
@@ -53,16 +51,29 @@ def map_from(document: dict[str, Any], place: str) -> Map:
     kind = MAPS.get(document["kind"])
     if kind is None or document["type"] != "map":
         raise Fault(f"{place}.kind", f"{document['kind']!a} is not a map of this version")
-    known, numbers = kind.states(), {}
-    for name, value in document["numbers"].items():
-        inner = f"{place}.numbers.{ascii(name)[1:-1]}"
+    known = list(kind.states())
+    numbers = decode_known(document["numbers"], known, f"{place}.numbers", map_from, known)
+    return kind(kind=KINDS[document["forecasts"]], **numbers)
+
+
+def decode_known(
+    values: dict[str, Any],
+    known: Collection[str],
+    place: str,
+    make: Callable[[dict[str, Any], str], Any],
+    required: Iterable[str] = (),
+) -> dict[str, Any]:
+    """Decoded values by name; a `Fault` if one is unknown or a required one is missing."""
+    found = {}
+    for name, value in values.items():
+        inner = f"{place}.{ascii(name)[1:-1]}"
         if name not in known:
             raise Fault(inner, "is unknown to this version")
-        numbers[name] = decode(value, inner, map_from)
-    for name in known:
-        if name not in numbers:
-            raise Fault(f"{place}.numbers.{name}", "is missing")
-    return kind(kind=KINDS[document["forecasts"]], **numbers)
+        found[name] = decode(value, inner, make)
+    for name in required:
+        if name not in found:
+            raise Fault(f"{place}.{name}", "is missing")
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,22 +82,14 @@ class LoadedMap:
 
     Attributes
     ----------
-    map_ : Map
-        What the calibrator does with forecasts.
-    calibrator : str
-        Name of the calibrator's class.
-    classes_ : ndarray of shape (K,)
-        The label of each column of the calibrated forecasts.
-    n_features_in_ : int
-        Columns of the forecasts; 1 for scores of two classes.
+    map_, calibrator
+        What the calibrator does with forecasts; the name of its class.
+    classes_, n_features_in_, summary_, checksum
+        As in `IdentityCalibrator`.
     names : list of str or None
-        Names of these columns, if `fit` saw any.
+        Names of the columns of the forecasts, if `fit` saw any.
     state : dict
         What else the calibrator learned, by the names of its attributes.
-    summary_ : dict
-        What it was fitted on: rows, weight, class weights, and what was saved besides.
-    checksum : str
-        Checksum of the file.
     """
 
     map_: Map
@@ -116,7 +119,7 @@ class LoadedMap:
         P : array-like, dataframe or series
             Forecasts as in `fit`, columns in the same order.
         groups : array-like of shape (n,), default=None
-            Group of each row, for a calibrator that was fitted with groups.
+            Group of each row, if there were groups in `fit`.
         """
         values = check_new(P, self.map_.kind, self.n_features_in_, self.summary_)
         return apply_map(self.map_, values, groups)
@@ -131,27 +134,7 @@ class LoadedMap:
 
     def certificate(self) -> Any:
         """The guarantee that the map has, if it has one."""
-        return self.state.get("certificate_") or _certificate(self.map_, len(self.classes_))
-
-
-def _certificate(fitted: Map, n_classes: int) -> Any:
-    match fitted:
-        case MonotoneMap():
-            return fitted.certificate
-        case MixtureMap():
-            return fitted.certificate(n_classes)
-    return None
-
-
-def check_new(P: Any, kind: Kind, n_columns: int, summary: dict[str, Any]) -> Floats:
-    """Forecast array of new rows for a map that was fitted to others."""
-    values = read_forecasts(P, name="P", n_columns=n_columns)
-    match summary.get("range"):
-        case [int() | float() as low, int() | float() as high]:
-            warn_if_probabilities(values, kind, (low, high))
-        case _:
-            warn_if_probabilities(values, kind)
-    return clean(values, kind, name="P", advice="fit with")
+        return self.state.get("certificate_") or self.map_.certificate(len(self.classes_))
 
 
 def apply_map(fitted: Map, values: Floats, groups: Any) -> Floats:
@@ -185,7 +168,7 @@ def load_map(path: str | os.PathLike[str]) -> LoadedMap:
     Raises
     ------
     ModelFileError
-        If the file is damaged, was altered, or is not a model file of this version.
+        As `isoroc.load` does.
 
     Examples
     --------
@@ -203,7 +186,11 @@ def load_map(path: str | os.PathLike[str]) -> LoadedMap:
     document = read(path)
     with faults_of(path):
         model = document["model"]
-        state = decode_state(model["state"], "model.state")
+        # Calibrators inside the calibrator stay documents.
+        state = {
+            name: decode(value, f"model.state.{name}", lambda document, _: document)
+            for name, value in model["state"].items()
+        }
         fitted = checked_map(model, state)
     names = state.pop("feature_names_in_", None)
     return LoadedMap(
@@ -225,11 +212,6 @@ def faults_of(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except Fault as fault:
         raise ModelFileError.of(path, fault) from fault
-
-
-def decode_state(state: dict[str, Any], place: str) -> dict[str, Any]:
-    """Attributes of a calibrator; calibrators inside it stay documents."""
-    return {name: decode(value, f"{place}.{name}", lambda d, _: d) for name, value in state.items()}
 
 
 def checked_map(model: dict[str, Any], state: dict[str, Any]) -> Map:

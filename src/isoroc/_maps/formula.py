@@ -15,28 +15,15 @@ def is_grouped(fitted: Any) -> bool:
 
 
 def is_exact(fitted: Any) -> bool:
-    """Whether no operation may add a rounding error.
-
-    Maps with steps could take another one, and forecasts that are returned unchanged keep their
-    last bit.
-    """
+    """Whether no operation may add a rounding error: to steps, and to unchanged forecasts."""
     return bool(fitted.map_.exact) or isinstance(fitted.map_, IdentityMap)
 
 
 def calibrated(ops: Ops[V], fitted: Any, X: V, groups: V | None = None) -> tuple[V, Truth]:
     """Calibrated forecasts, of width K, and whether `predict_proba` would accept the row.
 
-    Parameters
-    ----------
-    ops : Ops
-        Operations of a backend.
-    fitted : calibrator
-        Fitted, or the map of a model file.
-    X : vector of width n_features_in_
-        Forecasts.
-    groups : vector of width one, default=None
-        For each row the place of its group among those of a `GroupedMap`; any other place for
-        groups that have no map of their own.
+    `groups` holds the place of each row's group among those of a `GroupedMap`, any other place for
+    groups without a map of their own.
     """
     X, good = fitted.map_.kind.clean(ops, X, exact=is_exact(fitted))
     if groups is None:

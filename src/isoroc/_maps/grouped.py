@@ -16,17 +16,7 @@ from isoroc._simplex import Floats
 class GroupedMap(Map):
     """A common map, and for some groups its mean with a map of the group.
 
-    Attributes
-    ----------
-    common : Map
-    grouped : bool
-        Whether rows have groups.
-    groups : ndarray of str of shape (G,)
-        Names of the groups that have maps.
-    members : sequence of Map
-        Their maps.
-    weights : ndarray of shape (G,)
-        Weight of each group's own map; the rest is that of the common one.
+    `grouped` says whether rows have groups; weights are those of the groups' own maps.
     """
 
     common: Map = state(states.anything)
@@ -47,8 +37,7 @@ class GroupedMap(Map):
             raise Fault("weights", "expected numbers between 0 and 1")
         if len(self.members) != len(self.groups):
             raise Fault("members", f"expected {len(self.groups)} maps")
-        members = {f"members[{m}]": member for m, member in enumerate(self.members)}
-        check_nested({"common": self.common} | members, self.kind, n_classes)
+        check_nested(self.members, self.kind, n_classes, common=self.common)
 
     def formula(self, ops: Ops[V], X: V) -> V:
         """The common map."""

@@ -16,49 +16,27 @@ from isoroc._simplex import LEAST, Floats
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Positions:
-    """Where rows lie among each other: centred log forecasts, and their ranks in each class.
+    """Where rows lie among each other: centred log forecasts, and their ranks in each class."""
 
-    Attributes
-    ----------
-    knots : ndarray of shape (K, m)
-        Ascending log forecasts of each class; ranks are linear between them.
-    origin : ndarray of shape (2, K)
-        The place of zero.
-    stretch : ndarray of shape (2,)
-        Factors of log forecasts and of ranks.
-    """
-
-    knots: Floats
-    origin: Floats
-    stretch: Floats
+    knots: Floats  # ascending log forecasts of each class, between which ranks are linear: (K, m)
+    origin: Floats  # the place of zero, shape (2, K)
+    stretch: Floats  # factors of log forecasts and of ranks, shape (2,)
 
     def of(self, ops: Ops[V], z: V, logs: V) -> V:
         """Positions, of width 2 K, from tempered and from plain log forecasts."""
         K = len(self.knots)
         of_logs, of_ranks = self.stretch.tolist()
         centring = of_logs * (np.eye(K) - 1 / K)
-        return ops.concat(
-            [
-                ops.linear(z, centring, -of_logs * self.origin[0]),
-                of_ranks * ops.along(logs, self.knots) - of_ranks * self.origin[1],
-            ]
-        )
+        places = ops.linear(z, centring, -of_logs * self.origin[0])
+        ranks = of_ranks * ops.along(logs, self.knots) - of_ranks * self.origin[1]
+        return ops.concat([places, ranks])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KernelMap(TemperedMap):
     """``softmax(z + weights bumps(x) + coef z + intercept)`` of tempered log forecasts z.
 
-    Attributes
-    ----------
-    knots, origin, stretch : ndarray
-        What defines the positions x; see `Positions`.
-    centres : ndarray of shape (m, 2, K)
-        Centres of the bumps.
-    weights : ndarray of shape (K, m)
-        Weight of each bump.
-    coef : ndarray of shape (K, K)
-    intercept : ndarray of shape (K,)
+    `knots`, `origin` and `stretch` define the positions x.
     """
 
     knots: Floats = state(states.coefficients("K", smooth.N_KNOTS))

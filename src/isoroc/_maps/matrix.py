@@ -16,14 +16,7 @@ from isoroc._simplex import Floats
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MatrixMap(TemperedMap):
-    """``softmax(coef z + quadratic z**2 + intercept)`` of tempered log forecasts z.
-
-    Attributes
-    ----------
-    coef : ndarray of shape (K, K) or (K,)
-        A matrix or its diagonal.
-    quadratic, intercept : ndarray of shape (K,)
-    """
+    """``softmax(coef z + quadratic z**2 + intercept)`` of tempered log forecasts z."""
 
     coef: Floats = state(states.anything)
     quadratic: Floats = state(states.coefficients("K"))

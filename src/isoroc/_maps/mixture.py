@@ -16,24 +16,14 @@ import numpy as np
 from isoroc._backends import Ops, V, added
 from isoroc._core import smooth
 from isoroc._maps.base import Forecasts, Map, check_nested, state
-from isoroc._maps.monotone import TRACE, MonotoneMap
+from isoroc._maps.monotone import MonotoneMap, MonotonicityCertificate
 from isoroc._persistence import states
 from isoroc._simplex import LEAST, Floats
-from isoroc._table import Table
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MixtureMap(Map):
-    """The weighted mean of the forecasts of other maps.
-
-    Attributes
-    ----------
-    members : sequence of Map
-    weights : ndarray of shape (M,)
-        They sum to one.
-    monotone : bool
-        Whether all members are monotone, and what they share is guaranteed.
-    """
+    """The weighted mean of the forecasts of other maps; if `monotone`, all of them are."""
 
     members: Sequence[Map] = state(states.list_of(states.anything, "M"))
     weights: Floats = state(states.probabilities("M"))
@@ -47,8 +37,7 @@ class MixtureMap(Map):
     def check(self, n_classes: int) -> None:
         """Check the numbers, and the members."""
         super().check(n_classes)
-        members = {f"members[{m}]": member for m, member in enumerate(self.members)}
-        check_nested(members, self.kind, n_classes)
+        check_nested(self.members, self.kind, n_classes)
 
     def formula(self, ops: Ops[V], X: V) -> V:
         """The weighted mean."""
@@ -65,64 +54,17 @@ class MixtureMap(Map):
         return np.asarray(total)
 
     def is_increasing(self) -> bool:
-        """Whether all members are.
-
-        Those of a monotone mixture are non-decreasing, so there one is enough.
-        """
+        """Whether all members are; of a monotone mixture, whose members are isotone, one."""
         found = [member.is_increasing() for member in self.members]
         return any(found) if self.monotone else all(found)
 
-    def certificate(self, n_classes: int) -> MixtureCertificate | None:
+    def certificate(self, n_classes: int) -> MonotonicityCertificate | None:
         """The guarantee of a monotone mixture of K classes in words."""
         if not self.monotone:
             return None
-        return MixtureCertificate(n_classes, self.floor, self.is_increasing())
+        return MonotonicityCertificate(n_classes, self.floor, self.is_increasing())
 
     @property
     def floor(self) -> float:
         """Floor of the coordinates; without a `MonotoneMap` any will do."""
         return next((m.floor for m in self.members if isinstance(m, MonotoneMap)), LEAST)
-
-
-@dataclass(frozen=True)
-class MixtureCertificate:
-    """The guarantee of a monotone mixture, in words.
-
-    Attributes
-    ----------
-    n_classes : int
-        K.
-    floor : float
-        For three classes or more, the floor of the coordinates z in which the mixture is cyclically
-        monotone; see `MonotoneCalibrator`.
-    strict : bool
-        For two classes, whether the mixture is strictly increasing.
-    """
-
-    n_classes: int
-    floor: float
-    strict: bool
-
-    def table(self) -> Table:
-        """One row: the floor and the guarantee in words."""
-        return Table(floor=np.array([self.floor]), guarantee=np.array([str(self)]))
-
-    def __str__(self) -> str:
-        if self.n_classes > 2:
-            return (
-                "Cyclically monotone: a mixture of maps that on all rows, new ones included, are "
-                f"gradients of convex potentials of z, where z = {1 - TRACE:g} log(p + "
-                f"{self.floor:g}) + {TRACE:g} log(p) in each class (forecasts below {LEAST:g} "
-                f"count as {LEAST:g}). The most probable class may change."
-            )
-        if self.strict:
-            return (
-                "Strictly increasing: on all rows, new ones included, the calibrated probability "
-                "of each class is a strictly increasing function of its forecast. The ROC curve is "
-                "unchanged and no ties arise, up to rounding."
-            )
-        return (
-            "Non-decreasing: on all rows, new ones included, the calibrated probability of each "
-            "class is a non-decreasing function of its forecast. Different forecasts may become "
-            "ties."
-        )

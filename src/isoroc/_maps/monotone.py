@@ -1,17 +1,8 @@
-"""The gradient of a convex potential of log forecasts.
+"""The gradient of a convex potential of log forecasts: see Notes of `MonotoneCalibrator`.
 
-Each class k has L prototypes, points of the simplex between its vertex e_k and a point t_k of the
-opposite face:
-
-    r_kl = (1 - softness_kl) e_k + softness_kl t_k.
-
-With scores ``s_kl = scale <z, r_kl> + biases_kl`` and ``x_k = sum over l of exp(s_kl)``, the
-potential is
-
-    F(z) = log(x' exp(J) x) / (2 scale),
-
-where J holds the interactions between classes. It is the logarithm of a sum of exponentials of
-functions that are affine in z, and so convex. Its gradient is a weighted mean of prototypes,
+With scores ``s_kl = scale <z, r_kl> + biases_kl`` of the prototypes r_kl, the potential is the
+logarithm of a sum of exponentials of functions that are affine in z, and so convex. Its gradient is
+a weighted mean of prototypes,
 
     q(z) = sum over k, l of w_kl r_kl,    w_kl proportional to exp(s_kl) y_k,    y = exp(J) x,
 
@@ -39,19 +30,7 @@ TRACE = 1e-4
 class Potential:
     """The convex function and its gradient.
 
-    Attributes
-    ----------
-    scale : float
-        The factor of the log forecasts, > 0.
-    softness : ndarray of shape (K, L)
-        Mass of each prototype that is not on its own class, in (0, 1).
-    biases : ndarray of shape (K, L)
-        Logarithm of the weight of each prototype.
-    directions : ndarray of shape (K, K), or None
-        How each class (row) distributes the mass that its prototypes give to the others: t_k. None
-        if it is distributed equally.
-    interactions : ndarray of shape (K, K), or None
-        J, symmetric with a diagonal of 0. None stands for 0.
+    Directions are the points t_k, None if they are uniform; interactions are J, None for 0.
 
     Examples
     --------
@@ -153,15 +132,7 @@ def with_floor(ops: Ops[V], logs: V, floor: float) -> V:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MonotoneMap(Map):
-    """The gradient of a `Potential` of log forecasts with a floor.
-
-    Attributes
-    ----------
-    floor : float
-        Added to the forecasts; see `with_floor`.
-    scale, softness, directions, biases, interactions
-        Those of the `Potential`.
-    """
+    """The gradient of a `Potential` of log forecasts with a floor: see `with_floor`."""
 
     floor: float = state(states.number(above=0.0, most=1.0))
     scale: float = state(states.number(above=0.0, most=states.LARGEST_COEFFICIENT))
@@ -192,9 +163,13 @@ class MonotoneMap(Map):
         return Potential(self.scale, self.softness, self.biases, self.directions, self.interactions)
 
     @property
-    def certificate(self) -> GradientCertificate:
+    def prototypes(self) -> Floats:
+        """The points r_kl, shape (K, L, K)."""
+        return self.potential.prototypes()
+
+    def certificate(self, n_classes: int) -> GradientCertificate:
         """The guarantee in words, and the potential."""
-        return GradientCertificate(len(self.softness), self.floor, self.potential)
+        return GradientCertificate(n_classes, self.floor, self.is_increasing(), self.potential)
 
     def coordinates(self, ops: Ops[V], X: V) -> V:
         """The points z in which the map is the gradient."""
@@ -210,20 +185,56 @@ class MonotoneMap(Map):
 
 
 @dataclass(frozen=True, eq=False)
-class GradientCertificate:
-    """The guarantee of a `MonotoneCalibrator`, in words, and the potential that proves it.
+class MonotonicityCertificate:
+    """What holds for a monotone map of K classes on all rows: ``print`` shows it in words.
 
     Attributes
     ----------
     n_classes : int
         K.
     floor : float
-        The floor in z, the coordinates in which the potential is convex; see
-        `MonotoneCalibrator.coordinates`.
+        For three classes or more, the floor in z, the coordinates in which the map is the gradient
+        of a convex potential; see `MonotoneCalibrator`.
+    strict : bool
+        For two classes, whether the map is strictly increasing.
     """
 
     n_classes: int
     floor: float
+    strict: bool
+
+    def table(self) -> Table:
+        """One row: the floor and the guarantee in words."""
+        return Table(floor=np.array([self.floor]), guarantee=np.array([str(self)]))
+
+    def __str__(self) -> str:
+        counted = f"forecasts below {LEAST:g} count as {LEAST:g}"
+        if self.n_classes > 2:
+            return (
+                "Cyclically monotone: on all rows, new ones included, the calibrated forecast q is "
+                f"the gradient of a convex potential of z, where z = {1 - TRACE:g} log(p + "
+                f"{self.floor:g}) + {TRACE:g} log(p) in each class ({counted}). For any two rows "
+                "<z - z', q - q'> >= 0. If z of one class rises and z of another falls by the same "
+                "amount, the difference of their calibrated probabilities does not fall. The most "
+                "probable class may change."
+            )
+        if self.strict:
+            return (
+                "Strictly increasing: on all rows, new ones included, the calibrated probability "
+                "of each class is a strictly increasing function of its forecast odds "
+                f"({counted}). The ROC curve is unchanged and no ties arise, up to rounding."
+            )
+        return (
+            "Non-decreasing: on all rows, new ones included, the calibrated probability of each "
+            "class is a non-decreasing function of its forecast. Different forecasts may become "
+            "ties."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GradientCertificate(MonotonicityCertificate):
+    """The guarantee of a `MonotoneCalibrator`, and the potential that proves it."""
+
     _convex: Potential
 
     def potential(self, z: Any) -> Floats:
@@ -232,25 +243,4 @@ class GradientCertificate:
 
     def gradient(self, z: Any) -> Floats:
         """The gradient of F at points z, shape (n, K): the calibrated forecasts."""
-        return self._convex.gradient(NUMPY, np.asarray(z, dtype=np.float64))
-
-    def table(self) -> Table:
-        """One row: the floor and the guarantee in words."""
-        return Table(floor=np.array([self.floor]), guarantee=np.array([str(self)]))
-
-    def __str__(self) -> str:
-        counted = f"forecasts below {LEAST:g} count as {LEAST:g}"
-        if self.n_classes == 2:
-            return (
-                "Strictly increasing: on all rows, new ones included, the calibrated probability "
-                "of each class is a strictly increasing function of its forecast odds "
-                f"({counted}). The ROC curve is unchanged and no ties arise, up to rounding."
-            )
-        return (
-            "Cyclically monotone: on all rows, new ones included, the calibrated forecast q is the "
-            "gradient of a convex potential of z, where z = "
-            f"{1 - TRACE:g} log(p + {self.floor:g}) + {TRACE:g} log(p) in each class ({counted}). "
-            "For any two rows <z - z', q - q'> >= 0. If z of one class rises and z of another "
-            "falls by the same amount, the difference of their calibrated probabilities does not "
-            "fall. The most probable class may change."
-        )
+        return np.asarray(self._convex.gradient(NUMPY, np.asarray(z, dtype=np.float64)))

@@ -28,25 +28,10 @@ def write_query(
     group: str | None = None,
     view: Sequence[str] | None = None,
 ) -> str:
-    """Statement that calibrates the forecasts in a table.
+    """Statement that calibrates the forecasts in a table, by a calibrator or a `LoadedMap`.
 
-    Parameters
-    ----------
-    fitted : calibrator
-        Fitted, or the map of a model file.
-    columns : sequence of str
-        Columns of the forecasts.
-    outputs : dict
-        Names of the calibrated columns, and the class whose probability each of them holds.
-    dialect : str
-    table : sequence of str
-        Parts of the name of the table.
-    keep : sequence of str or None
-        Columns of the table that are handed on, None for all.
-    group : str, default=None
-        Column of the groups.
-    view : sequence of str, default=None
-        Parts of the name of a view to create.
+    `outputs` holds the names of the calibrated columns with the class of each. Columns `keep` of
+    the table, None for all, are handed on. `table` and `view` are parts of names.
     """
     rules = RULES[check_dialect(dialect)]
     check_classes(dialect, len(columns))

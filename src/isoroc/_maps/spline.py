@@ -15,19 +15,7 @@ from isoroc._simplex import Floats
 class SplineMap(Map):
     """``softmax(coef log(p) + sum over m of slopes[:, m] max(odds - knots[m], 0) + intercept)``.
 
-    Attributes
-    ----------
-    floor : float
-        Forecasts below it are raised to it.
-    knots : ndarray of shape (m,)
-        Log odds at which the maps bend.
-    coef : ndarray of shape (K, K)
-        Influence of the log forecasts.
-    slopes : ndarray of shape (K, m)
-        By how much the slope of each class changes at each knot.
-    intercept : ndarray of shape (K,)
-    smoothing : float
-        Share of the uniform forecast.
+    Forecasts below the floor are raised to it; `smoothing` is the share of the uniform forecast.
     """
 
     floor: float = state(states.number(above=0.0, most=1.0))

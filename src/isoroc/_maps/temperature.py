@@ -17,14 +17,8 @@ from isoroc._simplex import Floats
 class TemperedMap(Map):
     """Base of the maps that begin with temperature scaling.
 
-    Attributes
-    ----------
-    floor : float
-        Forecasts below it are raised to it; 0 for none.
-    temperature : float
-        T: the logarithms of the forecasts are divided by it.
-    smoothing : float
-        Share of the uniform forecast.
+    Forecasts below the floor are raised to it, 0 for none; their logarithms are divided by the
+    temperature; `smoothing` is the share of the uniform forecast.
     """
 
     floor: float = state(states.number(most=1.0))

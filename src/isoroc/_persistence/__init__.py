@@ -1,27 +1,9 @@
 """The versioned JSON model file: documents in and out, nothing executed, nothing half-written."""
 
-from isoroc._persistence.checks import check_array
 from isoroc._persistence.codec import decode, encode
-from isoroc._persistence.document import (
-    FORMAT,
-    VERSION,
-    ModelFileError,
-    checksum,
-    read,
-    write,
-)
+from isoroc._persistence.document import ModelFileError, checksum, read, write
 from isoroc._persistence.schema import Fault, schema
+from isoroc._persistence.states import check_array
 
-__all__ = [
-    "FORMAT",
-    "VERSION",
-    "Fault",
-    "ModelFileError",
-    "check_array",
-    "checksum",
-    "decode",
-    "encode",
-    "read",
-    "schema",
-    "write",
-]
+__all__ = ["Fault", "ModelFileError", "check_array", "checksum", "decode", "encode", "read",
+           "schema", "write"]  # fmt: skip

@@ -1,7 +1,6 @@
-"""Values of parameters and fitted attributes as JSON, exactly, and back.
+"""Values of parameters and fitted attributes as JSON, and back, bit for bit.
 
-JSON writes a double as the shortest decimal that reads back as the same double, so numbers survive
-bit for bit. What JSON has no word for becomes an object with a "type", see `schema.json`.
+What JSON has no word for becomes an object with a "type", see `schema.json`.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from numpy.typing import NDArray
 
 from isoroc._input import InputError, to_array
 from isoroc._monotonicity import Certificate
-from isoroc._persistence.checks import check_certificate, check_reduction, check_tree
 from isoroc._persistence.schema import Fault
+from isoroc._persistence.states import check_certificate, check_reduction, check_tree
 from isoroc._table import Table
 from isoroc._top import TopReduction
 from isoroc._tree import BinTree
@@ -29,32 +28,15 @@ _STRUCTURES: dict[str, tuple[Any, Callable[[Any, str], None]]] = {
     "certificate": (Certificate, check_certificate),
 }
 _TAGS = {kind: tag for tag, (kind, _) in _STRUCTURES.items()}
-
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-
 #: Characters that an array of strings may take, whether used or not.
 _MAX_CHARACTERS = 2**24
 
 
 def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:  # noqa: PLR0911
-    """JSON value of a parameter or a fitted attribute.
+    """JSON value of a parameter or a fitted attribute, which error messages call `place`.
 
-    Parameters
-    ----------
-    value : object
-        None, a bool, number or string; an array or dataframe; a list, tuple or dict of such; a
-        table, tree, reduction or certificate. Of a random generator only its absence is kept: None.
-    place : str
-        What error messages call it.
-    other : callable
-        What to do with ``(value, place)`` of any other kind.
-
-    Examples
-    --------
-    >>> encode((0.1, np.float32(0.5)), "prior", other=None)
-    {'type': 'tuple', 'items': [0.1, 0.5]}
-    >>> encode(np.array([[0.25, np.inf]]), "x", other=None)
-    {'type': 'array', 'dtype': 'float64', 'shape': [1, 2], 'values': [0.25, 'Infinity']}
+    A random generator becomes None. `other` turns what has no entry here into a document.
     """
     if value is None or isinstance(value, np.random.RandomState | np.random.Generator):
         return None
@@ -75,10 +57,8 @@ def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:  # 
         named = {name: encode(item, f"{place}.{name}", other) for name, item in value.items()}
         return {"type": "dict", "items": named}
     if type(value) in _TAGS:
-        inner = {
-            f.name: encode(getattr(value, f.name), f"{place}.{f.name}", other)
-            for f in fields(value)
-        }
+        parts = {f.name: getattr(value, f.name) for f in fields(value)}
+        inner = {name: encode(part, f"{place}.{name}", other) for name, part in parts.items()}
         return {"type": _TAGS[type(value)], **inner}
     array = to_array(value, name=place)
     return _encode_array(array, place) if array.ndim else other(value, place)
@@ -87,13 +67,7 @@ def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:  # 
 def decode(  # noqa: PLR0911
     document: Any, place: str, other: Callable[[dict[str, Any], str], Any]
 ) -> Any:
-    """What `encode` was given, from a document that follows the schema.
-
-    Examples
-    --------
-    >>> decode({"type": "tuple", "items": [0.1, 0.5]}, "prior", other=None)
-    (0.1, 0.5)
-    """
+    """What `encode` was given, from a document that follows the schema."""
     if isinstance(document, list):
         return [decode(item, f"{place}[{i}]", other) for i, item in enumerate(document)]
     if not isinstance(document, dict):
@@ -112,11 +86,8 @@ def decode(  # noqa: PLR0911
         return _decode_table(document, place)
     if tag in _STRUCTURES:
         kind, check = _STRUCTURES[tag]
-        inner = {
-            name: decode(item, f"{place}.{name}", other)
-            for name, item in document.items()
-            if name != "type"
-        }
+        parts = {name: item for name, item in document.items() if name != "type"}
+        inner = {name: decode(item, f"{place}.{name}", other) for name, item in parts.items()}
         structure = kind(**inner)
         check(structure, place)
         return structure

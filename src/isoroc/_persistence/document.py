@@ -48,15 +48,7 @@ def write(
 ) -> None:
     """Write the document of a calibrator to a model file, whole or not at all.
 
-    Parameters
-    ----------
-    path : path-like
-        The file; one that exists is replaced.
-    model : dict
-        A calibrator as the schema's ``calibrator``.
-    summary : dict, default=None
-        Further entries: anything that JSON can represent, and arrays. NaN becomes null and infinity
-        the text "inf".
+    A summary has further entries: anything that JSON can represent, and arrays.
     """
     document = _with_checksum(model, summary)
     try:
@@ -100,33 +92,20 @@ def _with_checksum(model: dict[str, Any], summary: dict[str, Any] | None) -> dic
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Document in a model file, checked against the schema and its own checksum.
-
-    Raises
-    ------
-    ModelFileError
-        For every file that is not a sound model file of this version.
-    OSError
-        If the file does not exist or cannot be read.
-    """
+    """Document in a model file, checked against the schema and its own checksum."""
     with Path(path).open("rb") as file:
         data = file.read(MAX_BYTES + 1)
+    fix = "Pass a file that was written by a calibrator's save()."
     try:
         _check_size(data)
         document = _check_format(_parse(data))
-    except Fault as fault:
-        fix = "Pass a file that was written by a calibrator's save()."
-        raise ModelFileError.of(path, fault, fix) from fault
-    try:
-        _check_version(document)
-    except Fault as fault:
         fix = "Update isoroc, or save the model with this version."
-        raise ModelFileError.of(path, fault, fix) from fault
-    try:
+        _check_version(document)
+        fix = "The file is damaged or was altered: restore it, or save the model again."
         check(document, schema())
         _check_checksum(document)
     except Fault as fault:
-        raise ModelFileError.of(path, fault) from fault
+        raise ModelFileError.of(path, fault, fix) from fault
     return document
 
 
@@ -150,13 +129,7 @@ def _check_checksum(document: dict[str, Any]) -> None:
 
 
 def plain(value: Any, place: str) -> Any:
-    """JSON value of a summary: NumPy numbers and arrays unpacked, NaN as null, infinity as "inf".
-
-    Examples
-    --------
-    >>> plain({"loss": np.float64(0.5), "weights": np.array([1.0, np.nan])}, "summary")
-    {'loss': 0.5, 'weights': [1.0, None]}
-    """
+    """JSON value of a summary; NaN becomes null, infinity the text "inf"."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, dict):
@@ -181,10 +154,9 @@ def _check_size(data: bytes) -> None:
 
 
 def _parse(data: bytes) -> Any:
+    hooks: Any = {"object_pairs_hook": _unique, "parse_constant": _no_constant}
     try:
-        return json.loads(
-            data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant
-        )
+        return json.loads(data.decode("utf-8"), **hooks)
     except RecursionError as error:
         raise Fault("", "nested too deep") from error
     except ValueError as error:  # also: not UTF-8, integers of thousands of digits

@@ -16,14 +16,9 @@ from typing import Any
 MAX_DEPTH = 48
 
 _TYPES: dict[str, tuple[type, ...]] = {
-    "null": (type(None),),
-    "boolean": (bool,),
-    "integer": (int,),
-    "number": (int, float),
-    "string": (str,),
-    "array": (list,),
-    "object": (dict,),
-}
+    "null": (type(None),), "boolean": (bool,), "integer": (int,), "number": (int, float),
+    "string": (str,), "array": (list,), "object": (dict,),
+}  # fmt: skip
 
 
 class Fault(Exception):  # noqa: N818
@@ -37,28 +32,13 @@ class Fault(Exception):  # noqa: N818
 
 @cache
 def schema() -> dict[str, Any]:
-    """The published JSON Schema of model files.
-
-    Examples
-    --------
-    >>> schema()["title"]
-    'isoroc model file, version 2'
-    """
+    """The published JSON Schema of model files."""
     text = files("isoroc._persistence").joinpath("schema.json").read_text(encoding="utf-8")
     return dict(json.loads(text))
 
 
 def check(value: Any, rule: dict[str, Any], place: str = "", depth: int = 0) -> None:
-    """Raise a Fault where a parsed JSON value does not follow a rule of the schema.
-
-    Examples
-    --------
-    >>> rule = schema()["$defs"]["reduction"]
-    >>> check({"type": "reduction", "top": 0, "floor": 0.1, "capped": False}, rule)
-    Traceback (most recent call last):
-    ...
-    isoroc._persistence.schema.Fault: top: expected a number >= 1, got 0
-    """
+    """Raise a Fault where a parsed JSON value does not follow a rule of the schema."""
     if depth > MAX_DEPTH:
         raise Fault(place, f"nested more than {MAX_DEPTH} levels deep")
     rule = _resolve(rule)
@@ -98,25 +78,17 @@ def _check_itself(value: Any, rule: dict[str, Any], place: str) -> None:
     if allowed is not None and not any(type(value) is type(a) and value == a for a in allowed):
         raise Fault(place, f"expected {_listed(allowed)}, got {_shown(value)}")
     if isinstance(value, str):
-        _check_string(value, rule, place)
+        if len(value) > rule.get("maxLength", math.inf):
+            raise Fault(place, f"expected at most {rule['maxLength']} characters")
+        if "pattern" in rule and not re.search(rule["pattern"], value):
+            raise Fault(place, f"expected {rule['pattern']}, got {_shown(value)}")
     elif isinstance(value, int | float):
-        _check_number(value, rule, place)
-
-
-def _check_string(value: str, rule: dict[str, Any], place: str) -> None:
-    if len(value) > rule.get("maxLength", math.inf):
-        raise Fault(place, f"expected at most {rule['maxLength']} characters")
-    if "pattern" in rule and not re.search(rule["pattern"], value):
-        raise Fault(place, f"expected {rule['pattern']}, got {_shown(value)}")
-
-
-def _check_number(value: float, rule: dict[str, Any], place: str) -> None:
-    if not isinstance(value, int) and not math.isfinite(value):
-        raise Fault(place, "a number beyond the range of double precision")
-    if value < rule.get("minimum", -math.inf):
-        raise Fault(place, f"expected a number >= {rule['minimum']}, got {_shown(value)}")
-    if value > rule.get("maximum", math.inf):
-        raise Fault(place, f"expected a number <= {rule['maximum']}, got {_shown(value)}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise Fault(place, "a number beyond the range of double precision")
+        if value < rule.get("minimum", -math.inf):
+            raise Fault(place, f"expected a number >= {rule['minimum']}, got {_shown(value)}")
+        if value > rule.get("maximum", math.inf):
+            raise Fault(place, f"expected a number <= {rule['maximum']}, got {_shown(value)}")
 
 
 def _check_list(value: list[Any], rule: dict[str, Any], place: str, depth: int) -> None:

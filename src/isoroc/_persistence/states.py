@@ -1,8 +1,9 @@
-"""What the fitted attributes of a calibrator must be when they come from a file.
+"""What must hold for the parts of a model: nothing that was read is used before it is checked.
 
-A calibrator names its fitted attributes with a check for each. A check takes the value, its place
-in the file for the error message, and the sizes known so far: ``sizes["K"]`` is the number of
-classes, and a letter in a shape stands for the same number wherever it is used.
+A calibrator or map names its numbers with a check for each. A check takes the value, its place in
+the file for the error message, and the sizes known so far: ``sizes["K"]`` is the number of classes,
+and a letter in a shape stands for the same number wherever it is used. The compiled loops trust
+their arrays, so a tree that came from a file must be beyond doubt.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isoroc._monotonicity import Certificate
-from isoroc._persistence.checks import check_array
 from isoroc._persistence.schema import Fault
 from isoroc._table import Table
 from isoroc._top import TopReduction
@@ -23,28 +24,27 @@ from isoroc._tree import BinTree
 Sizes = dict[str, int]
 Check = Callable[[Any, str, Sizes], None]
 
-#: What probabilities may be off by when they are summed.
+#: What probabilities may be off by when they are summed, and the weights of children from their
+#: parent's as a share of the total weight.
 ROUNDING = 1e-6
 #: No fit comes near; sums and products of numbers within these limits cannot overflow.
 LARGEST_WEIGHT, LARGEST_COEFFICIENT = 1e300, 1e100
 
 
-def boolean(value: Any, place: str, sizes: Sizes) -> None:  # noqa: ARG001
-    """Check that a value is true or false."""
-    if not isinstance(value, bool):
-        raise Fault(place, "expected true or false")
+def _instance_of(kind: Any, expected: str) -> Check:
+    """Check that a value is of a type."""
+
+    def check(value: Any, place: str, sizes: Sizes) -> None:  # noqa: ARG001
+        if not isinstance(value, kind):
+            raise Fault(place, f"expected {expected}")
+
+    return check
 
 
-def sentence(value: Any, place: str, sizes: Sizes) -> None:  # noqa: ARG001
-    """Check that a value is a string."""
-    if not isinstance(value, str):
-        raise Fault(place, "expected a sentence")
-
-
-def table(value: Any, place: str, sizes: Sizes) -> None:  # noqa: ARG001
-    """Check that a value is a table."""
-    if not isinstance(value, Table):
-        raise Fault(place, "expected a table")
+boolean = _instance_of(bool, "true or false")
+sentence = _instance_of(str, "a sentence")
+table = _instance_of(Table, "a table")
+certificate = _instance_of(Certificate | None, "the certificate of this tree")
 
 
 def number(*, most: float, above: float = -math.inf) -> Check:
@@ -59,16 +59,7 @@ def number(*, most: float, above: float = -math.inf) -> Check:
 
 
 def coefficients(*shape: int | str) -> Check:
-    """Check that a value is an array of numbers that cannot overflow.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> coefficients("K", "m")(np.ones((3, 2)), "slopes_", {"K": 3, "m": 4})
-    Traceback (most recent call last):
-    ...
-    isoroc._persistence.schema.Fault: slopes_: expected an array of shape (3, 4), got (3, 2)
-    """
+    """Check that a value is an array of numbers that cannot overflow."""
 
     def check(value: Any, place: str, sizes: Sizes) -> None:
         known = tuple(sizes.get(n) if isinstance(n, str) else n for n in shape)
@@ -84,26 +75,24 @@ def probabilities(size: str) -> Check:
     """Check that a value is a vector of probabilities that sum to one."""
 
     def check(value: Any, place: str, sizes: Sizes) -> None:
-        check_array(value, place, shape=(sizes[size],))
-        if (value < 0).any() or abs(value.sum() - 1) > ROUNDING:
-            raise Fault(place, "expected numbers >= 0 that sum to 1")
+        _check_shares(check_array(value, place, shape=(sizes[size],)), place)
 
     return check
 
 
 def priors(size: str) -> Check:
     """Check that a value is a vector of probabilities that sum to one, or a matrix of such rows."""
-    of_one = probabilities(size)
 
     def check(value: Any, place: str, sizes: Sizes) -> None:
-        if not isinstance(value, np.ndarray) or value.ndim != 2:
-            of_one(value, place, sizes)
-            return
-        check_array(value, place, shape=(None, sizes[size]))
-        if (value < 0).any() or (np.abs(value.sum(axis=1) - 1) > ROUNDING).any():
-            raise Fault(place, "expected numbers >= 0, each row with the sum 1")
+        rows = [None] if isinstance(value, np.ndarray) and value.ndim == 2 else []
+        _check_shares(check_array(value, place, shape=(*rows, sizes[size])), place)
 
     return check
+
+
+def _check_shares(rows: NDArray[Any], place: str) -> None:
+    if (rows < 0).any() or (np.abs(rows.sum(axis=-1) - 1) > ROUNDING).any():
+        raise Fault(place, "expected numbers >= 0 that sum to 1")
 
 
 def ascending(value: Any, place: str, sizes: Sizes) -> None:  # noqa: ARG001
@@ -138,12 +127,6 @@ def reduction(size: str) -> Check:
     return check
 
 
-def certificate(value: Any, place: str, sizes: Sizes) -> None:  # noqa: ARG001
-    """Check that a value is a certificate or None."""
-    if value is not None and not isinstance(value, Certificate):
-        raise Fault(place, "expected the certificate of this tree")
-
-
 def names(size: str) -> Check:
     """Check that a value is an array of distinct names; sets their number."""
 
@@ -175,3 +158,84 @@ def list_of(check: Check, length: str = "", *, least: int = 1) -> Check:
 
 def anything(value: Any, place: str, sizes: Sizes) -> None:
     """Check nothing here: the calibrator checks what depends on several attributes."""
+
+
+def check_array(
+    array: Any, place: str, *, kind: str = "f", shape: tuple[int | None, ...]
+) -> NDArray[Any]:
+    """Check that a value is an array of finite numbers of a kind and shape; None is any length."""
+    if not isinstance(array, np.ndarray) or array.dtype != {"f": np.float64, "i": np.int64}[kind]:
+        raise Fault(place, f"expected an array of {'float64' if kind == 'f' else 'int64'}")
+    if len(array.shape) != len(shape) or any(
+        want not in (None, have) for want, have in zip(shape, array.shape, strict=True)
+    ):
+        expected, got = (
+            ", ".join("any" if n is None else str(n) for n in s) for s in (shape, array.shape)
+        )
+        raise Fault(place, f"expected an array of shape ({expected}), got ({got})")
+    if kind == "f" and not np.isfinite(array).all():
+        raise Fault(place, "expected finite numbers")
+    return array
+
+
+def check_tree(tree: BinTree, place: str) -> None:
+    """Refuse a tree that no growth could have left."""
+    weights = check_array(tree.class_weights, f"{place}.class_weights", shape=(None, None))
+    N, K = weights.shape
+    check_array(tree.split_nodes, f"{place}.split_nodes", kind="i", shape=(None,))
+    S = len(tree.split_nodes)
+    check_array(tree.thresholds, f"{place}.thresholds", shape=(S, K))
+    check_array(tree.children, f"{place}.children", kind="i", shape=(S, K))
+    if K < 2:
+        raise Fault(f"{place}.class_weights", "expected two classes or more")
+    exists = tree.children >= 0
+    # Splits append nodes, so in the order of splits and regions children count up from 1.
+    if not np.array_equal(tree.children[exists], np.arange(1, N)) or (tree.children < -1).any():
+        raise Fault(f"{place}.children", f"expected the nodes 1 to {N - 1} in order, or -1")
+    if (exists.sum(axis=1) < 2).any():
+        raise Fault(f"{place}.children", "a split has fewer than two children")
+    older = 1 + np.cumsum(exists.sum(axis=1)) - exists.sum(axis=1)
+    if ((tree.split_nodes < 0) | (tree.split_nodes >= older)).any():
+        raise Fault(f"{place}.split_nodes", "a split divides a node that does not exist yet")
+    if len(np.unique(tree.split_nodes)) != S:
+        raise Fault(f"{place}.split_nodes", "a node is split twice")
+    _check_weights(tree, f"{place}.class_weights")
+    if K == 2:
+        _check_cuts(tree, f"{place}.thresholds")
+
+
+def _check_weights(tree: BinTree, place: str) -> None:
+    weights = tree.class_weights
+    with np.errstate(over="ignore"):
+        total = weights.sum(axis=1)
+    if (weights < 0).any() or not ((total > 0) & (total < LARGEST_WEIGHT)).all():
+        raise Fault(place, "expected weights >= 0, and of every node one > 0")
+    below = np.zeros(tree.thresholds.shape)
+    np.add.at(below, np.nonzero(tree.children >= 0)[0], weights[1:])
+    if (np.abs(below - weights[tree.split_nodes]) > ROUNDING * total[0]).any():
+        raise Fault(place, "the weights of a split's children do not add up to its own")
+
+
+def _check_cuts(tree: BinTree, place: str) -> None:
+    """Two classes: a split must lie inside the interval of scores that it divides."""
+    low, high = np.full(len(tree.class_weights), -np.inf), np.full(len(tree.class_weights), np.inf)
+    for node, cut, (left, right) in zip(
+        tree.split_nodes, tree.thresholds[:, 1], tree.children, strict=True
+    ):
+        if not low[node] < cut < high[node]:
+            raise Fault(place, "a threshold lies outside the bin that it splits")
+        low[left], high[left] = low[node], cut
+        low[right], high[right] = cut, high[node]
+
+
+def check_reduction(reduction: TopReduction, place: str) -> None:
+    """Refuse a reduction that cannot share the rest."""
+    if not reduction.floor > 0:
+        raise Fault(f"{place}.floor", "expected a number > 0")
+
+
+def check_certificate(certificate: Certificate, place: str) -> None:
+    """Refuse a certificate whose parts do not fit together."""
+    S, K = check_array(certificate.thresholds, f"{place}.thresholds", shape=(None, None)).shape
+    check_array(certificate.calibrated_thresholds, f"{place}.calibrated_thresholds", shape=(S, K))
+    check_array(certificate.slack, f"{place}.slack", shape=(S,))

@@ -1,7 +1,14 @@
 """From probabilities to decisions: actions of least expected cost, and other class priors."""
 
-from isoroc.decisions._cost import CostReport, decide, expected_cost, mean_cost
-from isoroc.decisions._curve import CostCurve, cost_curve
+from isoroc.decisions._cost import (
+    CostCurve,
+    CostReport,
+    best_threshold,
+    cost_curve,
+    decide,
+    expected_cost,
+    mean_cost,
+)
 from isoroc.decisions._prior import PriorEstimate, adjust_prior, estimate_prior
 
 __all__ = [
@@ -9,6 +16,7 @@ __all__ = [
     "CostReport",
     "PriorEstimate",
     "adjust_prior",
+    "best_threshold",
     "cost_curve",
     "decide",
     "estimate_prior",

@@ -1,7 +1,8 @@
-"""Actions of least expected cost, and what decisions cost."""
+"""Actions of least expected cost, what decisions cost, and what they cost for all cost ratios."""
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,18 +11,21 @@ from numpy.typing import NDArray
 
 from isoroc._input import (
     InputError,
+    Sample,
     check_after,
     check_confidence,
     check_length,
+    check_number,
     check_probabilities,
     check_weights,
     encode_labels,
     to_array,
 )
 from isoroc._intervals import half_width
-from isoroc._simplex import Floats, Ints
+from isoroc._simplex import Floats
 from isoroc._table import Table
-from isoroc.decisions._inputs import Costs, check_costs, check_new
+from isoroc.decisions._inputs import check_costs, check_new
+from isoroc.metrics import roc_convex_hull
 
 
 def decide(Q: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
@@ -32,12 +36,11 @@ def decide(Q: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
     Q : array-like of shape (n, K) or (n,)
         Calibrated forecasts, or the probability of the second of two classes.
     costs : array-like of shape (K, A), mapping or dataframe
-        ``costs[k, a]`` is the cost of action a if class k occurs. Gains are negative costs. A
-        mapping or dataframe has one entry or column per action; its values are K numbers in the
-        order of the classes, or a mapping of labels to numbers. In an array with K columns the
-        actions are the classes; other arrays number their actions. Rows of a pandas dataframe are
-        matched by name if it has an index. To abstain is an action like any other: its column
-        holds the cost of not deciding.
+        ``costs[k, a]`` is the cost of action a if class k occurs. Gains are negative costs, and to
+        abstain is an action like any other. A mapping or dataframe has one entry or column per
+        action; its values are K numbers in the order of the classes, or a mapping of labels to
+        numbers. In an array with K columns the actions are the classes; other arrays number their
+        actions. Rows of a pandas dataframe are matched by name if it has an index.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; by default the column names of a dataframe, or
         their numbers.
@@ -45,14 +48,13 @@ def decide(Q: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
     Returns
     -------
     ndarray of shape (n,)
-        Names of the actions. On ties it is the action that comes first in `costs`. Expected costs
-        that are equal on paper may differ by rounding, so ties are not reliable in floating point.
+        Names of the actions; on ties, the action that comes first in `costs`.
 
     Notes
     -----
-    Action a has the expected cost ``sum_k Q[i, k] * costs[k, a]``. This is its mean cost on rows
-    with this forecast if the forecasts are calibrated, and in general not otherwise. For two
-    classes and two actions the rule is a threshold on the probability.
+    Action a has the expected cost ``sum_k Q[i, k] * costs[k, a]``: its mean cost on rows with this
+    forecast if the forecasts are calibrated. For two classes and two actions the rule is a
+    threshold on the probability.
 
     Examples
     --------
@@ -68,14 +70,46 @@ def decide(Q: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
     return np.asarray(matrix.actions[matrix.choose(P)])
 
 
+def best_threshold(costs: Any, labels: Any = None) -> float:
+    """The probability of the second class above which deciding for it has the least expected cost.
+
+    Parameters
+    ----------
+    costs : array-like of shape (2, 2), mapping or dataframe
+        See `decide`; the second action is the decision for the second class.
+    labels : array-like of shape (2,), default=None
+        The two classes.
+
+    Returns
+    -------
+    float
+        A threshold for calibrated forecasts.
+
+    Examples
+    --------
+    >>> from isoroc.decisions import best_threshold
+    >>> best_threshold([[0, 1], [9, 0]])  # a missed event costs nine times a false alarm
+    0.1
+    """
+    values = check_costs(costs, np.arange(2) if labels is None else to_array(labels, name="labels"))
+    if values.values.shape != (2, 2):
+        problem = f"has shape {' x '.join(map(str, values.values.shape))}"
+        fix = "a threshold needs two classes and two actions; use decide for more"
+        raise InputError("costs", None, problem, fix)
+    alarm, miss = values.values[0] @ [-1, 1], values.values[1] @ [1, -1]
+    if not (alarm > 0 and miss > 0):
+        problem = "one action is at least as good whatever happens"
+        raise InputError("costs", None, problem, "expected a cost of errors above that of hits")
+    return float(alarm / (alarm + miss))
+
+
 def mean_cost(
     y_true: Any, decisions: Any, costs: Any, *, sample_weight: Any = None, labels: Any = None
 ) -> float:
     """Mean cost of given decisions.
 
-    With an array of costs of shape (K, K), decisions are predicted labels. So
-    ``make_scorer(mean_cost, costs=costs, greater_is_better=False)`` scores any classifier, and
-    ``TunedThresholdClassifierCV`` takes it to find the threshold of least cost.
+    With costs of shape (K, K), decisions are predicted labels, so
+    ``make_scorer(mean_cost, costs=costs, greater_is_better=False)`` scores any classifier.
 
     Parameters
     ----------
@@ -94,11 +128,6 @@ def mean_cost(
     -------
     float
         The weighted mean over the rows.
-
-    See Also
-    --------
-    decide : The actions of least expected cost.
-    expected_cost : The cost of the best actions, before and after calibration.
 
     Examples
     --------
@@ -165,10 +194,7 @@ def expected_cost(
     labels: Any = None,
     confidence: float = 0.95,
 ) -> CostReport:
-    """Mean cost of the decisions that forecasts lead to.
-
-    Every row gets the action of least expected cost under its forecast, see `decide`, and its cost
-    is that of this action for the label of the row.
+    """Mean cost of the decisions that forecasts lead to, see `decide`.
 
     Parameters
     ----------
@@ -219,47 +245,137 @@ def expected_cost(
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
     matrix = check_costs(costs, sample.classes)
     check_confidence(confidence)
-    rows = _Rows(sample.codes, sample.row_weights(), half_width(confidence))
-    before, promised = _outcome(matrix, sample.forecasts, rows.codes)
-    if after is None:
-        lines = [("forecasts", *rows.interval(before), rows.mean(promised))]
-    else:
-        later = check_after(after, sample, probabilities=True).forecasts
-        changed, promised_after = _outcome(matrix, later, rows.codes)
-        lines = [
-            ("before", *rows.interval(before), rows.mean(promised)),
-            ("after", *rows.interval(changed), rows.mean(promised_after)),
-            ("change", *rows.interval(changed - before), np.nan),
-        ]
-    shares = np.bincount(rows.codes, rows.weights, len(matrix.values))
+    weights, width = sample.row_weights(), half_width(confidence)
+
+    def interval(costs_of_rows: Floats) -> tuple[float, float, float]:
+        mean = float(np.average(costs_of_rows, weights=weights))
+        deviations = weights * (costs_of_rows - mean)
+        half = width * float(np.sqrt(deviations @ deviations)) / float(weights.sum())
+        return mean, mean - half, mean + half
+
+    def line(decisions: str, P: Floats) -> tuple[Any, Floats]:
+        """A row of the table, and the cost of each row of the data."""
+        chosen = matrix.choose(P)
+        own = matrix.values[sample.codes, chosen]
+        expected = np.einsum("ij,ij->i", P, matrix.values.T[chosen])
+        return (decisions, *interval(own), float(np.average(expected, weights=weights))), own
+
+    first, before = line("forecasts" if after is None else "before", sample.forecasts)
+    lines = [first]
+    if after is not None:
+        second, later = line("after", check_after(after, sample, probabilities=True).forecasts)
+        lines += [second, ("change", *interval(later - before), np.nan)]
+    shares = np.bincount(sample.codes, weights, len(matrix.values))
     constant = int((shares @ matrix.values).argmin())
-    lines.append(("constant", *rows.interval(matrix.values[rows.codes, constant]), np.nan))
-    lines.append(("oracle", *rows.interval(matrix.values.min(axis=1)[rows.codes]), np.nan))
+    lines.append(("constant", *interval(matrix.values[sample.codes, constant]), np.nan))
+    lines.append(("oracle", *interval(matrix.values.min(axis=1)[sample.codes]), np.nan))
     table = Table.from_rows(lines, "decisions", "cost", "low", "high", "promised")
     return CostReport(table, matrix.actions[constant], confidence)
 
 
-def _outcome(matrix: Costs, P: Floats, codes: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Cost of each row, and the cost that its forecast expects."""
-    chosen: Ints = matrix.choose(P)
-    expected = np.einsum("ij,ij->i", P, matrix.values.T[chosen])
-    return matrix.values[codes, chosen], np.asarray(expected)
-
-
 @dataclass(frozen=True, eq=False)
-class _Rows:
-    """Labels and weights of rows, and the half width of intervals in standard errors."""
+class CostCurve:
+    """Mean cost of decisions against the ratio of costs.
 
-    codes: NDArray[Any]
-    weights: Floats
-    width: float
+    The costs are scaled such that those of the two errors add up to 2: deciding for the second
+    class costs ``2 * ratio`` if it does not occur, deciding for the first ``2 * (1 - ratio)`` if
+    the second one does.
 
-    def mean(self, values: Floats) -> float:
-        return float(self.weights @ values / self.weights.sum())
+    Attributes
+    ----------
+    ratio : ndarray of shape (m,)
+        Cost of a false decision for the second class, as a share of the sum of both costs. This is
+        also the probability above which calibrated forecasts decide for the second class.
+    cost : ndarray of shape (m,)
+        Mean cost of the decisions of the forecasts.
+    best : ndarray of shape (m,)
+        The least mean cost that a threshold on these scores has. The difference to `cost` is what
+        calibration can save, and it is found on the same rows.
+    constant : ndarray of shape (m,)
+        Mean cost of the better one of the two constant decisions.
+    """
 
-    def interval(self, values: Floats) -> tuple[float, float, float]:
-        """Weighted mean, and its normal interval."""
-        mean = self.mean(values)
-        deviations = self.weights * (values - mean)
-        half = self.width * float(np.sqrt(deviations @ deviations)) / float(self.weights.sum())
-        return mean, mean - half, mean + half
+    ratio: Floats
+    cost: Floats
+    best: Floats
+    constant: Floats
+
+    def area(self) -> float:
+        """Mean cost if all ratios are equally likely: the mean of ``(y - p)**2``."""
+        return float(np.trapezoid(self.cost, self.ratio))
+
+
+def cost_curve(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    n_ratios: int = 1001,
+    sample_weight: Any = None,
+    labels: Any = None,
+) -> CostCurve:
+    """Mean cost of decisions against the ratio of costs, for two classes.
+
+    This is the Brier curve of Hernández-Orallo, Flach and Ferri (2011); `best` is the cost curve of
+    Drummond and Holte (2006).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels of two classes.
+    y_prob : array-like of shape (n, 2) or (n,)
+        Forecasts, or the probability of the second class.
+    n_ratios : int, default=1001
+        Number of ratios, between 0 and 1.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (2,), default=None
+        The classes in the order of the columns; sorted by default.
+
+    Returns
+    -------
+    CostCurve
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc.decisions import cost_curve
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(5000)
+    >>> y = rng.random(5000) < p**2
+    >>> curve = cost_curve(y, p, n_ratios=11)
+    >>> (curve.cost - curve.best).round(3)
+    array([0.   , 0.024, 0.043, 0.059, 0.052, 0.046, 0.038, 0.035, 0.026,
+           0.003, 0.   ])
+    >>> round(cost_curve(y, p).area(), 3), round(float(np.mean((y - p) ** 2)), 3)
+    (0.165, 0.165)
+    """
+    check_number("n_ratios", n_ratios, numbers.Integral, minimum=2)
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels)
+    if sample.n_classes != 2:
+        problem = f"{sample.n_classes} classes; the curve is defined for two"
+        raise InputError("y_prob", None, problem, "use expected_cost for more classes")
+    ratio = np.linspace(0.0, 1.0, n_ratios)
+    shares = sample.class_weights() / sample.row_weights().sum()
+    above = [_share_above(sample, code, ratio) for code in (0, 1)]
+    hull = roc_convex_hull(
+        sample.codes, sample.forecasts, sample_weight=sample.weights, labels=[0, 1]
+    )
+    false = np.vstack([shares[0] * (1 - hull.p0), shares[1] * (1 - hull.p1)])
+    errors = np.vstack([2 * ratio, 2 * (1 - ratio)])
+    return CostCurve(
+        ratio,
+        errors[0] * shares[0] * above[0] + errors[1] * shares[1] * (1 - above[1]),
+        (errors.T @ false).min(axis=1),
+        np.minimum(errors[0] * shares[0], errors[1] * shares[1]),
+    )
+
+
+def _share_above(sample: Sample, code: int, ratio: Floats) -> Floats:
+    """Share of the rows of a class that are decided for the second one, for each ratio."""
+    rows = np.flatnonzero(sample.codes == code)
+    # decide() takes the second class if its expected cost is lower: p (1 - ratio) > (1 - p) ratio
+    scores, weights = sample.forecasts[rows, 1], sample.row_weights()[rows]
+    order = np.argsort(scores, kind="stable")
+    total = np.concatenate([[0.0], np.cumsum(weights[order])])
+    below = total[np.searchsorted(scores[order], ratio, side="right")]
+    return np.asarray(1 - below / total[-1])

@@ -18,14 +18,7 @@ SHARE_TOLERANCE = 1e-6
 
 
 def check_new(Q: Any, labels: Any, *, name: str = "Q") -> tuple[Floats, NDArray[Any]]:
-    """Forecasts of shape (n, K) without outcomes, and the class of each column.
-
-    Examples
-    --------
-    >>> check_new([0.25, 0.5], ["no", "yes"])
-    (array([[0.75, 0.25],
-           [0.5 , 0.5 ]]), array(['no', 'yes'], dtype='<U3'))
-    """
+    """Forecasts of shape (n, K) without outcomes, and the class of each column."""
     P = as_matrix(check_forecasts(Q, name=name, scores="probability"))
     names = column_names(Q)
     if labels is None:
@@ -52,15 +45,7 @@ class Costs:
 
 
 def check_costs(costs: Any, classes: NDArray[Any]) -> Costs:
-    """Cost matrix of what the user passed, with its rows in the order of the classes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> check_costs({"treat": {"ill": 1, "well": 1}, "wait": [0, 9]}, np.array(["well", "ill"]))
-    Costs(values=array([[1., 0.],
-           [1., 9.]]), actions=array(['treat', 'wait'], dtype='<U5'))
-    """
+    """Cost matrix of what the user passed, with its rows in the order of the classes."""
     K = len(classes)
     columns = _columns_by_action(costs, classes)
     if columns is None:
@@ -72,9 +57,8 @@ def check_costs(costs: Any, classes: NDArray[Any]) -> Costs:
         actions = classes if values.shape[1] == K else np.arange(values.shape[1])
     else:
         actions = np.array(list(columns))
-        values = np.empty((K, len(columns)))
-        for a, (action, column) in enumerate(columns.items()):
-            values[:, a] = by_class(column, classes, name=f"costs[{action!r}]")
+        each = [by_class(own, classes, name=f"costs[{name!r}]") for name, own in columns.items()]
+        values = np.column_stack(each) if each else np.empty((K, 0))
     if values.shape[1] < 2:
         raise InputError("costs", None, f"{values.shape[1]} action", "two or more are needed")
     if not np.isfinite(values).all():
@@ -103,14 +87,7 @@ def _columns_by_action(costs: Any, classes: NDArray[Any]) -> dict[Any, Any] | No
 
 
 def by_class(values: Any, classes: NDArray[Any], *, name: str) -> Floats:
-    """One number per class, from a list in the order of the classes or a mapping of labels.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> by_class({"b": 0.9, "a": 0.1}, np.array(["a", "b"]), name="new")
-    array([0.1, 0.9])
-    """
+    """One number per class, from a list in the order of the classes or a mapping of labels."""
     if isinstance(values, Mapping):
         by_name = {str(label): value for label, value in values.items()}
         names = [str(label) for label in classes.tolist()]

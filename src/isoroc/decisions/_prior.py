@@ -28,8 +28,8 @@ def adjust_prior(Q: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
     """Forecasts for a population with another class prior.
 
     This is right if only the class prior differs, and rows of each class look the same as before
-    (label shift). It holds by construction if rows of some classes were left out or repeated at
-    random before training or calibration. The forecasts must be calibrated for the old population.
+    (label shift), as when rows of some classes were left out or repeated at random before training.
+    The forecasts must be calibrated for the old population.
 
     Parameters
     ----------
@@ -127,9 +127,7 @@ def estimate_prior(
     """Class prior of new rows without labels, by maximum likelihood.
 
     The prior under which the forecasts of the new rows are likeliest (Saerens, Latinne and
-    Decaestecker 2002). As in `adjust_prior`, the forecasts must be calibrated for the old
-    population, and only the class prior may differ; the estimate is biased otherwise. Pass it to
-    `adjust_prior` as `new`.
+    Decaestecker 2002), for `adjust_prior`, under whose conditions it is right.
 
     Parameters
     ----------

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isoroc._backends.sql import Dialect, Node, SqlOps, case, column, double, nodes
+from isoroc._backends.sql import Dialect, SqlOps, nodes
+from isoroc._backends.sql.expressions import Node, case, column, double
 from isoroc._counts import Grid, Resolution
 from isoroc._counts.files import describe
 from isoroc._counts.grid import cells, default_resolution, fold

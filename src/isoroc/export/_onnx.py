@@ -41,9 +41,9 @@ def to_onnx(
     """ONNX model that calibrates as `predict_proba` does.
 
     The input ``forecasts`` has shape (N, K), or (N, 1) where the calibrator was fitted to scores;
-    the output ``calibrated`` has shape (N, K) and type double. A row that `predict_proba` would
-    refuse comes out as NaN. A `GroupedCalibrator` that was fitted with groups has a second input
-    ``groups`` of shape (N, 1): their names, as strings.
+    the output ``calibrated`` is of shape (N, K) and type double. Rows that `predict_proba` would
+    refuse become NaN. A `GroupedCalibrator` fitted with groups has a second input ``groups`` of
+    shape (N, 1): their names, as strings.
 
     Parameters
     ----------
@@ -55,20 +55,14 @@ def to_onnx(
         Version of the operator set, for graphs that are to be joined with others; 13 at least.
     label : bool, default=False
         Whether to add the output ``label`` of shape (N,): the class of the largest calibrated
-        probability, the first on ties, as a string, an int64 or, for classes that are floats, a
-        double. A refused row has the label "", the smallest int64 or NaN.
+        probability, the first on ties; "", the smallest int64 or NaN for a refused row.
 
     Returns
     -------
     onnx.ModelProto
-        Checked by ``onnx.checker``. Its `metadata_props` are ``isoroc.version``,
-        ``isoroc.calibrator`` (the name of its class), ``isoroc.classes`` (a list in JSON, in the
-        order of the columns) and ``isoroc.checksum``: that of the model file that `save`
-        writes, if such a file can hold it.
-
-    See Also
-    --------
-    calibrate_onnx : The graph of a classifier and its calibrator.
+        Its `metadata_props` are ``isoroc.version``, ``isoroc.calibrator`` (the name of its class),
+        ``isoroc.classes`` (a list in JSON, in the order of the columns) and ``isoroc.checksum``,
+        that of the model file, if such a file can hold it.
 
     Examples
     --------
@@ -77,8 +71,6 @@ def to_onnx(
     >>> model = to_onnx(calibrator, label=True)
     >>> [tensor.name for tensor in (*model.graph.input, *model.graph.output)]
     ['forecasts', 'calibrated', 'label']
-    >>> {entry.key: entry.value for entry in model.metadata_props}["isoroc.classes"]
-    '["no", "yes"]'
     """
     check_exportable(calibrator)
     if input_type not in _TYPES:
@@ -102,19 +94,9 @@ class Names(NamedTuple):
 def build(
     calibrator: Any, names: Names, input_type: int, n_columns: int, opsets: dict[str, int]
 ) -> onnx.ModelProto:
-    """ONNX model of a calibrator.
+    """ONNX model of a calibrator for forecasts of a type and a number of columns.
 
-    Parameters
-    ----------
-    calibrator : calibrator
-        Fitted.
-    names : Names
-    input_type : int
-        Type of the forecasts.
-    n_columns : int
-        Columns of the forecasts. A calibrator that was fitted to scores takes the last one.
-    opsets : dict
-        Versions of the sets of operators by name.
+    A calibrator that was fitted to scores takes the last column.
     """
     graph, tensor = Graph(opsets[""], "isoroc_"), onnx.helper.make_tensor_value_info
     ops = OnnxOps(graph, exact=calibrator.map_.exact)
@@ -182,9 +164,8 @@ def calibrate_onnx(
 ) -> onnx.ModelProto:
     """ONNX model of a classifier with calibrated outputs.
 
-    The model takes what the classifier takes, and its outputs have the names and the order that
-    they had: the label, which is now the class of the largest calibrated probability, and the
-    probabilities, which are now calibrated and of type double. Other outputs are left out.
+    The outputs keep their names and order: the label, now the class of the largest calibrated
+    probability, and the probabilities, now calibrated and of type double. Others are left out.
 
     Parameters
     ----------
@@ -218,21 +199,19 @@ def calibrate_onnx(
     """
     check_exportable(calibrator)
     if not isinstance(classifier, onnx.ModelProto):
-        classifier = _load(classifier)
+        try:
+            classifier = onnx.load(classifier)
+        except DecodeError as error:
+            problem = f"{os.fspath(classifier)} is not an ONNX model"
+            raise InputError("classifier", None, problem) from error
     output = _find_probabilities(classifier, probabilities)
     n_columns = _check_columns(output, calibrator)
     order = [tensor.name for tensor in classifier.graph.output]
-    label = next((o.name for o in classifier.graph.output if _is_label(o)), "label")
-    before = compose.add_prefix(
-        classifier,
-        _PREFIX,
-        rename_nodes=False,
-        rename_edges=False,
-        rename_inputs=False,
-        rename_initializers=False,
-        rename_value_infos=False,
-        rename_functions=False,
-    )
+    labels = [o.name for o in classifier.graph.output if o.type.tensor_type.elem_type in _LABEL]
+    label = labels[0] if labels else "label"
+    kinds = ("nodes", "edges", "inputs", "initializers", "value_infos", "functions")
+    unchanged = {f"rename_{kind}": False for kind in kinds}
+    before = compose.add_prefix(classifier, _PREFIX, **unchanged)
     opsets = _common_opsets(before, grouped=is_grouped(calibrator))
     names = Names("isoroc_forecasts", output.name, label)
     after = build(calibrator, names, output.type.tensor_type.elem_type, n_columns, opsets)
@@ -249,13 +228,6 @@ def calibrate_onnx(
         model.graph.output.reverse()
     onnx.checker.check_model(model, full_check=True)
     return model
-
-
-def _load(path: str | os.PathLike[str]) -> onnx.ModelProto:
-    try:
-        return onnx.load(path)
-    except DecodeError as error:
-        raise InputError("classifier", None, f"{os.fspath(path)} is not an ONNX model") from error
 
 
 def _common_opsets(classifier: onnx.ModelProto, *, grouped: bool) -> dict[str, int]:
@@ -311,10 +283,6 @@ def _check_columns(output: Any, calibrator: Any) -> int:
 def _is_matrix(output: onnx.ValueInfoProto) -> bool:
     tensor = output.type.tensor_type
     return tensor.elem_type in _REAL and len(tensor.shape.dim) == 2
-
-
-def _is_label(output: onnx.ValueInfoProto) -> bool:
-    return output.type.tensor_type.elem_type in _LABEL
 
 
 def _known_opsets() -> str:

@@ -52,8 +52,8 @@ def to_sql(
         sequence.
     keep : str or sequence of str, default=None
         Columns of the table that the query hands on, such as a key; `columns` by default. "*"
-        stands for all of them, except in the dialects mysql, sqlite, trino and tsql, which have no
-        way to leave out the columns of intermediate results.
+        stands for all of them, except in mysql, sqlite, trino and tsql, which cannot leave out the
+        columns of intermediate results.
     names : str or sequence of str, default=None
         Names of the calibrated columns; ``calibrated_`` and the class by default. For a calibrator
         of scores, a single name stands for the probability of the second class. With ``keep="*"``,
@@ -70,8 +70,8 @@ def to_sql(
     Returns
     -------
     str
-        A SELECT or CREATE VIEW statement, after a comment that names the version of isoroc, the
-        calibrator, the checksum of its model file and the classes.
+        A statement, after a comment that names the version, the calibrator, the checksum of its
+        model file and the classes.
 
     Examples
     --------
@@ -79,10 +79,7 @@ def to_sql(
     >>> p, y = [0.1, 0.3, 0.7, 0.9], ["no", "no", "yes", "yes"]
     >>> calibrator = isoroc.IRPCalibrator(prior="uniform").fit(p, y)
     >>> options = {"dialect": "duckdb", "table": "loans", "keep": ["id"]}
-    >>> query = to_sql(calibrator, "score", names="score_cal", view="calibrated", **options)
-    >>> print(query[query.index("CREATE") : query.index("(")])
-    CREATE VIEW "calibrated" AS
-    WITH "isoroc_stage_0" AS
+    >>> query = to_sql(calibrator, "score", names="score_cal", **options)
     >>> print(query[query.rindex("SELECT") :])
     SELECT
       "id",

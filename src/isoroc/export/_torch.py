@@ -18,8 +18,7 @@ def to_torch(calibrator: Any) -> Any:
 
     The module takes forecasts of shape (n, K), or (n,) or (n, 1) where the calibrator was fitted to
     scores, and returns calibrated forecasts of shape (n, K) in double precision on the same device.
-    It is differentiable where the map is: smooth maps have gradients, step functions have none. A
-    row that `predict_proba` would refuse comes out as NaN.
+    Smooth maps have gradients. Rows that `predict_proba` would refuse become NaN.
 
     Parameters
     ----------

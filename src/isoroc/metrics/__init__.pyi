@@ -1,3 +1,4 @@
+from ._binned import CalibrationCurve, calibration_curve, expected_calibration_error
 from ._calibration import calibration_error, smooth_calibration_error
 from ._decomposition import Decomposition, decompose
 from ._resampling import BootstrapResult, bootstrap, by_group
@@ -6,11 +7,11 @@ from ._scorers import ProbabilityScorer, scorers
 from ._scores import brier_score_loss, log_loss
 from ._separability import Separability, pairwise_separability
 from ._significance import CalibrationTest, calibration_test
-from ._surface.results import RocSurface, Volume
-from ._surface.surface import roc_surface, volume_under_surface
+from ._surface.surface import RocSurface, Volume, roc_surface, volume_under_surface
 
 __all__ = [
     "BootstrapResult",
+    "CalibrationCurve",
     "CalibrationTest",
     "Decomposition",
     "ProbabilityScorer",
@@ -22,9 +23,11 @@ __all__ = [
     "bootstrap",
     "brier_score_loss",
     "by_group",
+    "calibration_curve",
     "calibration_error",
     "calibration_test",
     "decompose",
+    "expected_calibration_error",
     "hull_auc",
     "log_loss",
     "pairwise_separability",

@@ -103,12 +103,10 @@ def calibration_error(
     "l2" the square is nearly unbiased. For "l1" the mean of the products is at most the calibration
     error, and below it if signs are hard to learn from few rows.
 
-    A monotone partition is blind to forecasts that point in the wrong direction (inverted
-    probabilities, columns in the wrong order) and to noise. Three further stages estimate what it
-    leaves: a change of the confidence of all forecasts, a linear map, and means in nested cells,
-    each used if it exceeds the noise. With more than four classes the partitions are of the two
-    largest probabilities and the rest; the other stages use up to 64 classes, the most frequent
-    ones.
+    A monotone partition is blind to forecasts that point in the wrong direction. So a change of the
+    confidence of all forecasts, a linear map, and means in nested cells estimate what it leaves,
+    each where it exceeds the noise. With more than four classes the partitions are of the two
+    largest probabilities and the rest; the other stages use the 64 most frequent classes.
 
     Examples
     --------
@@ -220,9 +218,7 @@ def smooth_calibration_error(
 
     Residuals ``y - p`` are smoothed along p by a Gaussian kernel that is reflected at 0 and 1, and
     the absolute value of the result is integrated. The bandwidth is the one that equals the
-    resulting error, so it need not be chosen. Unlike binned errors, this error is a continuous
-    function of the forecasts. It is within constant factors of the distance to the nearest
-    calibrated forecasts.
+    resulting error. Unlike binned errors, this error is a continuous function of the forecasts.
 
     Parameters
     ----------

@@ -46,10 +46,8 @@ class Decomposition:
         """Table with one row per term: value, standard error and normal interval."""
         value, error = np.asarray(self), self.standard_errors
         half = half_width(confidence) * error
-        terms = np.array(TERMS)
-        return Table(
-            term=terms, value=value, standard_error=error, low=value - half, high=value + half
-        )
+        ends = {"low": value - half, "high": value + half}
+        return Table(term=np.array(TERMS), value=value, standard_error=error, **ends)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: FBT001
         return np.array([getattr(self, term) for term in TERMS], dtype=dtype)

@@ -75,9 +75,8 @@ def bootstrap(
     """Bootstrap interval of a metric, or of its difference between two forecasts of the same rows.
 
     Rows are drawn with replacement. A metric that takes `sample_weight` gets all rows, and the
-    number of times each was drawn as its weight. Any other metric gets the drawn rows. The weights
-    matter for metrics that hold rows out, as the cross-fitted ones do: all copies of a row are
-    then held out together.
+    number of times each was drawn as its weight, so that metrics that hold rows out hold out all
+    copies of a row together. Any other metric gets the drawn rows.
 
     Parameters
     ----------
@@ -97,17 +96,15 @@ def bootstrap(
     confidence : float, default=0.95
         Probability that the interval covers the truth.
     method : {"basic", "percentile"}, default="percentile"
-        "percentile" takes quantiles of the resampled values. "basic" mirrors them at the estimate,
-        which removes a bias that resampling repeats. Binned calibration errors have such a bias,
-        and neither interval is reliable for them.
+        "percentile" takes quantiles of the resampled values. "basic" mirrors them at the estimate.
+        Neither is reliable for binned calibration errors, whose bias resampling repeats.
     stratified : bool, default=False
         Draw from each class as many rows as it has; for data in which the class frequencies were
         fixed by design.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     random_state : int, RandomState or None, default=None
-        Seed of the draws; the result does not depend on `n_jobs`. Rows are drawn by position, so
-        another order of the rows gives other resamples.
+        Seed of the draws; the result does not depend on `n_jobs`, but on the order of the rows.
     n_jobs : int, default=None
         Number of parallel jobs, as in joblib.
 
@@ -142,11 +139,9 @@ def bootstrap(
         raise InputError("sample_weight", None, "the metric takes no sample_weight")
     task = _Task(metric, y, forecasts, weights, weighs, _strata(y) if stratified else None)
 
-    seeds = _seeds(n_resamples, random_state)
-    draws = Parallel(n_jobs=n_jobs)(delayed(task)(seed) for seed in seeds)
-    estimate = task.value(None)
-    distribution = np.array(draws)
-    return _summary(estimate, distribution, confidence, method)
+    root = np.random.SeedSequence(check_random_state(random_state).randint(2**31 - 1))
+    draws = Parallel(n_jobs=n_jobs)(delayed(task)(seed) for seed in root.spawn(n_resamples))
+    return _summary(task.value(None), np.array(draws), confidence, method)
 
 
 def by_group(
@@ -206,8 +201,7 @@ def by_group(
     weights = check_weights(sample_weight, len(P))
     if labels is None and "labels" in inspect.signature(metric).parameters:
         labels = np.unique(y) if P.ndim == 1 or len(np.unique(y)) == P.shape[1] else None
-    options = {} if labels is None else {"labels": labels}
-    measured = partial(metric, **options)
+    measured = metric if labels is None else partial(metric, labels=labels)
     lines = []
     for name, rows in rows_by_group(names):
         part, of_rows = (y[rows], P[rows]), None if weights is None else weights[rows]
@@ -225,17 +219,6 @@ def by_group(
             low, high = found.low, found.high
         lines.append((name, len(rows), value, low, high))
     return Table.from_rows(lines, "group", "rows", "value", "low", "high")
-
-
-def _seeds(n_resamples: int, random_state: Any) -> list[np.random.SeedSequence]:
-    root = np.random.SeedSequence(check_random_state(random_state).randint(2**31 - 1))
-    return root.spawn(n_resamples)
-
-
-def _times_drawn(rows: NDArray[np.intp], weights: Floats | None) -> Floats:
-    """How often each row was drawn, times its weight."""
-    times = np.bincount(rows, minlength=len(rows)).astype(np.float64)
-    return times if weights is None else times * weights
 
 
 def _summary(
@@ -278,7 +261,10 @@ class _Task(NamedTuple):
         y, forecasts, options = self.y, self.forecasts, {}
         if self.weighs:
             weights = self.weights
-            options["sample_weight"] = weights if rows is None else _times_drawn(rows, weights)
+            if rows is not None:
+                times = np.bincount(rows, minlength=len(rows)).astype(np.float64)
+                weights = times if weights is None else times * weights
+            options["sample_weight"] = weights
         elif rows is not None:
             y, forecasts = y[rows], [P[rows] for P in forecasts]
         values = [np.asarray(self.metric(y, P, **options), dtype=np.float64) for P in forecasts]
@@ -294,6 +280,4 @@ def _takes_weights(metric: Metric) -> bool:
 
 def _strata(y: NDArray[Any]) -> list[NDArray[np.intp]]:
     """Rows of each class."""
-    _, codes = np.unique(y, return_inverse=True)
-    order = np.argsort(codes, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(codes))[:-1])
+    return [np.flatnonzero(y == label) for label in np.unique(y)]

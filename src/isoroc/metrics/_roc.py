@@ -50,11 +50,6 @@ def symmetric_roc_curve(
     RocCurve
         The points, from (0, 1) to (1, 0).
 
-    See Also
-    --------
-    roc_convex_hull : The convex hull of the curve.
-    roc_surface : The same for three classes or more.
-
     Examples
     --------
     >>> from isoroc.metrics import symmetric_roc_curve
@@ -89,11 +84,6 @@ def roc_convex_hull(
     RocCurve
         The vertices, from (0, 1) to (1, 0).
 
-    See Also
-    --------
-    symmetric_roc_curve : The curve itself.
-    hull_auc : The area under the hull.
-
     Examples
     --------
     >>> from isoroc.metrics import roc_convex_hull
@@ -124,13 +114,6 @@ def auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = No
     Returns
     -------
     float
-        The area, between 0 and 1.
-
-    See Also
-    --------
-    hull_auc : The area under the convex hull.
-    pairwise_separability : The same for three classes or more.
-    volume_under_surface : Another generalisation to three classes or more.
 
     Examples
     --------
@@ -158,12 +141,6 @@ def hull_auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any
     Returns
     -------
     float
-        The area, between 0 and 1.
-
-    See Also
-    --------
-    auc : The area under the curve itself.
-    volume_under_surface : The same for three classes or more.
 
     Examples
     --------

@@ -13,9 +13,8 @@ from isoroc.metrics._scores import brier_score_loss, log_loss
 class ProbabilityScorer:
     """A metric of forecasts as ``scorer(classifier, X, y)``, for ``scoring=`` in scikit-learn.
 
-    The metrics also work with ``sklearn.metrics.make_scorer``. In addition, this class passes the
-    classes of the classifier to the metric, so that folds in which a class is missing can be
-    scored.
+    It passes the classes of the classifier to the metric, so that folds in which a class is missing
+    can be scored, which ``sklearn.metrics.make_scorer`` does not.
 
     Parameters
     ----------

@@ -21,8 +21,7 @@ def log_loss(
 
     An observed class that was given probability 0 counts as one of probability 2.2e-16, as in
     scikit-learn's function of the same name: such a row costs 36.04 nats. `isoroc.evaluate` reports
-    the number of these rows next to the loss. Forecasts of calibrators with ``pseudocount > 0`` are
-    never 0.
+    the number of these rows next to the loss.
 
     Parameters
     ----------

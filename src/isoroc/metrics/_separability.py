@@ -83,11 +83,6 @@ def pairwise_separability(
     Separability
         The share and its standard error.
 
-    See Also
-    --------
-    auc : The same for two classes.
-    volume_under_surface : Another generalisation of the AUC.
-
     Examples
     --------
     >>> from isoroc.metrics import pairwise_separability

@@ -57,11 +57,10 @@ def calibration_test(
     compared with its values for drawn labels. This controls the probability to reject calibrated
     forecasts, for any statistic, n, K and forecasts.
 
-    The statistic combines many scales, as minimax optimal tests do (T-Cal, Lee et al. 2023). The
-    forecasts are repeatedly halved into nested cells of equal size. At each scale the squared sum
-    of residuals of each cell is divided by its variance under calibration and summed over the
-    cells. This is a kernel calibration error (Widmann et al. 2019) whose kernel is 1 for forecasts
-    in the same cell and 0 otherwise. The statistic is that of the scale that deviates most.
+    The forecasts are repeatedly halved into nested cells of equal size. At each scale the squared
+    sum of residuals of each cell is divided by its variance under calibration and summed over the
+    cells; the statistic is that of the scale that deviates most, as in minimax optimal tests
+    (T-Cal, Lee et al. 2023).
 
     Parameters
     ----------
@@ -143,10 +142,8 @@ class _Scales:
     def _levels(self, sums: Floats) -> Iterator[Floats]:
         """Sums in the cells of each scale, from the finest to the coarsest."""
         yield sums
-        while len(sums) > 1:
-            if len(sums) % 2:  # empty cells at the end were not counted
-                sums = np.vstack([sums, np.zeros(sums.shape[1])])
-            sums = sums[::2] + sums[1::2]
+        while len(sums) > 1:  # the last cell may have no partner, as empty cells are not counted
+            sums = np.add.reduceat(sums, np.arange(0, len(sums), 2))
             yield sums
 
     def measure(self, codes: NDArray[np.integer[Any]]) -> list[float]:

@@ -24,61 +24,40 @@ Dialect = Literal[
 
 @dataclass(frozen=True)
 class Rules:
-    """What a dialect has and what it lacks.
+    """What a dialect has and what it lacks."""
 
-    Attributes
-    ----------
-    sqlglot : str
-        Name of the dialect in sqlglot.
-    numbers : {"literal", "cast", "fraction"}
-        How doubles are written: ``1.5e0``, where that is a double and read without rounding errors;
-        a text that is cast, where it may be a decimal number; or a fraction of integers, which is
-        exact in any arithmetic.
-    star : {"except", "row", None}
-        How all columns of the table are handed on: as all columns except those that were added, as
-        one column that holds the row, or not at all.
-    limit : int, default=None
-        LIMIT of each stage, and
-    offset : bool, default=False
-        whether it has an OFFSET of 0. Merging a stage into the next one would repeat its
-        expressions wherever they are used, and either of these keeps planners from it.
-    underflow : bool, default=False
-        Whether products and exponentials that round to 0 raise an error.
-    careful_exp : bool, default=False
-        Whether exponentials that round to 0 are not computed.
-    conditions : bool, default=True
-        Whether the value of a condition can be a column.
-    extremes : bool, default=True
-        Whether GREATEST and LEAST exist.
-    lazy : bool, default=False
-        Whether all that a branch of a CASE needs is computed for its rows only, at any distance.
-    arrays : bool, default=False
-        Whether entries of a constant array are found by their place, at no cost per entry.
-    lists : bool, default=False
-        Whether parts of maps are written by inner products of lists, expressions of their entries,
-        and joins to the last of the smaller keys.
-    most_classes : int, default=None
-        Classes that a map may have: planners take more than linear time for columns.
-    most_columns : int, default=None
-        Columns that a query may have.
-    depth : int, default=12
-        Levels of CASE in an expression.
-    """
-
+    #: Name of the dialect in sqlglot.
     sqlglot: str
+    #: How doubles are written: ``1.5e0``, where that is a double and read without rounding errors;
+    #: a text that is cast, where it may be a decimal number; or an exact fraction of integers.
     numbers: Literal["literal", "cast", "fraction"] = "literal"
+    #: How all columns of the table are handed on: as all columns except those that were added, as
+    #: one column that holds the row, or not at all.
     star: Literal["except", "row"] | None = None
+    #: LIMIT of each stage, and whether it has an OFFSET of 0. Merging a stage into the next one
+    #: would repeat its expressions wherever they are used; either of these keeps planners from it.
     limit: int | None = None
     offset: bool = False
+    #: Whether products and exponentials that round to 0 raise an error.
     underflow: bool = False
+    #: Whether exponentials that round to 0 are not computed.
     careful_exp: bool = False
+    #: Whether the value of a condition can be a column.
     conditions: bool = True
+    #: Whether GREATEST and LEAST exist.
     extremes: bool = True
+    #: Whether all that a branch of a CASE needs is computed for its rows only, at any distance.
     lazy: bool = False
+    #: Whether entries of a constant array are found by their place, at no cost per entry.
     arrays: bool = False
+    #: Whether parts of maps are written by inner products of lists, expressions of their entries,
+    #: and joins to the last of the smaller keys.
     lists: bool = False
+    #: Classes that a map may have: planners take more than linear time for columns.
     most_classes: int | None = None
+    #: Columns that a query may have.
     most_columns: int | None = None
+    #: Levels of CASE in an expression.
     depth: int = 12
 
 

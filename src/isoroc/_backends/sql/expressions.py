@@ -11,24 +11,6 @@ from sqlglot import expressions as nodes
 #: Any piece of SQL; in quotes, as versions of sqlglot differ in what they call it.
 Node: TypeAlias = "nodes.Expr"
 
-__all__ = [
-    "Node",
-    "adopt",
-    "arithmetic",
-    "call",
-    "case",
-    "choose",
-    "column",
-    "decimal",
-    "double",
-    "fraction",
-    "integer",
-    "literal",
-    "nodes",
-    "numbers_in_text",
-    "table_node",
-]
-
 _DOUBLE = nodes.DataType.build("double")
 #: Choices that a CASE makes one after the other; longer lists are halved first.
 _CHOICES = 16
@@ -69,28 +51,13 @@ def double(value: Node) -> Node:
 
 
 def decimal(value: float) -> Node:
-    """A double by its decimals.
-
-    A literal like 0.1 is a decimal number in some dialects; a string that is cast is read as a
-    double, and the shortest decimals that Python writes are read back as the same one.
-
-    Examples
-    --------
-    >>> decimal(0.1).sql("duckdb")
-    "CAST('0.1' AS DOUBLE)"
-    """
+    """A double as a text that is cast: a literal like 0.1 is a decimal number in some dialects."""
     text = f"{'-' * (value < 0)}Infinity" if math.isinf(value) else str(float(value))
     return double(nodes.Literal.string(text))
 
 
 def literal(value: float) -> Node:
-    """A double in scientific notation, which makes it one in many dialects.
-
-    Examples
-    --------
-    >>> literal(0.1).sql("duckdb"), literal(-3e20).sql("duckdb")
-    ('0.1e0', '-3e+20')
-    """
+    """A double in scientific notation, which makes it one in many dialects: 0.1e0, -3e+20."""
     if math.isinf(value):
         return decimal(value)
     text = repr(abs(float(value)))
@@ -99,13 +66,7 @@ def literal(value: float) -> Node:
 
 
 def numbers_in_text(values: list[Any], kind: str = "array<double>", brackets: str = "[]") -> Node:
-    """A constant array as a text that is cast: one word to a parser, however long it is.
-
-    Examples
-    --------
-    >>> numbers_in_text([0.1, 2.0]).sql("duckdb")
-    "CAST('[0.1, 2.0]' AS DOUBLE[])"
-    """
+    """A constant array as a text that is cast: one word to a parser, however long it is."""
     text = nodes.Literal.string(f"{brackets[0]}{str(values)[1:-1]}{brackets[1]}")
     return nodes.Cast(this=text, to=nodes.DataType.build(kind))
 
@@ -114,11 +75,6 @@ def fraction(value: float) -> Node:
     """A double as an integer times or over powers of two, exact in any arithmetic.
 
     SQLite reads some decimals one rounding step off.
-
-    Examples
-    --------
-    >>> fraction(0.1).sql("sqlite")
-    'CAST(3602879701896397 AS REAL) / 36028797018963968'
     """
     mantissa, exponent = math.frexp(value)
     whole, exponent = int(mantissa * 2**53), exponent - 53
@@ -145,14 +101,7 @@ def arithmetic(operator: type[Any], a: Node, b: Node) -> Node:
 
 
 def case(ways: Sequence[tuple[Node, Node]], otherwise: Node, *, flat: bool = True) -> Node:
-    """CASE; one in its ELSE becomes part of it if it is to be flat.
-
-    Examples
-    --------
-    >>> one = case([(column("a"), integer(1))], integer(2))
-    >>> case([(column("b"), integer(3))], one).sql()
-    'CASE WHEN "b" THEN 3 WHEN "a" THEN 1 ELSE 2 END'
-    """
+    """CASE; one in its ELSE becomes part of it if it is to be flat."""
     ifs = [nodes.If(this=condition, true=value) for condition, value in ways]
     last = otherwise
     if flat and isinstance(otherwise, nodes.Case):
@@ -165,14 +114,9 @@ def case(ways: Sequence[tuple[Node, Node]], otherwise: Node, *, flat: bool = Tru
 
 
 def choose(values: list[Node], is_within: Callable[[int], Node], first: int = 0) -> Node:
-    """The value of the first place that passes, the last where none does.
+    """The value of the first place, from `first` on, that passes; the last where none does.
 
-    Parameters
-    ----------
-    values : list
-        One for each place from `first` on.
-    is_within : callable
-        Condition that a place or one before it is the one.
+    `is_within` is the condition that a place or one before it is the one.
     """
     n = len(values)
     if n > _CHOICES:

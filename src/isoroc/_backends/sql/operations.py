@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from sqlglot import expressions as nodes
 
 from isoroc._backends.columns import ColumnOps, Columns, Scalars
-from isoroc._backends.sql.dialects import RULES
+from isoroc._backends.ops import Function
+from isoroc._backends.sql.dialects import RULES, Rules
 from isoroc._backends.sql.expressions import (
     Node,
     adopt,
@@ -25,12 +27,10 @@ from isoroc._backends.sql.expressions import (
     fraction,
     integer,
     literal,
-    nodes,
     numbers_in_text,
 )
-from isoroc._backends.sql.routes import FEW_PLACES, Route
 from isoroc._backends.sql.stages import Stages
-from isoroc._simplex import Floats
+from isoroc._simplex import Floats, Ints
 from isoroc._tree import BinTree
 
 _NUMBERS = {"literal": literal, "cast": decimal, "fraction": fraction}
@@ -44,6 +44,8 @@ _TINY_FACTOR = 1e-150
 _MANY = 64
 #: Squared length of centres up to which rounding errors of distances to them are far below 1.
 _FAR = 1e9
+#: Places, or splits of a level of a tree, beyond which joins and lists are as fast as CASE.
+FEW_PLACES = 16
 #: Sizes from which on a matrix is multiplied by inner products of lists.
 _WIDE, _LARGE = 6, 36
 
@@ -62,7 +64,7 @@ class SqlScalars(Scalars[Node]):
     def number(self, value: float) -> Node:
         return nodes.Null() if math.isnan(value) else _NUMBERS[self._rules.numbers](value)
 
-    def function(self, name: str, a: Node) -> Node:
+    def function(self, name: Function, a: Node) -> Node:
         if name == "floor":
             return double(nodes.Floor(this=adopt(a)))  # an integer in Spark
         if name == "exp" and (self._rules.careful_exp or self._rules.underflow):
@@ -144,8 +146,8 @@ class SqlScalars(Scalars[Node]):
     def locate(self, cuts: Floats, score: Node) -> Node:
         """Place among ascending cuts."""
         score = self.keep(score)
-        if self._rules.lists and len(cuts) > FEW_PLACES and isinstance(score, nodes.Column):
-            return self.stages.join_last(score, numbers_in_text(cuts.tolist()), len(cuts))
+        if self._rules.lists and len(cuts) > FEW_PLACES:
+            return self._search(cuts, score)
         if self._dialect == "clickhouse" and len(cuts) > FEW_PLACES:
             name = "isoroc_cut"
             below = nodes.LT(this=column(name), expression=adopt(score))
@@ -156,6 +158,19 @@ class SqlScalars(Scalars[Node]):
             [integer(place) for place in range(len(cuts) + 1)],
             lambda place: self.binary("<=", score, self.number(cuts[place])),
         )
+
+    def _search(self, cuts: Floats, score: Node) -> Node:
+        """Place among many cuts by binary search: each step compares with an entry of a list."""
+        n_steps = len(cuts).bit_length()
+        ends = np.pad(cuts, (0, 2**n_steps - 1 - len(cuts)), constant_values=np.inf)
+        place = integer(0)
+        for step in reversed(range(n_steps)):
+            # The range of places is halved at the cut in its middle.
+            cut = self.entry(ends[2**step - 1 :: 2 ** (step + 1)].tolist(), place)
+            right = nodes.GT(this=adopt(score), expression=cut)
+            doubled = self.binary("*", integer(2), place)
+            place = self.keep(self.binary("+", doubled, case([(right, integer(1))], integer(0))))
+        return place
 
     def entry(self, values: list[float], place: Node) -> Node:
         """Entry of a constant list at a place that was kept."""
@@ -176,15 +191,121 @@ class SqlScalars(Scalars[Node]):
         return call("ELEMENT_AT", nodes.Array(expressions=entries), first)
 
 
-class SqlOps(ColumnOps[Node]):
-    """Vector operations in a dialect of SQL.
+class Route:
+    """The walk of forecasts down a tree to their bins.
 
-    Parameters
-    ----------
-    dialect : str
-    taken : sequence of str
-        Names that no column of a stage may have.
+    Splits are written as nested CASE. Where there are lists, a level of many splits is one look-up
+    of thresholds and children: planning and running a CASE takes time for each split.
     """
+
+    def __init__(
+        self, scalars: SqlScalars, rules: Rules, tree: BinTree, columns: Sequence[Node]
+    ) -> None:
+        self._scalars = scalars
+        self._rules = rules
+        self._tree = tree
+        self._columns = [scalars.keep(own) for own in columns]
+        self._place_of = {int(node): place for place, node in enumerate(tree.bins)}
+        self._unfinished: list[int] = []
+
+    def place(self) -> Node:
+        """Place among the bins."""
+        scalars, depth = self._scalars, self._rules.depth
+        place = self._walk(0, self._levels_by_case())
+        while waiting := self._unfinished:
+            self._unfinished = []
+            at = scalars.keep(place)
+            if self._rules.lists and len(waiting) > FEW_PLACES:
+                place = self._step(at, np.array(waiting))
+            else:
+                numbered = enumerate(waiting, start=1)
+                ways = [(scalars.is_at(at, -i), self._walk(n, depth)) for i, n in numbered]
+                place = case(ways, adopt(at), flat=False)
+        return place
+
+    def _levels_by_case(self) -> int:
+        """Levels of the tree, from the first on, that are written as one CASE."""
+        tree, depth = self._tree, self._rules.depth
+        if not self._rules.lists:
+            return depth
+        level = np.zeros(len(tree.class_weights), dtype=np.intp)
+        for node, below in zip(tree.split_nodes, tree.children, strict=True):
+            level[below[below >= 0]] = level[node] + 1
+        many = np.flatnonzero(np.bincount(level[tree.split_nodes]) > FEW_PLACES)
+        return min(depth, *many[:1].tolist()) if len(many) else depth
+
+    def _number(self, node: int) -> int:
+        """Place of a bin; -1, -2, ... for nodes at which the walk has to go on."""
+        if node in self._place_of:
+            return self._place_of[node]
+        self._unfinished.append(node)
+        return -len(self._unfinished)
+
+    def _walk(self, node: int, depth: int) -> Node:
+        """Numbers of nodes some levels below a node, by CASE."""
+        if not depth or node in self._place_of:
+            return integer(self._number(node))
+        tree = self._tree
+        split = tree.split_of_node[node]
+        kept = np.flatnonzero(tree.children[split] >= 0)
+        scalars = self._scalars
+        margins = [
+            scalars.binary("-", self._columns[k], scalars.number(tree.thresholds[split, k]))
+            for k in kept
+        ]
+        *below, last = [self._walk(int(c), depth - 1) for c in tree.children[split, kept]]
+        return case(_first_of_largest(margins, below), last)
+
+    def _step(self, at: Node, waiting: Ints) -> Node:
+        """Numbers of nodes one level down, by lists of thresholds and children.
+
+        Rows that are at -i are in the i-th of the waiting nodes; those at 0 or above have arrived.
+        """
+        tree, K, binary = self._tree, self._tree.n_classes, self._scalars.binary
+        splits = tree.split_of_node[waiting]
+        children = tree.children[splits]
+        # No margin below an infinite threshold is the largest.
+        thresholds = np.where(children >= 0, tree.thresholds[splits], np.inf)
+        before = binary("*", integer(-K), binary("+", adopt(at), integer(1)))
+        numbers = [self._number(c) if c >= 0 else 0 for c in children.ravel().tolist()]
+        place = binary("+", before, self._region(at, thresholds))
+        entry = call("LIST_EXTRACT", numbers_in_text(numbers, "array<int>"), place)
+        arrived = nodes.GTE(this=adopt(at), expression=integer(0))
+        return case([(arrived, adopt(at))], entry, flat=False)
+
+    def _region(self, at: Node, thresholds: Floats) -> Node:
+        """Regions in which rows that are at -1, -2, ... lie, the first of which is 1."""
+        scalars, own = self._scalars, nodes.Neg(this=adopt(at))
+        lists = [numbers_in_text(values) for values in thresholds.T.tolist()]
+        margins = [
+            scalars.keep(scalars.binary("-", x, call("LIST_EXTRACT", values, own)))
+            for x, values in zip(self._columns, lists, strict=True)
+        ]
+        K = len(margins)
+        return case(_first_of_largest(margins, map(integer, range(1, K))), integer(K))
+
+
+def _first_of_largest(margins: list[Node], ways: Iterable[Node]) -> list[tuple[Node, Node]]:
+    """Conditions of the regions of a split but the last, and what is returned for each of them.
+
+    The first region whose margin no later one exceeds: no earlier one does either, as each of them
+    was exceeded by a later one.
+    """
+    return [(_none_exceeds(margins[i:]), way) for i, way in enumerate(ways)]
+
+
+def _none_exceeds(margins: list[Node]) -> Node:
+    """Whether the first margin is at least as large as the others."""
+    first, *others = margins
+    result: Node = nodes.GTE(this=adopt(first), expression=adopt(others[0]))
+    for other in others[1:]:
+        more = nodes.GTE(this=adopt(first), expression=adopt(other))
+        result = nodes.And(this=result, expression=more)
+    return result
+
+
+class SqlOps(ColumnOps[Node]):
+    """Vector operations in a dialect of SQL; no column of a stage has one of the taken names."""
 
     scalars: SqlScalars
 

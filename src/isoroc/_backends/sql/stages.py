@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from sqlglot import expressions as nodes
+
 from isoroc._backends.sql.dialects import RULES
-from isoroc._backends.sql.expressions import (
-    Node,
-    adopt,
-    call,
-    case,
-    column,
-    integer,
-    nodes,
-    table_node,
-)
+from isoroc._backends.sql.expressions import Node, adopt, call, case, column, integer, table_node
 
 #: What sqlglot calls the columns that a star leaves out; versions differ.
 _EXCEPT = "except_" if "except_" in nodes.Star.arg_types else "except"
@@ -29,19 +21,10 @@ _HIGH = 40
 _CONDITIONS = (nodes.LTE, nodes.GTE, nodes.EQ, nodes.And, nodes.Not)
 
 
-@dataclass
-class _Stage:
-    """A common table expression: columns that it adds to those of the stage before, and joins."""
-
-    columns: dict[str, Node] = field(default_factory=dict)
-    joins: list[Node] = field(default_factory=list)
-
-
 class Stages:
     """Columns by name, each in the first stage that has all that it is computed from.
 
-    Equal expressions are one column. A column that turns out to be used only once becomes part of
-    the expression that uses it.
+    Equal expressions are one column; one that is used only once becomes part of what uses it.
     """
 
     def __init__(self, dialect: str, taken: Sequence[str]) -> None:
@@ -50,7 +33,6 @@ class Stages:
         #: Most columns that a stage of the statement has, once it was written.
         self.widest = 0
         self._columns: dict[str, Node] = {}
-        self._joins: dict[str, Node] = {}
         self._name_of: dict[Node, str] = {}
         self._prefix = "isoroc_"
         while any(name.lower().startswith(self._prefix) for name in taken):
@@ -71,33 +53,10 @@ class Stages:
             stored = adopt(expression)
             if as_number:
                 stored = case([(stored, integer(1))], integer(0))
-            name = self._add(stored)
-            self._name_of[expression] = name
+            name = self._name_of[expression] = f"{self._prefix}{len(self._columns)}"
+            self._columns[name] = stored
         kept = column(name)
         return nodes.EQ(this=kept, expression=integer(1)) if as_number else kept
-
-    def join_last(self, key: Node, keys: Node, n_keys: int) -> Node:
-        """How many of the ascending entries of a list lie below a kept column."""
-        table, entry = f"{self._prefix}keys_{len(self._columns)}", f"{self._prefix}key"
-        place = f"{self._prefix}place"
-        name = self._add(call("COALESCE", column(place, table), integer(0)))
-        numbers = call("RANGE", integer(1), integer(n_keys + 1))
-        listed = {entry: call("UNNEST", keys), place: call("UNNEST", numbers)}
-        above = nodes.GT(this=adopt(key), expression=column(entry, table))
-        self._joins[name] = nodes.Join(
-            this=nodes.Select(expressions=named(listed)).subquery(
-                nodes.to_identifier(table, quoted=True), copy=False
-            ),
-            method="ASOF",
-            side="LEFT",
-            on=above,
-        )
-        return column(name)
-
-    def _add(self, expression: Node) -> str:
-        name = f"{self._prefix}{len(self._columns)}"
-        self._columns[name] = expression
-        return name
 
     def select(
         self,
@@ -106,19 +65,10 @@ class Stages:
         outputs: dict[str, Node],
         replaced: Sequence[str] = (),
     ) -> Any:
-        """The whole statement.
+        """The whole statement: some columns of a table, and outputs by their names.
 
-        Parameters
-        ----------
-        table : sequence of str
-            Parts of its name.
-        keep : sequence of str or None
-            Columns of the table that are handed on; if None, all but the replaced ones, which
-            the `star` of the dialect's rules must allow.
-        outputs : dict
-            Expressions by the names of the columns that are added.
-        replaced : sequence of str, default=()
-            Columns of the table whose names are among those.
+        If `keep` is None, all columns are handed on but the replaced ones, whose names are among
+        the outputs; the `star` of the dialect's rules must allow it.
         """
         outputs = self._merge(outputs)
         of_stages = self._stages()
@@ -126,17 +76,13 @@ class Stages:
         source, first, last = self._hand_on(source, keep, replaced)
         live = None if keep is None else self._live(of_stages, len(keep), outputs)
         before, stages = first, []
-        for number, stage in enumerate(of_stages):
-            columns = stage.columns
-            if number and stage.joins:
-                before = [nodes.Column(this=nodes.Star(), table=source.this.copy())]
+        for number, own in enumerate(of_stages):
+            columns = own
             if live is not None:
-                earlier = [column(name) for name in live[number] if name not in columns]
+                earlier = [column(name) for name in live[number] if name not in own]
                 before = [*([node.copy() for node in last] if number else first), *earlier]
-                columns = {name: columns[name] for name in live[number] if name in columns}
-            query = nodes.Select(expressions=[*before, *named(columns)])
-            query.set("joins", stage.joins or None)
-            query = query.from_(source, copy=False)
+                columns = {name: own[name] for name in live[number] if name in own}
+            query = nodes.Select(expressions=[*before, *named(columns)]).from_(source, copy=False)
             if self._rules.limit is not None:
                 query = query.limit(integer(self._rules.limit), copy=False)
             if self._rules.offset:
@@ -157,8 +103,6 @@ class Stages:
         outputs, expressions = dict(outputs), self._columns | outputs
         surveyed = {name: _survey(node) for name, node in expressions.items()}
         uses = Counter(found.name for used, _ in surveyed.values() for found in used)
-        for join in self._joins.values():
-            uses.update(2 * [found.name for found in join.find_all(nodes.Column)])
         height: dict[str, int] = {}
         for name, (used, own) in surveyed.items():
             node, levels = expressions[name], own
@@ -178,22 +122,19 @@ class Stages:
             # the table are those of the first stage only.
             own_only = all(found.name.startswith(self._prefix) for found in used)
             is_choice = node.find(nodes.Case, nodes.Subquery) is not None
-            if name not in self._joins and own_only and not is_choice:
+            if own_only and not is_choice:
                 height[name] = levels
         return outputs
 
-    def _stages(self) -> list[_Stage]:
+    def _stages(self) -> list[dict[str, Node]]:
         """Stages of the columns, each with the columns that need no later one."""
-        stages: list[_Stage] = []
+        stages: list[dict[str, Node]] = []
         stage_of: dict[str, int] = {}
         for name, node in self._columns.items():
-            used = _used([node, *([self._joins[name]] if name in self._joins else [])])
-            at = stage_of[name] = 1 + max(stage_of.get(other, -1) for other in used)
+            at = stage_of[name] = 1 + max(stage_of.get(other, -1) for other in _used([node]))
             if at == len(stages):
-                stages.append(_Stage())
-            stages[at].columns[name] = node
-            if name in self._joins:
-                stages[at].joins.append(self._joins[name])
+                stages.append({})
+            stages[at][name] = node
         return stages
 
     def _hand_on(
@@ -216,7 +157,7 @@ class Stages:
         return source, named({row: call("STRUCT", nodes.Star())}), [whole]
 
     def _live(
-        self, stages: Sequence[_Stage], n_kept: int, outputs: dict[str, Node]
+        self, stages: Sequence[dict[str, Node]], n_kept: int, outputs: dict[str, Node]
     ) -> list[list[str]] | None:
         """Columns of each stage, and of those before, that later ones use; None for all, if few."""
         if len(self._columns) <= _FEW_COLUMNS:
@@ -224,8 +165,8 @@ class Stages:
         known, needed, live = list(self._columns), _used(outputs.values()), []
         for stage in reversed(stages):
             live.append([name for name in known if name in needed])
-            needed |= _used(stage.columns.values()) | _used(stage.joins)
-            known = [name for name in known if name not in stage.columns]
+            needed |= _used(stage.values())
+            known = [name for name in known if name not in stage]
         self.widest = n_kept + max(len(outputs), *map(len, live))
         return live[::-1]
 

@@ -2,58 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any
 
-from cyclopts import Parameter
-
-from isoroc._cli.calibrating import CalibrationStep, ModelRows, OnBad, Predict
+from isoroc._cli.calibrating import (
+    CalibrationStep,
+    ModelRows,
+    OnBad,
+    Predict,
+    predict_for_shares,
+)
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.classes import arrange_for_model
-from isoroc._cli.io.columns import SUFFIX, check_column, find_model_forecasts, split_words
+from isoroc._cli.io.columns import (
+    SUFFIX,
+    arrange_for_model,
+    check_column,
+    find_forecasts,
+    split_words,
+)
 from isoroc._cli.io.files import check_target, open_source, write_frame
 from isoroc._cli.io.formats import output_format as choose_format
 from isoroc._cli.io.types import parse_types
 from isoroc._cli.models import Model, calibrate
+from isoroc._cli.options import EVERYTHING, Forecasts, InputOptions, ModelFile, Output
 from isoroc._cli.terminal import print_warning, progress_bar
 
 
 def apply(
-    model: str,
-    forecasts: list[str],
+    model: ModelFile,
+    forecasts: Forecasts,
     /,
     *,
-    output: Annotated[str, Parameter(alias="-o")],
-    probs: Annotated[list[str] | None, Parameter(alias="-p")] = None,
-    classes: list[str] | None = None,
+    output: Output,
+    selection: InputOptions = EVERYTHING,
     suffix: str = SUFFIX,
     names: list[str] | None = None,
     replace: bool = False,
     type: list[str] | None = None,  # noqa: A002
-    where: str | None = None,
     on_bad: OnBad = "fail",
     prior: list[str] | None = None,
     adapt_prior: bool = False,
-    format: str | None = None,  # noqa: A002
-    separator: str | None = None,
     output_format: str | None = None,
 ) -> None:
     """Add calibrated forecasts to a table.
 
     Parameters
     ----------
-    model
-        Model file written by isoroc fit.
-    forecasts
-        Files, globs, folders, or - for standard input.
     output
         File to write, or - for standard output.
-    probs
-        Columns of the forecasts. Default: those that the model was fitted on, or columns with
-        usual names.
-    classes
-        Class of each column of --probs, if it does not follow from the names of the columns.
     suffix
         Ending of the names of the calibrated columns.
     names
@@ -61,22 +56,15 @@ def apply(
     replace
         Replace the forecasts by the calibrated forecasts. The output may then be the input.
     type
-        Types of other columns of CSV and TSV files, which are text by default, such as
-        id=int,day=date: int, float, bool, date, datetime, timestamp.
-    where
-        Write only rows that satisfy this SQL condition: "day >= '2025-01-01'".
+        Types of other columns of text, such as id=int,day=date: int, float, bool, date, datetime,
+        timestamp.
     on_bad
         What happens to rows without a valid forecast: `fail` ends the command and writes nothing,
         `null` leaves the calibrated columns of such rows empty, `skip` leaves the rows out.
     prior
-        Adjust the forecasts to these class shares, such as cat=0.3,dog=0.7: those of a population
-        that differs from the calibration rows in nothing else.
+        Adjust the forecasts to a population with these class shares, such as cat=0.3,dog=0.7.
     adapt_prior
         Estimate the class shares of the rows, and adjust the forecasts to them.
-    format
-        Format of the input, if it follows from neither name nor content.
-    separator
-        Separator of the fields of CSV files, or tab. Default: it is recognised in the header.
     output_format
         Format of the output, if it does not follow from its name. Default: that of the input.
     """
@@ -84,42 +72,37 @@ def apply(
     if replace and names:
         raise CommandError("--replace keeps the names of the columns; leave out --names.")
     loaded = Model.load(model)
-    with open_source(forecasts, format, separator) as source:
+    with open_source(forecasts, selection) as source:
         form = choose_format(output, output_format, source.format)
         schema = source.schema()
         given = list(schema)
-        columns = _find_columns(loaded, probs, classes, given)
-        added = _name_columns(
-            columns, loaded.calibrator, given, suffix, split_words(names), replace=replace
-        )
+        columns = _find_columns(loaded, selection, given)
+        added = _name_columns(columns, loaded, given, suffix, split_words(names), replace=replace)
         if loaded.group is not None:
             check_column("the model's column of groups", loaded.group, given)
-        types = parse_types(type, schema, columns)
+        types, where = parse_types(type, schema, columns), selection.where
         rows = ModelRows(source, loaded.calibrator, columns, loaded.group, where, on_bad, types)
         predict: Predict = partial(calibrate, loaded.calibrator)
         if prior is not None or adapt_prior:
-            from isoroc._cli.priors import predict_for  # noqa: PLC0415
-
-            predict = predict_for(loaded, prior, rows, adapt=adapt_prior)
+            predict = predict_for_shares(rows, prior, adapt=adapt_prior)
         with progress_bar("calibrating", None if where else source.count()) as advance:
             step = CalibrationStep(rows, predict, added, advance)
             write_frame(step.run(typed=form.separator is None), output, form)
-    if step.bad.n_rows:
+    if step.bad.found:
         print_warning(step.bad.describe(on_bad))
 
 
-def _find_columns(
-    model: Model, probs: Sequence[str] | None, classes: Sequence[str] | None, given: list[str]
-) -> list[str]:
+def _find_columns(model: Model, selection: InputOptions, given: list[str]) -> list[str]:
     """Columns that a model is applied to, in the order in which it takes them."""
-    found = find_model_forecasts(probs, given, model.columns)
+    found = find_forecasts(selection.probs, given, of_model=model.columns)
     model.check_columns(found)
-    return arrange_for_model(found, model.calibrator.classes_, model.columns, split_words(classes))
+    classes = model.calibrator.classes_.tolist()
+    return arrange_for_model(found, classes, model.columns, split_words(selection.classes))
 
 
 def _name_columns(
     columns: list[str],
-    calibrator: Any,
+    model: Model,
     given: list[str],
     suffix: str,
     names: list[str] | None,
@@ -127,7 +110,7 @@ def _name_columns(
     replace: bool,
 ) -> dict[str, int]:
     """Names of the calibrated columns, and the class whose probability each of them holds."""
-    K = len(calibrator.classes_)
+    K = len(model.calibrator.classes_)
     held = range(K) if len(columns) > 1 else [K - 1]  # one score in, one probability out
     if replace:
         return dict(zip(columns, held, strict=True))

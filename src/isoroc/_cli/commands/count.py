@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from cyclopts import Parameter
-
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.counting import read_counts
 from isoroc._cli.io.files import check_target, open_source
-from isoroc._cli.io.reading import Selection
+from isoroc._cli.io.reading import read_counts
 from isoroc._cli.io.source import file_errors
-from isoroc._cli.io.streams import STANDARD
 from isoroc._cli.models import parse_value
+from isoroc._cli.options import ALL_ROWS, STANDARD, Forecasts, Output, Selection
 from isoroc._cli.terminal import print_note
 
 
 def count(
-    forecasts: list[str],
+    forecasts: Forecasts,
     /,
     *,
-    output: Annotated[str, Parameter(alias="-o")],
-    selection: Selection | None = None,
+    output: Output,
+    selection: Selection = ALL_ROWS,
     resolution: str = "auto",
     folds: int = 5,
     fold_by: str | None = None,
@@ -30,8 +25,6 @@ def count(
 
     Parameters
     ----------
-    forecasts
-        Files, globs, folders, or - for standard input.
     output
         File of counts to write, in Parquet.
     resolution
@@ -45,15 +38,9 @@ def count(
     if output == STANDARD:
         raise CommandError("counts are written to a file; name one with -o.")
     check_target(output, forecasts)
-    selection = selection or Selection()
-    with open_source(forecasts, selection.format, selection.separator) as source:
-        counts, _ = read_counts(
-            source,
-            selection,
-            resolution=parse_value(resolution),
-            folds=folds,
-            fold_by=fold_by,
-        )
+    options = {"resolution": parse_value(resolution), "folds": folds, "fold_by": fold_by}
+    with open_source(forecasts, selection) as source:
+        counts, _ = read_counts(source, selection, **options)
     with file_errors(output):
         counts.to_parquet(output)
     print_note(f"{output}: {counts}")

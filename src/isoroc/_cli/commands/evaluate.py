@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import Annotated, Any
-
-from cyclopts import Parameter
+from typing import Any
 
 from isoroc._cli.comparing import Compared, model_files, read_compared, stream_compared
 from isoroc._cli.conditions import Condition
-from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.counting import are_many
+from isoroc._cli.errors import ExitCode
 from isoroc._cli.io.files import open_source
-from isoroc._cli.io.groups import read_groups
-from isoroc._cli.io.reading import Selection, warn_of_reversal
+from isoroc._cli.io.reading import are_many, read_groups, warn_of_reversal
 from isoroc._cli.io.source import Source
 from isoroc._cli.models import Model, versions
+from isoroc._cli.options import ALL_ROWS, Forecasts, Json, OptionalModel, Resamples, Selection
 from isoroc._cli.terminal import print_error, print_json, print_table, print_text
 from isoroc._evaluation.evaluate import check_options, conclude, evaluate_pair
 from isoroc._evaluation.evaluation import Evaluation
@@ -27,27 +24,23 @@ from isoroc._table import markdown_table
 
 
 def evaluate(
-    forecasts: Annotated[list[str], Parameter(negative=())],
+    forecasts: Forecasts,
     /,
     *,
-    model: Annotated[str | None, Parameter(alias="-m")] = None,
+    model: OptionalModel = None,
     compare: str | None = None,
-    selection: Selection | None = None,
+    selection: Selection = ALL_ROWS,
     by: str | None = None,
-    fail_if: Annotated[list[str] | None, Parameter(negative=())] = None,
-    json: Annotated[bool, Parameter(negative=())] = False,
-    markdown: Annotated[bool, Parameter(negative=())] = False,
-    resamples: int = 200,
+    fail_if: list[str] | None = None,
+    json: Json = False,
+    markdown: bool = False,
+    resamples: Resamples = 200,
     confidence: float = 0.95,
 ) -> ExitCode:
     """Evaluate forecasts before and after calibration.
 
     Parameters
     ----------
-    forecasts
-        Files, globs, folders, or - for standard input.
-    model
-        Model file written by isoroc fit; forecasts are evaluated before and after calibration.
     compare
         Another model file, or other columns of forecasts of the same rows.
     by
@@ -55,24 +48,14 @@ def evaluate(
     fail_if
         Exit with code 1 if this condition holds or a figure in it is not defined: a metric, one of
         > < >= <=, and a number, a metric or arithmetic: "after.log_loss.high > before.log_loss".
-    json
-        Print JSON.
     markdown
         Print a Markdown table.
-    resamples
-        How often rows are resampled for the intervals of AUC, volume and changes of order; 0 for
-        none of these intervals.
     confidence
         Probability that an interval covers the true value.
     """
-    selection = selection or Selection()
-    if resamples < 0 or resamples == 1:
-        raise CommandError(f"--resamples {resamples}: expected 0, or at least 2.")
-    if not 0 < confidence < 1:
-        raise CommandError(f"--confidence {confidence:g}: expected a number between 0 and 1.")
     conditions = [Condition.parse(text) for text in fail_if or ()]
     options = check_options(confidence, resamples, random_state=0)
-    with open_source(forecasts, selection.format, selection.separator) as source:
+    with open_source(forecasts, selection) as source:
         names = source.names
         found = _evaluate(source, selection, model, compare, by, **options)
     values = _values(found)

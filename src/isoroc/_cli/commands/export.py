@@ -11,13 +11,13 @@ from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import SUFFIX, split_words
 from isoroc._cli.io.files import check_target, write_bytes
 from isoroc._cli.io.source import file_errors
-from isoroc._cli.io.streams import STANDARD
 from isoroc._cli.models import Model
+from isoroc._cli.options import STANDARD, ModelFile, Output
 from isoroc._cli.terminal import print_exact, print_note
 
 
 def export(
-    model: str,
+    model: ModelFile,
     /,
     *,
     onnx: str | None = None,
@@ -33,14 +33,12 @@ def export(
     input_type: Literal["double", "float"] = "double",
     label: bool = False,
     classifier: str | None = None,
-    output: Annotated[str, Parameter(alias="-o")] = STANDARD,
+    output: Output = STANDARD,
 ) -> None:
     """Convert a model file to ONNX or SQL.
 
     Parameters
     ----------
-    model
-        Model file written by isoroc fit.
     onnx
         ONNX file to write.
     sql
@@ -49,11 +47,9 @@ def export(
     table
         Table of forecasts that the query reads.
     probs
-        Columns of the forecasts in that table, in the order of the model's classes. Default: the
-        columns that the model was fitted on.
+        Columns of that table in the order of the model's classes. Default: those of the fit.
     keep
-        Columns of that table that the query returns besides the calibrated ones, or * for all.
-        Default: the forecasts.
+        Other columns that the query returns, or * for all. Default: the forecasts.
     suffix
         Ending of the names of the calibrated columns, as in isoroc apply.
     names
@@ -61,16 +57,15 @@ def export(
     replace
         Return the calibrated forecasts under the names of the forecasts.
     group
-        Column of the groups in that table. Default: the column that the model was fitted on.
+        Column of the groups in that table. Default: that of the fit.
     view
         Create a view of this name instead of returning rows.
     input_type
         Type of the input of the ONNX model.
     label
-        Whether the ONNX model also returns the class of the largest calibrated probability.
+        The ONNX model also returns the class of the largest calibrated probability.
     classifier
-        ONNX file of the classifier: write a model of both, which takes the features and returns
-        calibrated labels and probabilities.
+        ONNX file of the classifier: write a model of both, from features to calibrated forecasts.
     output
         File for the SQL query. Default: standard output.
     """
@@ -86,10 +81,8 @@ def export(
             with file_errors(classifier):
                 graph = isoroc.export.calibrate_onnx(classifier, calibrator)
         write_bytes(onnx, graph.SerializeToString())
-        inputs, outputs = (
-            ", ".join(tensor.name for tensor in tensors)
-            for tensors in (graph.graph.input, graph.graph.output)
-        )
+        ends = (graph.graph.input, graph.graph.output)
+        inputs, outputs = (", ".join(tensor.name for tensor in end) for end in ends)
         print_note(f"{onnx}: takes {inputs}; returns {outputs}")
         return
     columns = split_words(probs) or loaded.columns
@@ -100,9 +93,9 @@ def export(
     kept = split_words(keep)
     if replace and kept != ["*"]:
         kept = [name for name in kept or () if name not in columns]
-    named = [name if replace else f"{name}{suffix}" for name in columns]
+    named = split_words(names) or [name if replace else f"{name}{suffix}" for name in columns]
     options: dict[str, Any] = {"dialect": sql, "table": table, "view": view, "keep": kept}
-    options |= {"names": split_words(names) or named, "group": group or loaded.group}
+    options |= {"names": named, "group": group or loaded.group}
     query = isoroc.export.to_sql(loaded.calibrator, columns, **options)
     if output == STANDARD:
         print_exact(query)

@@ -9,22 +9,22 @@ from typing import Annotated, Any, NamedTuple, cast
 import numpy as np
 from cyclopts import Parameter
 
+import isoroc
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.counting import are_countable, load_counts, read_counts
+from isoroc._cli.io.columns import list_labels
 from isoroc._cli.io.files import check_target, open_source
-from isoroc._cli.io.groups import read_groups
-from isoroc._cli.io.reading import Columns, Selection, read_sample
-from isoroc._cli.io.streams import STANDARD
-from isoroc._cli.models import (
-    DEFAULT,
-    Model,
-    calibrate,
-    make_calibrator,
-    make_grouped,
-    save_model,
-    versions,
+from isoroc._cli.io.reading import (
+    Columns,
+    are_countable,
+    load_counts,
+    read_counts,
+    read_groups,
+    read_sample,
 )
+from isoroc._cli.io.source import BATCH
+from isoroc._cli.models import DEFAULT, Model, calibrate, make_calibrator, save_model, versions
+from isoroc._cli.options import ALL_ROWS, STANDARD, Forecasts, Json, Output, Selection
 from isoroc._cli.terminal import print_error, print_json, print_note, print_warning
 from isoroc._counts import Counts
 from isoroc._evaluation.pair import make_pair
@@ -33,33 +33,29 @@ from isoroc._input import Sample
 from isoroc._intervals import half_width
 from isoroc._persistence import read
 
-#: Number of rows for which losses are computed at once.
-_BATCH = 1 << 17
 #: With fewer rows, a calibrator can only repeat what it was given.
 FEW = 10
 
 
 def fit(
-    forecasts: list[str],
+    forecasts: Forecasts,
     /,
     *,
-    output: Annotated[str, Parameter(alias="-o")],
-    selection: Selection | None = None,
+    output: Output,
+    selection: Selection = ALL_ROWS,
     counts: bool = False,
     calibrator: Annotated[str, Parameter(alias="-c")] = DEFAULT,
     group: str | None = None,
     min_rows: int | None = None,
     compare: str | None = None,
     fail_if: list[str] | None = None,
-    json: bool = False,
+    json: Json = False,
     **parameters: str,
 ) -> ExitCode:
     """Fit a calibrator to forecasts and outcomes.
 
     Parameters
     ----------
-    forecasts
-        Files, globs, folders, or - for standard input.
     output
         Model file to write, or - for standard output.
     counts
@@ -71,12 +67,10 @@ def fit(
     min_rows
         With --group, groups of fewer rows get the map of all rows. Default: 100.
     compare
-        Another model file, for conditions such as "unseen.log_loss > old.log_loss".
+        Another model file, whose figures are those of old in conditions.
     fail_if
         Write no model and exit with code 1 if this condition holds: "class_rows < 100",
         "gain.low <= 0", "after.log_loss > before.log_loss".
-    json
-        Print the figures as JSON.
     parameters
         Parameters of the calibrator, such as --max-bins 20 --pseudocount 0.5.
     """
@@ -86,10 +80,9 @@ def fit(
     conditions = [Condition.parse(text) for text in fail_if or ()]
     model = make_calibrator(calibrator, parameters, _own_options())
     if group is not None:
-        model = make_grouped(model, min_rows)
+        model = _with_groups(model, min_rows)
     elif min_rows is not None:
         raise CommandError("--min-rows is the least number of rows of a group; name --group too.")
-    selection = selection or Selection()
     data = (_read_counted if counts else _read)(forecasts, selection, group)
     sample = data.fit(model)
     found = _figures(model, sample, compare, counted=data.counted is not None)
@@ -120,7 +113,9 @@ def fit(
         print_note(f"  outcomes that had been given probability 0: {impossible:,}")
     if json:
         about = {"calibrator": calibrator, "classes": model.classes_, "verdict": verdicts}
-        print_json(about | summary | found | _outcome(output, failed))
+        about |= {} if failed else {"checksum": read(output)["checksum"]}
+        outcome = {"output": output, "failed": failed, "versions": versions()}
+        print_json(about | summary | found | outcome)
     for text in failed:
         print_error("check failed", f"{text}; {output} was not written")
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
@@ -150,17 +145,24 @@ class _Data(NamedTuple):
         return sample
 
 
+def _with_groups(model: Any, min_rows: int | None) -> Any:
+    """Unfitted calibrator with maps by group."""
+    if not isinstance(model, isoroc.GroupedCalibrator):
+        model = isoroc.GroupedCalibrator(model, random_state=0)
+    return model if min_rows is None else model.set_params(min_rows=min_rows)
+
+
 def _read_counted(files: list[str], selection: Selection, group: str | None) -> _Data:
     if group is not None:
         raise CommandError("--group: counts have no groups; fit to the rows themselves.")
-    if selection != Selection():
+    if selection != ALL_ROWS:
         raise CommandError("--counts: rows and columns were chosen when they were counted.")
     counted = load_counts(files)
     return _Data(files, Columns(list(counted.columns or []), "", None), None, counted)
 
 
 def _read(forecasts: list[str], selection: Selection, group: str | None) -> _Data:
-    with open_source(forecasts, selection.format, selection.separator) as source:
+    with open_source(forecasts, selection) as source:
         if group is None and are_countable(source, selection):
             counted, columns = read_counts(source, selection)
             return _Data(source.names, columns, None, counted)
@@ -168,12 +170,6 @@ def _read(forecasts: list[str], selection: Selection, group: str | None) -> _Dat
         if group is not None:
             sample = replace(sample, groups=read_groups(source, selection, group, "--group"))
         return _Data(source.names, columns, sample, None)
-
-
-def _outcome(output: str, failed: list[str]) -> dict[str, Any]:
-    """Whether the model was written, and what it is."""
-    written = {} if failed else {"checksum": read(output)["checksum"]}
-    return {"output": output, **written, "failed": failed, "versions": versions()}
 
 
 def _own_options() -> list[str]:
@@ -192,20 +188,17 @@ def _verdicts(model: Any, *, counted: bool) -> list[str]:
         lines = [common.verdict_ + ("; based on all rows, in cells" if in_cells else "")]
     if grouped:
         names = model.groups_.tolist()
-        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-        total = model.group_scores_.n_rows
-        text = f"{len(names)} of {total} groups have maps of their own"
-        lines.append(f"{text}: {shown}" if names else text)
+        text = f"{len(names)} of {model.group_scores_.n_rows} groups have maps of their own"
+        lines.append(f"{text}: {list_labels(names)}" if names else text)
     return lines
 
 
 def _headline(name: str, model: Any, output: str) -> str:
     target = "standard output" if output == STANDARD else output
-    bins = ""
-    if hasattr(model, "n_bins_"):
-        bins = f", {model.n_bins_} bin" + ("s" if model.n_bins_ > 1 else "")
-    n_rows, n_classes = model.summary_["rows"], len(model.classes_)
-    return f"{target}: {name} fitted to {n_rows:,} rows, {n_classes} classes{bins}"
+    size = f"{model.summary_['rows']:,} rows, {len(model.classes_)} classes"
+    if (n_bins := getattr(model, "n_bins_", None)) is not None:
+        size += f", {n_bins} bin" + ("s" if n_bins > 1 else "")
+    return f"{target}: {name} fitted to {size}"
 
 
 def _details(
@@ -226,30 +219,20 @@ def _details(
 def _figures(model: Any, sample: Sample, old: str | None, *, counted: bool) -> dict[str, Any]:
     """Rows, log losses before and after, and what cross-validation says about unseen rows.
 
-    Parameters
-    ----------
-    model : calibrator
-        Fitted.
-    sample : Sample
-        The rows that it was fitted to, or cells of them.
-    old : str or None
-        Another model file, which is applied to the same rows.
-    counted : bool
-        Whether `sample` holds cells, whose weights are numbers of rows.
+    `old` is another model file, which is applied to the same rows; if they are counted, the sample
+    holds cells, whose weights are numbers of rows.
     """
     K = sample.n_classes
     per_class = sample.class_weights() if counted else np.bincount(sample.codes, minlength=K)
-    found: dict[str, Any] = {
-        "rows": int(model.summary_["rows"]),
-        "class_rows": float(per_class.min()),
-    }
-    losses = total_losses(sample, model)
+    found: dict[str, Any] = {"rows": int(model.summary_["rows"])}
+    found["class_rows"] = float(per_class.min())
+    losses = _total_losses(sample, model)
     for of in ("before", "after"):
         loss = losses.means.get(("log_loss", of))
         found[of] = {"log_loss": None if loss is None else loss.value}
     found["impossible"] = losses.impossible
     if old is not None:
-        losses = total_losses(sample, _load(old, sample))
+        losses = _total_losses(sample, _load(old, sample))
         found["old"] = {"log_loss": losses.means["log_loss", "after"].value}
     common = model.common_ if getattr(model, "grouped_", False) else model
     scores = getattr(common, "member_scores_", None)
@@ -259,11 +242,11 @@ def _figures(model: Any, sample: Sample, old: str | None, *, counted: bool) -> d
     return found
 
 
-def total_losses(sample: Sample, model: Any) -> Totals:
+def _total_losses(sample: Sample, model: Any) -> Totals:
     """Losses of rows or cells before and after calibration, added up in batches."""
     totals = Totals()
-    for start in range(0, len(sample), _BATCH):
-        part = sample.take(np.arange(start, min(start + _BATCH, len(sample))))
+    for start in range(0, len(sample), BATCH):
+        part = sample.take(np.arange(start, min(start + BATCH, len(sample))))
         Q = calibrate(model, part.as_given(), part.groups)
         totals.add(make_pair(part, replace(part, forecasts=Q, scores="probability")))
     return totals

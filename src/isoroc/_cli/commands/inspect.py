@@ -5,25 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from isoroc._cli.models import Model
+from isoroc._cli.options import Json, ModelFile
 from isoroc._cli.terminal import print_json, print_table, print_text
 from isoroc._persistence import decode, read
 
 
-def inspect(
-    model: str,
-    /,
-    *,
-    json: bool = False,
-) -> None:
-    """Show the contents of a model file: fitted parameters, bins, path, certificate, origin.
-
-    Parameters
-    ----------
-    model
-        Model file written by isoroc fit.
-    json
-        Print JSON.
-    """
+def inspect(model: ModelFile, /, *, json: Json = False) -> None:
+    """Show the contents of a model file: fitted parameters, bins, path, certificate, origin."""
     calibrator, document = Model.load(model).calibrator, read(model)
     about = {
         "file": model,
@@ -40,14 +28,15 @@ def inspect(
     certificate = calibrator.certificate()
     if "verdict_" in calibrator.state:
         about["verdict"] = calibrator.state["verdict_"]
+    about["fitted"] = _fitted(document["model"])
     if json:
         if certificate is not None:
             tables["certificate"] = certificate.table()
-        about["parameters"] = {name: _json(v) for name, v in about["parameters"].items()}
-        fitted = {"fitted": _fitted(document["model"])}
-        print_json(about | fitted | {name: dict(table) for name, table in tables.items()})
+        simple = (str, int, float, list, type(None))
+        parameters = about["parameters"].items()
+        about["parameters"] = {k: v if isinstance(v, simple) else str(v) for k, v in parameters}
+        print_json(about | {name: dict(table) for name, table in tables.items()})
         return
-    about["fitted"] = _fitted(document["model"])
     rows = [row for name, value in about.items() for row in _rows(name, value)]
     print_table(f"model {model}", ["", "value"], rows)
     for name, table in tables.items():
@@ -103,8 +92,3 @@ def _rows(name: str, value: Any) -> list[tuple[str, str]]:
         shown = ", ".join(map(str, value[:12]))
         return [(name, shown if len(value) <= 12 else f"{shown}, ... ({len(value)} in total)")]
     return [(name, f"{value:.6g}" if isinstance(value, float) else str(value))]
-
-
-def _json(value: Any) -> Any:
-    """Value of a parameter as JSON."""
-    return value if isinstance(value, str | int | float | list | None) else str(value)

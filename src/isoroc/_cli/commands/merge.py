@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from cyclopts import Parameter
-
-from isoroc._cli.io.counting import load_counts
 from isoroc._cli.io.files import check_target
+from isoroc._cli.io.reading import load_counts
 from isoroc._cli.io.source import file_errors
+from isoroc._cli.options import Output
 from isoroc._cli.terminal import print_note
 
 
-def merge(
-    counts: list[str],
-    /,
-    *,
-    output: Annotated[str, Parameter(alias="-o")],
-    decay: float | None = None,
-) -> None:
+def merge(counts: list[str], /, *, output: Output, decay: float | None = None) -> None:
     """Merge files of counts.
 
     Parameters
@@ -31,13 +22,11 @@ def merge(
         Multiply the weights of all files but the last by this factor.
     """
     check_target(output)
-    if decay is None:
+    *old, new = counts
+    if decay is None or not old:
         merged = load_counts(counts)
     else:
-        *old, new = counts
-        merged = load_counts([new])
-        if old:
-            merged = load_counts(old).decay(decay) + merged
+        merged = load_counts(old).decay(decay) + load_counts([new])
     with file_errors(output):
         merged.to_parquet(output)
     print_note(f"{output}: {merged}")

@@ -7,12 +7,10 @@ from typing import Any
 
 from isoroc._cli.comparing import read_compared
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.files import check_target, open_source, output_path
-from isoroc._cli.io.reading import Selection
-from isoroc._cli.io.source import file_errors
+from isoroc._cli.io.files import check_target, open_source, output_to
 from isoroc._cli.models import Model
+from isoroc._cli.options import ALL_ROWS, Forecasts, Json, ModelFile, Selection
 from isoroc._cli.terminal import print_json, print_table, print_text
-from isoroc._input import InputError
 from isoroc._monitor import BatchReport, CalibrationMonitor
 
 ADVICE = {
@@ -23,26 +21,22 @@ ADVICE = {
 
 
 def monitor(
-    model: str,
-    forecasts: list[str],
+    model: ModelFile,
+    forecasts: Forecasts,
     /,
     *,
     state: str | None = None,
     merge: list[str] | None = None,
-    selection: Selection | None = None,
+    selection: Selection = ALL_ROWS,
     tolerance: float | None = None,
     confidence: float = 0.95,
     plot: str | None = None,
-    json: bool = False,
+    json: Json = False,
 ) -> ExitCode:
     """Test whether calibrated forecasts are still right on new rows.
 
     Parameters
     ----------
-    model
-        Model file written by isoroc fit.
-    forecasts
-        Files of new rows with forecasts and outcomes, globs, folders, or - for standard input.
     state
         File that keeps the evidence of earlier runs. It is created if it does not exist.
     merge
@@ -51,14 +45,10 @@ def monitor(
         Miscalibration to put up with, in nats per row. Default: twice the number of classes
         divided by the number of calibration rows. An existing state keeps its own.
     confidence
-        Probability that no alarm is ever raised if the forecasts are right. An existing state keeps
-        its own.
+        Probability of never raising a false alarm. An existing state keeps its own.
     plot
         Picture of all batches over time to write: a .png, .svg or .pdf file.
-    json
-        Print JSON.
     """
-    selection = selection or Selection()
     if plot is not None:
         _check_picture(plot, [model, state, *forecasts])
     if state is not None:
@@ -66,7 +56,7 @@ def monitor(
     if selection.weight is not None:
         raise CommandError("--weight: the test counts rows; leave the weights out.")
     found = _load(model, state, tolerance, confidence)
-    with open_source(forecasts, selection.format, selection.separator) as source:
+    with open_source(forecasts, selection) as source:
         sample, compared = read_compared(source, selection, model)
     batch = found.update(sample.classes[sample.codes], compared["after"].forecasts)
     for other in merge or ():
@@ -76,16 +66,10 @@ def monitor(
     if plot is not None:
         _save_picture(found, plot)
     if json:
-        print_json(
-            {
-                "alarm": found.alarm_,
-                "advice": found.advice_,
-                "batch": _entries(batch),
-                "total": _entries(found.report()),
-                "tolerance": found.tolerance,
-                "confidence": found.confidence,
-            }
-        )
+        names = ("tolerance", "confidence")
+        entries = {"alarm": found.alarm_, "advice": found.advice_, "batch": _entries(batch)}
+        entries |= {"total": _entries(found.report())} | {name: vars(found)[name] for name in names}
+        print_json(entries)
     else:
         _show(found, batch)
     return ExitCode.OK if found.alarm_ is None else ExitCode.CHECK_FAILED
@@ -106,15 +90,8 @@ def _load(
     if tolerance is None:
         weight = calibrator.summary_.get("weight") or 0.0
         tolerance = 2 * len(calibrator.classes_) / weight if weight > 0 else 0.0
-    try:
-        return CalibrationMonitor(
-            calibrator.classes_,
-            confidence=confidence,
-            tolerance=tolerance,
-            model=calibrator.checksum,
-        )
-    except InputError as error:
-        raise CommandError(f"--{error.argument} {error.problem}; {error.fix}.") from error
+    options = {"confidence": confidence, "tolerance": tolerance, "model": calibrator.checksum}
+    return CalibrationMonitor(calibrator.classes_, **options)
 
 
 def _entries(report: BatchReport) -> dict[str, Any]:
@@ -130,10 +107,8 @@ def _show(found: CalibrationMonitor, batch: BatchReport) -> None:
         ["log loss promised", f"{batch.promised:.4f}", f"{total.promised:.4f}"],
         ["calibration error", _error(batch), _error(total)],
     ]
-    for name, of_batch, of_all in zip(
-        found.classes_, _differences(batch), _differences(total), strict=True
-    ):
-        rows.append([f"share of {name!s}, observed - forecast", of_batch, of_all])
+    names = (f"share of {name!s}, observed - forecast" for name in found.classes_)
+    rows += map(list, zip(names, _differences(batch), _differences(total), strict=True))
     print_table("calibration on new rows", ["", "these rows", "all rows"], rows, numeric=True)
     if found.alarm_ is not None:
         print_text(f"Alarm, first raised after {found.alarm_:,} rows.")
@@ -163,7 +138,7 @@ def _save_picture(monitor: CalibrationMonitor, target: str) -> None:
     """Draw all batches of a monitor, and write the picture whole or not at all."""
     from isoroc.plots import MonitorDisplay  # noqa: PLC0415 -- of an extra, needed here only
 
-    with file_errors(target), output_path(target) as path:
+    with output_to(target) as path:
         MonitorDisplay(monitor).save(path, format=_format(target))
 
 

@@ -5,42 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
-
-from cyclopts import Parameter
+from typing import Any
 
 import isoroc
 from isoroc._cli.comparing import read_compared
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.counting import are_countable, load_counts, read_counts
 from isoroc._cli.io.files import check_target, open_source, write_bytes
-from isoroc._cli.io.reading import Selection
+from isoroc._cli.io.reading import are_countable, load_counts, read_counts
 from isoroc._cli.io.source import Source
 from isoroc._cli.models import Model, select_for
+from isoroc._cli.options import ALL_ROWS, Forecasts, OptionalModel, Output, Resamples, Selection
 from isoroc._cli.terminal import print_exact, print_note, print_text
+from isoroc._evaluation.evaluate import check_options
 from isoroc.report import Report
 
 
 def report(
-    forecasts: list[str],
+    forecasts: Forecasts,
     /,
     *,
-    model: Annotated[str | None, Parameter(alias="-m")] = None,
-    output: Annotated[str | None, Parameter(alias="-o")] = None,
-    selection: Selection | None = None,
+    model: OptionalModel = None,
+    output: Output | None = None,
+    selection: Selection = ALL_ROWS,
     counts: bool = False,
     title: str | None = None,
     json: bool = False,
-    resamples: int = 200,
+    resamples: Resamples = 200,
 ) -> None:
     """Write a report: one self-contained HTML page.
 
     Parameters
     ----------
-    forecasts
-        Files, globs, folders, or - for standard input.
-    model
-        Model file written by isoroc fit; forecasts are shown before and after calibration.
     output
         HTML file to write.
     counts
@@ -49,29 +44,24 @@ def report(
         Title of the page. Default: the name of the file of forecasts.
     json
         Print the summary of the report as JSON.
-    resamples
-        How often rows are resampled for the intervals of AUC, volume and changes of order; 0 for
-        none of these intervals.
     """
     if output is None and not json:
         raise CommandError("name the page with -o report.html, or print its summary with --json.")
     if output is not None:
         check_target(output, [model, *forecasts])
-    if resamples < 0 or resamples == 1:
-        raise CommandError(f"--resamples {resamples}: expected 0, or at least 2.")
+    check_options(0.95, resamples, 0)
     options: dict[str, Any] = {"model_path": model or "model.json", "n_resamples": resamples}
-    if counts and selection is not None:
+    if counts and selection != ALL_ROWS:
         raise CommandError("--counts: rows and columns were chosen when they were counted.")
     if counts:
         name = forecasts[0]
         options |= _of_model(None if model is None else Model.load(model, isoroc.load))
         make: Callable[..., Report] = partial(Report.from_counts, load_counts(forecasts))
     else:
-        selection = selection or Selection()
-        with open_source(forecasts, selection.format, selection.separator) as source:
+        with open_source(forecasts, selection) as source:
             name = source.name
-            make, more = _read(source, selection, model)
-        options |= more
+            make, of_model = _read(source, selection, model)
+        options |= of_model
     made = make(title=title or f"Calibration report: {Path(name).name}", **options)
     if output is not None:
         page = made.to_html().encode()
@@ -92,7 +82,7 @@ def _read(
     expected: dict[str, Any] = {}
     if model is not None:
         selection = select_for(model, selection, source)
-        expected = {"columns": model.columns, "classes": model.calibrator.classes_}
+        expected = model.of_fit()
     is_countable = model is None or model.calibrator.scores_ == "probability"
     if is_countable and are_countable(source, selection, expected.get("columns")):
         counted, columns = read_counts(source, selection, **expected)

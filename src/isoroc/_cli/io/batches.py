@@ -1,4 +1,4 @@
-"""Forecasts, labels and weights of batches of rows; errors name file, row and column."""
+"""Forecasts, labels, weights and groups of batches of rows; errors name file, row and column."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from isoroc._cli.errors import CommandError, in_options
 from isoroc._cli.io.source import ROW, Source
-from isoroc._input import InputError, check_forecasts, check_weights
+from isoroc._input import InputError, Names, check_forecasts, check_groups, check_weights
 from isoroc._simplex import Floats
 
 #: Types that labels may have besides numbers.
@@ -29,26 +29,15 @@ def read_forecasts(
 ) -> Floats:
     """Validated forecasts of a batch, or what a calibrator makes of them.
 
-    Parameters
-    ----------
-    batch : DataFrame
-        Rows, with their numbers in the column `ROW`.
-    columns : sequence of str
-        Columns of the forecasts.
-    source : Source
-        The table that the batch comes from.
-    check : callable
-        Takes an array of shape (n, K), or (n,) for one column, and raises `InputError` if a row is
-        invalid: `check_forecasts` or a calibrator's `predict_proba`.
+    `check` takes an array of shape (n, K), or (n,) for one column, and raises `InputError` if a row
+    is invalid: `check_forecasts` or a calibrator's `predict_proba`.
     """
-    values = np.empty((len(batch), len(columns)))
-    for k, name in enumerate(columns):
-        values[:, k] = _numbers(batch, name, source)
+    values = np.column_stack([_numbers(batch, name, source) for name in columns])
     try:
         return check(values[:, 0] if len(columns) == 1 else values)
     except InputError as error:
         fix = in_options(error.fix)
-        if len(columns) > 1:
+        if len(columns) > 1 and "divide" not in fix:
             fix = (
                 "name one column of probabilities for each class with --probs, or one column of "
                 "scores for two classes"
@@ -74,6 +63,22 @@ def read_weights(batch: pl.DataFrame, column: str, source: Source) -> Floats:
         except InputError as error:
             raise _locate(error, error.fix, batch, [column], source) from error
     return weights
+
+
+def groups_of(batch: pl.DataFrame, column: str, source: Source) -> Names:
+    """Group of each row of a batch."""
+    values = batch[column]
+    if values.null_count():
+        row, problem = int(values.is_null().arg_max() or 0), "is empty"
+        fix = "name a group for such rows"
+    else:
+        try:
+            return check_groups(values, len(values))
+        except InputError as error:
+            row, problem, fix = error.row or 0, error.problem, str(error.fix)
+    place = source.place(batch[ROW][row])
+    fix = f"{fix}, or leave them out with --where"
+    raise CommandError(f"{place}, column {column!r} {problem}; {fix}.")
 
 
 def _locate(
@@ -108,25 +113,13 @@ def _numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
 
 def _check_numeric(column: pl.Series, source: Source) -> pl.Series:
     if not (column.dtype.is_numeric() or column.dtype in TEXT_TYPES):
-        raise CommandError(
-            f"{source.name}: column {column.name!r} has the type {column.dtype}, which is not "
-            "numeric."
-        )
+        problem = f"has the type {column.dtype}, which is not numeric"
+        raise CommandError(f"{source.name}: column {column.name!r} {problem}.")
     return column
 
 
 class LabelEncoder:
-    """Numbers labels in the order in which they occur.
-
-    Parameters
-    ----------
-    source : Source
-        The table.
-    column : str
-        The column of the labels.
-    max_classes : int
-        How many different labels there may be.
-    """
+    """Numbers at most `max_classes` labels of a column in the order in which they occur."""
 
     def __init__(self, source: Source, column: str, *, max_classes: int) -> None:
         self._source, self._column, self._max_classes = source, column, max_classes
@@ -170,8 +163,7 @@ class LabelEncoder:
         else:
             self._codes[label] = len(self._codes)
             return
-        row = batch[ROW][int((values == label).arg_max() or 0)]
-        place = self._source.place(row)
+        place = self._source.place(batch[ROW][int((values == label).arg_max() or 0)])
         raise CommandError(f"{place}, column {self._column!r} is {label!r}{problem}")
 
     def labels(self) -> list[Any]:
@@ -185,9 +177,8 @@ class LabelEncoder:
             for parse in (_integer, _whole, _boolean):
                 with suppress(ValueError):
                     return [parse(label) for label in found]
-            measured = [label for label in found if re.fullmatch(r"-?\d*\.\d+", label)]
-            if len(measured) == len(found):
-                what = f"column {self._column!r} holds {measured[0]}"
+            if all(re.fullmatch(r"-?\d*\.\d+", label) for label in found):
+                what = f"column {self._column!r} holds {found[0]}"
                 raise CommandError(f"{self._source.name}: {what}; {_NOT_CLASSES}")
         return found
 

@@ -1,10 +1,11 @@
-"""Which columns hold the forecasts and the outcome."""
+"""Which columns hold the forecasts and the outcome, and which class each forecast belongs to."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
+from typing import Any
 
 from isoroc._cli.errors import CommandError, did_you_mean
 
@@ -16,13 +17,7 @@ _LABELS = ("y", "label", "target", "outcome", "y_true")
 
 
 def find_label(given: str | None, columns: Sequence[str]) -> str:
-    """Column of the outcomes: the given one, or the only one with a usual name.
-
-    Examples
-    --------
-    >>> find_label(None, ["id", "p_a", "p_b", "Label"])
-    'Label'
-    """
+    """Column of the outcomes: the given one, or the only one with a usual name."""
     if given is not None:
         return check_column("--label", given, columns)
     found = [name for name in columns if name.lower() in _LABELS]
@@ -35,29 +30,16 @@ def find_label(given: str | None, columns: Sequence[str]) -> str:
 
 
 def find_forecasts(
-    given: Sequence[str] | None, columns: Sequence[str], others: Collection[str | None] = ()
+    given: Sequence[str] | None,
+    columns: Sequence[str],
+    others: Collection[str | None] = (),
+    *,
+    of_model: Sequence[str] | None = None,
 ) -> list[str]:
-    """Columns of the forecasts: the given ones, or those with usual names.
+    """Columns of the forecasts: the given ones, those of a model, or those with usual names.
 
-    Parameters
-    ----------
-    given : sequence of str or None
-        Names, globs such as ``p_*``, or regular expressions between slashes; each item may hold
-        several, separated by commas.
-    columns : sequence of str
-        All columns.
-    others : collection of str, default=()
-        Columns that hold something else.
-
-    Examples
-    --------
-    >>> columns = ["y", "p_cat", "p_dog", "p_cat_cal", "p_dog_cal"]
-    >>> find_forecasts(None, columns)
-    ['p_cat', 'p_dog']
-    >>> find_forecasts(["p_*_cal"], columns)
-    ['p_cat_cal', 'p_dog_cal']
-    >>> find_forecasts(["p_dog,/cat$/"], columns)
-    ['p_dog', 'p_cat']
+    What is given are names, globs such as ``p_*``, or regular expressions between slashes; `others`
+    are columns that hold something else.
     """
     if given:
         words = [w for item in given for w in ([item] if item in columns else _split(item))]
@@ -65,18 +47,17 @@ def find_forecasts(
         if len(set(found)) < len(found):
             raise CommandError(f"--probs: a column is named twice in {', '.join(found)}.")
         return found
+    if of_model and set(of_model) <= set(columns):
+        return list(of_model)
     free = [name for name in columns if name not in others]
     # Columns that `apply` added to a file are not the forecasts that it calibrated.
     free = [name for name in free if name.removesuffix(SUFFIX) not in set(free) - {name}]
-    families = []
-    for pattern in _SEVERAL:
-        family = [name for name in free if re.fullmatch(pattern, name, re.IGNORECASE)]
-        if len(family) > 1:
-            families.append(family)
-    families = families or [[name] for name in free if name.lower() in _SINGLE]
-    families = families or [
-        [name] for name in free if any(re.fullmatch(p, name, re.IGNORECASE) for p in _SEVERAL)
-    ]
+    usual = [[name for name in free if re.fullmatch(p, name, re.IGNORECASE)] for p in _SEVERAL]
+    families = (
+        [family for family in usual if len(family) > 1]
+        or [[name] for name in free if name.lower() in _SINGLE]
+        or [family for family in usual if family]
+    )
     if len(families) == 1:
         return families[0]
     if not families:
@@ -88,18 +69,6 @@ def find_forecasts(
     raise CommandError(f"several sets of columns could be the forecasts; --probs {choices}?")
 
 
-def find_model_forecasts(
-    given: Sequence[str] | None,
-    columns: Sequence[str],
-    of_model: Sequence[str] | None,
-    others: Collection[str | None] = (),
-) -> list[str]:
-    """Columns of a model's forecasts: those it was fitted on, if present and none are given."""
-    if not given and of_model and set(of_model) <= set(columns):
-        return list(of_model)
-    return find_forecasts(given, columns, others)
-
-
 def check_column(option: str, name: str, columns: Sequence[str]) -> str:
     """The name, if there is such a column."""
     if name not in columns:
@@ -108,29 +77,25 @@ def check_column(option: str, name: str, columns: Sequence[str]) -> str:
 
 
 def split_words(given: Sequence[str] | None) -> list[str] | None:
-    """Words of an option that may be repeated and may hold several words separated by commas.
-
-    Examples
-    --------
-    >>> split_words(["cat, dog", "bird"])
-    ['cat', 'dog', 'bird']
-    """
+    """Words of an option that may be repeated and may hold several words separated by commas."""
     if given is None:
         return None
     return [word.strip() for item in given for word in item.split(",") if word.strip()]
 
 
+def _is_pattern(word: str) -> bool:
+    """Whether a word is a regular expression, which may contain commas."""
+    return word.startswith("/") and word.endswith("/") and len(word) > 2
+
+
 def _split(item: str) -> list[str]:
-    """Words separated by commas; a regular expression may contain commas itself."""
-    if item.startswith("/") and item.endswith("/") and len(item) > 2:
-        return [item]
-    return split_words([item]) or []
+    return [item] if _is_pattern(item) else split_words([item]) or []
 
 
 def _match(word: str, columns: Sequence[str]) -> list[str]:
     if word in columns:
         return [word]
-    if word.startswith("/") and word.endswith("/"):
+    if _is_pattern(word):
         try:
             found = [name for name in columns if re.search(word[1:-1], name)]
         except re.error as error:
@@ -140,7 +105,175 @@ def _match(word: str, columns: Sequence[str]) -> list[str]:
     else:
         return [check_column("--probs", word, columns)]
     if not found:
-        raise CommandError(
-            f"--probs {word}: no column matches; expected some of {', '.join(columns)}."
-        )
+        expected = f"expected some of {', '.join(columns)}"
+        raise CommandError(f"--probs {word}: no column matches; {expected}.")
     return found
+
+
+def arrange(
+    columns: Sequence[str], labels: Iterable[Any], *, classes: Sequence[str] | None = None
+) -> tuple[list[str], list[Any]]:
+    """Columns in the order of the sorted classes, and those classes.
+
+    A column belongs to the class that the user gave, or that its name ends in (``proba_cat``). If
+    no name ends in a class, the columns are in the order of the sorted classes. For two classes one
+    column is enough: it belongs to the class that its name ends in, otherwise to the second one,
+    and the class that it belongs to comes last.
+    """
+    known = sorted(labels)
+    if len(columns) == 1:
+        return _arrange_one(columns[0], known, classes)
+    if len(known) > len(columns):
+        raise CommandError(
+            f"{len(known)} classes ({list_labels(known)}) but {len(columns)} columns of forecasts "
+            f"({', '.join(columns)}); name one column for each class with --probs."
+        )
+    if classes is not None:
+        owners = _given_classes(columns, known, classes)
+    else:
+        owners = _classes_in_names(columns, known) or _classes_in_order(columns, known)
+    order = sorted(range(len(columns)), key=lambda k: owners[k])
+    return [columns[k] for k in order], [owners[k] for k in order]
+
+
+def arrange_for_model(
+    columns: Sequence[str],
+    classes: Sequence[Any],
+    of_model: Sequence[str] | None,
+    given: Sequence[str] | None,
+) -> list[str]:
+    """Columns in the order of a model's classes.
+
+    `of_model` are the columns that it was fitted on, and `given` the class of each column as the
+    user gave it.
+    """
+    if of_model is not None and list(columns) == list(of_model) and not given:
+        return list(columns)
+    ordered, known = arrange(columns, classes, classes=given)
+    if len(columns) > 1:
+        return [ordered[known.index(label)] for label in classes]
+    if known[1] != classes[1]:
+        raise CommandError(
+            f"the model takes scores of the class {classes[1]!s}, but {columns[0]} is named like "
+            f"those of {known[1]!s}; name the column with --probs, or its class with --classes."
+        )
+    return ordered
+
+
+def list_labels(labels: Sequence[Any]) -> str:
+    """Up to eight labels for a message."""
+    shown = ", ".join(map(str, labels[:8]))
+    return shown if len(labels) <= 8 else f"{shown}, ..."
+
+
+def _arrange_one(
+    column: str, known: list[Any], classes: Sequence[str] | None
+) -> tuple[list[str], list[Any]]:
+    if len(known) != 2:
+        raise CommandError(
+            f"one column of forecasts ({column}) requires two classes, but the labels have "
+            f"{len(known)} ({list_labels(known)}); name one column for each class with --probs."
+        )
+    if classes is None:
+        positive = _class_in_name(column, known)
+        positive = known[1] if positive is None else positive
+    else:
+        named = {str(label): label for label in known}
+        if len(classes) != 1 or classes[0] not in named:
+            expected = f"name the class of {column}, one of {list_labels(known)}"
+            raise CommandError(f"--classes: {expected}.")
+        positive = named[classes[0]]
+    return [column], [label for label in known if label != positive] + [positive]
+
+
+def _given_classes(columns: Sequence[str], known: list[Any], classes: Sequence[str]) -> list[Any]:
+    """Class of each column as the user gave it."""
+    if len(classes) != len(columns) or len(set(classes)) < len(classes):
+        raise CommandError(
+            f"--classes: expected {len(columns)} different classes, one for each of "
+            f"{', '.join(columns)}; got {', '.join(classes)}."
+        )
+    owners = _typed_like(classes, known)
+    absent = [label for label in known if label not in owners]
+    if absent:
+        raise CommandError(f"--classes: the label {absent[0]!r} is not among them.")
+    return owners
+
+
+def _classes_in_names(columns: Sequence[str], known: list[Any]) -> list[Any] | None:
+    """Class of each column by its name; None if no name ends in a class."""
+    for names in (columns, _without_common_end(columns)):
+        found = [_class_in_name(name, known) for name in names]
+        if any(label is not None for label in found):
+            break
+    else:
+        return None
+    named = [label for label in found if label is not None]
+    if set(named) != set(known) or len(set(named)) < len(named):
+        raise CommandError(
+            f"only some of the columns {', '.join(columns)} match the classes "
+            f"{list_labels(known)}; give the class of each column with --classes."
+        )
+    if len(named) == len(columns):
+        return found
+    # The other columns are of classes that do not occur: what follows the common beginning.
+    pairs = zip(names, found, strict=True)
+    starts = {name[: len(name) - len(str(label))] for name, label in pairs if label is not None}
+    start = next(iter(starts))
+    rest = [name.removeprefix(start) for name in names]
+    if len(starts) > 1 or not all(name.startswith(start) for name in names) or "" in rest:
+        raise CommandError(
+            f"some of the columns {', '.join(columns)} match no label; give the class of each "
+            "column with --classes."
+        )
+    return _typed_like(rest, known)
+
+
+def _classes_in_order(columns: Sequence[str], known: list[Any]) -> list[Any]:
+    """Sorted classes, if there is one for each column or they are integers from 0."""
+    K = len(columns)
+    if len(known) == K:
+        return known
+    if all(type(label) is int and 0 <= label < K for label in known):
+        return list(range(K))
+    raise CommandError(
+        f"{len(known)} classes occur ({list_labels(known)}) but there are {K} columns of forecasts "
+        f"({', '.join(columns)}); give the class of each column with --classes."
+    )
+
+
+def _without_common_end(columns: Sequence[str]) -> list[str]:
+    """Names without an end that all of them share, such as ``_cal``."""
+    starts, signs, ends = zip(*(name.rpartition("_") for name in columns), strict=True)
+    return list(starts) if all(signs) and len(set(ends)) == 1 else list(columns)
+
+
+def _class_in_name(name: str, known: Sequence[Any]) -> Any:
+    """Longest label that a name ends in, as a separate word; None if it ends in none.
+
+    Upper and lower case are distinguished only if a label matches exactly.
+    """
+    for fold in (str, str.casefold):
+        ends = [label for label in known if _ends_in(fold(name), fold(str(label)))]
+        if ends:
+            return max(ends, key=lambda label: len(str(label)))
+    return None
+
+
+def _ends_in(name: str, text: str) -> bool:
+    if not text or not name.endswith(text):
+        return False
+    before = name[: len(name) - len(text)][-1:]
+    return not before.isalnum() or (text.isdigit() and before.isalpha())
+
+
+def _typed_like(texts: Sequence[str], known: list[Any]) -> list[Any]:
+    """Names of classes as labels of the type of the known ones."""
+    named = {str(label): label for label in known}
+    try:
+        return [named[text] if text in named else type(known[0])(text) for text in texts]
+    except ValueError as error:
+        raise CommandError(
+            f"the classes {', '.join(texts)} are not of the type of the labels "
+            f"{list_labels(known)}; name them with --classes."
+        ) from error

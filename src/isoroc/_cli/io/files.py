@@ -16,21 +16,19 @@ import polars as pl
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.formats import KINDS, Format, find_separator
 from isoroc._cli.io.source import Source, file_errors
-from isoroc._cli.io.streams import STANDARD
+from isoroc._cli.options import EVERYTHING, STANDARD, InputOptions
 from isoroc._files import replacing, temporary_folder
 
 
 @contextmanager
-def open_source(
-    given: Sequence[str], format_name: str | None = None, separator: str | None = None
-) -> Iterator[Source]:
+def open_source(given: Sequence[str], options: InputOptions = EVERYTHING) -> Iterator[Source]:
     """Context that yields the table in some files, globs, folders or standard input.
 
     Standard input and pipes can be read only once, so they are copied to temporary files. The
     separator of CSV files is recognised if none is given.
     """
-    separator = _check_separator(separator)
-    of_option = None if format_name is None else Format.from_option(format_name)
+    separator = _check_separator(options.separator)
+    of_option = None if options.format is None else Format.from_option(options.format)
     if STANDARD in given and len(given) > 1:
         raise CommandError("standard input (-) cannot be combined with files.")
     with temporary_folder() as folder:
@@ -96,12 +94,8 @@ def _expand(item: str) -> list[Path]:
 def write_frame(frame: pl.LazyFrame, target: str, form: Format) -> None:
     """Write a table batch by batch, atomically to a file or directly to standard output."""
     _check_types(frame, form)
-    if target == STANDARD:
-        with file_errors("standard output"):
-            _sink(frame, sys.stdout.buffer, form)
-        return
-    with file_errors(target), output_path(target) as path:
-        _sink(frame, path, form)
+    with output_to(target) as to:
+        _sink(frame, to, form)
 
 
 def _check_types(frame: pl.LazyFrame, form: Format) -> None:
@@ -126,12 +120,7 @@ def _holds_binary(kind: pl.DataType) -> bool:
 def check_target(target: str, inputs: Iterable[str | None] = ()) -> None:
     """Raise an error if a target cannot be written to, before any work is done for it.
 
-    Parameters
-    ----------
-    target : str
-        File to write, or standard output.
-    inputs : iterable of str or None
-        What the command reads. None of it may be the target, also under another name.
+    None of the inputs may be the target, also under another name.
     """
     path = Path(target)
     if target == STANDARD:
@@ -150,16 +139,23 @@ def check_target(target: str, inputs: Iterable[str | None] = ()) -> None:
 
 
 def write_bytes(target: str, data: bytes) -> None:
-    """Write a file, whole or not at all."""
-    with file_errors(target), output_path(target) as path:
-        path.write_bytes(data)
+    """Write bytes to a file, whole or not at all, or to standard output."""
+    with output_to(target) as to:
+        if isinstance(to, Path):
+            to.write_bytes(data)
+        else:
+            to.write(data)
 
 
 @contextmanager
-def output_path(target: str) -> Iterator[Path]:
-    """Context that yields a path to write to; it becomes the target if nothing fails."""
+def output_to(target: str) -> Iterator[Path | IO[bytes]]:
+    """Standard output, or a path to write to, which becomes the target if nothing fails."""
+    if target == STANDARD:
+        with file_errors("standard output"):
+            yield sys.stdout.buffer
+        return
     check_target(target)
-    with replacing(target) as new:
+    with file_errors(target), replacing(target) as new:
         yield new
 
 

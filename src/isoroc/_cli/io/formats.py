@@ -8,27 +8,24 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
 from isoroc._cli.errors import CommandError, did_you_mean
-from isoroc._cli.io.streams import STANDARD
+from isoroc._cli.options import STANDARD
 
 Kind = Literal["csv", "tsv", "ndjson", "parquet", "arrow", "arrow stream"]
 KINDS: dict[str, Kind] = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".ndjson": "ndjson",
-    ".jsonl": "ndjson",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-}
+    ".csv": "csv", ".tsv": "tsv", ".ndjson": "ndjson", ".jsonl": "ndjson", ".parquet": "parquet",
+    ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
+}  # fmt: skip
 _COMPRESSIONS: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
 _TEXT = ("csv", "tsv", "ndjson")
+#: First bytes of formats.
+_MARKS: dict[bytes, Kind] = {
+    b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow stream"
+}  # fmt: skip
 _SEPARATORS = {"csv": ",", "tsv": "\t"}
 #: Separators that are recognised in the header of a CSV file.
 SEPARATORS = (",", ";", "\t", "|")
@@ -42,31 +39,18 @@ class Format:
 
     kind: Kind
     compression: Literal["gzip", "zstd"] | None = None
-    other_separator: str | None = None
-    """Separator of the fields, if it is not the usual one of the format."""
-
-    @property
-    def separator(self) -> str | None:
-        """Separator of the fields; None if the format has none."""
-        return self.other_separator or _SEPARATORS.get(self.kind)
+    separator: str | None = None
+    """Separator of the fields, if the format has one."""
 
     def separated_by(self, separator: str) -> Format:
         """The format with another separator of the fields."""
         if self.kind not in _SEPARATORS:
             raise CommandError(f"--separator: {self.kind} files have none.")
-        usual = separator == _SEPARATORS[self.kind]
-        return replace(self, other_separator=None if usual else separator)
+        return replace(self, separator=separator)
 
     @classmethod
     def from_name(cls, name: str) -> Format | None:
-        """Format that the end of a file name stands for; None if it stands for none.
-
-        Examples
-        --------
-        >>> Format.from_name("day.csv.gz")
-        Format(kind='csv', compression='gzip', other_separator=None)
-        >>> Format.from_name("day.txt")
-        """
+        """Format that the end of a file name stands for; None if it stands for none."""
         path = PurePath(name.lower())
         compression = _COMPRESSIONS.get(path.suffix)
         kind = KINDS.get(path.suffix if compression is None else PurePath(path.stem).suffix)
@@ -76,7 +60,7 @@ class Format:
             raise CommandError(
                 f"{name}: {kind} files are compressed internally; remove the ending {path.suffix}."
             )
-        return cls(kind, compression)
+        return cls(kind, compression, _SEPARATORS.get(kind))
 
     @classmethod
     def from_option(cls, name: str) -> Format:
@@ -92,19 +76,18 @@ class Format:
         """Format that the first bytes of a file indicate."""
         with path.open("rb") as file:
             start = file.read(8)
-        if start.startswith(b"PAR1"):
-            return cls("parquet")
-        if start.startswith(b"ARROW1"):
-            return cls("arrow")
-        if start.startswith(b"\xff\xff\xff\xff"):
-            return cls("arrow stream")
+        for mark, kind in _MARKS.items():
+            if start.startswith(mark):
+                return cls(kind)
         if start.startswith(b"(\xb5/\xfd"):
-            return cls("csv", "zstd")
+            return cls("csv", "zstd", ",")
+        compression: Literal["gzip"] | None = None
         if start.startswith(b"\x1f\x8b"):
+            compression = "gzip"
             with gzip.open(path) as inside:
                 start = inside.read(8)
-            return cls("ndjson" if start.lstrip().startswith(b"{") else "csv", "gzip")
-        return cls("ndjson" if start.lstrip().startswith(b"{") else "csv")
+        is_json = start.lstrip().startswith(b"{")
+        return cls("ndjson", compression) if is_json else cls("csv", compression, ",")
 
 
 def output_format(target: str, option: str | None, of_input: Format) -> Format:
@@ -113,7 +96,7 @@ def output_format(target: str, option: str | None, of_input: Format) -> Format:
     found = name if option is None else Format.from_option(option)
     if found is not None:
         same = found.kind == of_input.kind
-        return replace(found, other_separator=of_input.other_separator if same else None)
+        return replace(found, separator=of_input.separator) if same else found
     if of_input.kind == "arrow stream":
         return Format("arrow")
     return replace(of_input, compression=None) if target == STANDARD else of_input
@@ -144,9 +127,8 @@ def _first_record(path: Path, separator: str) -> list[str]:
 
 def scan_text(path: Path, header: list[str], separator: str) -> pl.LazyFrame:
     """Rows of a file, all of them text."""
-    return pl.scan_csv(
-        path, new_columns=header, separator=separator, infer_schema=False, glob=False
-    )
+    options: Any = {"separator": separator, "infer_schema": False, "glob": False}
+    return pl.scan_csv(path, new_columns=header, **options)
 
 
 def parse_boolean(text: pl.Expr) -> pl.Expr:

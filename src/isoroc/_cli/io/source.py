@@ -54,13 +54,7 @@ class Source:
         return self.names[0] + (f" and {rest} more" if rest else "")
 
     def scan(self, numbers: Collection[str] = ()) -> pl.LazyFrame:
-        """All rows, lazily.
-
-        Parameters
-        ----------
-        numbers : collection of str, default=()
-            In NDJSON files, the columns of real numbers, even if the first rows hold integers.
-        """
+        """All rows, lazily; `numbers` are real in NDJSON files even if they begin with integers."""
         if self.format.kind in ("parquet", "arrow"):
             return self._scan_typed()
         return _join([self._scan_file(k, numbers) for k in range(len(self.paths))])
@@ -69,8 +63,8 @@ class Source:
         """Rows of Parquet or Arrow files, whose folders polars reads itself."""
         scan = pl.scan_parquet if self.format.kind == "parquet" else pl.scan_ipc
         rows = scan(self.paths, glob=False, hive_partitioning=self.hive)
-        first = self._schemas[0]
-        if all(list(each.items()) == list(first.items()) for each in self._schemas):
+        first, *rest = self._schemas
+        if all(list(each.items()) == list(first.items()) for each in rest):
             return rows
         of_folders = {k: v for k, v in rows.collect_schema().items() if k not in first} or None
         options: dict[str, Any] = {"hive_partitioning": self.hive, "hive_schema": of_folders}
@@ -122,7 +116,7 @@ class Source:
         """Rows that satisfy an SQL condition, with their numbers in the column `ROW`.
 
         In the condition, columns of CSV files have the types that their first rows have, but a
-        number that begins with 0, such as 01234, is text. `numbers` are as in `scan`.
+        number that begins with 0, such as 01234, is text.
         """
         rows = self.scan(numbers).with_row_index(ROW)
         if where is None:
@@ -130,8 +124,9 @@ class Source:
         names = _columns_of(where, self.schema())
         types = self._infer(names) if self.untyped else {}
         texts = {name: f"__text__{name}" for name in types}
-        typed = rows.with_columns(pl.col(name).alias(text) for name, text in texts.items())
-        typed = typed.with_columns(_parse(name, kind) for name, kind in types.items())
+        kept = (pl.col(name).alias(text) for name, text in texts.items())
+        parsed = (_parse(name, kind) for name, kind in types.items())
+        typed = rows.with_columns(kept).with_columns(parsed)
         query = f"SELECT * FROM self WHERE ({where})"  # noqa: S608
         try:
             pl.DataFrame(schema=typed.collect_schema()).lazy().sql(query).collect()
@@ -140,10 +135,8 @@ class Source:
                 f"--where {where!r}: {first_line(error)}; CAST(column AS DOUBLE) and "
                 "CAST(column AS TEXT) change the type of a column."
             ) from error
-        kept = typed.sql(query)
-        return kept.with_columns(pl.col(text).alias(name) for name, text in texts.items()).drop(
-            texts.values()
-        )
+        restored = (pl.col(text).alias(name) for name, text in texts.items())
+        return typed.sql(query).with_columns(restored).drop(texts.values())
 
     def _infer(self, names: Collection[str]) -> dict[str, pl.DataType]:
         """Columns of a CSV file that hold no text, and the types that polars infers."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import polars as pl
@@ -23,7 +24,11 @@ class ColumnType(NamedTuple):
     """Values of a column of text, null where the text is not of the type."""
 
 
-def _parse_time(text: pl.Expr, offset: str, time_zone: str | None) -> pl.Expr:
+def _parse_date(text: pl.Expr) -> pl.Expr:
+    return text.str.to_date("%Y-%m-%d", strict=False)
+
+
+def _parse_time(offset: str, time_zone: str | None, text: pl.Expr) -> pl.Expr:
     return text.str.replace(" ", "T", literal=True).str.to_datetime(
         f"%Y-%m-%dT%H:%M:%S%.f{offset}", time_unit="us", time_zone=time_zone, strict=False
     )
@@ -34,20 +39,14 @@ TYPES = {
     "int": ColumnType(pl.Int64(), "a whole number", lambda text: text.cast(pl.Int64, strict=False)),
     "float": ColumnType(pl.Float64(), "a number", lambda text: text.cast(pl.Float64, strict=False)),
     "bool": ColumnType(pl.Boolean(), "true or false", parse_boolean),
-    "date": ColumnType(
-        pl.Date(),
-        "a date such as 2025-03-01",
-        lambda text: text.str.to_date("%Y-%m-%d", strict=False),
-    ),
+    "date": ColumnType(pl.Date(), "a date such as 2025-03-01", _parse_date),
     "datetime": ColumnType(
-        pl.Datetime("us"),
-        "a time such as 2025-03-01T12:30:00",
-        lambda text: _parse_time(text, "", None),
+        pl.Datetime("us"), "a time such as 2025-03-01T12:30:00", partial(_parse_time, "", None)
     ),
     "timestamp": ColumnType(
         pl.Datetime("us", "UTC"),
         "a time with an offset such as 2025-03-01T12:30:00+02:00",
-        lambda text: _parse_time(text, "%#z", "UTC"),
+        partial(_parse_time, "%#z", "UTC"),
     ),
 }
 
@@ -55,22 +54,7 @@ TYPES = {
 def parse_types(
     given: Sequence[str] | None, schema: Mapping[str, pl.DataType], forecasts: Collection[str]
 ) -> dict[str, ColumnType]:
-    """Types by column from words such as ``day=date``.
-
-    Parameters
-    ----------
-    given : sequence of str or None
-        ``column=type``, as the user gave them; each item may hold several, separated by commas.
-    schema : mapping
-        Types of all columns of the table.
-    forecasts : collection of str
-        Columns of the forecasts, which are numbers in any case.
-
-    Examples
-    --------
-    >>> parse_types(["day=date"], {"day": pl.String(), "p": pl.String()}, ["p"])["day"].dtype
-    Date
-    """
+    """Types by column from words such as ``day=date``."""
     found = {}
     for word in split_words(given) or ():
         name, sign, kind = word.rpartition("=")
@@ -78,9 +62,8 @@ def parse_types(
             raise CommandError(f"--type {word}: expected COLUMN=TYPE, such as day=date.")
         check_column("--type", name, list(schema))
         if kind not in TYPES:
-            raise CommandError(
-                f"--type {word}: {kind!r} is not a type; {did_you_mean(kind, TYPES)}"
-            )
+            known = did_you_mean(kind, TYPES)
+            raise CommandError(f"--type {word}: {kind!r} is not a type; {known}")
         if name in forecasts:
             raise CommandError(f"--type {word}: {name} holds forecasts, which are always numbers.")
         if schema[name] not in (pl.String, TYPES[kind].dtype):
@@ -93,19 +76,7 @@ def parse_types(
 
 
 def read_typed(batch: pl.DataFrame, name: str, kind: ColumnType, source: Source) -> pl.Series:
-    """A column of a batch as values of a type; empty text is a missing value.
-
-    Parameters
-    ----------
-    batch : DataFrame
-        Rows, with their numbers in the column `ROW`.
-    name : str
-        The column.
-    kind : ColumnType
-        Its type.
-    source : Source
-        The table that the batch comes from.
-    """
+    """A column of a batch as values of a type; empty text is a missing value."""
     texts = batch[name]
     if texts.dtype == kind.dtype:
         return texts

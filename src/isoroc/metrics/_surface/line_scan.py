@@ -88,19 +88,12 @@ def _events(x: Floats, place: Floats, weights: Floats) -> Floats:
 def scan(
     families: list[Lines], body: type[Body], start: Floats, *, step: float = 0.0
 ) -> tuple[Floats, Body]:
-    """The corners on some lines that span a body, as rows, and the body.
+    """The corners on some lines, at least `step` apart, that span a body, as rows, and the body.
 
-    Parameters
-    ----------
-    families : list of Lines
-    body : Hull or Boxes
-    start : ndarray of shape (m, 6)
-        Rows known already. For a hull they must include the hulls of all pairs of classes. Then
-        the hull contains the projection of any corner to a face of the cube, because with one
-        class out of reach the others can only gain, and so everything that a corner dominates. The
-        table of heights relies on that.
-    step : float
-        Minimum distance of corners on one line.
+    `start` has rows known already. For a hull they must include the hulls of all pairs of classes.
+    Then the hull contains the projection of any corner to a face of the cube, because with one
+    class out of reach the others can only gain, and so everything that a corner dominates. The
+    table of heights relies on that.
     """
     # A finer table costs more and skips more corners.
     cells = int(np.clip(sum(family.work for family in families) ** 0.5 / 16, 64, 512))

@@ -35,30 +35,14 @@ class Cases(NamedTuple):
         return cls(counts.forecasts[row], code, shares[row, code])
 
     def reach(self, thresholds: Floats) -> Floats:
-        """The ROC point of each threshold, shape (m, K).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> P = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.5, 0.3, 0.2], [0.2, 0.2, 0.6]])
-        >>> cases = Cases.of(Points.from_arrays(P, np.array([0, 1, 1, 2], dtype=np.uint8)))
-        >>> cases.reach(np.full((1, 3), 1 / 3))
-        array([[1. , 0.5, 1. ]])
-        """
+        """The ROC point of each threshold, shape (m, K)."""
         return kernels.own_shares(
             self.forecasts, self.codes, self.shares, np.ascontiguousarray(thresholds)
         )
 
 
 def merge_ties(values: Floats) -> Floats:
-    """Values in which ties are replaced by the lowest value of the tie.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> merge_ties(np.array([0.3, 0.1 + 0.2, 0.5]))
-    array([0.3, 0.3, 0.5])
-    """
+    """Values in which ties are replaced by the lowest value of the tie."""
     order = np.argsort(values)
     ascending = values[order]
     first = np.append(True, np.diff(ascending) > MIN_GAP)
@@ -74,18 +58,7 @@ def sum_to_one(thresholds: Floats) -> Floats:
 
 
 def pair_curves(counts: Points, *, hull: bool) -> Floats:
-    """Undominated points of the ROC curves of all pairs of classes, or of their hulls, as rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> P = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.5, 0.3, 0.2], [0.2, 0.2, 0.6]])
-    >>> counts = Points.from_arrays(P, np.array([0, 1, 1, 2], dtype=np.uint8))
-    >>> pair_curves(counts, hull=True)[:, :3]
-    array([[1., 1., 0.],
-           [1., 0., 1.],
-           [0., 1., 1.]])
-    """
+    """Undominated points of the ROC curves of all pairs of classes, or of their hulls, as rows."""
     K = counts.forecasts.shape[1]
     return np.vstack([_pair_curve(counts, i, j, hull=hull) for i, j in combinations(range(K), 2)])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +21,6 @@ from isoroc._simplex import Floats
 from isoroc.metrics._roc import roc_convex_hull, symmetric_roc_curve
 from isoroc.metrics._surface.hull_ascents import ascend_to_hull, corners_around
 from isoroc.metrics._surface.line_scan import all_lines, scan
-from isoroc.metrics._surface.results import RocSurface, Volume
 from isoroc.metrics._surface.roc_points import Cases, pair_curves
 from isoroc.metrics._surface.tree_thresholds import all_points, count_thresholds
 from isoroc.metrics._surface.volumes import Body, Boxes, Hull
@@ -39,6 +39,66 @@ N_BOXES = {4: 20, 5: 8, 6: 2, 7: 1}
 #: minimum distance of box corners on a line, and the number of cells for ascents on many rows.
 BOX_STEP = 0.1
 MAX_CELLS = 4096
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RocSurface:
+    """Points of a ROC surface, and thresholds that reach them.
+
+    Attributes
+    ----------
+    points : ndarray of shape (m, K)
+        Entry [q, k]: the share of class k that is in region k under threshold q.
+    thresholds : ndarray of shape (m, K)
+        Thresholds gamma that reach the points; their coordinates sum to 1.
+    exact : bool
+        Whether all points that `roc_surface` describes were found.
+    resolution : int or None
+        If not exact, the `resolution` that was used, see `roc_surface`.
+    """
+
+    points: Floats
+    thresholds: Floats
+    exact: bool
+    resolution: int | None = None
+
+    def __repr__(self) -> str:
+        m, K = self.points.shape
+        return f"RocSurface({m} points, {K} classes, {_how(self.exact, self.resolution)})"
+
+
+@dataclass(frozen=True, repr=False)
+class Volume:
+    """Volume under a ROC surface, and how it was computed. ``float(volume)`` is its value.
+
+    Attributes
+    ----------
+    value : float
+    volume : "hull" or "boxes"
+    exact : bool
+        Whether all thresholds were taken into account; otherwise the value is a lower bound.
+    resolution : int or None
+        If not exact, the `resolution` that was used, see `volume_under_surface`.
+    n_points : int
+        Number of ROC points that span the volume.
+    """
+
+    value: float
+    volume: Literal["hull", "boxes"]
+    exact: bool
+    resolution: int | None = None
+    n_points: int = field(default=0, compare=False)
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __repr__(self) -> str:
+        how = _how(self.exact, self.resolution)
+        return f"Volume({self.value:.6g}, {self.volume}, {how}, {self.n_points} points)"
+
+
+def _how(exact: bool, resolution: int | None) -> str:  # noqa: FBT001
+    return "exact" if exact else f"lower bound, resolution {resolution}"
 
 
 def roc_surface(
@@ -80,11 +140,6 @@ def roc_surface(
     -------
     RocSurface
         Points and thresholds, and whether they are exact.
-
-    See Also
-    --------
-    volume_under_surface : The volume under the surface.
-    symmetric_roc_curve : The same for two classes.
 
     Examples
     --------
@@ -143,12 +198,7 @@ def volume_under_surface(
     volume : {"hull", "boxes"}
         Which of the two volumes.
     resolution : int, default=None
-        For three classes, how many lines of thresholds to scan in each of two directions; by
-        default all of them up to some thousand rows, and 50 to 200 beyond. For more classes, in
-        how many directions to search for the hull; by default the volume is exact for few rows
-        (about 125 for four classes, 40 for five), and 300 to 1,000 directions are searched
-        beyond. If all thresholds are at most as many as the resolution, the volume is exact. A
-        volume that is not exact is a lower bound. Two classes need none.
+        As in `roc_surface`. A volume that is not exact is a lower bound.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     labels : array-like of shape (K,), default=None
@@ -158,11 +208,6 @@ def volume_under_surface(
     -------
     Volume
         A number, with `exact` and the `resolution` that was used.
-
-    See Also
-    --------
-    roc_surface : The points of the surface.
-    pairwise_separability : Another generalisation of the AUC.
 
     Examples
     --------

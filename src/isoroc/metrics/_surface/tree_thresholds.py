@@ -40,17 +40,7 @@ def count_thresholds(cases: Cases) -> int:
 
 
 def all_points(cases: Cases) -> Floats:
-    """Rows that include every undominated ROC point of all classes and of every subset of them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> P = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.5, 0.3, 0.2], [0.2, 0.2, 0.6]])
-    >>> cases = Cases(P, np.array([0, 1, 1, 2]), np.array([1.0, 0.5, 0.5, 1.0]))
-    >>> points = all_points(cases)[:, :3]
-    >>> points[points.sum(axis=1).argmax()]
-    array([1., 1., 1.])
-    """
+    """Rows that include every undominated ROC point of all classes and of every subset of them."""
     K = cases.forecasts.shape[1]
     subsets = (chosen for size in range(2, K + 1) for chosen in combinations(range(K), size))
     rows = np.hstack([np.eye(K), sum_to_one(OUT_OF_REACH * (1 - np.eye(K)))])
@@ -100,13 +90,7 @@ def _thresholds(cases: Cases, chosen: Sequence[int]) -> Iterator[Floats]:
 
 @cache
 def _trees(size: int) -> list[list[tuple[int, int]]]:
-    """All trees on the nodes 0, ..., size - 1: pairs (child, parent), each node after its parent.
-
-    Examples
-    --------
-    >>> _trees(3)
-    [[(1, 0), (2, 0)], [(1, 0), (2, 1)], [(2, 0), (1, 2)]]
-    """
+    """All trees on the nodes 0 to size - 1: pairs (child, parent), each node after its parent."""
     parents = np.array(list(product(range(size), repeat=size - 1)))
     parents = np.insert(parents, 0, 0, axis=1)  # the root is its own parent
     ancestors, depth = parents, (parents != 0).astype(np.intp)

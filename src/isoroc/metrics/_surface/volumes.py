@@ -38,13 +38,6 @@ class Boxes(Body):
 
     In more than three dimensions the volume can take long to compute. `most` limits the number of
     undominated points that are used; they are spread evenly.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> boxes = Boxes(np.array([[1.0, 0.5, 0.5], [0.5, 1.0, 0.5], [0.5, 0.5, 0.5]]))
-    >>> boxes.volume, boxes.kept
-    (0.375, array([0, 1]))
     """
 
     concave = False
@@ -75,14 +68,7 @@ class Boxes(Body):
 
 
 class Hull(Body):
-    """Convex hull of the points, the origin and the unit vectors.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Hull(np.eye(4)).volume * 24
-    1.0
-    """
+    """Convex hull of the points, the origin and the unit vectors."""
 
     concave = True
 

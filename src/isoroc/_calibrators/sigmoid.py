@@ -1,0 +1,167 @@
+"""SigmoidCalibrator and BetaCalibrator: logistic regression on the forecast of each class."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lstsq
+from scipy.special import expit
+
+from isoroc._backends import NUMPY
+from isoroc._calibrators.base import Calibrator, FromMap
+from isoroc._input import Sample
+from isoroc._maps import SigmoidMap
+from isoroc._maps.sigmoid import log_pair
+from isoroc._simplex import Floats
+
+#: Smaller forecasts are raised to this: a forecast of exactly 0 has no logarithm.
+FLOOR = 1e-12
+#: Newton steps at most; targets inside (0, 1) keep the minimum finite, and few are needed.
+STEPS = 100
+
+
+class SigmoidCalibrator(Calibrator):
+    """Platt scaling: a logistic regression on the log odds of each class.
+
+    With more than two classes, each class is calibrated against the rest, and rows are divided by
+    their sum, as in scikit-learn's ``method="sigmoid"``.
+
+    Attributes
+    ----------
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `TemperatureCalibrator`.
+    coef_, intercept_ : ndarray of shape (K,)
+        a and b of each class.
+
+    See Also
+    --------
+    BetaCalibrator : Has one coefficient more.
+    MatrixCalibrator : Calibrates all classes together.
+
+    Notes
+    -----
+    The calibrated forecast of a class is ``sigmoid(a log(p / (1 - p)) + b)``. The outcomes are
+    smoothed as Platt proposed: with n rows of a class and m others they are ``(n + 1) / (n + 2)``
+    and ``1 / (m + 2)`` instead of 1 and 0. Forecasts below 1e-12 are raised to it.
+
+    References
+    ----------
+    Platt, Probabilistic outputs for support vector machines, 1999.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc import SigmoidCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(scale=3, size=2000)
+    >>> y = rng.random(2000) < 1 / (1 + np.exp(1 - z / 2))
+    >>> cal = SigmoidCalibrator().fit(z, y)
+    >>> cal.coef_[1].round(1), cal.intercept_[1].round(1)
+    (np.float64(0.5), np.float64(-1.0))
+    """
+
+    coef_ = FromMap()
+    intercept_ = FromMap()
+
+    def _fit(self, sample: Sample) -> SigmoidMap:
+        found = []
+        for logs, log_rest, targets in _one_vs_rest(sample):
+            a, b = _regress(np.stack([logs - log_rest]), targets, sample.row_weights())
+            found.append((a, a, b))
+        return _map_of(sample, found)
+
+
+class BetaCalibrator(Calibrator):
+    """Beta calibration: a logistic regression on ``log(p)`` and ``log(1 - p)`` of each class.
+
+    With more than two classes, each class is calibrated against the rest, and rows are divided by
+    their sum.
+
+    Attributes
+    ----------
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `TemperatureCalibrator`.
+    coef_, rest_, intercept_ : ndarray of shape (K,)
+        a, b and c of each class.
+
+    See Also
+    --------
+    SigmoidCalibrator : Has one coefficient less.
+    DirichletCalibrator : Calibrates all classes together.
+
+    Notes
+    -----
+    The calibrated forecast of a class is ``sigmoid(a log(p) - b log(1 - p) + c)`` with a and b of
+    at least 0, so that the map increases. Outcomes are smoothed as in `SigmoidCalibrator`.
+    Forecasts below 1e-12 are raised to it.
+
+    References
+    ----------
+    Kull, Silva Filho and Flach, Beta calibration, AISTATS 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc import BetaCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> y = rng.random(2000) < p**2
+    >>> BetaCalibrator().fit(p, y).predict_proba([0.5]).round(2)
+    array([[0.77, 0.23]])
+    """
+
+    coef_ = FromMap()
+    rest_ = FromMap()
+    intercept_ = FromMap()
+
+    def _fit(self, sample: Sample) -> SigmoidMap:
+        found = []
+        for logs, log_rest, targets in _one_vs_rest(sample):
+            X = np.stack([logs, -log_rest])
+            a, b, c = _regress(X, targets, sample.row_weights())
+            if a < 0:
+                a, (b, c) = 0.0, _regress(X[1:], targets, sample.row_weights())
+            elif b < 0:
+                b, (a, c) = 0.0, _regress(X[:1], targets, sample.row_weights())
+            found.append((max(a, 0.0), max(b, 0.0), c))
+        return _map_of(sample, found)
+
+
+def _one_vs_rest(sample: Sample) -> list[tuple[Floats, Floats, Floats]]:
+    """For each class ``log(p)``, ``log(1 - p)`` and Platt's targets of all rows."""
+    logs, log_rest = log_pair(NUMPY, sample.kind.log_rows(sample.forecasts, FLOOR).T)
+    totals = sample.class_weights()
+    low, high = 1 / (totals.sum() - totals + 2), (totals + 1) / (totals + 2)
+    return [
+        (logs[:, k], log_rest[:, k], np.where(sample.codes == k, high[k], low[k]))
+        for k in range(sample.n_classes)
+    ]
+
+
+def _regress(X: Floats, targets: Floats, weights: Floats) -> list[float]:
+    """Coefficients and intercept of a logistic regression on the rows of X, by Newton's method."""
+    scale = np.abs(X).max(axis=1, initial=1.0)
+    X = np.vstack([X / scale[:, None], np.ones(len(targets))])
+    theta = np.zeros(len(X))
+
+    def loss(theta: Floats) -> float:
+        z = theta @ X
+        return float(weights @ (np.logaddexp(0, z) - targets * z))
+
+    value = loss(theta)
+    for _ in range(STEPS):
+        q = expit(theta @ X)
+        gradient = X @ (weights * (q - targets))
+        hessian = (X * (weights * q * (1 - q))) @ X.T
+        step = -np.asarray(lstsq(hessian, gradient)[0])  # constant forecasts leave it singular
+        size = 1.0
+        while (there := loss(theta + size * step)) > value and size > 1e-10:
+            size /= 2
+        if there >= value:
+            break
+        theta, value = theta + size * step, there
+    return [float(number) for number in theta / np.append(scale, 1.0)]
+
+
+def _map_of(sample: Sample, found: list[tuple[float, float, float]]) -> SigmoidMap:
+    coef, rest, intercept = np.array(found).T.copy()
+    return SigmoidMap(kind=sample.kind, floor=FLOOR, coef=coef, rest=rest, intercept=intercept)
