@@ -69,6 +69,26 @@ def test_verdicts():
     assert np.abs(left.predict_proba(P) - P).mean() < 0.03
 
 
+def test_a_mixture_that_does_not_help_need_not_be_applied():
+    P, y = data(power=1.0)
+    applied = AutoCalibrator(random_state=0).fit(P, y)
+    change = np.abs(applied.predict_proba(P) - P).max()
+    assert (
+        f"applied all the same, it changes probabilities by up to {change:.2g}" in applied.verdict_
+    )
+    left = AutoCalibrator(random_state=0, apply="if it helps").fit(P, y)
+    assert f"it would change probabilities by up to {change:.2g}" in left.verdict_
+    np.testing.assert_array_equal(left.predict_proba(P), P)
+    assert [type(member).__name__ for member in left.members_] == ["IdentityCalibrator"]
+    P, y = data()
+    helpful = AutoCalibrator(random_state=0, apply="if it helps").fit(P, y)
+    np.testing.assert_array_equal(
+        helpful.predict_proba(P), AutoCalibrator(random_state=0).fit(P, y).predict_proba(P)
+    )
+    with pytest.raises(ValueError, match="apply: expected one of 'always', 'if it helps'"):
+        AutoCalibrator(apply="never").fit(P, y)  # type: ignore[arg-type]
+
+
 def test_an_impossible_outcome_does_not_turn_the_verdict_round():
     P, y = data(3000)
     plain = AutoCalibrator(members=FEW, random_state=0).fit(P, y).verdict_

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -60,6 +61,9 @@ class AutoCalibrator(Calibrator):
     cv : int, splitter or iterable, default=5
         Folds; of a number, shuffled but not stratified, which would favour maps that fit class
         frequencies. Others must hold out every row once.
+    apply : {"always", "if it helps"}, default="always"
+        What to do with the verdict "leave it": apply the mixture all the same, which then changes
+        little, or leave the forecasts unchanged.
     max_cells : int, default=20000
         With more rows than this, members are fitted and weighed on cells of forecasts: at most
         `max_cells` in total over all folds.
@@ -102,8 +106,8 @@ class AutoCalibrator(Calibrator):
     uniform one, which has the weight of one row. So no row can decide the verdict alone, not even
     one whose outcome was given probability 0. The verdict says how many of these there were.
 
-    Where the verdict is to leave the forecasts alone, the mixture is still what `predict_proba`
-    applies. It differs little from them then.
+    Where the verdict is "leave it", it says by how much the mixture, which `predict_proba` applies
+    unless ``apply="if it helps"``, changes the forecasts of the calibration rows.
 
     Rows are dealt to folds one by one, whatever they weigh. For a given `random_state`, weights and
     the order of the rows therefore change the folds.
@@ -146,6 +150,7 @@ class AutoCalibrator(Calibrator):
         members: Literal["auto"] | Sequence[Calibrator] = "auto",
         monotone: bool = False,
         cv: Any = 5,
+        apply: Literal["always", "if it helps"] = "always",
         max_cells: int = 20_000,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -154,6 +159,7 @@ class AutoCalibrator(Calibrator):
         self.members = members
         self.monotone = monotone
         self.cv = cv
+        self.apply = apply
         self.max_cells = max_cells
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -161,6 +167,7 @@ class AutoCalibrator(Calibrator):
 
     def _fit(self, sample: Sample) -> MixtureMap:
         check_number("max_cells", self.max_cells, numbers.Integral, minimum=2)
+        check_option("apply", self.apply, ("always", "if it helps"))
         random_state = check_random_state(self.random_state)
         members = self._resolve_members(sample.n_classes, random_state)
         fold = self._deal(sample, random_state)
@@ -178,7 +185,9 @@ class AutoCalibrator(Calibrator):
         kept = np.flatnonzero(weights)
         self.members_ = [members[m] for m in kept]
         names = [type(member).__name__ for member in members]
-        before = IdentityMap(kind=sample.kind).apply(sample.forecasts)[rows, sample.codes]
+        identity = IdentityMap(kind=sample.kind)
+        P = identity.apply(sample.forecasts)
+        before = P[rows, sample.codes]
         columns = np.column_stack([likelihood, likelihood @ weights, before])
         losses = mixing.bounded_losses(columns, row_weights, sample.n_classes)
         counted = isinstance(sample, CellSample)
@@ -189,12 +198,23 @@ class AutoCalibrator(Calibrator):
         n_rows = row_weights if counted else np.ones(len(before))
         impossible, n = round(n_rows[before == 0].sum()), round(n_rows.sum())
         self.verdict_ = mixing.verdict(self.member_scores_, impossible, n)
-        return MixtureMap(
+        mixture = MixtureMap(
             kind=sample.kind,
             members=[found[m][1] for m in kept],
             weights=weights[kept],
             monotone=bool(self.monotone),
         )
+        if self.verdict_.startswith("leave it"):
+            change = np.abs(mixture.apply(sample.forecasts) - P).max(axis=1)
+            mean = np.average(change, weights=row_weights)
+            size = f"by up to {change.max():.2g}, on average {mean:.2g}"
+            if self.apply == "if it helps":
+                self.members_ = [IdentityCalibrator()]
+                mixture = replace(mixture, members=[identity], weights=np.ones(1))
+                self.verdict_ += f"; it would change probabilities {size}, and is not applied"
+            else:
+                self.verdict_ += f"; applied all the same, it changes probabilities {size}"
+        return mixture
 
     def _finish(self) -> None:
         # The members are calibrators of their own, to look at, to apply and to export.
