@@ -153,9 +153,9 @@ class Probabilities(Kind):
         with np.errstate(over="ignore"):
             total = float(entries.sum())
         problem = f"sums to {total:.6g}, not to 1"
-        if 0.9 <= total <= 1.1:
+        if 0.95 <= total <= 1.05:
             return Fault(problem, "divide each row by its sum", "proportion")
-        if 90 <= total <= 110:
+        if 95 <= total <= 105:
             return Fault(problem, "these look like percentages: divide them by 100", "percent")
         fix = "each row must hold the probabilities of all classes; scores are one 1-D array"
         return Fault(problem, fix, "logit")

@@ -210,7 +210,7 @@ def test_scores_of_two_classes():
 def test_one_score_tells_that_all_are_log_odds():
     scores = np.append(np.linspace(0, 1, 30), 7.0)  # without the last they would be probabilities
     y = np.arange(31) % 2
-    with pytest.warns(UserWarning, match="row 30 is 7, so the scores are read as log odds"):
+    with pytest.warns(UserWarning, match="read as log odds, although row 30 is 7"):
         cal = AutoCalibrator(random_state=0).fit(scores, y)
     likelihood = 1 / (1 + np.exp(np.where(y == 1, -scores, scores)))
     assert cal.member_scores_["log_loss"][0] == pytest.approx(

@@ -166,7 +166,7 @@ def _header(calibrator: Any, checksum: str | None) -> str:
     kind = getattr(calibrator, "calibrator", None)
     name = kind if isinstance(kind, str) else type(calibrator).__name__
     about = f"{name} of isoroc {version('isoroc')}"
-    text = _BESIDE.sub(" ", "\n".join([about, *model, f"Classes: {classes}", _ORDER]))
+    text = _BESIDE.sub(" ", "\n".join([about, *model, _ORDER, f"Classes: {classes}"]))
     wrapper = TextWrapper(
         96, subsequent_indent="   ", break_long_words=False, break_on_hyphens=False
     )
