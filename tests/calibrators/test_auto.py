@@ -69,24 +69,14 @@ def test_verdicts():
     assert np.abs(left.predict_proba(P) - P).mean() < 0.03
 
 
-def test_a_mixture_that_does_not_help_need_not_be_applied():
+def test_the_verdict_says_by_how_much_forecasts_still_change():
     P, y = data(power=1.0)
     applied = AutoCalibrator(random_state=0).fit(P, y)
     change = np.abs(applied.predict_proba(P) - P).max()
-    assert (
-        f"applied all the same, it changes probabilities by up to {change:.2g}" in applied.verdict_
-    )
-    left = AutoCalibrator(random_state=0, apply="if it helps").fit(P, y)
-    assert f"it would change probabilities by up to {change:.2g}" in left.verdict_
+    assert f"the mixture still changes probabilities by up to {change:.2g}" in applied.verdict_
+    left = AutoCalibrator(random_state=0, caution="verdict").fit(P, y)
+    assert "still changes" not in left.verdict_
     np.testing.assert_array_equal(left.predict_proba(P), P)
-    assert [type(member).__name__ for member in left.members_] == ["IdentityCalibrator"]
-    P, y = data()
-    helpful = AutoCalibrator(random_state=0, apply="if it helps").fit(P, y)
-    np.testing.assert_array_equal(
-        helpful.predict_proba(P), AutoCalibrator(random_state=0).fit(P, y).predict_proba(P)
-    )
-    with pytest.raises(ValueError, match="apply: expected one of 'always', 'if it helps'"):
-        AutoCalibrator(apply="never").fit(P, y)  # type: ignore[arg-type]
 
 
 def test_an_impossible_outcome_does_not_turn_the_verdict_round():
@@ -267,3 +257,17 @@ def test_real_forecasts_get_no_worse(arena, name):
         for Q in (sets["probas_test"], cal.predict_proba(sets["probas_test"]))
     )
     assert after < before
+
+
+def test_caution_leaves_forecasts_unchanged_unless_the_verdict_is_to_calibrate():
+    rng = np.random.default_rng(0)
+    truth = rng.dirichlet(np.ones(3), size=400)
+    y = (truth.cumsum(axis=1) > rng.random((400, 1))).argmax(axis=1)
+    cautious = AutoCalibrator(caution="verdict", random_state=0).fit(truth, y)
+    assert cautious.verdict_.startswith("leave it")
+    np.testing.assert_allclose(cautious.predict_proba(truth), truth, atol=1e-12)
+    sharp = truth**3 / (truth**3).sum(axis=1, keepdims=True)
+    plain = AutoCalibrator(random_state=0).fit(sharp, y)
+    cautious.fit(sharp, y)
+    assert cautious.verdict_.startswith("calibrate")
+    np.testing.assert_array_equal(cautious.predict_proba(sharp), plain.predict_proba(sharp))

@@ -1,3 +1,8 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -144,3 +149,86 @@ def test_labels_are_found_by_name():
         find_label(None, ["a", "b"])
     with pytest.raises(CommandError, match="--label: no column 'z'; expected one of a, b"):
         find_label("z", ["a", "b"])
+
+
+OTHER = {"p_bird": "p_ant", "p_cat": "p_bee", "p_dog": "p_cow"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["apply", "model.json", "new.csv", "-o", "out.csv"],
+        ["evaluate", "new.csv", "--model", "model.json", "--resamples", "0", "--json"],
+        ["monitor", "model.json", "new.csv", "--json"],
+        ["report", "new.csv", "--model", "model.json", "--resamples", "0", "--json"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_columns_of_other_names_are_not_taken_by_position(model, table, run_cli, words):
+    table.rename(OTHER).write_csv("new.csv")
+    ran = run_cli(*words)
+    assert ran.code == 2
+    assert "--by-position" in ran.err
+    assert ("p_ant, p_bee, p_cow" in ran.err, "p_bird, p_cat, p_dog" in ran.err) == (True, True)
+    assert not Path("out.csv").exists()
+    told = run_cli(*words, "--by-position")
+    assert told.code == 0, told.err
+    words[words.index("new.csv")] = "data.csv"
+    same = run_cli(*words)
+    if words[0] == "apply":
+        calibrated = [pl.read_csv("out.csv")[:, -3:].to_numpy()]
+        assert run_cli(*words[:2], "new.csv", *words[3:], "--by-position").code == 0
+        calibrated.append(pl.read_csv("out.csv")[:, -3:].to_numpy())
+        np.testing.assert_array_equal(calibrated[0], calibrated[1])
+    else:
+        found, expected = json.loads(told.out), json.loads(same.out)
+        for key in ("measures", "total"):
+            assert found.get(key) == expected.get(key)
+    assert model.exists()
+
+
+def test_a_model_to_compare_with_must_know_the_columns_too(table, run_cli):
+    for names in ("abc", "rst"):
+        columns = dict(zip(OTHER, names, strict=True))
+        table.rename(columns).write_csv(f"{names}.csv")
+        words = ["--probs", ",".join(names), "-c", "temperature", "-o", f"{names}.json"]
+        assert run_cli("fit", f"{names}.csv", *words).code == 0
+    words = ["evaluate", "abc.csv", "-m", "abc.json", "--compare", "rst.json", "--resamples", "0"]
+    ran = run_cli(*words)
+    assert (ran.code, "fitted on r, s, t, and the names a, b, c" in ran.err) == (2, True)
+    assert run_cli(*words, "--by-position").code == 0
+
+
+def test_columns_of_a_model_may_be_given_in_any_order_and_by_class(model, table, run_cli):
+    words = ["apply", "model.json", "new.csv", "--names", "a,b,c", "-o", "out.csv"]
+    table.rename(OTHER).write_csv("new.csv")
+    classes = ["--probs", "p_cow,p_ant,p_bee", "--classes", "dog,bird,cat"]
+    assert run_cli(*words, *classes).code == 0
+    found = pl.read_csv("out.csv").select("a", "b", "c")
+    Path("data.csv").rename("new.csv")
+    assert run_cli(*words, "--probs", "p_dog,p_bird,p_cat").code == 0
+    assert pl.read_csv("out.csv").select("a", "b", "c").equals(found)
+    ran = run_cli(*words, *classes[2:], "--by-position")
+    assert (ran.code, "exclude each other" in ran.err) == (2, True)
+    assert model.exists()
+
+
+def test_a_single_column_of_another_name_must_be_named(folder, run_cli):
+    Path("x.csv").write_text("score,y\n0.1,0\n0.4,1\n0.6,0\n0.9,1\n")
+    assert run_cli("fit", "x.csv", "-c", "temperature", "-o", "m.json").code == 0
+    Path("new.csv").write_text("prob\n0.5\n")
+    ran = run_cli("apply", "m.json", "new.csv", "-o", "out.csv")
+    assert (ran.code, "fitted on score, and the names prob" in ran.err) == (2, True)
+    for words in (["--by-position"], ["--probs", "prob"]):
+        assert run_cli("apply", "m.json", "new.csv", "-o", "out.csv", *words).code == 0
+    Path("named.csv").write_text("p_1\n0.5\n")
+    assert run_cli("apply", "m.json", "named.csv", "-o", "out.csv").code == 0
+    assert (folder / "out.csv").exists()
+
+
+def test_columns_may_be_in_the_order_of_the_classes_whatever_their_names(table, run_cli):
+    swapped = {"p_bird": "p_dog", "p_dog": "p_bird"}
+    table.rename(swapped).write_csv("x.csv")
+    assert run_cli("fit", "x.csv", "-c", "irp", "-o", "m.json", "--by-position").code == 0
+    summary = json.loads(Path("m.json").read_bytes())["summary"]
+    assert summary["columns"] == ["p_dog", "p_cat", "p_bird"]

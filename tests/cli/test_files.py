@@ -61,7 +61,7 @@ def test_integers_in_the_first_rows_do_not_make_a_column_integer():
     lines = ['{"p": 0}'] * 20_000 + ['{"p": 0.5}']
     Path("x.ndjson").write_text("\n".join(lines))
     with open_source(["x.ndjson"]) as source:
-        assert read(source, numbers=["p"])["p"][-1] == 0.5
+        assert read(source)["p"][-1] == 0.5
 
 
 def test_globs_folders_and_lists_are_read_as_one_table(folder):

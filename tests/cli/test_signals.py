@@ -27,7 +27,9 @@ with temporary_folder() as folder, replacing("out.csv") as new:
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGXCPU]
+)
 @pytest.mark.parametrize("where", ["python", "rust"])
 def test_signals_leave_no_temporary_files(folder, number, where):
     if signal.getsignal(number) is signal.SIG_IGN:
@@ -48,6 +50,32 @@ def test_signals_leave_no_temporary_files(folder, number, where):
         assert ran.stderr.read().decode() == f"isoroc: ended by {number.name}\n"
     assert listing() == ["out.csv", "tmp"]
     assert Path("out.csv").read_text() == "old"
+    assert not list(Path("tmp").iterdir())
+
+
+@pytest.mark.parametrize("waiting", ["reading", "writing"])
+def test_an_interrupted_command_says_so_in_one_line(folder, run_cli, waiting):
+    make_forecasts(30_000).write_csv("x.csv")
+    assert run_cli("fit", "x.csv", "-c", "temperature", "-o", "model.json").code == 0
+    os.mkfifo("pipe")  # nobody reads or writes the rest, so the command waits
+    Path("tmp").mkdir()
+    files = ["pipe", "-o", "out.csv"] if waiting == "reading" else ["x.csv", "-o", "-"]
+    command = [sys.executable, "-m", "isoroc", "apply", "model.json", *files]
+    environment = os.environ | {"TMPDIR": str(folder / "tmp")}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=environment, **pipes) as ran:  # type: ignore[call-overload]
+        if waiting == "reading":
+            with Path("pipe").open("wb") as pipe:
+                pipe.write(b"id,")
+                pipe.flush()
+                ran.send_signal(signal.SIGINT)
+                assert ran.wait(timeout=30) == 130, ran.stderr.read()
+        else:
+            assert ran.stdout.readline().startswith(b"id,")
+            ran.send_signal(signal.SIGINT)
+            assert ran.wait(timeout=30) == 130
+        assert ran.stderr.read() == b"isoroc: ended by SIGINT\n"
+    assert listing() == ["model.json", "pipe", "tmp", "x.csv"]
     assert not list(Path("tmp").iterdir())
 
 

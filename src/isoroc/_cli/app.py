@@ -15,7 +15,7 @@ import isoroc
 from isoroc._cli.config import with_options_of_file
 from isoroc._cli.errors import CommandError, ExitCode, first_line, in_options
 from isoroc._cli.options import STANDARD
-from isoroc._cli.process import discard_output
+from isoroc._cli.process import discard_output, wait_if_ending
 from isoroc._cli.texts import ABOUT, COMMANDS, EPILOGUE
 
 #: Options of every command, besides ``--log-file`` and ``--config``.
@@ -30,6 +30,11 @@ _OPTIONS = {
     "confidence": "--confidence",
     "tolerance": "--tolerance",
 }
+
+#: Errors that the user can fix.
+_BAD_INPUT = (
+    CycloptsError, CommandError, ValueError, TypeError, OSError, ImportError, MemoryError
+)  # fmt: skip
 
 
 def build() -> App:
@@ -111,7 +116,7 @@ def _run(words: list[str], *, debug: bool) -> int:
             if not isinstance(error.__context__, BrokenPipeError):
                 raise
             return int(ExitCode.BROKEN_PIPE)  # rich exits with code 1 and has closed the output
-        except (CycloptsError, CommandError, ValueError, TypeError, OSError, ImportError) as error:
+        except _BAD_INPUT as error:
             return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
         except BaseException as error:  # noqa: BLE001
             # A panic of polars is not an Exception, and must not end with exit code 1.
@@ -121,6 +126,8 @@ def _run(words: list[str], *, debug: bool) -> int:
 
 
 def _message(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "not enough memory; read fewer rows with --sample or --where, or count them."
     if isinstance(error, ImportError) and isinstance(error.__cause__, ImportError):
         return _message(error.__cause__)  # of the missing extra, not of the command that needs it
     if isinstance(error, OSError) and error.filename is not None:
@@ -138,6 +145,7 @@ def _message(error: BaseException) -> str:
 def _fail(code: ExitCode, kind: str, message: str, *, debug: bool) -> int:
     from isoroc._cli.terminal import print_error  # noqa: PLC0415
 
+    wait_if_ending()
     if debug:
         traceback.print_exc()
     print_error(kind, message)

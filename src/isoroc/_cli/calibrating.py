@@ -12,8 +12,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from isoroc._cli.errors import CommandError
+from isoroc._cli.io import ndjson
 from isoroc._cli.io.batches import groups_of, read_forecasts, read_leniently
 from isoroc._cli.io.columns import split_words
+from isoroc._cli.io.formats import Format
 from isoroc._cli.io.source import ROW, Source, file_errors
 from isoroc._cli.io.types import ColumnType, read_typed
 from isoroc._cli.models import calibrate
@@ -46,7 +48,12 @@ class ModelRows:
 
     def scan(self) -> pl.LazyFrame:
         """The rows, lazily, with their numbers in the column `ROW`."""
-        return self.source.rows(self.columns, self.where)
+        return self.source.rows(self.where)
+
+    def can_copy_to(self, form: Format) -> bool:
+        """Whether lines can be copied from NDJSON to NDJSON."""
+        is_json = self.source.format.kind == form.kind == "ndjson"
+        return is_json and not self.types and not self.source.folders
 
     def calibrate(self, batch: pl.DataFrame, predict: Predict) -> tuple[Floats, NDArray[np.bool_]]:
         """Calibrated forecasts of a batch, NaN in bad rows, and which rows are valid."""
@@ -105,23 +112,31 @@ class CalibrationStep:
     ) -> None:
         self._rows, self._predict, self._added, self._advance = rows, predict, added, advance
         self._typed = False  # whether the output stores types
+        self._copied = False  # whether the lines of NDJSON files are copied
         self._numbers: list[str] = []  # columns of text that become numbers
         self.bad = BadRows()
 
-    def run(self, *, typed: bool) -> pl.LazyFrame:
-        """All rows with the calibrated columns, lazily.
+    def run(self, form: Format) -> pl.LazyFrame:
+        """All rows with the calibrated columns, lazily, to be written to a format.
 
         Other columns of CSV and TSV files stay text. If the output is typed, the forecasts become
         numbers, and columns get the types that the user asks for; otherwise their values are
-        checked, and their text stays.
+        checked, and their text stays. From NDJSON to NDJSON, the text of each row is copied.
         """
-        self._typed = typed
-        if typed and self._rows.source.untyped:
+        source, self._typed = self._rows.source, form.separator is None
+        if self._rows.can_copy_to(form):
+            self._copied = True
+            options = {"copied": self._rows.columns, "group": self._rows.group}
+            lines = source.rows(self._rows.where, **options)  # type: ignore[arg-type]
+            return lines.map_batches(self, schema={ndjson.LINE: pl.String()}, streamable=True)
+        if source.format.kind == "ndjson":
+            source.check_values(source.schema())
+        if self._typed and source.untyped:
             self._numbers = self._rows.columns
         rows = self._rows.scan()
         new = dict.fromkeys([*self._numbers, *self._added], pl.Float64())
         schema = dict(rows.collect_schema()) | new
-        if typed:
+        if self._typed:
             schema |= {name: kind.dtype for name, kind in self._rows.types.items()}
         del schema[ROW]
         return rows.map_batches(self, schema=schema, streamable=True)
@@ -131,7 +146,7 @@ class CalibrationStep:
         if not len(batch):
             names = [*self._numbers, *self._added]
             empty = [pl.lit(None, pl.Float64).alias(name) for name in names]
-            return self._convert(batch).with_columns(empty)
+            return self._convert(batch.with_columns(empty))
         Q, valid = self._rows.calibrate(batch, self._predict)
         self._advance(len(batch))
         self.bad.n_all.append(len(batch))
@@ -146,6 +161,10 @@ class CalibrationStep:
 
     def _convert(self, batch: pl.DataFrame) -> pl.DataFrame:
         """The batch with the types that the user asks for, and without its row numbers."""
+        if self._copied:
+            names = list(self._added)
+            is_new = names[0] not in self._rows.columns
+            return (ndjson.append if is_new else ndjson.replace)(batch, names).to_frame()
         types = self._rows.types.items()
         found = [read_typed(batch, name, kind, self._rows.source) for name, kind in types]
         return batch.drop(ROW).with_columns(found if self._typed else [])

@@ -43,14 +43,14 @@ def read_compared(
     sample, columns = read_sample(source, selection, **_of_first(models))
     compared = {"before": sample.on_simplex()}
     for name, entry in models.items():
-        entry.check(files[name], columns.forecasts, sample.classes)
+        entry.check(files[name], columns.forecasts, sample.classes, selection)
         groups = None
         if entry.group is not None:
             groups = read_groups(source, selection, entry.group, f"{files[name]}: its groups")
         Q = _calibrate_rows(entry.calibrator, sample.as_given(), groups)
         compared[name] = replace(sample, forecasts=Q, scores="probability")
     if compare is not None and "other" not in models:
-        same = replace(selection, probs=[compare], classes=None)
+        same = replace(selection, probs=[compare], classes=None, by_position=False)
         compared["other"], _ = read_sample(source, same, classes=sample.classes)
     return sample, compared
 
@@ -63,14 +63,14 @@ def stream_compared(
     selection, models = load_models(source, selection, files)
     others: list[str] = []
     if compare is not None and "other" not in models:
-        same = replace(selection, probs=[compare], classes=None)
+        same = replace(selection, probs=[compare], classes=None, by_position=False)
         others = find_columns(source, same, None).forecasts
     stream = stream_samples(source, selection, others=others, **_of_first(models))
     for name, entry in models.items():
-        entry.check(files[name], stream.columns.forecasts, stream.classes)
+        entry.check(files[name], stream.columns.forecasts, stream.classes, selection)
     kind: Any = "probability"
     if others:
-        others = arrange_for_model(others, stream.classes.tolist(), None, None)
+        others = arrange_for_model(others, stream.classes.tolist(), None, None, same)
         kind = find_scores(source, same, others)
     for sample, batch in stream.batches:
         compared = {"before": sample.on_simplex()}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import isoroc
 from isoroc._cli.errors import CommandError, did_you_mean
-from isoroc._cli.io.columns import list_labels
+from isoroc._cli.io.columns import arrange_for_model, list_labels
 from isoroc._cli.io.files import write_bytes
 from isoroc._cli.io.source import Source
 from isoroc._cli.options import STANDARD, Selection
@@ -118,7 +118,9 @@ class Model(NamedTuple):
         names = [str(name) for name in columns] if valid else None
         return cls(calibrator, names, label, weight, group if grouped else None)
 
-    def check(self, path: str | None, columns: Sequence[str], classes: NDArray[Any]) -> None:
+    def check(
+        self, path: str | None, columns: list[str], classes: NDArray[Any], selection: Selection
+    ) -> None:
         """Raise an error if columns or classes are not those of the model."""
         self.check_columns(columns)
         own, found = self.calibrator.classes_.tolist(), classes.tolist()
@@ -127,6 +129,11 @@ class Model(NamedTuple):
                 f"{path}: its classes ({list_labels(own)}) are not those of the forecasts "
                 f"({list_labels(found)})."
             )
+        if selection.by_position or selection.classes or selection.positive:
+            return
+        if columns != arrange_for_model(columns, own, self.columns, None, selection):
+            fitted = ", ".join(self.columns or ())
+            raise CommandError(f"{path}: was fitted on the columns {fitted} in another order.")
 
     def check_columns(self, columns: Sequence[str]) -> None:
         """Raise an error if the number of columns is not the number that the model takes."""

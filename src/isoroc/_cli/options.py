@@ -22,6 +22,9 @@ OptionalModel = Annotated[
     ),
 ]
 Output = Annotated[str, Parameter(alias="-o")]
+Force = Annotated[
+    bool, Parameter(help="Replace an existing file of another kind, such as a model by a table.")
+]
 Json = Annotated[bool, Parameter(help="Print JSON.")]
 Resamples = Annotated[
     int,
@@ -46,6 +49,9 @@ class InputOptions:
     classes: list[str] | None = None
     """Class of each column of `--probs`, separated by commas, if it does not follow from the names
     of the columns."""
+    by_position: bool = False
+    """The columns of `--probs` are in the order of the classes, or of the columns that the model
+    was fitted on, whatever their names."""
     where: str | None = None
     """Use only rows that satisfy this SQL condition: "day >= '2025-01-01' AND y IS NOT NULL"."""
     format: str | None = None

@@ -7,9 +7,15 @@ import os
 import signal
 import sys
 import threading
+import time
 
 #: What terminals without these characters show.
 _PLAIN = {"±": "+-", "…": "...", "≥": ">=", "≤": "<=", "\N{EN DASH}": "-", "\N{MINUS SIGN}": "-"}
+
+#: Signals that end the command.
+_ENDING = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGXCPU")
+#: Whether one of them has arrived.
+_arrived = threading.Event()
 
 
 def prepare() -> None:
@@ -20,6 +26,12 @@ def prepare() -> None:
             stream.reconfigure(errors="isoroc")
     if threading.current_thread() is threading.main_thread() and os.name == "posix":
         _clean_up_on_signals()
+
+
+def wait_if_ending() -> None:
+    """Wait for the end of the process if a signal has arrived, whose files are being removed."""
+    if _arrived.is_set():
+        time.sleep(60)
 
 
 def discard_output() -> None:
@@ -37,12 +49,12 @@ def _replace(error: UnicodeError) -> tuple[str, int]:
 
 
 def _clean_up_on_signals() -> None:
-    """Remove temporary files when SIGTERM or SIGHUP arrives, then exit with 128 + its number.
+    """Remove temporary files when a signal of `_ENDING` arrives, then exit with 128 + its number.
 
     Python runs handlers in the main thread, which may be in a library for minutes. The number of a
     signal is written to a pipe at once, and another thread reads it.
     """
-    known = {number for number in signal.Signals if number.name in ("SIGTERM", "SIGHUP")}
+    known = {number for number in signal.Signals if number.name in _ENDING}
     # nohup ignores SIGHUP, and that must stay so.
     ending = {number for number in known if signal.getsignal(number) != signal.SIG_IGN}
     reading, writing = os.pipe()
@@ -56,9 +68,11 @@ def _clean_up_on_signals() -> None:
 def _wait(pipe: int, ending: set[signal.Signals]) -> None:
     while numbers := os.read(pipe, 1):
         if numbers[0] in ending:
+            _arrived.set()
             from isoroc._files import remove_unfinished  # noqa: PLC0415
 
             remove_unfinished()
+            erase = "\r\x1b[2K\x1b[?25h" if os.isatty(2) else ""  # a progress bar hid the cursor
             name = signal.Signals(numbers[0]).name
-            os.write(2, f"isoroc: ended by {name}\n".encode())
+            os.write(2, f"{erase}isoroc: ended by {name}\n".encode())
             os._exit(128 + numbers[0])

@@ -20,11 +20,11 @@ files, globs and folders are read as one table; - stands for standard input or o
 
 EPILOGUE = """\
 Exit codes: 0 success; 1 a condition of `--fail-if` holds, or `monitor` raised an alarm;
-2 invalid options, files or data; 3 a bug in isoroc; 130 interrupted; 141 standard output was closed
-(broken pipe); 129 and 143 ended by SIGHUP and SIGTERM. Every command has these options: `--quiet`
-shows results, warnings and errors only; `--log-file FILE` appends all lines about the work, with
-their time, to a file; `--config FILE` reads options from a file, by default from `isoroc.toml` in
-the current folder; `--debug` shows the traceback of an error.
+2 invalid options, files or data; 3 a bug in isoroc; 141 standard output was closed (broken pipe);
+128 + n ended by signal n, so 130 interrupted. Every command has these options: `--quiet` shows
+results, warnings and errors only; `--log-file FILE` appends all lines about the work, with their
+time, to a file; `--config FILE` reads options from a file, by default from `isoroc.toml` in the
+current folder; `--debug` shows the traceback of an error.
 """
 
 COMMANDS = {
@@ -65,6 +65,8 @@ Merge files of counts.
 isoroc merge day1.counts.parquet day2.counts.parquet -o both.counts.parquet
 isoroc merge old.counts.parquet today.counts.parquet --decay 0.9 -o new.counts.parquet
 ```
+
+The output remembers the files that it was merged from. One that is merged into it again is skipped.
 """,
     "apply": """\
 Add calibrated forecasts to a table.
@@ -92,7 +94,8 @@ isoroc monitor model.json today.parquet --state state.json --merge other.json --
 ```
 
 The evidence of all runs with the same state file is accumulated. The chance of ever raising a false
-alarm is at most 5 %, however often the command runs. The exit code is 1 after an alarm.
+alarm is at most 5 %, however often the command runs. Rows that were counted before are skipped, so
+that a job can be repeated. The exit code is 1 after an alarm.
 """,
     "evaluate": """\
 Evaluate forecasts before and after calibration.

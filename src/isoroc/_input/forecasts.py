@@ -71,6 +71,8 @@ def clean(values: Floats, kind: Kind, *, name: str, advice: str = "") -> Floats:
             fix = f"leave out column {at}, without which the rows sum to 1, if it is not a forecast"
         elif unit is not None and advice:
             fix += f'. For {unit}s {advice} scores="{unit}"'
+        elif unit == "logit" and not kind.single:
+            fix += ". For logits pass scipy.special.softmax(logits, axis=1)"
         raise InputError(name, row, problem, fix)
     return np.ascontiguousarray(X).reshape(values.shape)
 

@@ -90,8 +90,9 @@ def counts_sql(
         good = good & (weighed >= 0.0) & (weighed <= WEIGHT_RANGE[1])
     if key is not None:
         good = good & (key <= sys.float_info.max)
-    names = [*grid.names, "fold", "weight", *(f"sum_{k}" for k in range(len(probs)))]
-    vectors = ops.concat([found, own_fold, weighed, X * weighed])
+    sums = ["weight", "weight_squared", *(f"sum_{k}" for k in range(len(probs)))]
+    names = [*grid.names, "fold", *sums]
+    vectors = ops.concat([found, own_fold, weighed, weighed * weighed, X * weighed])
     rows: dict[str, Node] = dict(zip(names, vectors.columns(), strict=True))
     rows["label"] = case([(good.columns()[0], column(label))], nodes.Null())
     kept = [name for name in dict.fromkeys((label, weight, fold_by)) if name is not None]
@@ -100,7 +101,6 @@ def counts_sql(
     # The columns that were handed on to be used are not part of the answer.
     inner.set("expressions", inner.expressions[len(kept) :])
     keys = ["fold", *grid.names, "label"]
-    sums = ["weight", *(f"sum_{k}" for k in range(len(probs)))]
     about = nodes.Literal.string(describe(grid, folds, tuple(probs), on_bad=on_bad))
     query = nodes.select(
         *(column(name) for name in keys),

@@ -19,11 +19,11 @@ from isoroc._cli.io.columns import (
     find_forecasts,
     split_words,
 )
-from isoroc._cli.io.files import check_target, open_source, write_frame
+from isoroc._cli.io.files import TABLE, check_target, open_source, write_frame
 from isoroc._cli.io.formats import output_format as choose_format
 from isoroc._cli.io.types import parse_types
 from isoroc._cli.models import Model, calibrate
-from isoroc._cli.options import EVERYTHING, Forecasts, InputOptions, ModelFile, Output
+from isoroc._cli.options import EVERYTHING, Force, Forecasts, InputOptions, ModelFile, Output
 from isoroc._cli.terminal import print_warning, progress_bar
 
 
@@ -34,6 +34,7 @@ def apply(
     *,
     output: Output,
     selection: InputOptions = EVERYTHING,
+    force: Force = False,
     suffix: str = SUFFIX,
     names: list[str] | None = None,
     replace: bool = False,
@@ -68,7 +69,8 @@ def apply(
     output_format
         Format of the output, if it does not follow from its name. Default: that of the input.
     """
-    check_target(output, [model, *([] if replace else forecasts)])
+    inputs = [model, *([] if replace else forecasts)]
+    check_target(output, inputs, TABLE, force=force)
     if replace and names:
         raise CommandError("--replace keeps the names of the columns; leave out --names.")
     loaded = Model.load(model)
@@ -87,7 +89,7 @@ def apply(
             predict = predict_for_shares(rows, prior, adapt=adapt_prior)
         with progress_bar("calibrating", None if where else source.count()) as advance:
             step = CalibrationStep(rows, predict, added, advance)
-            write_frame(step.run(typed=form.separator is None), output, form)
+            write_frame(step.run(form), output, form)
     if step.bad.found:
         print_warning(step.bad.describe(on_bad))
 
@@ -97,7 +99,8 @@ def _find_columns(model: Model, selection: InputOptions, given: list[str]) -> li
     found = find_forecasts(selection.probs, given, of_model=model.columns)
     model.check_columns(found)
     classes = model.calibrator.classes_.tolist()
-    return arrange_for_model(found, classes, model.columns, split_words(selection.classes))
+    named = split_words(selection.classes)
+    return arrange_for_model(found, classes, model.columns, named, selection)
 
 
 def _name_columns(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.files import check_target, open_source
+from isoroc._cli.io.files import COUNTS, check_target, open_source
 from isoroc._cli.io.reading import read_counts
 from isoroc._cli.io.source import file_errors
 from isoroc._cli.models import parse_value
-from isoroc._cli.options import ALL_ROWS, STANDARD, Forecasts, Output, Selection
+from isoroc._cli.options import ALL_ROWS, STANDARD, Force, Forecasts, Output, Selection
 from isoroc._cli.terminal import print_note
 
 
@@ -17,6 +17,7 @@ def count(
     *,
     output: Output,
     selection: Selection = ALL_ROWS,
+    force: Force = False,
     resolution: str = "auto",
     folds: int = 5,
     fold_by: str | None = None,
@@ -37,7 +38,7 @@ def count(
     """
     if output == STANDARD:
         raise CommandError("counts are written to a file; name one with -o.")
-    check_target(output, forecasts)
+    check_target(output, forecasts, COUNTS, force=force)
     options = {"resolution": parse_value(resolution), "folds": folds, "fold_by": fold_by}
     with open_source(forecasts, selection) as source:
         counts, _ = read_counts(source, selection, **options)

@@ -9,10 +9,10 @@ from cyclopts import Parameter
 import isoroc
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import SUFFIX, split_words
-from isoroc._cli.io.files import check_target, write_bytes
+from isoroc._cli.io.files import ONNX, QUERY, check_target, write_bytes
 from isoroc._cli.io.source import file_errors
 from isoroc._cli.models import Model
-from isoroc._cli.options import STANDARD, ModelFile, Output
+from isoroc._cli.options import STANDARD, Force, ModelFile, Output
 from isoroc._cli.terminal import print_exact, print_note
 
 
@@ -34,6 +34,7 @@ def export(
     label: bool = False,
     classifier: str | None = None,
     output: Output = STANDARD,
+    force: Force = False,
 ) -> None:
     """Convert a model file to ONNX or SQL.
 
@@ -71,7 +72,8 @@ def export(
     """
     if (onnx is None) == (sql is None):
         raise CommandError("choose the target: --onnx FILE, or --sql DIALECT.")
-    check_target(output if onnx is None else onnx, [model, classifier])
+    target, kind = (output, QUERY) if onnx is None else (onnx, ONNX)
+    check_target(target, [model, classifier], kind, force=force)
     loaded = Model.load(model)
     if onnx is not None:
         calibrator = loaded.calibrator

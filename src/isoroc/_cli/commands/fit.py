@@ -13,7 +13,7 @@ import isoroc
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.columns import list_labels
-from isoroc._cli.io.files import check_target, open_source
+from isoroc._cli.io.files import MODEL, check_target, open_source
 from isoroc._cli.io.reading import (
     Columns,
     are_countable,
@@ -24,7 +24,7 @@ from isoroc._cli.io.reading import (
 )
 from isoroc._cli.io.source import BATCH
 from isoroc._cli.models import DEFAULT, Model, calibrate, make_calibrator, save_model, versions
-from isoroc._cli.options import ALL_ROWS, STANDARD, Forecasts, Json, Output, Selection
+from isoroc._cli.options import ALL_ROWS, STANDARD, Force, Forecasts, Json, Output, Selection
 from isoroc._cli.terminal import print_error, print_json, print_note, print_warning
 from isoroc._counts import Counts
 from isoroc._evaluation.pair import make_pair
@@ -43,6 +43,7 @@ def fit(
     *,
     output: Output,
     selection: Selection = ALL_ROWS,
+    force: Force = False,
     counts: bool = False,
     calibrator: Annotated[str, Parameter(alias="-c")] = DEFAULT,
     group: str | None = None,
@@ -74,7 +75,7 @@ def fit(
     parameters
         Parameters of the calibrator, such as --max-bins 20 --pseudocount 0.5.
     """
-    check_target(output, forecasts)
+    check_target(output, forecasts, MODEL, force=force)
     if json and output == STANDARD:
         raise CommandError("--json and the model cannot both be standard output; name a file.")
     conditions = [Condition.parse(text) for text in fail_if or ()]

@@ -10,11 +10,19 @@ from typing import Any
 import isoroc
 from isoroc._cli.comparing import read_compared
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.files import check_target, open_source, write_bytes
+from isoroc._cli.io.files import PAGE, check_target, open_source, write_bytes
 from isoroc._cli.io.reading import are_countable, load_counts, read_counts
 from isoroc._cli.io.source import Source
 from isoroc._cli.models import Model, select_for
-from isoroc._cli.options import ALL_ROWS, Forecasts, OptionalModel, Output, Resamples, Selection
+from isoroc._cli.options import (
+    ALL_ROWS,
+    Force,
+    Forecasts,
+    OptionalModel,
+    Output,
+    Resamples,
+    Selection,
+)
 from isoroc._cli.terminal import print_exact, print_note, print_text
 from isoroc._evaluation.evaluate import check_options
 from isoroc.report import Report
@@ -27,6 +35,7 @@ def report(
     model: OptionalModel = None,
     output: Output | None = None,
     selection: Selection = ALL_ROWS,
+    force: Force = False,
     counts: bool = False,
     title: str | None = None,
     json: bool = False,
@@ -48,7 +57,7 @@ def report(
     if output is None and not json:
         raise CommandError("name the page with -o report.html, or print its summary with --json.")
     if output is not None:
-        check_target(output, [model, *forecasts])
+        check_target(output, [model, *forecasts], PAGE, force=force)
     check_options(0.95, resamples, 0)
     options: dict[str, Any] = {"model_path": model or "model.json", "n_resamples": resamples}
     if counts and selection != ALL_ROWS:

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from isoroc._cli.errors import CommandError, did_you_mean
+from isoroc._cli.options import InputOptions
 
 #: What `apply` appends to the names of the forecasts that it calibrates.
 SUFFIX = "_cal"
@@ -111,7 +112,11 @@ def _match(word: str, columns: Sequence[str]) -> list[str]:
 
 
 def arrange(
-    columns: Sequence[str], labels: Iterable[Any], *, classes: Sequence[str] | None = None
+    columns: Sequence[str],
+    labels: Iterable[Any],
+    *,
+    classes: Sequence[str] | None = None,
+    by_position: bool = False,
 ) -> tuple[list[str], list[Any]]:
     """Columns in the order of the sorted classes, and those classes.
 
@@ -121,6 +126,8 @@ def arrange(
     and the class that it belongs to comes last.
     """
     known = sorted(labels)
+    if by_position and classes is not None:
+        raise CommandError("--classes and --by-position exclude each other; leave one out.")
     if len(columns) == 1:
         return _arrange_one(columns[0], known, classes)
     if len(known) > len(columns):
@@ -131,7 +138,8 @@ def arrange(
     if classes is not None:
         owners = _given_classes(columns, known, classes)
     else:
-        owners = _classes_in_names(columns, known) or _classes_in_order(columns, known)
+        named = None if by_position else _classes_in_names(columns, known)
+        owners = named or _classes_in_order(columns, known)
     order = sorted(range(len(columns)), key=lambda k: owners[k])
     return [columns[k] for k in order], [owners[k] for k in order]
 
@@ -141,16 +149,29 @@ def arrange_for_model(
     classes: Sequence[Any],
     of_model: Sequence[str] | None,
     given: Sequence[str] | None,
+    options: InputOptions,
 ) -> list[str]:
     """Columns in the order of a model's classes.
 
     `of_model` are the columns that it was fitted on, and `given` the class of each column as the
-    user gave it.
+    user gave it. Columns with neither these names nor those of classes are refused.
     """
-    if of_model is not None and list(columns) == list(of_model) and not given:
+    by_position = options.by_position
+    if of_model and sorted(columns) == sorted(of_model) and not given and not by_position:
+        return list(of_model)
+    ordered, known = arrange(columns, classes, classes=given, by_position=by_position)
+    if by_position:
         return list(columns)
-    ordered, known = arrange(columns, classes, classes=given)
-    if len(columns) > 1:
+    single = len(columns) == 1
+    names = (*columns, *_without_common_end(columns))
+    chosen = given or (single and options.probs)
+    if of_model and not chosen and all(_class_in_name(name, known) is None for name in names):
+        raise CommandError(
+            f"the model was fitted on {', '.join(of_model)}, and the names {', '.join(columns)} "
+            "are neither these nor those of its classes; give the class of each column with "
+            "--classes, or use --by-position if they are in this order."
+        )
+    if not single:
         return [ordered[known.index(label)] for label in classes]
     if known[1] != classes[1]:
         raise CommandError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import shutil
 import sys
 import tempfile
@@ -15,9 +16,21 @@ import polars as pl
 
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.formats import KINDS, Format, find_separator
+from isoroc._cli.io.ndjson import LINE
 from isoroc._cli.io.source import Source, file_errors
 from isoroc._cli.options import EVERYTHING, STANDARD, InputOptions
 from isoroc._files import replacing, temporary_folder
+
+#: Kinds of files.
+MODEL, STATE, COUNTS, TABLE = "a model", "the state of a monitor", "counts", "a table"
+PAGE, PICTURE, QUERY, ONNX, OTHER = "a page", "a picture", "a query", "an ONNX model", "other data"
+#: What the beginning of a file contains if it is of a kind.
+_MARKS = {
+    b'"isoroc-model"': MODEL,
+    b'"isoroc-monitor"': STATE,
+    b"<!doctype html>": PAGE,
+    **dict.fromkeys((b"\x89PNG", b"%PDF", b"<svg"), PICTURE),
+}
 
 
 @contextmanager
@@ -84,6 +97,8 @@ def _expand(item: str) -> list[Path]:
         return found
     if path.exists():
         return [path]
+    if path.is_symlink():
+        raise CommandError(f"{item}: is a link to no file.")
     matches = sorted(glob.glob(item, recursive=True))  # noqa: PTH207
     if not matches:
         what = "no file matches" if glob.has_magic(item) else "no such file; check the name"
@@ -117,25 +132,49 @@ def _holds_binary(kind: pl.DataType) -> bool:
     return kind in (pl.Binary, pl.Object) or (inner is not None and _holds_binary(inner))
 
 
-def check_target(target: str, inputs: Iterable[str | None] = ()) -> None:
+def check_target(
+    target: str, inputs: Iterable[str | None] = (), kind: str = "", *, force: bool = True
+) -> None:
     """Raise an error if a target cannot be written to, before any work is done for it.
 
-    None of the inputs may be the target, also under another name.
+    None of the inputs may be the target, also under another name. Without `force`, an existing file
+    must be of the kind that replaces it.
     """
     path = Path(target)
     if target == STANDARD:
         return
     if path.is_dir():
         raise CommandError(f"{target}: is a folder; name a file.")
-    if not path.resolve().parent.is_dir():
+    real = Path(os.path.realpath(path))
+    if not real.parent.is_dir():
         raise CommandError(f"{target}: the folder does not exist; create it first.")
+    if real.is_symlink():
+        raise CommandError(f"{target}: is a loop of links.")
     if not path.is_file():
         return
-    for item in inputs:
-        if item is None or item == STANDARD:
-            continue
-        if any(path.samefile(own) for own in _expand(item)):
+    files = [item for item in inputs if item not in (None, STANDARD)]
+    for item in files:
+        if any(path.samefile(own) for own in _expand(str(item))):
             raise CommandError(f"{target}: is also an input ({item}); name another file to write.")
+    if not force and (found := _kind_of(path)) not in ("", kind):
+        fix = "name another file to write, or use --force"
+        if found != OTHER or kind not in (TABLE, QUERY):
+            raise CommandError(f"{target}: holds {found}, not {kind}; {fix}.")
+
+
+def _kind_of(path: Path) -> str:
+    """What a file holds; empty if it is empty."""
+    with path.open("rb") as file:
+        start = file.read(400)
+    if start.startswith(b"PAR1"):
+        with file_errors(str(path)):
+            return COUNTS if "isoroc" in pl.read_parquet_schema(path) else TABLE
+    for mark, kind in _MARKS.items():
+        if mark in start:
+            return kind
+    if path.suffix.lower() == ".onnx":
+        return ONNX
+    return (TABLE if Format.from_name(path.name) else OTHER) if start else ""
 
 
 def write_bytes(target: str, data: bytes) -> None:
@@ -162,7 +201,9 @@ def output_to(target: str) -> Iterator[Path | IO[bytes]]:
 def _sink(frame: pl.LazyFrame, to: Path | IO[bytes], form: Format) -> None:
     compression: Any = form.compression or "uncompressed"
     options: dict[str, Any] = {"compression": compression, "check_extension": False}
-    if form.separator is not None:
+    if frame.collect_schema().names() == [LINE]:
+        frame.sink_csv(to, include_header=False, quote_style="never", **options)
+    elif form.separator is not None:
         frame.sink_csv(to, separator=form.separator, **options)
     elif form.kind == "ndjson":
         frame.sink_ndjson(to, **options)

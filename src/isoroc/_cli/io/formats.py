@@ -29,6 +29,7 @@ _MARKS: dict[bytes, Kind] = {
 _SEPARATORS = {"csv": ",", "tsv": "\t"}
 #: Separators that are recognised in the header of a CSV file.
 SEPARATORS = (",", ";", "\t", "|")
+csv.field_size_limit(2**31 - 1)  # 128 KiB is the default
 #: A header with line breaks between quotes may take this many lines.
 _HEADER_LINES = 64
 
@@ -122,6 +123,8 @@ def _first_record(path: Path, separator: str) -> list[str]:
     lines = pl.scan_lines(path, glob=False).head(_HEADER_LINES).collect().to_series().to_list()
     if lines:
         lines[0] = lines[0].removeprefix("\ufeff")  # byte order mark
+        if "\r" in lines[0] and '"' not in lines[0]:
+            raise csv.Error("lines end in CR alone; convert them to LF or CRLF.")
     return next(csv.reader((f"{line}\n" for line in lines), delimiter=separator), [])
 
 

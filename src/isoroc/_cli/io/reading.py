@@ -167,7 +167,7 @@ def are_many(source: Source, selection: Selection) -> bool:
             return False
     elif selection.where is None and (total := source.count()) is not None:
         return total * share > MANY
-    rows = source.rows([], selection.where).select(pl.len())
+    rows = source.rows(selection.where).select(pl.len())
     return bool(rows.collect(engine="streaming").item() * share > MANY)
 
 
@@ -186,7 +186,7 @@ def find_scores(source: Source, selection: Selection, columns: Sequence[str]) ->
     if selection.scores != "auto" or len(columns) > 1:
         return "probability" if selection.scores == "auto" else selection.scores
     column = pl.col(columns[0]).cast(pl.Float64, strict=False)
-    rows = source.rows(columns, selection.where).drop(ROW)
+    rows = source.rows(selection.where).drop(ROW)
     ends = rows.select(low=column.min(), high=column.max()).collect(engine="streaming").row(0)
     known = np.array([end for end in ends if end is not None], dtype=float)
     return resolve_scores(known, "auto") if len(known) else "probability"
@@ -217,9 +217,8 @@ def read_batches(
     if share is not None and not 0 < share <= 1:
         raise CommandError(f"--sample {share:g}: expected a fraction between 0 and 1.")
     names = columns.all()
-    numbers = [name for name in names if name != columns.label]
     wanted = [*names, *(name for name in others if name not in names)]
-    rows = source.rows([*numbers, *others], selection.where).select(ROW, *wanted)
+    rows = source.rows(selection.where).select(ROW, *wanted)
     total = source.count() if selection.where is None else None
     with file_errors(source.name), progress_bar("reading", total) as advance:
         for whole in rows.collect_batches(chunk_size=BATCH):
@@ -255,11 +254,13 @@ def _match_classes(
     given = _given_classes(selection, forecasts)
     if classes is None:
         labels = encoder.labels()
-        ordered, known = arrange(forecasts, set(labels), classes=given)
+        ordered, known = arrange(
+            forecasts, set(labels), classes=given, by_position=selection.by_position
+        )
     else:
         known = classes.tolist()
         labels = encoder.labels_among(known)
-        ordered = arrange_for_model(forecasts, known, of_model, given)
+        ordered = arrange_for_model(forecasts, known, of_model, given, selection)
     place = [known.index(label) for label in labels]
     return ordered, np.array(known), np.array(place, np.min_scalar_type(len(known) - 1))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,14 +14,15 @@ from urllib.parse import unquote
 import polars as pl
 
 from isoroc._cli.errors import CommandError, did_you_mean, first_line
+from isoroc._cli.io import ndjson
 from isoroc._cli.io.formats import Format, check_fields, parse_boolean, read_header, scan_text
 
 #: Number of rows per batch.
 BATCH = 1 << 17
+#: How names of columns begin that the command adds while it works.
+OWN = "isoroc: "
 #: Column that keeps each row's number in the table when rows are filtered, for error messages.
-ROW = "__row__"
-#: Number of rows from which the types of columns in NDJSON files are inferred.
-_INFERRED = 10_000
+ROW = f"{OWN}row"
 #: Number of rows of each CSV file from which the types of columns in conditions are inferred, and
 #: text that stands for a missing value there.
 _TRIED = 1000
@@ -48,16 +50,21 @@ class Source:
         return self.format.separator is not None
 
     @property
+    def folders(self) -> bool:
+        """Whether columns come from the names of folders."""
+        return self.hive and any("=" in part for path in self.paths for part in path.parts[:-1])
+
+    @property
     def name(self) -> str:
         """Name of the whole table in messages."""
         rest = len(self.names) - 1
         return self.names[0] + (f" and {rest} more" if rest else "")
 
-    def scan(self, numbers: Collection[str] = ()) -> pl.LazyFrame:
-        """All rows, lazily; `numbers` are real in NDJSON files even if they begin with integers."""
+    def scan(self) -> pl.LazyFrame:
+        """All rows, lazily."""
         if self.format.kind in ("parquet", "arrow"):
             return self._scan_typed()
-        return _join([self._scan_file(k, numbers) for k in range(len(self.paths))])
+        return _join([self._scan_file(k) for k in range(len(self.paths))])
 
     def _scan_typed(self) -> pl.LazyFrame:
         """Rows of Parquet or Arrow files, whose folders polars reads itself."""
@@ -72,22 +79,22 @@ class Source:
 
     @cached_property
     def _schemas(self) -> list[dict[str, pl.DataType]]:
-        """Columns of each Parquet or Arrow file."""
+        """Columns of each Parquet, Arrow or NDJSON file."""
         read = pl.read_parquet_schema if self.format.kind == "parquet" else pl.read_ipc_schema
         found = []
         for path, name in zip(self.paths, self.names, strict=True):
             with file_errors(name):
-                found.append(dict(read(path)))
+                is_json = self.format.kind == "ndjson"
+                found.append(ndjson.infer(path, name) if is_json else dict(read(path)))
         return found
 
-    def _scan_file(self, k: int, numbers: Collection[str] = ()) -> pl.LazyFrame:
+    def _scan_file(self, k: int) -> pl.LazyFrame:
         """Rows of a file of another format; folders are columns of text."""
         path = self.paths[k]
         if self.format.separator is not None:
             rows = scan_text(path, self._headers[k], self.format.separator)
         elif self.format.kind == "ndjson":
-            reals = dict.fromkeys(numbers, pl.Float64)
-            rows = pl.scan_ndjson(path, infer_schema_length=_INFERRED, schema_overrides=reals)
+            rows = pl.scan_ndjson(path, schema=self._schemas[k])
         else:
             rows = pl.read_ipc_stream(path).lazy()
         folders = (part.partition("=") for part in path.parts[:-1] if self.hive)
@@ -110,20 +117,47 @@ class Source:
     def schema(self) -> dict[str, pl.DataType]:
         """Names and types of the columns."""
         with file_errors(self.name):
-            return dict(self.scan().collect_schema())
+            found = dict(self.scan().collect_schema())
+        for name in found:
+            if name.startswith(OWN):
+                raise CommandError(
+                    f"{self.name}: the name {name!r} is reserved; rename the column."
+                )
+        return found
 
-    def rows(self, numbers: Collection[str], where: str | None = None) -> pl.LazyFrame:
+    def _scan_lines(self, texts: Collection[str], others: Collection[str | None]) -> pl.LazyFrame:
+        """Lines of NDJSON files, and some columns of them, of which `texts` are read as text."""
+        schema = {name: kind for name, kind in self.schema().items() if name in others}
+        self.check_values(schema)
+        schema |= dict.fromkeys(texts, pl.String())
+        return _join([ndjson.decode(ndjson.scan_lines(path), schema) for path in self.paths])
+
+    def check_values(self, schema: Mapping[str, pl.DataType]) -> None:
+        """Raise an error if a type cannot hold a value of an NDJSON file exactly."""
+        for path, name in zip(self.paths, self.names, strict=True):
+            if schema and (found := ndjson.check_values(path, schema)) is not None:
+                row, problem = found
+                raise CommandError(
+                    f"{name}: row {row}, {problem}; correct the file, or write NDJSON, where other "
+                    "columns are copied."
+                )
+
+    def rows(
+        self, where: str | None = None, *, copied: Collection[str] = (), group: str | None = None
+    ) -> pl.LazyFrame:
         """Rows that satisfy an SQL condition, with their numbers in the column `ROW`.
 
         In the condition, columns of CSV files have the types that their first rows have, but a
-        number that begins with 0, such as 01234, is text.
+        number that begins with 0, such as 01234, is text. With `copied`, the forecasts, NDJSON
+        files have only these columns, those of groups and the condition, and the text of each row.
         """
-        rows = self.scan(numbers).with_row_index(ROW)
+        names = [] if where is None else _columns_of(where, self.schema())
+        rows = self._scan_lines(copied, [*names, group]) if copied else self.scan()
+        rows = rows.with_row_index(ROW)
         if where is None:
             return rows
-        names = _columns_of(where, self.schema())
         types = self._infer(names) if self.untyped else {}
-        texts = {name: f"__text__{name}" for name in types}
+        texts = {name: f"{OWN}text of {name}" for name in types}
         kept = (pl.col(name).alias(text) for name, text in texts.items())
         parsed = (_parse(name, kind) for name, kind in types.items())
         typed = rows.with_columns(kept).with_columns(parsed)
@@ -199,7 +233,7 @@ def file_errors(name: str) -> Iterator[None]:
     """Context that turns errors of reading and writing into one line that names the file."""
     try:
         yield
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, OSError, csv.Error) as error:
         text = first_line(error)
         if "Broken pipe" in text:  # polars raises it as an OSError without a number
             raise BrokenPipeError from error

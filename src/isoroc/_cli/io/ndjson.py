@@ -1,0 +1,151 @@
+"""NDJSON files: types of their columns from all rows, and lines that are copied as they are."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from isoroc._cli.errors import CommandError, first_line
+
+#: Column of the text of each row.
+LINE = "isoroc: line"
+#: The first characters of values, by what they are called in messages.
+_STARTS = {'"': "text", "[": "a list", "{": "an object", "t": "true or false", "f": "true or false"}
+#: Integers of more digits may have no equal double.
+_EXACT = 2**53
+
+
+def infer(path: Path, name: str) -> dict[str, pl.DataType]:
+    """Types of the columns of a file, which is `name` in messages, from all of its rows."""
+    try:
+        return dict(pl.scan_ndjson(path, infer_schema_length=None).collect_schema())
+    except pl.exceptions.PolarsError as error:
+        place = _first_conflict(path) or first_line(error)
+        raise CommandError(f"{name}: {place}; correct the file.") from error
+
+
+def scan_lines(path: Path) -> pl.LazyFrame:
+    """The text of each row, in the column `LINE`."""
+    lines = pl.scan_lines(path, name=LINE, glob=False)
+    return lines.filter(pl.col(LINE).str.strip_chars() != "")
+
+
+def decode(lines: pl.LazyFrame, schema: Mapping[str, pl.DataType]) -> pl.LazyFrame:
+    """The lines and some columns."""
+    values = pl.col(LINE).str.json_decode(pl.Struct(dict(schema)))
+    return lines.with_columns(values.alias("isoroc: values")).unnest("isoroc: values")
+
+
+def check_values(path: Path, schema: Mapping[str, pl.DataType]) -> tuple[int, str] | None:
+    """The first row with a value that its column cannot hold exactly, and what is wrong with it.
+
+    A row can have one only if a value begins with another character than those of its type.
+    """
+    text = "|".join(_suspicious(name, kind) for name, kind in schema.items())
+    found = scan_lines(path).with_row_index("at").filter(pl.col(LINE).str.contains(text))
+    for batch in found.collect_batches() if schema else ():
+        for at, line in batch.rows():
+            for name, value in json.loads(line).items():
+                if name in schema and not _fits(value, schema[name]):
+                    kind = _kind_of(value)
+                    shown = f"is {value!r}" if kind == "a number" else f"holds {kind}"
+                    return at, f"column {name!r} {shown}, which {schema[name]} cannot hold exactly"
+    return None
+
+
+def _suspicious(name: str, kind: pl.DataType) -> str:
+    """Regular expression of rows in which a value may not fit."""
+    if kind.is_nested():
+        starts = "."
+    elif kind == pl.String:
+        starts = r'[^"n\s]'
+    elif kind == pl.Boolean:
+        starts = r"[^tfn\s]"
+    else:
+        starts = r"[^-0-9n\s]" + (r"|-?[0-9]{16,}\s*[,}]" if kind == pl.Float64 else "")
+    keys = {re.escape(json.dumps(name)), re.escape(json.dumps(name, ensure_ascii=False))}
+    return rf"(?:{'|'.join(sorted(keys))})\s*:\s*(?:{starts})"
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a polars type holds a value exactly."""
+    match value:
+        case None:
+            fits = True
+        case bool() | str():
+            fits = kind == (pl.Boolean if isinstance(value, bool) else pl.String)
+        case int():
+            fits = kind.is_integer() or (kind.is_float() and abs(value) <= _EXACT)
+        case float():
+            fits = kind.is_float()
+        case list():
+            fits = kind == pl.List and all(_fits(each, kind.inner) for each in value)
+        case _:
+            inner = {f.name: f.dtype for f in kind.fields} if kind == pl.Struct else {}
+            fits = all(name in inner and _fits(each, inner[name]) for name, each in value.items())
+    return bool(fits)
+
+
+def _kind_of(value: Any) -> str:
+    return _STARTS.get(json.dumps(value)[0], "a number")
+
+
+def _first_conflict(path: Path) -> str | None:
+    """The first row that is not an object, or in which a list or object meets another kind."""
+    kinds: dict[str, str] = {}
+    for row, line in enumerate(_lines(path)):
+        try:
+            values = json.loads(line, parse_constant=int)  # NaN is an error
+        except ValueError as error:
+            return f"row {row} is not JSON ({first_line(error)})"
+        if not isinstance(values, dict):
+            return f"row {row} is not a JSON object"
+        for name, value in values.items():
+            kind = _kind_of(value)
+            before = kinds.setdefault(name, kind) if value is not None else kind
+            if before != kind and {before, kind} & {"a list", "an object", "true or false"}:
+                return f"row {row}, column {name!r} holds {kind}, but earlier rows {before}"
+    return None
+
+
+def _lines(path: Path) -> Iterator[str]:
+    for batch in scan_lines(path).collect_batches():
+        yield from batch.to_series()
+
+
+def append(frame: pl.DataFrame, names: list[str]) -> pl.Series:
+    """The lines of a frame with the values of some columns at their end."""
+    added = pl.struct(names).struct.json_encode().str.slice(1)
+    start = pl.col(LINE).str.strip_chars_end().str.strip_suffix("}").str.strip_chars_end()
+    return frame.select((start + "," + added).alias(LINE)).to_series()
+
+
+def replace(frame: pl.DataFrame, names: list[str]) -> pl.Series:
+    """The lines of a frame with other values of some columns, in their places."""
+    rows = zip(frame[LINE], frame.select(names).iter_rows(named=True), strict=True)
+    return pl.Series(LINE, [_replace(line, values) for line, values in rows], dtype=pl.String)
+
+
+def _replace(line: str, values: dict[str, float | None]) -> str:
+    decoder, parts, copied = json.JSONDecoder(), list[str](), 0
+    at = _skip(line, line.index("{") + 1, " \t\r")
+    while line[at] != "}":
+        name, at = decoder.raw_decode(line, at)
+        start = _skip(line, at, " \t\r:")
+        _, at = decoder.raw_decode(line, start)
+        if name in values:
+            parts += [line[copied:start], json.dumps(values[name])]
+            copied = at
+        at = _skip(line, at, " \t\r,")
+    return "".join([*parts, line[copied:]])
+
+
+def _skip(line: str, at: int, signs: str) -> int:
+    while line[at] in signs:
+        at += 1
+    return at
