@@ -248,7 +248,8 @@ class IRPCalibrator(BinCalibrator):
             problem = "None gives no guarantee, so there is nothing to verify"
             raise InputError("monotonicity", None, problem)
         values = self._check_new(P)
-        sample = check_sample(values, y, sample_weight, self.classes_, scores=self.scores_)
+        unit = self.map_.kind.scores
+        sample = check_sample(values, y, sample_weight, self.classes_, scores=unit)
         sample = replace(sample, forecasts=values).positive()  # scores as predictions see them
         calibrated, sample = self.map_.in_bins(sample.forecasts), sample.on_simplex()
         if self.map_.reduction is not None:

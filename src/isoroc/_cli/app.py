@@ -13,7 +13,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 import isoroc
 from isoroc._cli.config import with_options_of_file
-from isoroc._cli.errors import CommandError, ExitCode, first_line
+from isoroc._cli.errors import CommandError, ExitCode, first_line, in_options
 from isoroc._cli.options import STANDARD
 from isoroc._cli.process import discard_output, wait_if_ending
 from isoroc._cli.texts import ABOUT, COMMANDS, EPILOGUE
@@ -138,7 +138,7 @@ def _message(error: BaseException) -> str:
 
         if isinstance(error, InputError):
             option = _OPTIONS.get(error.argument, error.argument)
-            return str(InputError(option, error.row, error.problem, error.fix))
+            return str(InputError(option, error.row, error.problem, in_options(error.fix)))
     return first_line(error)
 
 

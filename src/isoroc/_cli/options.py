@@ -72,7 +72,9 @@ class Selection(InputOptions):
     positive: str | None = None
     """Class that a single column of `--probs` belongs to: the scores increase with its
     probability."""
-    scores: Literal["auto", "probability", "logit"] = "auto"
+    scores: Literal[
+        "auto", "probability", "percent", "proportion", "logit", "log_probability", "rank"
+    ] = "auto"
     """What the forecasts are. `auto` takes several columns for probabilities, and a single one for
     log odds if a value lies outside [0, 1]."""
     weight: Annotated[str | None, Parameter(alias="-w")] = None

@@ -154,7 +154,7 @@ def evaluate(
         return conclude(_collect(y, after, labels, scores), **options)
     if P is None:
         raise InputError("P", None, "is missing", "pass the forecasts, or counts in place of y")
-    before = check_sample(P, y, sample_weight, labels, scores=scores)
+    before = check_sample(P, y, sample_weight, labels, scores=scores, advice="pass")
     names = None if groups is None else check_groups(groups, len(before), of="P")
     pair = make_pair(replace(before, groups=names), _second(after, P, before))
     return evaluate_pair(pair, **options)
@@ -210,13 +210,14 @@ def conclude(
 
 def _collect(batches: Iterator[Any], calibrator: Any, labels: Any, scores: Scores) -> Collector:
     """The rows of batches."""
-    collector, is_logit = Collector(), scores == "logit"
+    collector = Collector()
     if labels is None:
         raise InputError("labels", None, "is missing", "batches may lack classes: name all of them")
     for y, P, *rest in batches:
         after, weight = (*rest, None, None)[:2]
         # A batch of log odds may look like probabilities.
-        before = check_sample(P, y, weight, labels, scores="logit" if is_logit else "probability")
+        unit = "probability" if scores == "auto" else scores
+        before = check_sample(P, y, weight, labels, scores=unit, advice="pass")
         collector.add(make_pair(before, _second(after if rest else calibrator, P, before)))
     if not collector.totals.n_rows:
         raise InputError("y", None, "no rows", "at least one is needed")

@@ -69,7 +69,7 @@ def grow_pulled(
     options = options.for_sample(sample)
     constant = options.pseudocounts
     if _is_isotonic(sample, options):
-        blocks = Blocks.of(BinaryCounts.from_sample(sample), sample.scores)
+        blocks = Blocks.of(BinaryCounts.from_sample(sample), sample.kind.scores)
         if forecast_pseudocount is None:
             forecast_pseudocount = likeliest_pseudocount(blocks.weights, blocks.means(), constant)
         path = grow_isotonic(blocks, options, forecast_pseudocount)
@@ -131,7 +131,7 @@ def mean_forecasts(tree: BinTree, sample: Sample, tempered: Floats | None = None
         if tempered is not None:
             P = tempered[rows]
         elif P.ndim == 1:
-            P = as_matrix(second_probabilities(P, sample.scores))
+            P = as_matrix(second_probabilities(P, sample.kind.scores))
         weights = 1.0 if sample.weights is None else sample.weights[rows]
         for k, column in enumerate(P.T):
             sums[:, k] += np.bincount(bin_of, column * weights, B)

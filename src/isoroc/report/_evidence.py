@@ -70,8 +70,7 @@ def gather(
         if after is None:
             after = calibrator.predict_proba(P)
         labels = calibrator.classes_ if labels is None else labels
-        if calibrator.n_features_in_ > 1:
-            scores = calibrator.scores_
+        scores = calibrator.scores_
     before = check_sample(P, y, sample_weight, labels, scores=scores, name="P")
     changed = None if after is None else check_after(after, before, probabilities=True)
     pair = make_pair(before, changed)

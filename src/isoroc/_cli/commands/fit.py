@@ -248,7 +248,7 @@ def _total_losses(sample: Sample, model: Any) -> Totals:
     totals = Totals()
     for start in range(0, len(sample), BATCH):
         part = sample.take(np.arange(start, min(start + BATCH, len(sample))))
-        Q = calibrate(model, part.forecasts, part.groups)
+        Q = calibrate(model, part.as_given(), part.groups)
         totals.add(make_pair(part, replace(part, forecasts=Q, scores="probability")))
     return totals
 

@@ -92,8 +92,8 @@ def _read(
     if model is not None:
         selection = select_for(model, selection, source)
         expected = model.of_fit()
-    takes_logits = model is not None and model.calibrator.scores_ == "logit"
-    if not takes_logits and are_countable(source, selection, expected.get("columns")):
+    is_countable = model is None or model.calibrator.scores_ == "probability"
+    if is_countable and are_countable(source, selection, expected.get("columns")):
         counted, columns = read_counts(source, selection, **expected)
         if model is not None:
             model.check_columns(columns.forecasts)
@@ -102,7 +102,7 @@ def _read(
     make = partial(
         Report,
         sample.classes[sample.codes],
-        sample.forecasts if model is not None else compared["before"].forecasts,
+        sample.as_given() if model is not None else compared["before"].forecasts,
         after=compared["after"].forecasts if "after" in compared else None,
         labels=sample.classes,
         sample_weight=sample.weights,
