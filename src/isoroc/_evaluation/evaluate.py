@@ -24,6 +24,7 @@ from isoroc._input import (
     check_number,
     check_sample,
     rows_by_group,
+    warn_if_reversed,
 )
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats
@@ -155,6 +156,8 @@ def evaluate(
     if P is None:
         raise InputError("P", None, "is missing", "pass the forecasts, or counts in place of y")
     before = check_sample(P, y, sample_weight, labels, scores=scores)
+    if labels is None:
+        warn_if_reversed(before, stacklevel=3)
     names = None if groups is None else check_groups(groups, len(before), of="P")
     pair = make_pair(replace(before, groups=names), _second(after, P, before))
     return evaluate_pair(pair, **options)
