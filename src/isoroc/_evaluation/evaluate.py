@@ -124,7 +124,7 @@ def evaluate(
     >>> result
                              measure  before   after   change  95 % interval of the change
                             log loss  0.5031  0.4410  -0.0620           -0.0869 to -0.0372
-                    calibration loss  0.0745  0.0016  -0.0729           -0.1076 to -0.0436
+                    calibration loss  0.0745  0.0016  -0.0729           -0.1011 to -0.0475
                      refinement loss  0.4286  0.4395   0.0109            -0.0113 to 0.0356
                          Brier score  0.1703  0.1440  -0.0263           -0.0361 to -0.0165
                    calibration error  0.1519  0.0000  -0.1519           -0.2702 to -0.0969
