@@ -106,7 +106,7 @@ def test_certain_and_always_wrong_is_one(n_classes, norm, kind, bins):
     expected = 1
     if kind == "classwise" and n_classes > 2:  # each class has as many false positives as misses
         expected = {"l1": 2 / n_classes, "l2": (n_classes - 1) ** -0.5, "max": 1}[norm]
-    error = calibration_error(y, P, norm=norm, kind=kind, bins=bins)
+    error = calibration_error(y, P, norm=norm, kind=kind, bins=bins, labels=range(n_classes))
     rel = 0.01 if kind == "classwise" and bins is None else 1e-6  # less what chance adds
     assert error == pytest.approx(expected, rel=rel)
     assert calibration_error(y, np.eye(n_classes)[y], norm=norm, kind=kind, bins=bins) == 0

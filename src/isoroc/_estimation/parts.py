@@ -158,8 +158,11 @@ def _combine(value: float, saved: float, variance: float, least: float) -> Estim
     noise = max(value - saved, 0.0)
     value = max(value, saved)
     slope = variance / (value + noise) if value + noise > 0 else 0.0
+    least = max(slope * noise / 2, 2 * least)
+    if value > 0:
+        slope = min(slope, max(variance - least, 0.0) / value)
     # The map that was learned may be too flat. Its bias was a quarter of the noise at most.
-    return Estimate(value, max(slope * noise, 4 * least) / 2, slope, above=noise / 4)
+    return Estimate(value, least, slope, above=noise / 4)
 
 
 def _square(fit: CrossFit) -> tuple[Estimate, Floats]:

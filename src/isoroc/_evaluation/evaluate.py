@@ -24,6 +24,7 @@ from isoroc._input import (
     check_number,
     check_sample,
     rows_by_group,
+    warn_if_reversed,
 )
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats
@@ -123,7 +124,7 @@ def evaluate(
     >>> result
                              measure  before   after   change  95 % interval of the change
                             log loss  0.5031  0.4410  -0.0620           -0.0869 to -0.0372
-                    calibration loss  0.0745  0.0016  -0.0729           -0.1076 to -0.0436
+                    calibration loss  0.0745  0.0016  -0.0729           -0.1011 to -0.0475
                      refinement loss  0.4286  0.4395   0.0109            -0.0113 to 0.0356
                          Brier score  0.1703  0.1440  -0.0263           -0.0361 to -0.0165
                    calibration error  0.1519  0.0000  -0.1519           -0.2702 to -0.0969
@@ -155,6 +156,8 @@ def evaluate(
     if P is None:
         raise InputError("P", None, "is missing", "pass the forecasts, or counts in place of y")
     before = check_sample(P, y, sample_weight, labels, scores=scores, advice="pass")
+    if labels is None:
+        warn_if_reversed(before, stacklevel=3)
     names = None if groups is None else check_groups(groups, len(before), of="P")
     pair = make_pair(replace(before, groups=names), _second(after, P, before))
     return evaluate_pair(pair, **options)

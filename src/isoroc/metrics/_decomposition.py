@@ -123,11 +123,11 @@ def decompose(
     (uncertainty 0.2186 - resolution 0.0829), irp
     >>> parts.frame()
              term     value  standard_error       low      high
-             loss   0.17209       0.0020319   0.16811   0.17608
-      calibration  0.036145       0.0015947   0.03302  0.039271
-       refinement   0.13595       0.0019783   0.13207   0.13983
-      uncertainty   0.21864       0.0016562   0.21539   0.22188
-       resolution  0.082688       0.0020621  0.078646  0.086729
+             loss   0.17209        0.002032   0.16811   0.17608
+      calibration  0.036323        0.001602  0.033221  0.039652
+       refinement   0.13577       0.0023389   0.13103   0.14035
+      uncertainty   0.21864       0.0016563   0.21539   0.22188
+       resolution  0.082866        0.002406   0.07815  0.087733
     """
     check_option("loss", loss, ("log", "brier"))
     check_option("bins", bins, ("ties", "irp", None))
