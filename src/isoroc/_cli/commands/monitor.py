@@ -7,7 +7,7 @@ from typing import Any
 
 from isoroc._cli.comparing import read_compared
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.files import STATE, check_picture, check_target, open_source, output_to
+from isoroc._cli.io.files import check_picture, check_target, open_source, output_to
 from isoroc._cli.models import Model
 from isoroc._cli.options import ALL_ROWS, Force, Forecasts, Json, ModelFile, Selection
 from isoroc._cli.terminal import print_json, print_table, print_text
@@ -53,7 +53,7 @@ def monitor(
     if plot is not None:
         check_picture("--plot", plot, [model, state, *forecasts], force=force)
     if state is not None:
-        check_target(state, [model, *forecasts], STATE, force=force)
+        check_target(state, [model, *forecasts])  # another file cannot be loaded
     if selection.weight is not None:
         raise CommandError("--weight: the test counts rows; leave the weights out.")
     found = _load(model, state, tolerance, confidence)
