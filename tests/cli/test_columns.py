@@ -179,7 +179,7 @@ def test_columns_of_other_names_are_not_taken_by_position(model, table, run_cli,
         calibrated = [pl.read_csv("out.csv")[:, -3:].to_numpy()]
         assert run_cli(*words[:2], "new.csv", *words[3:], "--by-position").code == 0
         calibrated.append(pl.read_csv("out.csv")[:, -3:].to_numpy())
-        np.testing.assert_array_equal(*calibrated)
+        np.testing.assert_array_equal(calibrated[0], calibrated[1])
     else:
         found, expected = json.loads(told.out), json.loads(same.out)
         for key in ("measures", "total"):
