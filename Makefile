@@ -13,7 +13,7 @@ OLDEST := build/oldest
 SOURCES := pyproject.toml setup.py $(foreach s,pyx pxd h,$(wildcard src/isoroc/_core/*.$(s)))
 ASAN = $(shell $(CC) -print-file-name=libasan.so)
 
-.PHONY: demo test explore test-browser test-engines lint types tests coverage sanitize bench paper fuzz docs dist check-dist \
+.PHONY: demo test explore kills test-browser test-engines lint types tests coverage sanitize bench paper fuzz docs dist check-dist \
   check-release wheels publish test-oldest clean
 
 demo: .venv/runs  ## forecasts in, calibrated forecasts, a verdict, a picture and a report out
@@ -44,6 +44,9 @@ explore: .venv/develops  ## the tests of Hypothesis with other examples each tim
 	@seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
 	echo "To repeat: ISOROC_HYPOTHESIS=explore $(BIN)/python -m pytest -m hypothesis --hypothesis-seed=$$seed"; \
 	ISOROC_HYPOTHESIS=explore OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m hypothesis --hypothesis-seed=$$seed
+
+kills: .venv/develops  ## the script of the nightly job, killed at 500 random moments
+	ISOROC_KILLS=500 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 0 -s tests/cli/test_nightly.py -k random
 
 test-oldest: $(OLDEST)/installed  ## the tests with the minimum versions of all requirements
 	OMP_NUM_THREADS=1 $(OLDEST)/$(SCRIPTS)/python -m pytest -n 2

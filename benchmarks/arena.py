@@ -38,22 +38,63 @@ class Set(NamedTuple):
         return self.probas_cal.shape[1]
 
     def part(self, n_rows: int) -> Set | None:
-        """The set with random calibration rows, stratified; None where there are no more rows.
-
-        Every class keeps at least one of its rows.
-        """
+        """The set with random calibration rows, stratified; None where there are no more rows."""
         y = self.labels_cal
         if n_rows >= len(y):
             return None
-        rng = np.random.default_rng([zlib.crc32(self.name.encode()), n_rows])
-        shuffled = rng.permutation(len(y))
-        by_class = shuffled[np.argsort(y[shuffled], kind="stable")]
-        _, first = np.unique(y[by_class], return_index=True)
-        chosen = np.zeros(len(y), dtype=bool)
-        chosen[np.linspace(0, len(y) - 1, n_rows).round().astype(int)] = True
-        chosen[first] = True
-        rows = np.sort(by_class[chosen])
+        rows = _stratified(y, n_rows, self._generator(n_rows))
         return self._replace(probas_cal=self.probas_cal[rows], labels_cal=y[rows])
+
+    def split(self, n_rows: int, repetition: int) -> Set | None:
+        """A random split of all rows; 0 stands for as many calibration rows as there are.
+
+        None where the set has too few rows. All rows that are not drawn are test rows.
+        """
+        P = np.concatenate([self.probas_cal, self.probas_test])
+        y = np.concatenate([self.labels_cal, self.labels_test])
+        if n_rows >= len(self.labels_cal):
+            return None
+        n_rows = n_rows or len(self.labels_cal)
+        rows = _stratified(y, n_rows, self._generator(n_rows, repetition))
+        test = np.ones(len(y), dtype=bool)
+        test[rows] = False
+        return Set(self.dataset, self.model, P[rows], y[rows], P[test], y[test])
+
+    def thinned(self, share: float) -> Iterator[Set]:
+        """The set of two classes with the rarer one thinned to a share of the rows.
+
+        First with the forecasts of a model that knows this share, then with those of one that was
+        trained on undersampled rows and does not. Nothing if fewer than 40 rows would be left.
+        """
+        P = np.concatenate([self.probas_cal, self.probas_test])
+        y = np.concatenate([self.labels_cal, self.labels_test])
+        rarer = int(y.mean() < 0.5)
+        rows = self._generator(rarer).permutation(len(y))
+        own, others = rows[y[rows] == rarer], rows[y[rows] != rarer]
+        n_own = round(share / (1 - share) * len(others))
+        if n_own < 40 or n_own >= len(own):
+            return
+        kept = self._generator(n_own).permutation(np.concatenate([own[:n_own], others]))
+        known = P[kept] * np.where(np.arange(2) == rarer, n_own / len(own), 1.0)
+        n_cal = len(kept) * len(self.labels_cal) // len(y)
+        for kind, scores in (("rare", known), ("undersampled", P[kept])):
+            Q = scores / scores.sum(axis=1, keepdims=True)
+            parts = Q[:n_cal], y[kept[:n_cal]], Q[n_cal:], y[kept[n_cal:]]
+            yield Set(self.dataset, f"{self.model} {kind}", *parts)
+
+    def _generator(self, *seed: int) -> np.random.Generator:
+        return np.random.default_rng([zlib.crc32(self.name.encode()), *seed])
+
+
+def _stratified(y: np.ndarray, n_rows: int, rng: np.random.Generator) -> np.ndarray:
+    """Random rows in which classes are as frequent as in all; each has one row at least."""
+    shuffled = rng.permutation(len(y))
+    by_class = shuffled[np.argsort(y[shuffled], kind="stable")]
+    _, first = np.unique(y[by_class], return_index=True)
+    chosen = np.zeros(len(y), dtype=bool)
+    chosen[np.linspace(0, len(y) - 1, n_rows).round().astype(int)] = True
+    chosen[first] = True
+    return np.sort(by_class[chosen])
 
 
 def read_sets(path: Path) -> Iterator[Set]:

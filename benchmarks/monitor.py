@@ -1,6 +1,6 @@
 """False alarms of CalibrationMonitor, its delay after drifts, and its calibration errors.
 
-python benchmarks/monitor.py [--streams 1000]
+python benchmarks/monitor.py [--streams 1000] [--only calm machines fitted drifts errors]
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from math import log
 
 import numpy as np
 
+from isoroc import AutoCalibrator, CalibrationMonitor
 from isoroc._cell_errors import error_in_cells, sum_in_cells
 from isoroc._monitor import Alternatives, Evidence
 from isoroc._table import markdown_table
@@ -58,7 +59,15 @@ def first_alarm(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--streams", type=int, default=1000)
-    streams = parser.parse_args().streams
+    parser.add_argument("--only", nargs="*", choices=PARTS, default=list(PARTS))
+    options = parser.parse_args()
+    for part in options.only:
+        PARTS[part](options.streams)
+        print()
+
+
+def print_calm(streams: int) -> None:
+    """How often one monitor raises a false alarm."""
     lines = []
     for n_classes in (2, 3):
         alternatives = Alternatives(n_classes)
@@ -72,6 +81,69 @@ def main() -> None:
     print(f"1,000 batches of {BATCH} rows without drift:\n")
     print(markdown_table(["K", "streams", "streams with an alarm"], lines))
 
+
+def print_machines(streams: int) -> None:
+    """How often monitors of several machines raise a false alarm, alone and merged."""
+    lines = []
+    n_batches = 50
+    for n_classes, n_machines in product((2, 3), (1, 2, 5, 10)):
+        alternatives = Alternatives(n_classes)
+        none = Evidence.none(len(alternatives.family))
+        alone = merged = 0
+        for seed in range(streams):
+            Q, y = draw(n_machines * n_batches * BATCH, n_classes, np.random.default_rng([4, seed]))
+            whole, alarms, looks = none, [], []
+            for own in np.split(products(alternatives, Q, y), n_machines):
+                found, evidence = first_alarm(alternatives, own, none, 0)
+                for b, log_products in enumerate(own[found:] if found else [], found or 0):
+                    evidence = evidence.add(log_products, b)
+                whole = whole.merge(evidence)
+                alarms.append(found is not None)
+                looks.append(whole.value(alternatives))
+            alone += any(alarms)
+            merged += max(looks) >= LIMIT
+        figures = f"{alone / streams:.3f}", f"{merged / streams:.3f}"
+        lines.append((str(n_classes), str(n_machines), f"{streams:,}", *figures))
+    print(f"{n_batches} batches of {BATCH} rows on each machine without drift:\n")
+    heads = ["K", "machines", "streams", "an alarm of any machine", "an alarm after merging"]
+    print(markdown_table(heads, lines))
+
+
+def print_fitted(streams: int) -> None:
+    """How often the monitor of a fitted calibrator raises an alarm without drift."""
+    lines = []
+    repetitions = max(streams // 10, 10)
+    for n_classes, n in product((2, 3), (500, 2000)):
+        alarms, excused = np.zeros(2), 0
+        for seed in range(repetitions):
+            rng = np.random.default_rng([5, seed])
+            Q, y = draw(n, n_classes, rng, power=0.7)
+            calibrator = AutoCalibrator(random_state=0).fit(Q, y)
+            monitors = [CalibrationMonitor(calibrator, tolerance=t) for t in (0.0, None)]
+            for _ in range(100):
+                Q, y = draw(n // 5, n_classes, rng, power=0.7)
+                for monitor in monitors:
+                    monitor.update(y, calibrator.predict_proba(Q))
+            raised = [monitor.alarm_ is not None for monitor in monitors]
+            alarms += raised
+            if raised[1]:
+                excused += excess(calibrator, n_classes) > monitors[1].tolerance
+        shares = [f"{share:.2f}" for share in [*alarms / repetitions, excused / repetitions]]
+        lines.append((str(n_classes), f"{n:,}", str(repetitions), *shares))
+    print("AutoCalibrator of n overconfident rows, then 20 n rows in 100 batches without drift:\n")
+    heads = ["K", "n", "streams", "alarms, tolerance 0", "alarms, tolerance 2 K / n (default)"]
+    print(markdown_table([*heads, "of these, wrong by more than 2 K / n"], lines))
+
+
+def excess(calibrator: AutoCalibrator, n_classes: int) -> float:
+    """Log loss of calibrated forecasts beyond that of the true probabilities, in nats per row."""
+    Q = np.random.default_rng(6).dirichlet(np.ones(n_classes), size=100_000)
+    truth = Q**0.7 / (Q**0.7).sum(axis=1, keepdims=True)
+    return float((truth * np.log(truth / calibrator.predict_proba(Q))).sum(axis=1).mean())
+
+
+def print_drifts(streams: int) -> None:
+    """How many rows it takes to notice a drift."""
     lines = []
     for n_classes in (2, 3):
         alternatives = Alternatives(n_classes)
@@ -93,9 +165,8 @@ def main() -> None:
                     delays.append(np.inf if found is None else found * BATCH)
                 shown = [f"{np.quantile(delays, q, method='higher'):,.0f}" for q in (0.5, 0.9)]
                 lines.append((str(n_classes), name, f"{calm * BATCH:,}", *shown))
-    print("\nRows until the alarm:\n")
+    print("Rows until the alarm:\n")
     print(markdown_table(["K", "drift", "calm rows before", "median", "90 % quantile"], lines))
-    print_errors(streams)
 
 
 def print_errors(repetitions: int) -> None:
@@ -112,7 +183,7 @@ def print_errors(repetitions: int) -> None:
         root = np.sqrt(np.mean(errors**2))
         figures = f"{truth:.3f}", f"{root:.3f}", f"{covered:.3f}"
         lines.append((str(n_classes), name, f"{n:,}", *figures))
-    print("\nCalibration error of one batch, and coverage of its 95 % interval:\n")
+    print("Calibration error of one batch, and coverage of its 95 % interval:\n")
     print(markdown_table(["K", "drift", "rows", "truth", "root mean square", "covered"], lines))
 
 
@@ -130,6 +201,14 @@ def true_error(n_classes: int, drift: dict[str, float], n_bins: int = 200) -> fl
         squares.append(np.sum(np.bincount(cell, t - q, n_bins) ** 2 / n.clip(1)) / n.sum())
     return float(np.sqrt(np.mean(squares)))
 
+
+PARTS = {
+    "calm": print_calm,
+    "machines": print_machines,
+    "fitted": print_fitted,
+    "drifts": print_drifts,
+    "errors": print_errors,
+}
 
 if __name__ == "__main__":
     main()

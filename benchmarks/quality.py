@@ -36,7 +36,7 @@ TIMES = ("fit_seconds", "predict_seconds")
 
 def run(method: Method, data: Set) -> tuple[dict[str, float], np.ndarray]:
     """Scores of one method on one set, and the losses of all test rows."""
-    with warnings.catch_warnings(), _silence():
+    with warnings.catch_warnings(), silence():
         warnings.simplefilter("ignore")
         start = perf_counter()
         calibrator = method.make()
@@ -51,7 +51,7 @@ def run(method: Method, data: Set) -> tuple[dict[str, float], np.ndarray]:
 
 
 @contextlib.contextmanager
-def _silence() -> Any:
+def silence() -> Any:
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         yield
 

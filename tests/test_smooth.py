@@ -112,9 +112,10 @@ def test_kernel_scaling_is_its_formula(K, n_centres):
     coef, intercept = rng.normal(scale=0.1, size=(K, K)), rng.normal(size=K)
     ranks = [np.interp(logs[k], knots[k], np.linspace(0, 1, 9)) for k in range(K)]
     x = (np.stack([z - z.mean(axis=0), ranks]) - origin[:, :, None]) * stretch[:, None, None]
-    squares = ((x - centres[..., None]) ** 2).sum(axis=(1, 2))
-    logits = z + coef @ z + weights @ (1 / (1 + squares / 2)) + intercept[:, None]
-    found = smooth.kernel(z, logs, knots, origin, stretch, centres, weights, coef, intercept)
+    heights = 1 / (1 + ((x - centres[..., None]) ** 2).sum(axis=(1, 2)) / 2)
+    trust = np.clip(2 * heights.max(axis=0) / 0.4 - 1, 0, 1)
+    logits = z + trust * (coef @ z + weights @ heights + intercept[:, None])
+    found = smooth.kernel(z, logs, knots, origin, stretch, centres, weights, coef, intercept, 0.4)
     np.testing.assert_allclose(found, softmax(logits), rtol=1e-12)
 
 
@@ -122,7 +123,8 @@ def test_kernel_scaling_far_from_all_centres():
     z = np.array([[0.0, -1e100], [-1e100, 0.0]])
     knots, zeros = np.tile(np.arange(-8.0, 1.0), (2, 1)), np.zeros((2, 2))
     centres, weights = np.zeros((3, 2, 2)), np.array([[1e3] * 3, [0.0] * 3])
-    found = smooth.kernel(z, z, knots, zeros, np.ones(2), centres, weights, zeros, np.zeros(2))
+    numbers = (knots, zeros, np.ones(2), centres, weights, zeros, np.zeros(2), 0.1)
+    found = smooth.kernel(z, z, *numbers)
     np.testing.assert_allclose(found, np.eye(2), atol=1e-300)
 
 
@@ -139,7 +141,8 @@ def test_a_row_does_not_depend_on_the_others(K):
         z = smooth.logs_of(smooth.tempered(logs, -20.0, 1.3, 0.01))
         bent = smooth.spline(P, logs, 1e-3, coef, knots[0], knots, intercept, 0.1)
         zero, one = np.zeros((2, K)), np.ones(2)
-        return bent, smooth.kernel(z, logs, knots, zero, one, centres, weights, coef, intercept)
+        numbers = (knots, zero, one, centres, weights, coef, intercept, 0.4)
+        return bent, smooth.kernel(z, logs, *numbers)
 
     for whole, *parts in zip(maps(P), maps(P[:1]), maps(P[:7]), maps(P[:8]), strict=True):
         for part in parts:

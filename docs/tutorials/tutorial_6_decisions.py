@@ -60,7 +60,7 @@ def month(drift, n=1000):
 
 
 scaling = TemperatureCalibrator().fit(*month(0.0, n=5000), scores="logit")
-monitor = CalibrationMonitor(scaling.classes_, tolerance=4 / 5000)
+monitor = CalibrationMonitor(scaling)
 for drift in (0.0, 0.0, 0.0, 0.4, 0.4, 0.4):
     scores, happened = month(drift)
     monitor.update(happened, scaling.predict_proba(scores))

@@ -60,7 +60,11 @@ def check_cyclic(z: Floats, Q: Floats, potential: Floats | None = None) -> Monot
     if n > MOST_ROWS:
         rows = np.random.default_rng(0).choice(n, MOST_ROWS, replace=False)
         z, Q, potential = z[rows], Q[rows], potential[rows]
-    z = z - z.mean(axis=1, keepdims=True)  # forecasts sum to one, so constants cancel
+    # Forecasts sum to one, so constants of z cancel; one of the potential makes no difference, but
+    # where it is large, its rounding errors would.
+    mean = z.mean(axis=1)
+    z, potential = z - mean[:, None], potential - mean
+    potential = potential - potential.mean()
     inner = Q @ z.T
     steps = np.diag(inner)[:, None] - inner  # [j, i]: from row i to row j
     steps += TOLERANCE * K * (1 + np.abs(z).max())

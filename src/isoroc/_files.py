@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -56,6 +57,46 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             raise
     with suppress(PermissionError):  # Windows cannot open directories
         _flush(target.parent, os.O_RDONLY)
+
+
+@contextmanager
+def locked(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Context that one process at a time is in for a file; others wait.
+
+    What is locked is a hidden file beside it. A process that is killed has no lock any more.
+    """
+    target = Path(os.path.realpath(path))
+    lock = target.with_name(f".{target.name}.lock")
+    while True:
+        with lock.open("a", encoding="utf-8") as handle:
+            _wait_for(handle.fileno())
+            # If the process before removed the file, others may hold a lock on a new one.
+            try:
+                is_current = os.path.samestat(os.fstat(handle.fileno()), lock.stat())
+            except FileNotFoundError:
+                is_current = False
+            if is_current:
+                try:
+                    yield
+                finally:
+                    with suppress(PermissionError):  # Windows keeps files that are open
+                        lock.unlink(missing_ok=True)
+                return
+
+
+def _wait_for(handle: int) -> None:
+    """Lock an open file as soon as no other process has."""
+    if sys.platform == "win32":
+        import msvcrt  # noqa: PLC0415
+
+        while True:
+            with suppress(OSError):  # after ten seconds
+                msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
+                return
+    else:
+        import fcntl  # noqa: PLC0415
+
+        fcntl.flock(handle, fcntl.LOCK_EX)
 
 
 @contextmanager

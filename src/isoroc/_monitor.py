@@ -14,10 +14,12 @@ good year would have to be made up for first.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -37,7 +39,9 @@ Advice = Literal["nothing", "adapt priors", "refit"]
 
 #: The state keeps this many of the latest batches; older ones count in the totals only.
 KEPT_BATCHES = 1000
-FORMAT, VERSION = "isoroc-monitor", 1
+#: And this many of the latest names of batches.
+KEPT_NAMES = 10_000
+FORMAT, VERSION = "isoroc-monitor", 2
 #: Forecasts to the power of these numbers, normalised: too sharp or not sharp enough.
 POWERS = np.exp([-0.8, -0.4, -0.2, -0.1, 0.1, 0.2, 0.4, 0.8])
 #: The odds of one class against all others times the exponential of these numbers.
@@ -210,18 +214,19 @@ class CalibrationMonitor:
 
     Parameters
     ----------
-    labels : array-like of shape (K,)
-        The classes in the order of the columns of the forecasts.
+    calibrator : calibrator, map or array-like of shape (K,)
+        What made the forecasts, or only their classes in the order of the columns.
     confidence : float, default=0.95
         If forecasts are calibrated, the chance of ever raising an alarm is at most
         ``1 - confidence``, however many batches are seen.
-    tolerance : float, default=0.0
+    tolerance : float, default=None
         Miscalibration to put up with, in nats per row. Every model is slightly wrong, so with
         ``tolerance=0`` every model raises an alarm at some time. A calibrator that was fitted to n
-        rows is wrong by about K / n.
-    model : str, default=""
-        Name of what made the forecasts, such as the checksum of a model file. States of different
-        models are not merged.
+        rows is wrong by about K / n; by default 2 K / n is tolerated, or 0 if only the classes are
+        given.
+    model : str, default=None
+        Name of what made the forecasts, by default the checksum of the calibrator. States of
+        different models are not merged.
 
     Attributes
     ----------
@@ -237,6 +242,9 @@ class CalibrationMonitor:
         One row per batch: `rows` and `evidence` of all rows so far; `log_loss` of the batch, the
         log loss that was `promised`, the `calibration_error` and its interval, `low` to `high`.
         Rows that were merged are one batch.
+    seen_ : dict
+        Names of batches that were passed to `update`, here or in monitors that were merged, with
+        the time (UTC) at which each was counted; the latest 10,000.
 
     See Also
     --------
@@ -266,13 +274,25 @@ class CalibrationMonitor:
     """
 
     def __init__(
-        self, labels: Any, *, confidence: float = 0.95, tolerance: float = 0.0, model: str = ""
+        self,
+        calibrator: Any,
+        *,
+        confidence: float = 0.95,
+        tolerance: float | None = None,
+        model: str | None = None,
     ) -> None:
-        self.classes_: NDArray[Any] = to_array(labels, name="labels")
+        labels = getattr(calibrator, "classes_", calibrator)
+        self.classes_: NDArray[Any] = to_array(labels, name="calibrator")
         K = len(set(self.classes_.tolist()))
         if self.classes_.ndim != 1 or K < 2 or len(self.classes_) != K:
-            raise InputError("labels", None, f"is {labels!r}", "expected two or more classes")
+            raise InputError("calibrator", None, f"is {labels!r}", "expected two or more classes")
         check_confidence(confidence)
+        if tolerance is None:
+            fitted = getattr(calibrator, "calibrators_", [calibrator])
+            n = sum(getattr(own, "summary_", {}).get("weight") or 0.0 for own in fitted)
+            tolerance = 2 * K / n if n > 0 else 0.0
+        if model is None:
+            model = getattr(calibrator, "checksum", None) or ""
         if not 0 <= tolerance < math.inf:
             raise InputError("tolerance", None, f"is {tolerance!r}", "expected 0 or more")
         self.confidence, self.tolerance, self.model = confidence, tolerance, model
@@ -282,8 +302,9 @@ class CalibrationMonitor:
         self.n_batches = 0
         self.alarm_: int | None = None
         self.entries: list[list[float]] = []
+        self.seen_: dict[str, str] = {}
 
-    def update(self, y: Any, Q: Any) -> BatchReport:
+    def update(self, y: Any, Q: Any, *, batch: str | None = None) -> BatchReport:
         """Add a batch of outcomes and the forecasts that had been made for them.
 
         Parameters
@@ -292,22 +313,33 @@ class CalibrationMonitor:
             Labels.
         Q : array-like of shape (n, K) or (n,)
             Calibrated forecasts of these rows, or the probability of the second of two classes.
+        batch : str, default=None
+            Name of the batch, such as a date. Rows count once, so a name that is in `seen_` is an
+            error.
 
         Returns
         -------
         BatchReport
             Of this batch alone; `report` is that of all batches.
         """
+        if batch in self.seen_:
+            problem = f"{batch!r} was counted on {self.seen_[batch]}"
+            raise InputError("batch", None, problem, "count the rows of a batch once")
         sample = check_sample(Q, y, labels=self.classes_, scores="probability", name="Q")
         P = as_matrix(sample.forecasts)
         ratios = self.alternatives.log_ratios(P, sample.codes) - self.tolerance
         products = ratios.sum(axis=0)
-        batch = Totals.of(P, sample.codes)
-        self.totals = self.totals + batch
+        totals = Totals.of(P, sample.codes)
+        self.totals = self.totals + totals
         self.evidence = self.evidence.add(products, self.n_batches)
         self.n_batches += 1
-        self._add_entry(batch)
-        return self._report(batch, Evidence(products, NEVER))
+        self._add_entry(totals)
+        if batch is not None:
+            self._remember({batch: datetime.now(UTC).isoformat(timespec="seconds")})
+        return self._report(totals, Evidence(products, NEVER))
+
+    def _remember(self, batches: dict[str, str]) -> None:
+        self.seen_ = dict(list((self.seen_ | batches).items())[-KEPT_NAMES:])
 
     def _add_entry(self, batch: Totals) -> None:
         """Raise the alarm if the evidence suffices, and remember the batch."""
@@ -362,10 +394,20 @@ class CalibrationMonitor:
         value = evidence.value(self.alternatives)
         return BatchReport(totals.rows, value, *losses, *error, shares)
 
-    def merge(self, other: CalibrationMonitor) -> Self:
+    def merge(self, other: CalibrationMonitor, *, again: bool = False) -> Self:
         """Add the rows of another monitor of the same forecasts, such as that of another machine.
 
-        The evidence of both is multiplied, for each alternative. `history_` gets one entry.
+        The evidence of both is multiplied, for each alternative, and raises the alarm if the
+        product suffices; an alarm of the other monitor does not carry over. So the chance of a
+        false alarm stays at most ``1 - confidence``, however many monitors are merged. `history_`
+        gets one entry.
+
+        Parameters
+        ----------
+        other : CalibrationMonitor
+            With the same classes, parameters and model.
+        again : bool, default=False
+            Whether to merge it even if it has seen batches that this one has seen.
         """
         if self.classes_.tolist() != other.classes_.tolist():
             problem = f"monitors {other.classes_.tolist()}, this one {self.classes_.tolist()}"
@@ -376,8 +418,11 @@ class CalibrationMonitor:
         if self.model != other.model:
             problem = "monitors the forecasts of another model"
             raise InputError("other", None, problem, "start a new state for each model")
-        alarms = [alarm for alarm in (self.alarm_, other.alarm_) if alarm is not None]
-        self.alarm_ = min(alarms, default=None)
+        known = self.seen_.keys() & other.seen_.keys()
+        if known and not again:
+            problem = f"{len(known)} of its {len(other.seen_)} batches were counted before"
+            raise InputError("other", None, problem, "merge each state once, or pass again=True")
+        self._remember(other.seen_)
         self.totals = self.totals + other.totals
         self.evidence = self.evidence.merge(other.evidence)
         self.n_batches = max(self.n_batches, other.n_batches)
@@ -402,6 +447,7 @@ class CalibrationMonitor:
             },
             "batches": self.n_batches,
             "history": self.entries,
+            "seen": self.seen_,
         }
         with replacing(Path(path)) as new:
             new.write_text(json.dumps(state, allow_nan=False) + "\n", encoding="utf-8")
@@ -411,7 +457,7 @@ class CalibrationMonitor:
         """Monitor from a file that `save` wrote."""
         try:
             return cls._from_state(json.loads(Path(path).read_text(encoding="utf-8")))
-        except (KeyError, RecursionError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             problem = f"{os.fspath(path)} is not the state of a monitor ({error})"
             raise InputError("path", None, problem, "pass a file that save() wrote") from error
 
@@ -428,4 +474,11 @@ class CalibrationMonitor:
         monitor.n_batches = int(state["batches"])
         monitor.alarm_ = None if state["alarm"] is None else int(state["alarm"])
         monitor.entries = [_numbers(entry, 7).tolist() for entry in state["history"]]
+        monitor.seen_ = {str(name): str(time) for name, time in state["seen"].items()}
         return monitor
+
+
+def hash_rows(P: Floats, codes: Codes) -> str:
+    """Hash of forecasts and outcomes, whatever the order of the rows: a name for their batch."""
+    rows = np.column_stack([P, codes]).astype("<f8")
+    return hashlib.sha256(rows[np.lexsort(rows.T)].tobytes()).hexdigest()[:32]

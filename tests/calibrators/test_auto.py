@@ -247,3 +247,17 @@ def test_real_forecasts_get_no_worse(arena, name):
         for Q in (sets["probas_test"], cal.predict_proba(sets["probas_test"]))
     )
     assert after < before
+
+
+def test_caution_leaves_forecasts_unchanged_unless_the_verdict_is_to_calibrate():
+    rng = np.random.default_rng(0)
+    truth = rng.dirichlet(np.ones(3), size=400)
+    y = (truth.cumsum(axis=1) > rng.random((400, 1))).argmax(axis=1)
+    cautious = AutoCalibrator(caution="verdict", random_state=0).fit(truth, y)
+    assert cautious.verdict_.startswith("leave it")
+    np.testing.assert_allclose(cautious.predict_proba(truth), truth, atol=1e-12)
+    sharp = truth**3 / (truth**3).sum(axis=1, keepdims=True)
+    plain = AutoCalibrator(random_state=0).fit(sharp, y)
+    cautious.fit(sharp, y)
+    assert cautious.verdict_.startswith("calibrate")
+    np.testing.assert_array_equal(cautious.predict_proba(sharp), plain.predict_proba(sharp))

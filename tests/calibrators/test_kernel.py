@@ -30,7 +30,9 @@ def a_problem(n=60, K=3, m=5, seed=0):
     stage = TemperatureMap(kind=sample.kind, floor=1e-300, temperature=1.5, smoothing=0.01)
     problem = Problem(sample, stage, 0.5, m)
     x = problem.positions.of(NUMPY, problem.z.T, np.log(P)).T
-    return problem, np.concatenate([bumps(problem.centres, x), x[:K], np.ones((1, n))])
+    heights = bumps(problem.centres, x)
+    trust = (2 * heights.max(axis=0) / problem.reach - 1).clip(0, 1)
+    return problem, trust * np.concatenate([heights, x[:K], np.ones((1, n))])
 
 
 def test_it_learns_what_other_maps_cannot():
@@ -55,7 +57,7 @@ def test_calibrated_forecasts_stay_nearly_as_they_are():
 def test_a_strong_penalty_leaves_temperature_scaling():
     P, y, _ = confused(400)
     stiff = KernelCalibrator(penalty=1e9).fit(P, y)
-    expected = TemperatureCalibrator().fit(P, y).predict_proba(P)
+    expected = TemperatureCalibrator(floor="auto").fit(P, y).predict_proba(P)
     np.testing.assert_allclose(stiff.predict_proba(P), expected, atol=1e-5)
 
 
@@ -112,6 +114,25 @@ def test_shared_positions_give_the_forecasts_of_separate_fits():
         assert np.abs(Q[inside] - apart).mean() < 0.01
     again = KernelCalibrator(penalty=1.0).fit(P, y)
     np.testing.assert_allclose(whole.apply(P), again.predict_proba(P), atol=1e-9)
+
+
+def test_far_from_the_calibration_rows_it_is_temperature_scaling():
+    """No correction that a few rows in the middle ask for changes a forecast that is certain."""
+    K, same = 5, []
+    corners = np.eye(K)
+    near = np.concatenate([(1 - e) * corners + e / K for e in (0.01, 0.03, 0.05, 0.1)])
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        P = rng.dirichlet(np.full(K, 3.0), size=60)
+        y = np.array([rng.choice(K, p=p) for p in P])
+        cal = KernelCalibrator().fit(P, y, labels=range(K))
+        tempered = TemperatureCalibrator(floor="auto").fit(P, y, labels=range(K))
+        np.testing.assert_array_equal(cal.predict(near), near.argmax(axis=1))
+        np.testing.assert_allclose(
+            cal.predict_proba(corners), tempered.predict_proba(corners), atol=0.25
+        )
+        same.append(np.isclose(cal.predict_proba(near), tempered.predict_proba(near)).all(axis=1))
+    assert np.mean(same) > 0.7
 
 
 def test_of_many_rows_some_are_enough(monkeypatch):

@@ -12,6 +12,7 @@ from isoroc._backends import NUMPY
 from isoroc._calibrators import descent, monotone, temperature
 from isoroc._calibrators.monotone import Departures, Posterior, gather
 from isoroc._cyclic import check_cyclic
+from isoroc._input import Sample
 from isoroc._maps import Potential
 from strategies import arbitrary, binary_data, labelled_forecasts
 from truths import ill_conditioned
@@ -54,8 +55,13 @@ def adversarial(K, seed=0):
 def random_potential(K, seed):
     """A potential far from temperature scaling."""
     rng = np.random.default_rng(seed)
-    family = Departures(K, 100.0, 0.7)
+    family = Departures(K, 1 / 101)
     return family.potential(rng.normal(scale=0.8, size=family.n_parameters))
+
+
+def posterior(family, P, y, weights):
+    """The posterior of rows without a floor to speak of."""
+    return Posterior(family, Sample(P, y, weights), 1e-12)
 
 
 # The guarantee
@@ -213,11 +219,11 @@ def test_vertices_alone_are_temperature_scaling_with_biases(K):
     np.testing.assert_allclose(F.gradient(NUMPY, z), softmax(0.6 * z + biases[:, 0], axis=1))
 
 
-def test_without_departures_two_classes_are_temperature_scaling():
+def test_without_departures_forecasts_of_two_classes_stay_as_they_are():
     z = np.random.default_rng(0).normal(scale=2, size=(40, 2))
-    family = Departures(2, 1e12, 0.6)
+    family = Departures(2, 1e-12)
     q = family.potential(np.zeros(family.n_parameters)).gradient(NUMPY, z)
-    np.testing.assert_allclose(q, softmax(0.6 * z, axis=1), atol=1e-9)
+    np.testing.assert_allclose(q, softmax(z, axis=1), atol=1e-9)
 
 
 # The fit
@@ -230,15 +236,15 @@ def test_gradient_and_curvature_of_the_posterior(K, monkeypatch):
         monkeypatch.setattr(monotone, name, 40)
     P, y = overconfident(150, K)
     weights = np.random.default_rng(1).random(150) + 0.5
-    family = Departures(K, weights.sum(), 0.8)
-    rows = Posterior(family, np.log(P.T), y, weights)
+    family = Departures(K, 0.01)
+    rows = posterior(family, P, y, weights)
     theta = np.random.default_rng(2).normal(scale=0.3, size=family.n_parameters)
     off = check_grad(lambda t: rows.loss(t)[0], lambda t: rows.loss(t)[1], theta)
     assert off < 1e-4 * np.linalg.norm(rows.loss(theta)[1])
     # The curvature is the sum of outer products of single rows' gradients.
     H = np.zeros((family.n_parameters, family.n_parameters))
     for i in range(150):
-        one = Posterior(family, np.log(P[i : i + 1].T), y[i : i + 1], np.ones(1))
+        one = posterior(family, P[i : i + 1], y[i : i + 1], np.ones(1))
         g = one.loss(theta)[1] - family.precision() * theta
         H += weights[i] * np.outer(g, g)
     np.testing.assert_allclose(rows.curvature(theta), H, rtol=1e-7, atol=1e-9)
@@ -260,9 +266,9 @@ def test_it_beats_temperature_scaling_on_new_rows(K):
 @pytest.mark.parametrize("K", [2, 4])
 def test_the_fit_is_the_maximum_of_the_posterior(K):
     P, y = overconfident(300, K)
-    family = Departures(K, 300.0, 0.8)
-    rows = Posterior(family, np.log(P.T), y, np.ones(300))
-    theta, converged = rows.maximise(np.zeros(family.n_parameters), learn=True)
+    family = Departures(K, 1 / 301)
+    rows = posterior(family, P, y, np.ones(300))
+    theta, _, converged = rows.maximise(np.zeros(family.n_parameters), learn=True)
     assert converged
     other = minimize(rows.loss, theta, jac=True, method="BFGS", options={"maxiter": 500})
     assert rows.loss(theta)[0] - other.fun <= 300 * 2 * descent.TOLERANCE
@@ -393,4 +399,4 @@ def test_floors_that_a_temperature_makes_up_for_tie():
     y, w = [0, 2, 0, 2, 0], [1, 1, 3, 1, 1]
     weighted = MonotoneCalibrator().fit(P, y, labels=range(3), sample_weight=w)
     repeated = MonotoneCalibrator().fit(P.repeat(w, axis=0), np.repeat(y, w), labels=range(3))
-    assert weighted.floor_ == repeated.floor_ == 0.1
+    assert weighted.floor_ == repeated.floor_ == 1e-4

@@ -7,10 +7,14 @@ from scipy.special import logsumexp
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators import matrix
-from isoroc._calibrators.matrix import Regression, Terms
+from isoroc._calibrators.matrix import Regression, Solution, Terms
 from isoroc._input import Sample
+from isoroc._kinds import PROBABILITIES
+from isoroc._maps import TemperatureMap
 from isoroc._maps.matrix import transform
 
+#: Leaves the forecasts unchanged.
+STAGE = TemperatureMap(kind=PROBABILITIES, floor=1e-300, temperature=1.0, smoothing=0.0)
 ALL_TERMS = [
     Terms(K, full=full, quadratic=quadratic)
     for K in (2, 4)
@@ -25,7 +29,7 @@ def problem(terms, seed=0, n=50, *, weighted=True):
     z = np.log(rng.dirichlet(np.ones(K), size=n).T)
     y = rng.integers(0, K, n).astype(np.uint8)
     weights = rng.random(n) * 2 if weighted else None
-    return Regression(terms, z, Sample(np.exp(z.T), y, weights))
+    return Regression(terms, STAGE, Sample(np.exp(z.T), y, weights))
 
 
 def plain_loss(regression, theta, penalty):
@@ -81,7 +85,7 @@ def test_both_methods_find_the_minimum(terms):
     regression = problem(terms, n=200, weighted=False)
     start = np.zeros(len(terms))
     expected = minimize(lambda theta: regression.loss(theta, PENALTY)[0], start).fun
-    by_newton, penalty = regression.newton(start, PENALTY, learn=False)
+    by_newton, penalty, *_ = regression.newton(Solution(start, PENALTY), learn=False)
     assert penalty is PENALTY
     assert regression.loss(by_newton, PENALTY)[0] <= expected + 1e-5
     assert regression.loss(regression.descend(start, PENALTY), PENALTY)[0] <= expected + 1e-3
@@ -93,11 +97,11 @@ def test_newton_halves_steps_that_go_too_far():
     sample = Sample(np.exp(z.T), np.array([1, 0, 1, 0], dtype=np.uint8), None)
     regression = Regression(terms, z, sample)
     weak = np.full(4, 1e-3)
-    theta, _ = regression.newton(np.zeros(len(terms)), weak, learn=False)
+    theta, _, *_ = regression.newton(Solution(np.zeros(len(terms)), weak), learn=False)
     _, log_q = regression.loss(theta, weak)
     assert np.abs(regression.gradient(theta, weak, log_q)).max() < 1e-2
     # where no loss is good enough it ends all the same
-    again, _ = regression.newton(theta, weak, learn=False, tolerance=-1.0)
+    again, _, *_ = regression.newton(Solution(theta, weak), learn=False, tolerance=-1.0)
     assert regression.loss(again, weak)[0] <= regression.loss(theta, weak)[0] + 1e-9
 
 
@@ -106,7 +110,9 @@ def test_learned_penalties_are_consistent():
     terms = Terms(3, full=True, quadratic=True)
     regression = problem(terms, n=2000, weighted=False)
     given_penalty = np.array([6.0, 6, 6, 12])
-    theta, penalty = regression.newton(np.zeros(len(terms)), given_penalty, learn=True)
+    theta, penalty, *_ = regression.newton(
+        Solution(np.zeros(len(terms)), given_penalty), learn=True
+    )
     kind, _, _ = terms.places()
     _, log_q = regression.loss(theta, penalty)
     variance = np.diag(np.linalg.inv(regression.hessian(penalty, log_q)))
@@ -124,11 +130,11 @@ def test_terms_that_tell_nothing_are_penalised_more():
     P = rng.dirichlet(np.ones(3), size=3000)
     y = np.array([rng.choice(3, p=p) for p in P]).astype(np.uint8)
     terms = Terms(3, full=True, quadratic=True)
-    regression = Regression(terms, np.log(P.T), Sample(P, y, None))
+    regression = Regression(terms, STAGE, Sample(P, y, None))
     start = np.array([6.0, 6, 6, 12])
-    theta, penalty = regression.newton(np.zeros(len(terms)), start, learn=True)
+    theta, penalty, *_ = regression.newton(Solution(np.zeros(len(terms)), start), learn=True)
     assert (penalty > start).all()
-    free, _ = regression.newton(np.zeros(len(terms)), start, learn=False)
+    free, _, *_ = regression.newton(Solution(np.zeros(len(terms)), start), learn=False)
     assert np.abs(theta).sum() < np.abs(free).sum()
 
 

@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from isoroc import SplineCalibrator, TemperatureCalibrator
 from isoroc._backends import NUMPY
-from isoroc._calibrators import spline
+from isoroc._calibrators import evidence, spline
 from isoroc._calibrators.spline import Problem
 from isoroc._input import Sample
 from strategies import arbitrary, labelled_forecasts
@@ -147,7 +147,7 @@ def test_zeros_are_raised_to_the_smallest_forecast_seen():
     P, y, _ = overconfident(300, 3)
     P[:5] = [1, 0, 0]
     cal = SplineCalibrator().fit(P, y)
-    assert cal.floor_ == np.clip(P[P > 0].min(), *spline.FLOOR_RANGE)
+    assert cal.floor_ == np.clip(P[P > 0].min(), *evidence.FLOOR_RANGE)
     np.testing.assert_array_equal(
         cal.predict_proba([[1, 0, 0]]), cal.predict_proba([[1 - 1e-300, 1e-300, 0]])
     )
@@ -248,7 +248,7 @@ def test_sharp_forecasts_are_fitted_to_the_optimum(K, dense, monkeypatch):
         return keep[-1][1]
 
     monkeypatch.setattr(Problem, "solve", keeping)
-    SplineCalibrator().fit(P, y)
+    SplineCalibrator(penalty=1.0).fit(P, y)
     [(problem, (theta, _, converged))] = keep
     assert converged
     found = problem.loss(problem.weights, theta)[0]
@@ -275,3 +275,20 @@ def test_it_warns_if_the_fit_did_not_converge(monkeypatch):
     P, y, _ = overconfident(200, 3)
     with pytest.warns(ConvergenceWarning, match="SplineCalibrator: the fit did not converge"):
         SplineCalibrator().fit(P, y)
+
+
+def test_two_classes_swapped_are_calibrated_alike():
+    P, y, _ = overconfident(300, 2)
+    cal, swapped = SplineCalibrator().fit(P, y), SplineCalibrator().fit(P[:, ::-1], 1 - y)
+    np.testing.assert_allclose(
+        swapped.predict_proba(P[:, ::-1]), cal.predict_proba(P)[:, ::-1], atol=1e-6
+    )
+
+
+def test_evidence_keeps_calibrated_forecasts_and_corrects_a_shift():
+    rng = np.random.default_rng(0)
+    p = rng.random(2000)
+    y = (rng.random(2000) < p).astype(int)
+    assert np.abs(SplineCalibrator().fit(p, y).predict_proba(p)[:, 1] - p).max() < 0.05
+    shifted = p / (p + 20 * (1 - p))
+    assert np.abs(SplineCalibrator().fit(shifted, y).predict_proba(shifted)[:, 1] - p).max() < 0.05

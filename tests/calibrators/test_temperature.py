@@ -50,8 +50,8 @@ def test_no_other_temperature_is_likelier(seed, n_classes, weighted):
 def test_perfect_and_perverse_forecasts_have_a_finite_temperature():
     scores = np.array([-2.0, -1.0, 1.0, 2.0])
     sure = TemperatureCalibrator().fit(scores, [0, 0, 1, 1])
-    assert 0 < sure.temperature_ < 0.2
-    assert sure.predict_proba([2.0])[0, 1] == pytest.approx(0.9, abs=1e-3)  # (4 + 1 / 2) / (4 + 1)
+    assert sure.temperature_ == pytest.approx(1 / np.log(2 * 5))  # half of the rows: odds 10
+    assert 0.89 < sure.predict_proba([2.0])[0, 1] < 0.9  # (4 + 1 / 2) / (4 + 1)
     perverse = TemperatureCalibrator().fit(scores, [1, 1, 0, 0])
     np.testing.assert_allclose(perverse.predict_proba(scores), 0.5, atol=1e-4)
 

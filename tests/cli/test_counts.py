@@ -1,5 +1,7 @@
 """Counts on the command line."""
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -53,6 +55,29 @@ def test_counts_of_parts_merge_and_fit(animals, run_cli):  # noqa: ARG001
     losses = [load(file).summary_["log_loss"] for file in ("counts.json", "rows.json")]
     assert losses[0]["after"] == pytest.approx(losses[1]["after"], abs=1e-3)
     assert run_cli("apply", "counts.json", "all.csv", "-o", "applied.csv").code == 0
+
+
+def test_files_are_merged_once(animals, run_cli):  # noqa: ARG001
+    for part in (0, 1):
+        run_cli("count", f"{part}.parquet", *OPTIONS, "-o", f"{part}.counts.parquet")
+    total, today = "total.parquet", "1.counts.parquet"
+    assert run_cli("merge", "0.counts.parquet", "-o", total).code == 0
+    words = ["merge", total, today, "-o", total]
+    assert run_cli(*words).code == 0
+    merged = Path(total).read_bytes()
+    for further in ([], ["--decay", "0.5"]):
+        again = run_cli(*words, *further)
+        assert again.code == 0
+        assert f"{today}: skipped, merged on 20" in again.err
+        assert Path(total).read_bytes() == merged
+    assert Counts.from_parquet(total).n_rows == 600
+    run_cli("count", "all.csv", *OPTIONS, "-o", "all.counts.parquet")
+    assert run_cli("merge", today, "all.counts.parquet", "-o", "other.parquet").code == 0
+    refused = run_cli("merge", total, "other.parquet", "-o", total)
+    assert refused.code == 2
+    assert "other.parquet: 1 of the 2 files that it was merged from" in refused.err
+    assert run_cli(*words, "--again").code == 0
+    assert Counts.from_parquet(total).n_rows == 900
 
 
 def test_many_rows_are_counted_as_they_are_read(animals, run_cli, monkeypatch):  # noqa: ARG001

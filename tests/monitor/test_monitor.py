@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
 
-from isoroc import CalibrationMonitor, InputError
-from isoroc._monitor import Alternatives
+from isoroc import (
+    AutoCalibrator,
+    CalibratedClassifier,
+    CalibrationMonitor,
+    InputError,
+    TemperatureCalibrator,
+)
+from isoroc._monitor import Alternatives, hash_rows
 
 
 def draw(n, n_classes, rng, power=1.0, odds=1.0):
@@ -156,8 +163,105 @@ def test_damaged_states_are_refused(tmp_path_factory, data):
         CalibrationMonitor.load(path)
 
 
+def test_a_deeply_nested_state_is_refused(tmp_path):
+    path = tmp_path / "state.json"
+    path.write_text("[" * 100_000)
+    with pytest.raises(InputError, match=r"is not the state of a monitor"):
+        CalibrationMonitor.load(path)
+
+
+def test_an_alarm_of_one_machine_is_not_that_of_ten():
+    """Alarms that carried over would make ten chances of 5 % out of one."""
+    rng, machines = np.random.default_rng(0), [CalibrationMonitor(range(2)) for _ in range(10)]
+    for machine in machines[:9]:
+        for _ in range(10):
+            machine.update(*draw(100, 2, rng))
+        assert machine.alarm_ is None
+    while machines[9].alarm_ is None:
+        machines[9].update(*draw(20, 2, rng, power=0.5))
+    whole = CalibrationMonitor(range(2))
+    for machine in machines:
+        whole.merge(machine)
+    assert whole.alarm_ is None
+    assert whole.evidence_ < whole.limit < machines[9].evidence_
+
+
+def test_evidence_of_machines_adds_up():
+    """No machine alone has enough evidence for an alarm, all of them together have."""
+    rng, whole = np.random.default_rng(3), CalibrationMonitor(range(2))
+    for _ in range(12):
+        machine = CalibrationMonitor(range(2))
+        machine.update(*draw(40, 2, rng, power=0.6))
+        assert machine.alarm_ is None
+        whole.merge(machine)
+    assert whole.alarm_ is not None
+
+
+def test_the_tolerance_is_that_of_the_model():
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    calibrator = TemperatureCalibrator().fit(p, rng.random(400) < p)
+    monitor = CalibrationMonitor(calibrator)
+    assert monitor.tolerance == 2 * 2 / 400
+    assert monitor.model == calibrator.checksum
+    assert monitor.classes_.tolist() == [False, True]
+    assert CalibrationMonitor(calibrator, tolerance=0.0).tolerance == 0
+    assert CalibrationMonitor([0, 1]).tolerance == 0
+    classifier = CalibratedClassifier(LogisticRegression(), cv=2).fit(p[:, None], p > 0.5)
+    assert CalibrationMonitor(classifier).tolerance == 2 * 2 / 400
+
+
+def test_no_alarm_without_drift_after_a_fit_to_few_rows():
+    """With a tolerance of 0, 70 to 78 % of such streams raise an alarm."""
+    alarms = {"default": 0, "none": 0}
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        y, Q = draw(500, 2, rng, power=0.7)
+        calibrator = AutoCalibrator(random_state=0).fit(Q, y)
+        monitors = {
+            "default": CalibrationMonitor(calibrator),
+            "none": CalibrationMonitor(calibrator, tolerance=0.0),
+        }
+        for _ in range(40):
+            y, Q = draw(500, 2, rng, power=0.7)
+            for monitor in monitors.values():
+                monitor.update(y, calibrator.predict_proba(Q))
+        for name, monitor in monitors.items():
+            alarms[name] += monitor.alarm_ is not None
+    assert alarms["none"] >= 3
+    assert alarms["default"] == 0
+
+
+def test_batches_are_counted_once(tmp_path):
+    y, Q = draw(50, 2, np.random.default_rng(0))
+    one, other = CalibrationMonitor([0, 1]), CalibrationMonitor([0, 1])
+    one.update(y, Q, batch="monday")
+    evidence = one.evidence_
+    with pytest.raises(InputError, match="batch: 'monday' was counted on 20"):
+        one.update(y, Q, batch="monday")
+    assert (one.totals.rows, one.evidence_) == (50, evidence)
+    other.update(y, Q, batch="tuesday")
+    one.merge(other).save(tmp_path / "state.json")
+    found = CalibrationMonitor.load(tmp_path / "state.json")
+    assert list(found.seen_) == ["monday", "tuesday"]
+    other.update(y, Q, batch="wednesday")
+    with pytest.raises(InputError, match="other: 1 of its 2 batches were counted before"):
+        found.merge(other)
+    assert found.merge(other, again=True).totals.rows == 200
+
+
+@given(st.integers(0, 10**6))
+def test_names_of_rows_do_not_depend_on_their_order(seed):
+    rng = np.random.default_rng(seed)
+    y, Q = draw(20, 3, rng)
+    order = rng.permutation(20)
+    assert hash_rows(Q, y) == hash_rows(Q[order], y[order])
+    assert hash_rows(Q, y) != hash_rows(Q, (y + 1) % 3)
+    assert hash_rows(Q, y) != hash_rows(Q[1:], y[1:])
+
+
 def test_bad_input():
-    with pytest.raises(InputError, match="labels: is"):
+    with pytest.raises(InputError, match="calibrator: is"):
         CalibrationMonitor(["a", "a"])
     with pytest.raises(InputError, match=r"confidence: is 1\.5"):
         CalibrationMonitor([0, 1], confidence=1.5)

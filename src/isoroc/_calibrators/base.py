@@ -36,6 +36,9 @@ from isoroc._persistence.states import Check
 from isoroc._simplex import Floats, Ints
 from isoroc._threads import one_blas_thread
 
+#: Up to this many rows, nothing of a fit is shared between folds.
+FEW_ROWS = 500
+
 
 class FromMap:
     """A fitted attribute that is a number of the map, under its name with an underscore."""
@@ -57,8 +60,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     The rest follows from the map, `map_`: forecasts, the model file, ONNX, SQL and torch.
     """
 
-    #: Share in a mixture before any row is seen, relative to that of other members.
-    _share: ClassVar[float] = 1.0
+    #: Share in a mixture before any row is seen, relative to that of other members: of two classes
+    #: and of more.
+    _shares: ClassVar[tuple[float, float]] = (1.0, 1.0)
     #: Whether cross-validation is part of the fit, so that the folds of counts are needed.
     _uses_folds: ClassVar[bool] = False
     #: Whether only the order of scores counts, so that their unit need not be known.
@@ -85,12 +89,16 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return self._fit(sample)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Map, Floats]:
-        """The map for all rows, and forecasts of them by maps that have not seen their fold."""
-        whole = self._fit(sample)
+        """The map for all rows, and forecasts of them by maps that have not seen their fold.
+
+        Of more than `FEW_ROWS` rows, folds may share what no row changes much, such as a penalty.
+        """
+        whole, few = self._fit(sample), len(sample) <= FEW_ROWS
         Q = np.empty((len(fold), sample.n_classes))
         for held_out in range(fold.max() + 1):
             inside = fold == held_out
-            fitted = copy(self)._fit_part(sample.take(~inside), whole)
+            part, own = sample.take(~inside), copy(self)
+            fitted = own._fit(part) if few else own._fit_part(part, whole)
             Q[inside] = fitted.apply(sample.forecasts[inside])
         return whole, Q
 
@@ -236,7 +244,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             Forecasts as in `fit`. Columns of a dataframe are matched by name where `fit` saw names;
             otherwise they must be in the order of `fit`.
         """
-        return self.map_.apply(self._check_new(P))
+        values = self._check_new(P)  # raises an error if there is no map yet
+        return self.map_.apply(values)
 
     def predict(self, P: Any) -> NDArray[Any]:
         """Label with the largest calibrated probability, the first of `classes_` on ties."""

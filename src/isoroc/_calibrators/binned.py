@@ -28,7 +28,7 @@ class BinCalibrator(Calibrator):
     pseudocount: float | Literal["auto"]
     prior: Any
 
-    _share: ClassVar[float] = 0.3
+    _shares: ClassVar[tuple[float, float]] = (0.3, 0.3)
     _uses_order_only: ClassVar[bool] = True
 
     map_: BinMap

@@ -17,22 +17,22 @@ from isoroc._calibrators.auto import AutoCalibrator
 from isoroc._calibrators.base import Calibrator, FromMap, adopt
 from isoroc._calibrators.mixing import bounded_losses, mean_and_error, mixture_weights
 from isoroc._calibrators.thresholds import CarriedThresholds
-from isoroc._folds import deal_folds
+from isoroc._counts import deal_by_content
 from isoroc._input import (
+    CellSample,
     InputError,
     Sample,
     Scores,
     check_groups,
     check_number,
     check_sample,
-    rows_by_group,
     warn_if_reversed,
 )
 from isoroc._maps import GroupedMap, Map
 from isoroc._maps.files import apply_map
 from isoroc._persistence import states
 from isoroc._random import check_random_state
-from isoroc._simplex import Floats, Ints
+from isoroc._simplex import Floats
 from isoroc._table import Table
 
 #: Weight of the common map relative to that of a group's own, before any row is seen. The own map
@@ -90,9 +90,6 @@ class GroupedCalibrator(Calibrator):
     Groups are matched by name: in Python, files and databases the number 3 and the text "3" are the
     same group. Whether groups of people may be treated differently is not for a calibrator to
     decide. `CalibratedClassifier` passes the groups of `fit` and `predict_proba` on.
-
-    With groups, rows are dealt to folds one by one, regardless of their weight. For a given
-    `random_state`, weights and the order of the rows therefore change the folds.
 
     Examples
     --------
@@ -188,13 +185,16 @@ class GroupedCalibrator(Calibrator):
         if sample.groups is None:
             common = self.common_._fit(sample)
         else:
-            fold = deal_folds(len(sample), int(self.cv), check_random_state(self.random_state))
-            common, Q = self.common_._fit_out_of_fold(sample, fold)
-            likelihood = Q[np.arange(len(Q)), sample.codes]
-            for name, rows in rows_by_group(sample.groups):
-                own = self._pattern() if len(rows) >= self.min_rows else None
-                part = sample.take(rows), fold[rows], likelihood[rows]
-                fitted, row = _fit_group(name, *part, own)
+            random_state = check_random_state(self.random_state)
+            dealt = deal_by_content(sample, int(self.cv), random_state)
+            common, Q = self.common_._fit_out_of_fold(dealt, dealt.folds())
+            likelihood = Q[np.arange(len(Q)), dealt.codes]
+            names, sizes = np.unique(sample.groups, return_counts=True)
+            for name, n in zip(names.tolist(), sizes, strict=True):
+                rows = np.flatnonzero(dealt.groups == name)
+                own = self._pattern() if n >= self.min_rows else None
+                fitted, scored = _fit_group(dealt.take(rows), likelihood[rows], own)
+                row = (name, int(n), *scored)
                 scores.append(row)
                 if fitted is not None:
                     found.append((own, fitted, row))
@@ -257,15 +257,15 @@ class GroupedCalibrator(Calibrator):
 
 
 def _fit_group(
-    name: str, sample: Sample, fold: Ints, common: Floats, own: Calibrator | None
-) -> tuple[Map | None, tuple[Any, ...]]:
-    """Fit `own` to a group; its map, if it has weight, and the row of the group's scores.
+    sample: CellSample, common: Floats, own: Calibrator | None
+) -> tuple[Map | None, tuple[float, ...]]:
+    """Fit `own` to a group; its map, if it has weight, and the scores of the group.
 
     `common` is the probability that the common map, fitted to other folds, gave to each label.
     """
     row_weights = sample.row_weights()
     likelihood, weights = np.column_stack([common, common]), np.array([1.0, 0.0])
-    folds, fold = np.unique(fold, return_inverse=True)
+    folds, fold = np.unique(sample.fold, return_inverse=True)
     fitted: Map | None = None
     if own is not None and len(folds) > 1 and np.count_nonzero(sample.class_weights()) > 1:
         fitted, Q = own._fit_out_of_fold(sample, fold)
@@ -274,6 +274,6 @@ def _fit_group(
     columns = np.column_stack([common, likelihood @ weights])
     losses = bounded_losses(columns, row_weights, sample.n_classes)
     values = np.column_stack([losses, losses[:, 0] - losses[:, 1]])
-    means, errors = mean_and_error(values, row_weights, counted=False)
+    means, errors = mean_and_error(values, sample)
     weight = float(weights[1])
-    return fitted if weight else None, (name, len(losses), weight, *means, errors[-1])
+    return fitted if weight else None, (weight, *means, errors[-1])

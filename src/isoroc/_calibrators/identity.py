@@ -39,7 +39,7 @@ class IdentityCalibrator(Calibrator):
     array([[0.5, 0.5]])
     """
 
-    _share: ClassVar[float] = 8.0
+    _shares: ClassVar[tuple[float, float]] = (8.0, 4.0)
 
     def _fit(self, sample: Sample) -> IdentityMap:
         return IdentityMap(kind=sample.kind)

@@ -65,7 +65,7 @@ class IsotonicCalibrator(Calibrator):
     array([[0.71, 0.14, 0.15]])
     """
 
-    _share: ClassVar[float] = 0.3
+    _shares: ClassVar[tuple[float, float]] = (0.3, 0.3)
     _uses_order_only: ClassVar[bool] = True
 
     cuts_ = FromMap()

@@ -9,13 +9,13 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from isoroc._backends import NUMPY
-from isoroc._calibrators.base import Calibrator, FromMap
+from isoroc._calibrators.base import FEW_ROWS, Calibrator, FromMap
 from isoroc._calibrators.descent import TOLERANCE, Factor, cross_fit, descend, warn_unconverged
 from isoroc._calibrators.temperature import fit_tempering, of_own_class, softmax
 from isoroc._core.smooth import N_KNOTS
 from isoroc._input import Sample, check_number
 from isoroc._maps import Forecasts, KernelMap, TemperatureMap
-from isoroc._maps.kernel import Positions
+from isoroc._maps.kernel import Positions, trust
 from isoroc._persistence import states
 from isoroc._simplex import LEAST, Floats, Ints
 
@@ -35,6 +35,9 @@ EXPLAINED = 1e-4
 ROUNDS, LEARNING_ROUNDS, LEARNED = 20, 4, 0.2
 #: Steps of each round: when the penalty is learned, afterwards, and where the start is close.
 LEARNING_STEPS, STEPS, NEAR_STEPS = 15, 60, 25
+#: Share of the calibration rows that count as far from the others, and a height of bumps at which
+#: no row is far.
+FAR_SHARE, LEAST_REACH = 0.2, 0.05
 #: The penalty as a multiple of the one of largest evidence. The approximation of the evidence
 #: favours smooth maps; with this the forecasts of unseen rows are better.
 EASE = 0.1
@@ -77,8 +80,8 @@ class KernelCalibrator(Calibrator):
     coef_, intercept_ : ndarray of shape (K, K) and (K,)
         Influence of each class's log forecast (column) on each class (row), on top of z, and the
         constant of each class.
-    penalty_ : float
-        The penalty that was used.
+    reach_, penalty_ : float
+        Height of a bump within which the correction holds, and the penalty that was used.
 
     Warns
     -----
@@ -95,10 +98,12 @@ class KernelCalibrator(Calibrator):
     Forecasts are first scaled by a temperature. With their logarithms z, the calibrated forecast is
     the softmax of::
 
-        z + coef_ @ z + weights_ @ (1 / (1 + |x - centres_|**2 / 2)) + intercept_
+        z + t * (coef_ @ z + weights_ @ (1 / (1 + |x - centres_|**2 / 2)) + intercept_)
 
     where x is the position of the forecasts: z, and the rank of each class's log forecast. With
-    both, neither forecasts far from the others nor crowded ones blur.
+    both, neither forecasts far from the others nor crowded ones blur. The factor t is 1 where the
+    highest bump is at least `reach_`, and falls to 0 at half of it. So far from the calibration
+    rows the forecasts are those of temperature scaling.
 
     References
     ----------
@@ -125,7 +130,7 @@ class KernelCalibrator(Calibrator):
 
     floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
     knots_, origin_, stretch_, centres_ = FromMap(), FromMap(), FromMap(), FromMap()
-    weights_, coef_, intercept_ = FromMap(), FromMap(), FromMap()
+    weights_, coef_, intercept_, reach_ = FromMap(), FromMap(), FromMap(), FromMap()
 
     def __init__(
         self,
@@ -147,6 +152,8 @@ class KernelCalibrator(Calibrator):
         return problem.map_of(solution.theta)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[KernelMap, Floats]:
+        if len(sample) <= FEW_ROWS:
+            return super()._fit_out_of_fold(sample, fold)  # type: ignore[return-value]
         problem, whole = self._solve(sample)
         return problem.map_of(whole.theta), cross_fit(problem, whole, sample, fold)
 
@@ -213,7 +220,10 @@ class Problem:
         x = np.ascontiguousarray(self.positions.of(NUMPY, z.T, logs.T).T)
         some = x[:, sample.drawn_rows(CENTRE_ROWS)]
         self.centres = some[:, choose_centres(some, n_centres)].T
-        inputs = np.concatenate([bumps(self.centres, x), x[: len(z)], np.ones((1, x.shape[1]))])
+        heights = bumps(self.centres, x)
+        self.reach = choose_reach(heights, weights)
+        inputs = np.concatenate([heights, x[: len(z)], np.ones((1, x.shape[1]))])
+        inputs *= trust(NUMPY, heights.T, self.reach).T
         whiten = whitening(self.centres, n_others=len(z) + 1)
         self.z, self.codes, self.weights = z, sample.codes, weights * (total / weights.sum())
         white = whiten @ inputs
@@ -235,6 +245,7 @@ class Problem:
             weights=weights,
             coef=coef - coef.mean(axis=1, keepdims=True),  # z is centred in each row
             intercept=intercept[:, 0] - coef @ positions.origin[0],
+            reach=self.reach,
         )
 
     def loss(self, theta: Floats, penalty: float, weights: Floats) -> tuple[float, Floats]:
@@ -325,6 +336,15 @@ def choose_centres(x: Floats, n_centres: int) -> Ints:
         left[pivots] = 0.0
         pivot = int(left.argmax())
     return np.array(pivots)
+
+
+def choose_reach(heights: Floats, weights: Floats) -> float:
+    """Height that bumps of other rows' centres, shape (m, n), reach at most of the rows."""
+    others = np.where(heights < 1 - 1e-12, heights, 0.0).max(axis=0)
+    order = np.argsort(others)
+    below = np.cumsum(weights[order])
+    reached = others[order][np.searchsorted(below, FAR_SHARE * below[-1])]
+    return float(max(reached, LEAST_REACH))
 
 
 def whitening(centres: Floats, n_others: int) -> Floats:

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import numbers
+from copy import copy
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from functools import partial
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
-from scipy.optimize import minimize
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._calibrators.descent import cholesky, warn_unconverged
+from isoroc._calibrators.descent import (
+    TOLERANCE,
+    Factor,
+    cholesky,
+    cross_fit,
+    descend,
+    warn_unconverged,
+)
 from isoroc._calibrators.temperature import (
     draw_part,
     fit_tempering,
     log_softmax,
     of_own_class,
-    temper_part,
 )
 from isoroc._input import Sample, check_number, check_option
 from isoroc._maps import Forecasts, MatrixMap, TemperatureMap
@@ -27,10 +34,10 @@ from isoroc._maps.matrix import transform
 from isoroc._persistence import states
 from isoroc._simplex import Floats, Ints
 
-#: structure="auto" is "vector" for more classes than this: a matrix for 100 has 10,000 entries.
-MATRIX_CLASSES = 100
+#: structure="auto" is "vector" for more classes than this: there a matrix forecasts worse.
+MATRIX_CLASSES = 30
 #: Up to this many terms the Hessian is formed and penalties are learned.
-NEWTON_TERMS = 400
+NEWTON_TERMS, NEWTON_VECTOR_TERMS = 400, 90
 #: A fit to a part of the rows starts from that to all and ends with a Newton step that promises to
 #: lower the loss by less than this per unit of weight: mostly the first.
 PART_TOLERANCE = 1e-3
@@ -38,8 +45,10 @@ PART_TOLERANCE = 1e-3
 BIAS, DIAGONAL, QUADRATIC, OFF_DIAGONAL = range(4)
 #: Rows for which the Hessian is formed at a time.
 CHUNK = 4096
-#: Steps at most: of Newton's method, and of L-BFGS.
-STEPS, DESCENT_STEPS = 100, 1000
+#: Steps at most: of Newton's method, of each round of L-BFGS, and where the start is close.
+STEPS, DESCENT_STEPS, NEAR_STEPS = 100, 25, 5
+#: Rounds of L-BFGS, and the change of the logarithms of the penalties at which learning ends.
+ROUNDS, LEARNED = 20, 0.05
 
 
 class MatrixCalibrator(Calibrator):
@@ -52,14 +61,14 @@ class MatrixCalibrator(Calibrator):
     Parameters
     ----------
     structure : {"auto", "matrix", "vector"}, default="auto"
-        Whether A is a full matrix or a diagonal; "auto" is a matrix up to 100 classes.
+        Whether A is a full matrix or a diagonal; "auto" is a matrix up to 30 classes.
     quadratic : bool, default=True
         Whether there is a term a.
     penalty : float or "auto", default="auto"
-        Strength of the penalties as a multiple of those of Berta et al.: precisions 2 K of b, a and
-        the diagonal, 2 K (K - 1) off it, when a row has weight 1. "auto" starts from these and
+        Strength of the penalties as a multiple of those of Berta et al.: precisions 2 K of b, 4 a
+        and the diagonal, 2 K (K - 1) off it, when a row has weight 1. "auto" starts from these and
         learns the strength of each kind of term by maximal evidence, where there are at most 400
-        terms: up to 19 classes for a matrix.
+        terms: up to 19 classes for a matrix, and up to 90 terms, 30 classes, for a vector.
     floor : float or "auto", default="auto"
         As in `TemperatureCalibrator`.
     pseudocount : float, default=1.0
@@ -118,6 +127,7 @@ class MatrixCalibrator(Calibrator):
     array([[0.51, 0.31, 0.18]])
     """
 
+    _shares: ClassVar[tuple[float, float]] = (1.0, 4.0)
     _state: ClassVar[dict[str, states.Check]] = {"penalty_": states.coefficients(4)}
 
     floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
@@ -139,40 +149,31 @@ class MatrixCalibrator(Calibrator):
         self.pseudocount = pseudocount
 
     def _fit(self, sample: Sample) -> MatrixMap:
+        regression, whole = self._solve(sample)
+        return regression.map_of(whole.theta)
+
+    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[MatrixMap, Floats]:
+        regression, whole = self._solve(sample)
+        return regression.map_of(whole.theta), cross_fit(regression, whole, sample, fold)
+
+    def _solve(self, sample: Sample) -> tuple[Regression, Solution]:
         check_option("structure", self.structure, ("auto", "matrix", "vector"))
         check_option("quadratic", self.quadratic, (True, False))
         if self.penalty != "auto":
             check_number("penalty", self.penalty, numbers.Real, minimum=1e-3)
         stage = fit_tempering(sample, self.floor, self.pseudocount)
         terms, unit = self._terms(sample.n_classes)
-        penalty = unit if self.penalty == "auto" else unit * self.penalty
-        theta = np.zeros(len(terms))
+        learn = self.penalty == "auto"
+        given = 1.0 if self.penalty == "auto" else self.penalty
+        whole = Solution(np.zeros(len(terms)), unit * given)
         some = draw_part(sample)
         for rows in (sample,) if some is sample else (some, sample):
-            z = stage.log_tempered_rows(Forecasts(rows.forecasts, rows.kind))
-            regression = Regression(terms, z, rows)
-            if len(terms) > NEWTON_TERMS:
-                theta = regression.descend(theta, penalty)
-            else:
-                learn = self.penalty == "auto"
-                theta, penalty = regression.newton(theta, penalty, learn=learn)
-        if not regression.converged:
+            regression = Regression(terms, stage, rows)
+            whole = regression.solve(whole, learn=learn)
+        if not whole.converged:
             warn_unconverged(self)
-        self.penalty_ = penalty / unit
-        return _map_of(terms, theta, stage)
-
-    def _fit_part(self, sample: Sample, whole: MatrixMap) -> MatrixMap:
-        stage = temper_part(sample, whole, self.pseudocount)
-        terms, unit = self._terms(sample.n_classes)
-        theta = terms.pack(whole.coef - terms.identity(), whole.quadratic, whole.intercept)
-        z = stage.log_tempered_rows(Forecasts(sample.forecasts, sample.kind))
-        regression = Regression(terms, z, sample)
-        penalty = unit * self.penalty_
-        if len(terms) > NEWTON_TERMS:
-            theta = regression.descend(theta, penalty)
-        else:
-            theta, _ = regression.newton(theta, penalty, learn=False, tolerance=PART_TOLERANCE)
-        return _map_of(terms, theta, stage)
+        self.penalty_ = whole.penalty / unit
+        return regression, whole
 
     def _terms(self, n_classes: int) -> tuple[Terms, Floats]:
         """Terms of the regression, and the unit of their penalties."""
@@ -181,12 +182,6 @@ class MatrixCalibrator(Calibrator):
         )
         unit = 2.0 * n_classes * np.array([1, 1, 1, n_classes - 1])
         return Terms(n_classes, full=full, quadratic=self.quadratic), unit
-
-
-def _map_of(terms: Terms, theta: Floats, stage: TemperatureMap) -> MatrixMap:
-    coef, quadratic, intercept = terms.unpack(theta)
-    coef = coef + terms.identity()
-    return MatrixMap(**vars(stage), coef=coef, quadratic=quadratic, intercept=intercept)
 
 
 @dataclass(frozen=True)
@@ -226,11 +221,6 @@ class Terms:
         K = self.n_classes
         return np.eye(K) if self.full else np.ones(K)
 
-    def pack(self, coef: Floats, quadratic: Floats, intercept: Floats) -> Floats:
-        """The parameter vector that `unpack` takes apart."""
-        squares = [4 * quadratic] if self.quadratic else []
-        return np.concatenate([coef.ravel(), *squares, intercept])
-
     def features(self, z: Floats) -> Floats:
         """What the terms multiply, shape (2 K + 1, n): log forecasts, squares, one.
 
@@ -238,6 +228,15 @@ class Terms:
         and one penalty suits both.
         """
         return np.concatenate([z, z**2 / 4, np.ones((1, z.shape[1]))])
+
+    def correlate_squares(self, spread: Floats, z: Floats) -> Floats:
+        """The same of the squares of the features: the diagonal of a Hessian."""
+        squares = z**2
+        coef = spread @ squares.T if self.full else (spread * squares).sum(axis=1)
+        parts = [coef.ravel(), spread.sum(axis=1)]
+        if self.quadratic:
+            parts.insert(1, (spread * squares**2).sum(axis=1) / 16)
+        return np.concatenate(parts)
 
     def correlate(self, residual: Floats, z: Floats) -> Floats:
         """Sum over the rows of each term's feature times the residual of its class."""
@@ -248,22 +247,50 @@ class Terms:
         return np.concatenate(parts)
 
 
+class Solution(NamedTuple):
+    """Parameters and penalties of a `Regression`."""
+
+    theta: Floats
+    penalty: Floats
+    factor: Factor | None = None  # curvature at theta, or close to it, where there are many terms
+    converged: bool = False
+
+
 class Regression:
     """Minimise the loss of ``softmax(z + transform(z))`` plus a ridge penalty on each kind of term.
 
     The loss is ``-sum of weight * log likelihood + sum of penalty / 2 * theta**2``, and z are the
-    tempered log forecasts, shape (K, n). `converged` says whether the last call of `newton` or
-    `descend` reached the minimum.
+    log forecasts after temperature scaling, shape (K, n).
     """
 
-    def __init__(self, terms: Terms, z: Floats, sample: Sample) -> None:
-        self.terms = terms
+    def __init__(self, terms: Terms, stage: TemperatureMap, sample: Sample) -> None:
+        self.terms, self.stage = terms, stage
         self.kind, self.class_of, self.row = terms.places()
-        self.z = z
-        self.codes = sample.codes
+        self.z = stage.log_tempered_rows(Forecasts(sample.forecasts, sample.kind))
+        self.codes, self.rows = sample.codes, np.arange(len(sample))
         self.weights = sample.row_weights()
         self.total = float(self.weights.sum())
-        self.converged = False
+
+    def map_of(self, theta: Floats) -> MatrixMap:
+        """The map with the parameters theta."""
+        coef, quadratic, intercept = self.terms.unpack(theta)
+        coef = coef + self.terms.identity()
+        return MatrixMap(**vars(self.stage), coef=coef, quadratic=quadratic, intercept=intercept)
+
+    def solve(self, start: Solution, *, learn: bool) -> Solution:
+        """The minimum; with `learn` few terms have their penalties learned, see `_evidence`."""
+        if len(self.kind) <= (NEWTON_TERMS if self.terms.full else NEWTON_VECTOR_TERMS):
+            return self.newton(start, learn=learn)
+        return self.descend(start)
+
+    def solve_near(self, weights: Floats, whole: Solution) -> Floats:
+        """The theta of the lowest loss under other weights of the rows, close to a solution."""
+        part = copy(self)
+        part.weights, part.total = weights, float(weights.sum())
+        if whole.factor is None:
+            return part.newton(whole, learn=False, tolerance=PART_TOLERANCE).theta
+        loss = partial(part.objective, whole.penalty)
+        return descend(loss, whole.theta, whole.factor, part.total, n_steps=NEAR_STEPS, ftol=1e-6)
 
     def loss(self, theta: Floats, penalty: Floats) -> tuple[float, Floats]:
         """The loss, and the calibrated log forecasts, shape (K, n)."""
@@ -295,19 +322,10 @@ class Regression:
         H[np.diag_indices_from(H)] += 1e-13 * np.trace(H)
         return np.asarray(H)
 
-    def newton(
-        self, theta: Floats, penalty: Floats, *, learn: bool, tolerance: float = 1e-8
-    ) -> tuple[Floats, Floats]:
-        """Minimum by Newton's method with step halving, and the penalties.
-
-        With `learn` these are learned on the way, as in MacKay's evidence framework: the penalty
-        of a kind of terms becomes the inverse of their mean square, where a term counts by how far
-        the data and not the penalty determine it. One term of the size that the given penalty
-        expects is added, so that few terms do not run off.
-        """
-        given = penalty
+    def newton(self, start: Solution, *, learn: bool, tolerance: float = 1e-8) -> Solution:
+        """Minimum by Newton's method with step halving."""
+        theta, penalty = start.theta, start.penalty
         value, log_q = self.loss(theta, penalty)
-        self.converged = False
         for _ in range(STEPS):
             gradient = self.gradient(theta, penalty, log_q)
             factor = cholesky(self.hessian(penalty, log_q)), True
@@ -320,31 +338,49 @@ class Regression:
                 there, log_q = self.loss(theta + scale * step, penalty)
             theta, value = theta + scale * step, there
             if decrement <= tolerance * self.total and not learn:
-                self.converged = True
-                break
+                return Solution(theta, penalty, converged=True)
             if learn and decrement <= 1e-3 * self.total:
-                learned = self._evidence(theta, penalty, given, factor)
-                learn = bool(np.abs(np.log(learned / penalty)).max() > 0.05)
+                variance = np.diag(cho_solve(factor, np.eye(len(theta))))
+                learned = self._evidence(theta, penalty, start.penalty, variance)
+                learn = bool(np.abs(np.log(learned / penalty)).max() > LEARNED)
                 penalty = learned
                 value, log_q = self.loss(theta, penalty)
-        return theta, penalty
+        return Solution(theta, penalty)
 
-    def _evidence(self, theta: Floats, penalty: Floats, given: Floats, factor: object) -> Floats:
-        variance = np.diag(cho_solve(factor, np.eye(len(theta))))
+    def _evidence(self, theta: Floats, penalty: Floats, given: Floats, variance: Floats) -> Floats:
+        """Penalties of larger evidence, as in MacKay's framework.
+
+        The penalty of a kind of terms becomes the inverse of their mean square, where a term counts
+        by how far the data and not the penalty determine it. One term of the size that the given
+        penalty expects is added, so that few terms do not run off.
+        """
         share = np.maximum(1 - penalty[self.kind] * variance, 0.0)  # but for rounding errors
         determined = np.bincount(self.kind, share, len(given))
         square = np.bincount(self.kind, theta**2, len(given))
         return np.asarray((determined + 1) / (square + 1 / given))
 
-    def descend(self, theta: Floats, penalty: Floats) -> Floats:
-        """Minimum by L-BFGS, for many terms."""
+    def objective(self, penalty: Floats, theta: Floats) -> tuple[float, Floats]:
+        """The loss and its gradient, with one exponential per forecast."""
+        z = self.z + transform(NUMPY, self.z.T, *self.terms.unpack(theta)).T
+        z -= z.max(axis=0)
+        own = of_own_class(z, self.codes)
+        residual = np.exp(z, out=z)
+        total = residual.sum(axis=0)
+        value = penalty[self.kind] @ theta**2 / 2 - self.weights @ (own - np.log(total))
+        residual *= self.weights / total
+        residual[self.codes, self.rows] -= self.weights
+        gradient = self.terms.correlate(residual, self.z) + penalty[self.kind] * theta
+        return float(value), gradient
 
-        def objective(theta: Floats) -> tuple[float, Floats]:
-            value, log_q = self.loss(theta, penalty)
-            gradient = self.gradient(theta, penalty, log_q)
-            return value / self.total, gradient / self.total
-
-        options = {"maxiter": DESCENT_STEPS}
-        found = minimize(objective, theta, jac=True, method="L-BFGS-B", options=options)
-        self.converged = bool(found.success)
-        return np.asarray(found.x)
+    def descend(self, start: Solution) -> Solution:
+        """Minimum by L-BFGS, for many terms, in units of the diagonal of the Hessian."""
+        theta, penalty = start.theta, start.penalty
+        for _ in range(ROUNDS):
+            q = np.exp(self.loss(theta, penalty)[1])
+            H = self.terms.correlate_squares(self.weights * q * (1 - q), self.z)
+            factor = Factor(H, penalty[self.kind])
+            loss = partial(self.objective, penalty)
+            if factor.gain(loss(theta)[1]) <= TOLERANCE * self.total:
+                return Solution(theta, penalty, factor, converged=True)
+            theta = descend(loss, theta, factor, self.total, n_steps=DESCENT_STEPS, ftol=1e-6)
+        return Solution(theta, penalty, factor)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from isoroc._input import Sample
 from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
 
@@ -22,6 +23,8 @@ STEPS, HALVINGS, LONGEST, LOWEST, FLAT = 100, 50, 5.0, -200.0, 1e-3
 TINY = 1e-300
 #: A gain of more standard errors than this is beyond noise.
 SIGNIFICANT = 2.0
+#: How the verdict begins where it is.
+CALIBRATE = "calibrate"
 
 
 def mixture_weights(likelihood: Floats, row_weights: Floats, prior: Floats) -> Floats:
@@ -115,16 +118,11 @@ def bounded_losses(likelihood: Floats, row_weights: Floats, n_classes: int) -> F
     return np.asarray(-np.log((total * likelihood + 1 / n_classes) / (total + 1)))
 
 
-def score_members(
-    names: list[str], weights: Floats, losses: Floats, row_weights: Floats, *, counted: bool
-) -> Table:
-    """Mean loss of each member, and gain over the last column, the uncalibrated forecasts.
-
-    Rows are cells of several rows each if `counted`, so a weight of two is two independent rows.
-    """
+def score_members(names: list[str], weights: Floats, losses: Floats, sample: Sample) -> Table:
+    """Mean loss of each member, and gain over the last column, the uncalibrated forecasts."""
     gains = losses[:, -1:] - losses[:, :-1]
-    loss, loss_error = mean_and_error(losses[:, :-1], row_weights, counted=counted)
-    gain, gain_error = mean_and_error(gains, row_weights, counted=counted)
+    loss, loss_error = mean_and_error(losses[:, :-1], sample)
+    gain, gain_error = mean_and_error(gains, sample)
     return Table(
         member=np.array(names),
         weight=weights,
@@ -135,12 +133,24 @@ def score_members(
     )
 
 
-def mean_and_error(values: Floats, row_weights: Floats, *, counted: bool) -> tuple[Floats, Floats]:
+def mean_and_error(values: Floats, sample: Sample) -> tuple[Floats, Floats]:
     """Weighted mean of each column, and its standard error."""
-    total = row_weights.sum()
-    share = row_weights / total
-    mean = share @ values
-    return mean, np.sqrt((share / total if counted else share**2) @ (values - mean) ** 2)
+    weights = sample.row_weights()
+    total = weights.sum()
+    mean = weights @ values / total
+    return mean, np.sqrt(sample.squared_weights() @ (values - mean) ** 2) / total
+
+
+def surprise(before: Floats, after: Floats, sample: Sample) -> float:
+    """Standard error of the mean gain if the forecasts before, shape (n, K), are calibrated.
+
+    It counts rare outcomes, which sharp forecasts allow for and few rows have not seen.
+    """
+    weights, K = sample.row_weights(), sample.n_classes
+    gains = bounded_losses(before, weights, K) - bounded_losses(after, weights, K)
+    gains -= (before * gains).sum(axis=1, keepdims=True)
+    variance = (before * gains**2).sum(axis=1)
+    return float(np.sqrt(sample.squared_weights() @ variance) / weights.sum())
 
 
 def losses_by_fold(names: list[str], losses: Floats, row_weights: Floats, fold: Ints) -> Table:
@@ -154,15 +164,16 @@ def losses_by_fold(names: list[str], losses: Floats, row_weights: Floats, fold: 
     return table
 
 
-def verdict(scores: Table, impossible: int, n_rows: int) -> str:
+def verdict(scores: Table, least_error: float, impossible: int, n_rows: int) -> str:
     """Whether the mixture, the last row, is better than the forecasts beyond noise.
 
     Of n rows, the outcomes of some, `impossible`, were given probability 0.
     """
     loss, gain, error = (float(scores[name][-1]) for name in ("log_loss", "gain", "gain_se"))
+    error = max(error, least_error)
     change = f"log loss {loss + gain:.4f} before, {loss:.4f} after on unseen rows"
     if gain > SIGNIFICANT * error:
-        text = f"calibrate: {change}, better by {gain:.4f} (standard error {error:.4f})"
+        text = f"{CALIBRATE}: {change}, better by {gain:.4f} (standard error {error:.4f})"
     else:
         text = f"leave it: no improvement on the forecasts beyond noise ({change})"
     if impossible:

@@ -1,10 +1,10 @@
 """MonotoneCalibrator: the gradient of a convex potential of log forecasts.
 
-Every parameter of the fit is a departure from 0, where the gradient of the potential is temperature
-scaling: exactly for two classes, except that no forecast is certain; for more classes up to
-prototypes of a second level, of weight exp(-4). The prior of each parameter is a normal
-distribution around 0. All parameters of one kind share its precision, which is learned by maximal
-evidence (MacKay, 1992).
+Every parameter of the fit is a departure from 0, where the gradient of the potential leaves
+forecasts as they are: exactly for two classes, except for a floor and that no forecast is certain;
+for more classes up to prototypes of a second level, of weight exp(-4). The prior of each parameter
+is a normal distribution around 0. All parameters of one kind share its precision, which is learned
+by maximal evidence (MacKay, 1992). The fit starts from temperature scaling.
 
 The forecast q = sum of w_kl r_kl is a mixture of prototypes, so the likelihood of the outcome y is
 that of a mixture: with e_kl = exp(s_kl), x and y as in `isoroc._maps.monotone`, and
@@ -16,7 +16,8 @@ that of a mixture: with e_kl = exp(s_kl), x and y as in `isoroc._maps.monotone`,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from copy import copy
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import comb, expit, logit, softmax
@@ -24,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._calibrators.descent import TOLERANCE, Factor, descend, warn_unconverged
+from isoroc._calibrators.descent import TOLERANCE, Factor, cross_fit, descend, warn_unconverged
 from isoroc._calibrators.temperature import (
     FLOORS,
     draw_part,
@@ -36,13 +37,15 @@ from isoroc._calibrators.temperature import (
 from isoroc._cyclic import MonotonicityCheck, check_cyclic
 from isoroc._input import Sample
 from isoroc._kinds import columns_of
-from isoroc._maps import MonotoneMap, Potential
+from isoroc._maps import Map, MonotoneMap, Potential
 from isoroc._maps.monotone import GradientCertificate, with_floor
 from isoroc._simplex import LEAST, Codes, Floats, Ints
 
+#: What each factor of ten costs by which a floor exceeds the harmless one, in nats.
+FLOOR_COST, HARMLESS = 1.0, 1e-4
 #: A floor this far below the smallest forecast, as a factor, changes nothing.
 NEGLIGIBLE = 1e-3
-#: By how much tempered log odds may exceed log(K (n + 1)).
+#: By how much log odds that temperature scaling makes more extreme may exceed log(K (n + 1)).
 SLACK = 3.0
 #: Numbers in an array of the fit up to which all rows are used; above, rows are drawn at random.
 MOST_NUMBERS = 10_000_000
@@ -52,13 +55,15 @@ DEGREE = 9
 #: Softness and log weight of the second level of prototypes, for three classes or more, and the
 #: factor of the scale that makes up for it.
 SECOND_SOFTNESS, SECOND_WEIGHT, SECOND_SCALE = 0.5, -4.0, 1.05
+#: Least softness of prototypes before any row is seen.
+LEAST_SOFTNESS = 1e-5
 #: With more classes than this, they do not interact and their directions are uniform.
-PAIR_CLASSES = 100
+PAIR_CLASSES = 30
 #: Precisions that learning starts from. The last ones are multiplied by the number of classes.
-PRIOR_TWO = {"scale": 0.5, "softness": 16.0, "level": 16.0}
-PRIOR_TWO |= {"bias": 2.0, "prototype_bias": 16.0, "prototype_softness": 16.0}
-PRIOR_MORE = {"scale": 0.5, "softness": 0.5, "level": 0.15, "prototype_softness": 2.0}
-PRIOR_PER_CLASS = {"bias": 1.0, "prototype_bias": 1.0, "interaction": 0.6, "direction": 0.1}
+PRIOR_TWO = {"scale": 2.0, "softness": 32.0, "level": 32.0}
+PRIOR_TWO |= {"bias": 4.0, "prototype_bias": 32.0, "prototype_softness": 32.0}
+PRIOR_MORE = {"scale": 2.0, "softness": 1.0, "level": 0.3, "prototype_softness": 4.0}
+PRIOR_PER_CLASS = {"bias": 2.0, "prototype_bias": 2.0, "interaction": 1.2, "direction": 0.2}
 #: Kinds of one or two parameters keep their precision: there is nothing to learn it from.
 FIXED_TWO, FIXED_MORE = {"scale"}, {"scale", "softness", "level"}
 #: A learned precision stays within this factor of the one that learning started from.
@@ -71,6 +76,8 @@ NUMBERS, GRADIENT_NUMBERS, LEAST_ROWS = 2**18, 2**21, 64
 #: Rounds of the fit, and of those in which precisions are learned; learning ends when the logarithm
 #: of each changes by less than this.
 ROUNDS, LEARNING_ROUNDS, LEARNED = 40, 8, 0.1
+#: Steps of the fit to most of the rows, which starts from that to all.
+NEAR_STEPS = 10
 #: Rows up to which every row stands for itself.
 MOST_ROWS = 50_000
 #: With more classes almost every row would have a cell of its own.
@@ -88,8 +95,8 @@ class MonotoneCalibrator(Calibrator):
     regression for more classes. For two classes it is strictly increasing, so the ROC curve is
     unchanged.
 
-    All parameters are shrunk to temperature scaling. The strength is learned by maximal evidence,
-    separately for each kind of parameter, so there is nothing to tune.
+    All parameters are shrunk to the map that changes nothing. The strength is learned by maximal
+    evidence, separately for each kind of parameter, so there is nothing to tune.
 
     Attributes
     ----------
@@ -101,8 +108,8 @@ class MonotoneCalibrator(Calibrator):
         Mass of each prototype that is not on its own class, and its bias. L is 5 for two classes,
         otherwise 2.
     directions_, interactions_ : ndarray of shape (K, K) or None
-        The points t_k in rows, None above 100 classes, where they are uniform; and J, symmetric
-        with a diagonal of 0, None for two classes and above 100, where it is 0.
+        The points t_k in rows, None above 30 classes, where they are uniform; and J, symmetric
+        with a diagonal of 0, None for two classes and above 30, where it is 0.
     prototypes_ : ndarray of shape (K, L, K)
         The points r_kl.
     certificate_ : GradientCertificate
@@ -154,6 +161,8 @@ class MonotoneCalibrator(Calibrator):
     MonotonicityCheck(monotone=True, rows=2000, exact=True)
     """
 
+    _shares: ClassVar[tuple[float, float]] = (4.0, 4.0)
+
     map_: MonotoneMap
     floor_, scale_, softness_ = FromMap(), FromMap(), FromMap()
     directions_, biases_, interactions_ = FromMap(), FromMap(), FromMap()
@@ -166,22 +175,30 @@ class MonotoneCalibrator(Calibrator):
         return self.map_.certificate(len(self.classes_))
 
     def _fit(self, sample: Sample) -> MonotoneMap:
-        K, kind = sample.n_classes, sample.kind
-        total = float(sample.row_weights().sum())
+        posterior, whole = self._solve(sample)
+        return posterior.map_of(whole.theta)
+
+    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Map, Floats]:
+        posterior, whole = self._solve(sample)
+        if not len(posterior.rows):  # rows were gathered
+            return super()._fit_out_of_fold(sample, fold)
+        return posterior.map_of(whole.theta), cross_fit(posterior, whole, sample, fold)
+
+    def _solve(self, sample: Sample) -> tuple[Posterior, Solution]:
+        """The posterior, and where it is largest."""
         some = draw_part(sample)
-        floor, inverse = _choose_floor(some, total)
-        departures = Departures(K, total, inverse)
-        sample = sample.draw(MOST_NUMBERS // (K * departures.n_levels))
-        whole = gather(_floored(sample, floor), sample.codes, sample.row_weights())
+        departures, floor, theta = _tempered(some, float(sample.row_weights().sum()))
+        most_rows = MOST_NUMBERS // (sample.n_classes * departures.n_levels)
+        whole = Posterior(departures, sample.draw(most_rows), floor, sample.drawn_rows(most_rows))
         stages = [whole]
-        if len(whole[1]) > len(some):  # all that is learned from a part holds for the whole
-            stages.insert(0, (_floored(some, floor), some.codes, some.row_weights()))
-        theta, converged = np.zeros(departures.n_parameters), False
-        for count, rows in enumerate(stages):
-            theta, converged = Posterior(departures, *rows).maximise(theta, learn=not count)
-        if not converged:
+        if len(whole.codes) > len(some):  # all that is learned from a part holds for the whole
+            stages.insert(0, Posterior(departures, some, floor))
+        for count, posterior in enumerate(stages):
+            solution = posterior.maximise(theta, learn=not count)
+            theta = solution.theta
+        if not solution.converged:
             warn_unconverged(self)
-        return MonotoneMap(kind=kind, floor=floor, **vars(departures.potential(theta)))
+        return whole, solution
 
     def coordinates(self, P: Any) -> Floats:
         """The points z, shape (n, K), in which the map is the gradient of a convex function."""
@@ -210,14 +227,31 @@ def _floored(sample: Sample, floor: float) -> Floats:
     return np.asarray(with_floor(NUMPY, sample.kind.log_rows(sample.forecasts, LEAST), floor))
 
 
+def _tempered(sample: Sample, total: float) -> tuple[Departures, float, Floats]:
+    """The prior, the floor, and the parameters of temperature scaling.
+
+    Prototypes start as close to the vertices as rows of this total weight support, or closer if the
+    tempered forecasts are on average.
+    """
+    floor, inverse = _choose_floor(sample, total)
+    q = np.exp(log_softmax(inverse * _floored(sample, floor)))
+    doubt = float(np.average(1 - q.max(axis=0), weights=sample.weights))
+    softness = float(np.clip(doubt, LEAST_SOFTNESS, 1 / (total + 1)))
+    departures = Departures(sample.n_classes, softness)
+    theta = np.zeros(departures.n_parameters)
+    theta[departures.places["scale"]] = np.log(inverse)
+    return departures, floor, theta
+
+
 def _choose_floor(sample: Sample, total: float) -> tuple[float, float]:
     """The floor under which temperature scaling makes the outcomes likeliest, and 1 / T at it.
 
-    Floors are tried from the highest down, until tempered log odds exceed what rows of this
-    total weight can support: forecasts of 0 that never came true on the calibration rows would
-    otherwise ask for certainty.
+    Temperature scaling may make log odds more extreme only up to what rows of this total weight can
+    support: forecasts of 0 that never came true on the calibration rows would otherwise ask for
+    certainty. Departures from the identity cost what their priors say.
     """
     bound = np.log(sample.n_classes * (total + 1)) + SLACK
+    precision = (PRIOR_TWO if sample.n_classes == 2 else PRIOR_MORE)["scale"]
     logs = sample.kind.log_rows(sample.forecasts, LEAST)
     found: list[tuple[float, float, float]] = []
     inverse = 1.0
@@ -225,11 +259,11 @@ def _choose_floor(sample: Sample, total: float) -> tuple[float, float]:
         z = with_floor(NUMPY, logs, floor)
         inverse = inverse_temperature(z, sample, start=inverse, tolerance=1e-6)
         spread = float(np.ptp(z, axis=0).max())
-        if found and inverse * spread > bound:
-            break
-        inverse = min(inverse, bound / spread) if spread else inverse
+        inverse = min(inverse, max(1.0, bound / spread)) if spread else inverse
         likelihood = of_own_class(log_softmax(inverse * z), sample.codes)
-        loss = -float(np.average(likelihood, weights=sample.weights))
+        cost = precision * np.log(inverse) ** 2 / 2
+        cost += FLOOR_COST * max(np.log10(floor / HARMLESS), 0.0)
+        loss = cost / total - float(np.average(likelihood, weights=sample.weights))
         found.append((loss, float(floor), inverse))
         if floor < NEGLIGIBLE * np.exp(logs.min()):  # lower ones would change nothing
             break
@@ -241,26 +275,26 @@ class Departures:
 
     `places` says where the parameters of each kind stand in theta: the logarithm of the scale; for
     each level the log odds of its softness and its log weight; the bias of each class; bias and log
-    odds of softness of each prototype; and, from 3 to 100 classes, the interaction of each of
+    odds of softness of each prototype; and, from 3 to 30 classes, the interaction of each of
     `pairs` and the log direction of each class towards each other one, the entries `others` of a
-    matrix. The total weight of the rows bounds how close to a vertex prototypes start.
+    matrix. Prototypes have at least the given softness at theta = 0.
     """
 
-    def __init__(self, n_classes: int, total: float, inverse_temperature: float) -> None:
+    def __init__(self, n_classes: int, least_softness: float) -> None:
         K = self.n_classes = n_classes
         if K == 2:
             levels = np.arange((DEGREE + 1) // 2)
             softness = levels / DEGREE
             self.log_weights = np.log(comb(DEGREE, levels))
-            self.scale = DEGREE * inverse_temperature
+            self.scale = float(DEGREE)
             prior, fixed = PRIOR_TWO, FIXED_TWO
         else:
             softness = np.array([0.0, SECOND_SOFTNESS])
             self.log_weights = np.array([0.0, SECOND_WEIGHT])
-            self.scale = SECOND_SCALE * inverse_temperature
+            self.scale = SECOND_SCALE
             prior = PRIOR_MORE | {kind: K * value for kind, value in PRIOR_PER_CLASS.items()}
             fixed = FIXED_MORE
-        self.odds = logit(np.maximum(softness, 1 / (total + 1)))
+        self.odds = logit(np.maximum(softness, least_softness))
         L = self.n_levels = len(softness)
         self.pairs = np.triu_indices(K, 1)
         self.others = np.nonzero(~np.eye(K, dtype=bool))
@@ -335,17 +369,37 @@ class Slopes(NamedTuple):
     mixed: Floats  # in y = exp(J) x, shape (K, n)
 
 
-class Posterior:
-    """Negative log posterior of the departures theta, from log forecasts z of shape (K, n)."""
+class Solution(NamedTuple):
+    """Result of `Posterior.maximise`."""
 
-    def __init__(self, departures: Departures, z: Floats, codes: Codes, weights: Floats) -> None:
+    theta: Floats
+    factor: Factor  # curvature at theta, or close to it
+    converged: bool
+
+
+class Posterior:
+    """Negative log posterior of the departures theta for a sample with a floor.
+
+    `rows` says which rows of a larger sample these are; it is empty if some were gathered.
+    """
+
+    def __init__(
+        self, departures: Departures, sample: Sample, floor: float, rows: Ints | None = None
+    ) -> None:
+        z, codes, weights = gather(_floored(sample, floor), sample.codes, sample.row_weights())
         # Sorted by outcome, the rows of one class share the entries r_kl[outcome].
         order = np.argsort(codes, kind="stable")
-        self.departures = departures
+        self.departures, self.kind, self.floor = departures, sample.kind, floor
+        self.rows = np.empty(0, np.intp) if rows is None or len(z.T) < len(rows) else rows[order]
         self.z = np.ascontiguousarray((z - z.mean(axis=0))[:, order])
         self.weights = weights[order]
         self.codes = codes[order].astype(np.intp)
         self.total = float(self.weights.sum())
+
+    def map_of(self, theta: Floats) -> MonotoneMap:
+        """The map with the parameters theta."""
+        potential = self.departures.potential(theta)
+        return MonotoneMap(kind=self.kind, floor=self.floor, **vars(potential))
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:
         """Negative log posterior and its gradient."""
@@ -433,8 +487,16 @@ class Posterior:
             G[places["direction"]] *= t[k, j][:, None]
         return G
 
-    def maximise(self, theta: Floats, *, learn: bool) -> tuple[Floats, bool]:
-        """Parameters of the largest posterior from a start on, and whether the fit converged.
+    def solve_near(self, weights: Floats, whole: Solution) -> Floats:
+        """The theta of the largest posterior under other weights, close to a solution."""
+        part = copy(self)
+        part.weights, part.total = weights, float(weights.sum())
+        return descend(
+            part.loss, whole.theta, whole.factor, part.total, n_steps=NEAR_STEPS, ftol=1e-6
+        )
+
+    def maximise(self, theta: Floats, *, learn: bool) -> Solution:
+        """The largest posterior from a start on.
 
         Each round forms the curvature at the current parameters, learns the precisions of the
         priors, and goes on with L-BFGS in coordinates in which the curvature is the identity.
@@ -448,10 +510,10 @@ class Posterior:
                 factor = Factor(H, self.departures.precision())
             _, gradient = self.loss(theta)
             if not learn and factor.gain(gradient) <= TOLERANCE * self.total:
-                return theta, True
+                return Solution(theta, factor, converged=True)
             n_steps, ftol = (15, 1e-5) if learn else (100, 1e-9)
             theta = descend(self.loss, theta, factor, self.total, n_steps=n_steps, ftol=ftol)
-        return theta, False
+        return Solution(theta, factor, converged=False)
 
 
 def _slopes(F: Potential, z: Floats, codes: Ints, weights: Floats) -> Slopes:

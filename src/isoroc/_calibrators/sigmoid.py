@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 from scipy.linalg import lstsq
 from scipy.special import expit
@@ -9,12 +12,13 @@ from scipy.special import expit
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._input import Sample
+from isoroc._kinds import LOG_ODDS
 from isoroc._maps import SigmoidMap
-from isoroc._maps.sigmoid import log_pair
 from isoroc._simplex import Floats
 
-#: Smaller forecasts are raised to this: a forecast of exactly 0 has no logarithm.
-FLOOR = 1e-12
+#: Smaller forecasts are raised to one of these: a forecast of exactly 0 has no logarithm, and with
+#: forests, which forecast 0 for events that happen, such rows would determine the map alone.
+FLOORS = (1e-12, 1e-6, 1e-4, 1e-3, 1e-2)
 #: Newton steps at most; targets inside (0, 1) keep the minimum finite, and few are needed.
 STEPS = 100
 
@@ -41,7 +45,8 @@ class SigmoidCalibrator(Calibrator):
     -----
     The calibrated forecast of a class is ``sigmoid(a log(p / (1 - p)) + b)``. The outcomes are
     smoothed as Platt proposed: with n rows of a class and m others they are ``(n + 1) / (n + 2)``
-    and ``1 / (m + 2)`` instead of 1 and 0. Forecasts below 1e-12 are raised to it.
+    and ``1 / (m + 2)`` instead of 1 and 0. Small
+    forecasts are raised to a floor between 1e-12 and 0.01, the one of the largest likelihood.
 
     References
     ----------
@@ -63,11 +68,7 @@ class SigmoidCalibrator(Calibrator):
     intercept_ = FromMap()
 
     def _fit(self, sample: Sample) -> SigmoidMap:
-        found = []
-        for logs, log_rest, targets in _one_vs_rest(sample):
-            a, b = _regress(np.stack([logs - log_rest]), targets, sample.row_weights())
-            found.append((a, a, b))
-        return _map_of(sample, found)
+        return _likeliest_map(sample, _fit_sigmoid)
 
 
 class BetaCalibrator(Calibrator):
@@ -91,8 +92,8 @@ class BetaCalibrator(Calibrator):
     Notes
     -----
     The calibrated forecast of a class is ``sigmoid(a log(p) - b log(1 - p) + c)`` with a and b of
-    at least 0, so that the map increases. Outcomes are smoothed as in `SigmoidCalibrator`.
-    Forecasts below 1e-12 are raised to it.
+    at least 0, so that the map increases. Outcomes are smoothed as in `SigmoidCalibrator`, and
+    so is the floor.
 
     References
     ----------
@@ -114,31 +115,54 @@ class BetaCalibrator(Calibrator):
     intercept_ = FromMap()
 
     def _fit(self, sample: Sample) -> SigmoidMap:
-        found = []
-        for logs, log_rest, targets in _one_vs_rest(sample):
-            X = np.stack([logs, -log_rest])
-            a, b, c = _regress(X, targets, sample.row_weights())
-            if a < 0:
-                a, (b, c) = 0.0, _regress(X[1:], targets, sample.row_weights())
-            elif b < 0:
-                b, (a, c) = 0.0, _regress(X[:1], targets, sample.row_weights())
-            found.append((max(a, 0.0), max(b, 0.0), c))
-        return _map_of(sample, found)
+        return _likeliest_map(sample, _fit_beta)
 
 
-def _one_vs_rest(sample: Sample) -> list[tuple[Floats, Floats, Floats]]:
-    """For each class ``log(p)``, ``log(1 - p)`` and Platt's targets of all rows."""
-    logs, log_rest = log_pair(NUMPY, sample.kind.log_rows(sample.forecasts, FLOOR).T)
+class _Fit(NamedTuple):
+    """Coefficients of one class, and their loss."""
+
+    coef: float
+    rest: float
+    intercept: float
+    loss: float
+
+
+def _likeliest_map(
+    sample: Sample, fit: Callable[[Floats, Floats, Floats, Floats], _Fit]
+) -> SigmoidMap:
+    """The map of each class against the rest, with the floor of the least loss."""
     totals = sample.class_weights()
     low, high = 1 / (totals.sum() - totals + 2), (totals + 1) / (totals + 2)
-    return [
-        (logs[:, k], log_rest[:, k], np.where(sample.codes == k, high[k], low[k]))
-        for k in range(sample.n_classes)
-    ]
+    found = []
+    for floor in FLOORS[:1] if sample.kind is LOG_ODDS else FLOORS:
+        logs = sample.kind.log_rows(sample.forecasts, floor)
+        log_rest = (logs.T - NUMPY.log_odds(logs.T)).T
+        fits = []
+        for k in range(sample.n_classes):
+            targets = np.where(sample.codes == k, high[k], low[k])
+            fits.append(fit(logs[k], log_rest[k], targets, sample.row_weights()))
+        found.append((sum(one.loss for one in fits), floor, fits))
+    _, floor, fits = min(found, key=lambda each: each[0])
+    coef, rest, intercept, _ = np.array(fits).T.copy()
+    return SigmoidMap(kind=sample.kind, floor=floor, coef=coef, rest=rest, intercept=intercept)
 
 
-def _regress(X: Floats, targets: Floats, weights: Floats) -> list[float]:
-    """Coefficients and intercept of a logistic regression on the rows of X, by Newton's method."""
+def _fit_sigmoid(logs: Floats, log_rest: Floats, targets: Floats, weights: Floats) -> _Fit:
+    (a, b), loss = _regress(np.stack([logs - log_rest]), targets, weights)
+    return _Fit(a, a, b, loss)
+
+
+def _fit_beta(logs: Floats, log_rest: Floats, targets: Floats, weights: Floats) -> _Fit:
+    (a, b, c), loss = _regress(np.stack([logs, -log_rest]), targets, weights)
+    if a < 0:
+        a, ((b, c), loss) = 0.0, _regress(np.stack([-log_rest]), targets, weights)
+    elif b < 0:
+        b, ((a, c), loss) = 0.0, _regress(np.stack([logs]), targets, weights)
+    return _Fit(max(a, 0.0), max(b, 0.0), c, loss)
+
+
+def _regress(X: Floats, targets: Floats, weights: Floats) -> tuple[list[float], float]:
+    """Coefficients and intercept of a logistic regression on the rows of X, and its loss."""
     scale = np.abs(X).max(axis=1, initial=1.0)
     X = np.vstack([X / scale[:, None], np.ones(len(targets))])
     theta = np.zeros(len(X))
@@ -159,9 +183,4 @@ def _regress(X: Floats, targets: Floats, weights: Floats) -> list[float]:
         if there >= value:
             break
         theta, value = theta + size * step, there
-    return [float(number) for number in theta / np.append(scale, 1.0)]
-
-
-def _map_of(sample: Sample, found: list[tuple[float, float, float]]) -> SigmoidMap:
-    coef, rest, intercept = np.array(found).T.copy()
-    return SigmoidMap(kind=sample.kind, floor=FLOOR, coef=coef, rest=rest, intercept=intercept)
+    return [float(number) for number in theta / np.append(scale, 1.0)], value

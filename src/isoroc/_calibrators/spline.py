@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import numbers
 from functools import partial
-from typing import NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from isoroc._backends import NUMPY
+from isoroc._calibrators import evidence
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.descent import TOLERANCE, Factor, cross_fit, descend, warn_unconverged
 from isoroc._calibrators.matrix import MATRIX_CLASSES
 from isoroc._calibrators.temperature import log_softmax, of_own_class
 from isoroc._input import Sample, check_number
-from isoroc._kinds import columns_of
 from isoroc._maps import SplineMap
 from isoroc._simplex import Floats, Ints
 
-#: Forecasts below the smallest positive one of the calibration set are raised to it, within these.
-FLOOR_RANGE = (1e-30, 1e-3)
 #: Numbers in the array of features up to which all rows are used; above, rows are drawn at random.
 MOST_FEATURES = 20_000_000
 #: Features of a larger standard deviation are shrunk to it, so that the penalty means the same.
@@ -42,12 +40,17 @@ class SplineCalibrator(Calibrator):
     Most of the map is shared by all classes. Departures of a class from it, the influence of other
     classes and the intercepts are penalised, more strongly for more classes.
 
+    For two classes there is nothing to share. Constant, slope and bends of the one map have normal
+    priors around the map that changes nothing, and fits with priors of 27 choices of widths are
+    averaged, weighted by their evidence.
+
     Parameters
     ----------
     n_knots : int, default=8
         Bends of the map, at quantiles of the distinct log odds.
-    penalty : float, default=1.0
-        Strength of the quadratic penalty on everything but the shared slope.
+    penalty : float or "auto", default="auto"
+        Strength of the quadratic penalty on everything but the shared slope. "auto" is 1 for three
+        classes and more, and averages fits of different priors for two.
     pseudocount : float, default=1.0
         Rows of the uniform forecast that are mixed in, so that no forecast is ever certain.
 
@@ -84,7 +87,8 @@ class SplineCalibrator(Calibrator):
     References
     ----------
     Berta, Holzmüller, Jordan and Bach, Structured matrix scaling for multi-class calibration,
-    AISTATS 2026.
+    AISTATS 2026. MacKay, The evidence framework applied to classification networks, Neural
+    Computation 4, 1992.
 
     Examples
     --------
@@ -102,24 +106,39 @@ class SplineCalibrator(Calibrator):
     floor_, knots_, coef_ = FromMap(), FromMap(), FromMap()
     slopes_, intercept_, smoothing_ = FromMap(), FromMap(), FromMap()
 
-    def __init__(self, *, n_knots: int = 8, penalty: float = 1.0, pseudocount: float = 1.0) -> None:
+    _shares: ClassVar[tuple[float, float]] = (4.0, 1.0)
+
+    def __init__(
+        self,
+        *,
+        n_knots: int = 8,
+        penalty: float | Literal["auto"] = "auto",
+        pseudocount: float = 1.0,
+    ) -> None:
         self.n_knots = n_knots
         self.penalty = penalty
         self.pseudocount = pseudocount
 
     def _fit(self, sample: Sample) -> SplineMap:
-        problem, solution = self._solve(sample)
-        return problem.map_of(solution.theta)
+        problem, whole = self._solve(sample)
+        fitted: SplineMap = problem.map_of(whole)
+        return fitted
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[SplineMap, Floats]:
         problem, whole = self._solve(sample)
-        return problem.map_of(whole.theta), cross_fit(problem, whole, sample, fold)
+        return problem.map_of(whole), cross_fit(problem, whole, sample, fold)
 
-    def _solve(self, sample: Sample) -> tuple[Problem, Solution]:
+    def _solve(self, sample: Sample) -> tuple[Any, Any]:
+        """A problem and its solution."""
         check_number("n_knots", self.n_knots, numbers.Integral, minimum=0)
-        check_number("penalty", self.penalty, numbers.Real, minimum=0)
+        if self.penalty != "auto":
+            check_number("penalty", self.penalty, numbers.Real, minimum=0)
         check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
-        problem = Problem(sample, self.n_knots, self.penalty, self.pseudocount)
+        if self.penalty == "auto" and sample.n_classes == 2:
+            averaged = evidence.Problem(sample, self.n_knots, self.pseudocount)
+            return averaged, averaged.solve()
+        penalty = 1.0 if self.penalty == "auto" else self.penalty
+        problem = Problem(sample, self.n_knots, penalty, self.pseudocount)
         solution = problem.solve(problem.weights, problem.start())
         if not solution.converged:
             warn_unconverged(self)
@@ -138,7 +157,7 @@ class Problem:
     """Penalised likelihood of the outcomes as a function of one vector theta.
 
     theta holds the shared coefficients (B,), each class's departures (K, B), intercepts (K,) and,
-    up to 100 classes, a matrix (K, K) of the influence of others, whose diagonal stays zero. The
+    up to 30 classes, a matrix (K, K) of the influence of others, whose diagonal stays zero. The
     likelihood is concave.
     """
 
@@ -148,16 +167,11 @@ class Problem:
         self.rows = sample.drawn_rows(most_rows)
         sample = sample.draw(most_rows)
         self.kind, self.codes = sample.kind, sample.codes
-        self.floor = FLOOR_RANGE[0]
-        if sample.scores == "probability":
-            P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
-            self.floor = float(np.clip(P[P > 0].min(), *FLOOR_RANGE))
+        self.floor = evidence.choose_floor(sample)
         self.smoothing = float(pseudocount / (total + pseudocount))
         logs = sample.kind.log_rows(sample.forecasts, self.floor)
         odds = NUMPY.log_odds(logs.T).T
-        inner = np.linspace(0, 1, n_knots + 2)[1:-1]
-        # Rounded, since ties that rounding errors separate would count several times.
-        self.knots = np.unique(np.quantile(np.unique(odds.round(9)), inner))
+        self.knots = evidence.place_knots(odds, n_knots)
         weights = sample.row_weights()
         weights = self.weights = weights * (total / weights.sum())
         B = 1 + len(self.knots)
@@ -193,9 +207,9 @@ class Problem:
         matrix = np.zeros((K, K)) if self.others is None else theta[end:].reshape(K, K)
         return own, theta[B + K * B : end], matrix
 
-    def map_of(self, theta: Floats) -> SplineMap:
-        """The map with the parameters theta."""
-        own, intercept, matrix = self._split(theta)
+    def map_of(self, solution: Solution) -> SplineMap:
+        """The map with the parameters of a solution."""
+        own, intercept, matrix = self._split(solution.theta)
         own = own / self.scale
         return SplineMap(
             kind=self.kind,
@@ -310,6 +324,6 @@ class Problem:
             theta = descend(loss, theta, factor, total, n_steps=n_steps)
         return Solution(theta, factor, converged=False)
 
-    def solve_near(self, weights: Floats, whole: Solution) -> Floats:
-        """The theta of the lowest loss under other weights of the rows, close to a solution."""
-        return self.solve(weights, whole.theta, whole.factor).theta
+    def solve_near(self, weights: Floats, whole: Solution) -> Solution:
+        """The solution under other weights of the rows, close to a solution."""
+        return self.solve(weights, whole.theta, whole.factor)

@@ -33,7 +33,9 @@ class TemperatureCalibrator(Calibrator):
 
     T > 1 pulls forecasts to the middle, T < 1 to the vertices. The order of the classes within each
     row stays, except that classes below the floor tie. The order of the rows stays for two classes
-    (with a floor of at most 1/2), but not for more.
+    (with a floor of at most 1/2), but not for more. T < 1 is bounded: half of the calibration rows
+    keep odds of at most K (n + 1) to one, so that rows which forecasts sort perfectly do not ask
+    for certainty.
 
     Parameters
     ----------
@@ -66,7 +68,7 @@ class TemperatureCalibrator(Calibrator):
         ``q = (1 - s) * softmax(log(max(p, floor)) / T) + s / K``,
 
     where s is the pseudocount divided by the sum of the weights of the rows and the pseudocount.
-    With ``pseudocount=0`` it is the temperature scaling of Guo et al. (2017).
+    With ``pseudocount=0`` and within the bound, it is that of Guo et al. (2017).
 
     References
     ----------
@@ -87,7 +89,7 @@ class TemperatureCalibrator(Calibrator):
            [0.5 , 0.5 ]])
     """
 
-    _share: ClassVar[float] = 2.0
+    _shares: ClassVar[tuple[float, float]] = (2.0, 2.0)
 
     floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
 
@@ -198,6 +200,20 @@ def draw_part(sample: Sample) -> Sample:
     return sample.draw(max(LEAST_ROWS, PART // sample.n_classes))
 
 
+def _steepest(z: Floats, sample: Sample) -> float:
+    """Largest 1 / T: forecasts are made no surer than the rows can support.
+
+    Where forecasts sort the outcomes perfectly, the likelihood would have T = 0. Half of the rows
+    keep log odds of at most log(K (n + 1)), those of a class that was not seen in n rows.
+    """
+    spread, weights = np.ptp(z, axis=0), sample.row_weights()
+    order = np.argsort(spread)
+    below = np.cumsum(weights[order])
+    middle = float(spread[order[np.searchsorted(below, below[-1] / 2)]])
+    most = float(np.log(len(z) * (below[-1] + 1)))
+    return max(1.0, most / middle) if middle > 0 else np.inf
+
+
 def inverse_temperature(
     z: Floats, sample: Sample, *, start: float = 1.0, tolerance: float = 1e-10
 ) -> float:
@@ -212,17 +228,18 @@ def inverse_temperature(
     z = z - of_own_class(z, sample.codes)
     low, high = INVERSE_RANGE
     low /= max(1.0, float(np.abs(z).max()))  # large logits may need a large temperature
-    t = start
+    most = high = min(high, max(1.0, _steepest(z, sample)))
+    t = min(start, most)
     for count in range(100):
         q = softmax(t * z)
         expected = np.einsum("kn,kn->n", q, z)
         slope = float(share @ expected)
-        if abs(slope) * t <= tolerance:
+        if abs(slope) * t <= tolerance or (slope < 0 and t == most):
             break
         low, high = (low, t) if slope > 0 else (t, high)
         q *= (z - expected) ** 2
         curvature = float(share @ q.sum(axis=0))
-        step = t - slope / curvature if curvature > 0 else 0.0
-        newton = low < step < high and count < 50
+        step = min(t - slope / curvature, most) if curvature > 0 else 0.0
+        newton = (low < step < high or step == high == most) and count < 50
         t = step if newton else float(np.sqrt(low * high))
     return t

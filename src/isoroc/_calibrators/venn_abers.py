@@ -58,7 +58,7 @@ class VennAbersCalibrator(Calibrator):
     (array([0.333, 0.667]), array([0.667, 1.   ]))
     """
 
-    _share: ClassVar[float] = 0.3
+    _shares: ClassVar[tuple[float, float]] = (0.3, 0.3)
     _uses_order_only: ClassVar[bool] = True
 
     map_: VennAbersMap

@@ -69,6 +69,8 @@ Merge files of counts.
 isoroc merge day1.counts.parquet day2.counts.parquet -o both.counts.parquet
 isoroc merge old.counts.parquet today.counts.parquet --decay 0.9 -o new.counts.parquet
 ```
+
+The output remembers the files that it was merged from. One that is merged into it again is skipped.
 """,
     "apply": """\
 Add calibrated forecasts to a table.
@@ -96,7 +98,8 @@ isoroc monitor model.json today.parquet --state state.json --merge other.json --
 ```
 
 The evidence of all runs with the same state file is accumulated. The chance of ever raising a false
-alarm is at most 5 %, however often the command runs. The exit code is 1 after an alarm.
+alarm is at most 5 %, however often the command runs. Rows that were counted before are skipped, so
+that a job can be repeated. The exit code is 1 after an alarm.
 """,
     "evaluate": """\
 Evaluate forecasts before and after calibration.

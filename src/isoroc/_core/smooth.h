@@ -319,6 +319,20 @@ TILE(invert)(double *__restrict h, ptrdiff_t m) {
     }
 }
 
+/* Corrections z of all classes but the last, times how close a row is to the nearest of m centres,
+   plus the differences of its log forecasts from that of the last class. */
+TILE(trust)(const double *__restrict h, const double *__restrict own, double *__restrict z,
+            double reach, ptrdiff_t m, ptrdiff_t last) {
+    double t[ROWS];
+    EACH_ROW t[r] = 0.0;
+    for (ptrdiff_t j = 0; j < m; j++) EACH_ROW t[r] = LARGER(t[r], h[j * ROWS + r]);
+    EACH_ROW t[r] = LARGER(t[r] * (2.0 / reach) - 1.0, 0.0);
+    EACH_ROW t[r] = SMALLER(t[r], 1.0);
+    for (ptrdiff_t k = 0; k < last; k++)
+        EACH_ROW z[k * ROWS + r] =
+            t[r] * z[k * ROWS + r] + (own[k * ROWS + r] - own[last * ROWS + r]);
+}
+
 /* weights @ h into z, for h of shape (m, ROWS) and weights in groups of four classes, shape
    (K / 4, m, 4): K is a multiple of four here. */
 TILE(product)(const double *__restrict weights, const double *__restrict h, double *__restrict z,

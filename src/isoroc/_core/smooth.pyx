@@ -29,6 +29,8 @@ cdef extern from "smooth.h" nogil:
     void distance_tile(const double* centres, const double* offsets, const double* x,
                        const double* square, double* h, Py_ssize_t m, Py_ssize_t D)
     void invert_tile(double* h, Py_ssize_t m)
+    void trust_tile(const double* h, const double* own, double* z, double reach, Py_ssize_t m,
+                    Py_ssize_t last)
     void product_tile(const double* weights, const double* h, double* z, Py_ssize_t m,
                       Py_ssize_t K)
 
@@ -169,13 +171,46 @@ def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,
     return rows
 
 
+def tilted(const double[:, ::1] P, const Py_ssize_t[::1] place, const double[:, ::1] table,
+           double floor, double temperature, double share):
+    """Tempered forecasts times the tilts of their bins, in shares, shape (n, K).
+
+    A row of the table, of shape (B, 2 K + 1), holds the tilt of a bin, the constant part of its
+    forecasts, and the share of the rest.
+    """
+    cdef Py_ssize_t t, i, k, b, n = P.shape[0], K = P.shape[1]
+    cdef int r, width
+    cdef double total
+    rows = np.empty((n, K))
+    cdef double[:, ::1] out = rows
+    cdef double[::1] memory = np.empty(K * ROWS)
+    cdef double* q = &memory[0]
+    with nogil:
+        for t in range((n + ROWS - 1) // ROWS):
+            i = t * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load_rows(q, &P[i, 0], K, width)
+            raise_tile(q, floor, K)
+            log_tile(q, K)
+            scale_tile(q, 1 / temperature, K)
+            softmax_tile(q, K, share)
+            for r in range(width):
+                b = place[i + r]
+                total = 0.0
+                for k in range(K):
+                    q[k * ROWS + r] *= table[b, k]
+                    total += q[k * ROWS + r]
+                total = table[b, 2 * K] / total
+                for k in range(K):
+                    out[i + r, k] = table[b, K + k] + total * q[k * ROWS + r]
+    return rows
+
+
 def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :] knots,
            const double[:, :] origin, const double[:] stretch, const double[:, :, :] centres,
-           const double[:, :] weights, const double[:, :] coef, const double[:] intercept):
-    """Forecasts of a `KernelCalibrator`, shape (n, K), from tempered and plain log forecasts.
-
-    Other arguments are fitted attributes.
-    """
+           const double[:, :] weights, const double[:, :] coef, const double[:] intercept,
+           double reach):
+    """Forecasts, shape (n, K), from tempered and plain log forecasts and fitted attributes."""
     cdef Py_ssize_t t, i, j, k, n = z.shape[1], K = z.shape[0], D = 2 * K - 1, last = K - 1
     cdef Py_ssize_t K4 = in_fours(last), m = in_fours(centres.shape[0]), M = m + K + 1
     cdef int r, width
@@ -212,7 +247,7 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
         for j in range(centres.shape[0]):
             joint[of_four(k, j, M)] = weights[k, j] - weights[last, j]
         for j in range(K):
-            joint[of_four(k, m + j, M)] = coef[k, j] - coef[last, j] + (j == k) - (j == last)
+            joint[of_four(k, m + j, M)] = coef[k, j] - coef[last, j]
         joint[of_four(k, m + K, M)] = intercept[k] - intercept[last]
     rows = np.empty((n, K))
     cdef double[:, ::1] out = rows
@@ -231,6 +266,7 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
             distance_tile(&groups[0], &offsets[0], x, square, h, m, D)
             invert_tile(h, m)
             product_tile(&joint[0], h, q, M, K4)
+            trust_tile(h, own, q, reach, centres.shape[0], last)
             for r in range(ROWS):
                 q[last * ROWS + r] = 0.0
             softmax_tile(q, K, 0.0)

@@ -8,21 +8,22 @@ The data model has three layers.
     rows share a fold: by a hash of a row key or of the forecast. Both are formulas over `Ops`, so
     NumPy, torch, dataframe engines and SQL run the same one.
 `Cells`
-    One entry for each cell and fold: number of rows, weight of each class, sum of the forecasts.
+    One entry for each cell and fold: number of rows, weight of each class and the sum of squared
+    weights, sum of the forecasts.
     Entries add up, so cells of parts of the data merge into those of the whole.
 `Counts`
     The public object: cells with their grid, classes and number of folds. To a calibrator they are
     a `Sample` of weighted rows: for each entry the mean forecast, once for each class with weight.
 
 On disk, and in the answer of a warehouse, counts are a table with one row for each fold, cell and
-label: ``fold``, the coordinates, ``label``, ``rows``, ``weight``, one ``sum_k`` for each column of
-the forecasts, and the constant ``isoroc`` with the grid as JSON.
+label: ``fold``, the coordinates, ``label``, ``rows``, ``weight``, ``weight_squared``, one ``sum_k``
+for each column of the forecasts, and the constant ``isoroc`` with the grid as JSON.
 
 `Points` and `BinaryCounts` are what growth makes of a sample: unordered points of any number of
 classes, and sorted scores of two.
 """
 
-from isoroc._counts.builders import in_cells
+from isoroc._counts.builders import deal_by_content, in_cells
 from isoroc._counts.cells import Cells, Tally
 from isoroc._counts.counts import Counts
 from isoroc._counts.grid import Grid, Resolution
@@ -36,5 +37,6 @@ __all__ = [
     "Points",
     "Resolution",
     "Tally",
+    "deal_by_content",
     "in_cells",
 ]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
-from isoroc._counts.cells import Cells, Tally
+from isoroc._counts.cells import Cells, Tally, hash_keys
 from isoroc._counts.grid import MOST_EXACT, Grid, Resolution, fold
 from isoroc._input import (
     CellSample,
@@ -24,7 +24,7 @@ from isoroc._input import (
     to_array,
 )
 from isoroc._kinds import columns_of
-from isoroc._simplex import Floats, Ints
+from isoroc._simplex import Floats
 
 #: Cells are made no larger than at these resolutions, by the number of classes: members that read
 #: logarithms of forecasts would see too much of the difference between a cell and its mean.
@@ -139,7 +139,64 @@ def find_folds(columns: Floats, n_folds: int, key: Floats | None) -> NDArray[np.
     return found
 
 
-def in_cells(sample: Sample, fold: Ints, most: int) -> CellSample:
+def deal_by_content(
+    sample: Sample, n_folds: int, random_state: np.random.RandomState
+) -> CellSample:
+    """A sample in folds that neither the order of the rows nor that of the columns changes.
+
+    Equal rows become one, so that weight two is the row twice. Rows with the same forecast share a
+    fold, unless they would make up much of it: then they are dealt one by one, as rows of the
+    least weight. Classes are not spread evenly over the folds by design: that would make it look as
+    if chance departures of their frequencies from the forecasts could be learned.
+    """
+    digits, exponents = np.frexp(sample.kind.probabilities(NUMPY, columns_of(sample.forecasts)))
+    rounded = np.ldexp(np.rint(np.ldexp(digits, 24)), exponents)  # logits may differ in the last
+    content = np.zeros(len(sample), dtype=np.uint64)
+    for column in rounded.T:
+        content += hash_keys(column[:, None], None)
+    own = rounded[np.arange(len(sample)), sample.codes]
+    marks = [sample.codes.astype(np.float64)]
+    if sample.groups is not None:
+        marks.append(np.unique(sample.groups, return_inverse=True)[1].astype(np.float64))
+    hashed = hash_keys(np.column_stack([columns_of(sample.forecasts) + 0.0, *marks]), None)
+    _, first, entry = np.unique(hashed, return_index=True, return_inverse=True)
+    order = np.lexsort((*(mark[first] for mark in marks), own[first], content[first]))
+    first = first[order]
+    weights, squares = (
+        np.bincount(entry, w)[order] for w in (sample.row_weights(), sample.squared_weights())
+    )
+    distinct, place = np.unique(content[first], return_inverse=True)
+    fold = random_state.permutation(len(distinct))[place] % n_folds
+    unit = _least_row(sample.row_weights())
+    heavy = np.bincount(place, weights)
+    most = max(weights.sum() / (4 * n_folds), 2 * n_folds * unit)
+    seed = random_state.randint(2**31 - 1)
+    parts = []
+    for e in np.flatnonzero((heavy > most)[place] | (len(distinct) < n_folds)):
+        of_content = [seed, int(content[first[e]]), int(own[first[e]].view(np.uint64))]
+        n_rows = max(1, round(weights[e] / unit))
+        shares = np.random.default_rng(of_content).multinomial(n_rows, [1 / n_folds] * n_folds)
+        parts += [(e, f, shares[f] / n_rows) for f in np.flatnonzero(shares)]
+    whole = np.setdiff1d(np.arange(len(first)), [e for e, _, _ in parts])
+    entries = np.array([*whole, *(e for e, _, _ in parts)], dtype=np.intp)
+    share = np.append(np.ones(len(whole)), [share for _, _, share in parts])
+    fold = np.append(fold[whole], [f for _, f, _ in parts]).astype(np.intp)
+    if len(np.unique(fold)) < 2:
+        fold = np.arange(len(fold)) % n_folds
+    dealt = sample.take(first[entries])
+    weights, squares = weights[entries] * share, squares[entries] * share
+    return CellSample(**vars(dealt) | {"weights": weights, "fold": fold, "squares": squares})
+
+
+def _least_row(weights: Floats) -> float:
+    """Least weight of the rows, if all are multiples of it; otherwise that of a row in effect."""
+    least = float(weights.min())
+    times = weights / least
+    whole = np.abs(times - times.round()).max() < 1e-6
+    return least if whole else float((weights**2).sum() / weights.sum())
+
+
+def in_cells(sample: CellSample, most: int) -> CellSample:
     """A sample of many rows as cells, at most `most` in total over all folds.
 
     Where cells of the least resolution are more, twice as many weighted rows are drawn from them at
@@ -148,7 +205,7 @@ def in_cells(sample: Sample, fold: Ints, most: int) -> CellSample:
     columns, K = probabilities(sample), sample.n_classes
     start = Grid.choose(columns.shape[1], "auto")
     tally = Tally(start, K, most=most, least=int(LEAST_RESOLUTION.get(K, start.resolution)))
-    tally.add(columns, sample.codes, sample.weights, fold)
+    tally.add(columns, sample.codes, sample.weights, sample.fold, sample.squares)
     found = tally.cells().sample(tally.grid, sample.classes).draw(2 * most)
     forecasts = sample.kind.from_simplex(found.forecasts)
     return replace(found, forecasts=forecasts, scores=sample.scores)

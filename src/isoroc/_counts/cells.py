@@ -36,6 +36,8 @@ class Cells:
         Weight of each class.
     sums : ndarray of shape (m, C)
         Sum of the forecasts, each times its weight, one column for each of theirs.
+    squares : ndarray of shape (m, K)
+        Sum of the squared weights of each class: how many rows there were in effect.
     """
 
     keys: NDArray[Any]
@@ -43,6 +45,7 @@ class Cells:
     rows: NDArray[np.int64]
     class_weights: Floats
     sums: Floats
+    squares: Floats
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -77,6 +80,7 @@ class Cells:
             weights=self.class_weights[entry, codes],
             classes=classes,
             fold=self.fold[entry].astype(np.intp),
+            squares=self.squares[entry, codes],
         )
 
     def take(self, entries: NDArray[Any]) -> Cells:
@@ -105,6 +109,7 @@ def gather(parts: Sequence[Cells], *, ordered: bool = True) -> Cells:
             _add_up(group, joined.rows[:, None], m)[:, 0].astype(np.int64),
             _add_up(group, joined.class_weights, m),
             _add_up(group, joined.sums, m),
+            _add_up(group, joined.squares, m),
         )
     return in_order(joined) if ordered else joined
 
@@ -163,15 +168,17 @@ class Tally:
         codes: Codes,
         weights: Floats | None = None,
         fold: NDArray[Any] | None = None,
+        squares: Floats | None = None,
     ) -> None:
-        """Add rows: forecasts of shape (n, C), columns of labels, weights > 0, folds."""
+        """Add rows: forecasts (n, C), columns of labels, weights > 0, folds, squared weights."""
         for rows in slices(len(codes)):
             P = forecasts[rows]
             keys = cells(NUMPY, np.asfortranarray(P), self.grid)
             keys = np.ascontiguousarray(keys if self.grid.exact else keys.astype(np.int32))
             some = None if fold is None else fold[rows]
             w = None if weights is None else weights[rows]
-            self.add_cells(_count(keys, some, Sample(P, codes[rows], w), self._n_classes))
+            s = None if w is None else w**2 if squares is None else squares[rows]
+            self.add_cells(_count(keys, some, Sample(P, codes[rows], w), s, self._n_classes))
 
     def add_cells(self, cells: Cells) -> None:
         """Add cells of the same grid."""
@@ -202,17 +209,27 @@ class Tally:
         return self._most is not None and len(cells) > self._most and not at_end
 
 
-def _count(keys: NDArray[Any], fold: NDArray[Any] | None, sample: Sample, n_classes: int) -> Cells:
+def _count(
+    keys: NDArray[Any],
+    fold: NDArray[Any] | None,
+    sample: Sample,
+    squares: Floats | None,
+    n_classes: int,
+) -> Cells:
     forecasts, codes, weights = sample.arrays
     _, first, group = np.unique(hash_keys(keys, fold), return_index=True, return_inverse=True)
     m = len(first)
     place = group * n_classes + codes
-    class_weights = np.bincount(place, weights, m * n_classes).reshape(m, n_classes)
+    class_weights, of_squares = (
+        np.bincount(place, w, m * n_classes).reshape(m, n_classes).astype(np.float64)
+        for w in (weights, squares)
+    )
     scaled = forecasts if weights is None else forecasts * weights[:, None]
     return Cells(
         keys[first],
         np.zeros(m, dtype=np.int64) if fold is None else fold[first].astype(np.int64),
         np.bincount(group, minlength=m),
-        class_weights.astype(np.float64),
+        class_weights,
         _add_up(group, scaled, m),
+        of_squares,
     )

@@ -305,8 +305,9 @@ class Counts:
         check_number("factor", factor, numbers.Real, minimum=0)
         if not factor:
             raise InputError("factor", None, "is 0", "expected a number above 0")
-        sums, class_weights = self.cells.sums * factor, self.cells.class_weights * factor
-        return replace(self, cells=replace(self.cells, sums=sums, class_weights=class_weights))
+        powers = {"sums": factor, "class_weights": factor, "squares": factor**2}
+        scaled = {name: getattr(self.cells, name) * power for name, power in powers.items()}
+        return replace(self, cells=replace(self.cells, **scaled))
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Dataframe with one row per entry: fold, cell, rows, mean forecast, class weights."""

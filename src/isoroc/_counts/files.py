@@ -48,6 +48,7 @@ def write(path: str | os.PathLike[str], parts: Parts, columns: Sequence[str] | N
     table["label"] = classes[code]
     table["rows"] = np.where(first, cells.rows[entry], 0)
     table["weight"] = cells.class_weights[entry, code]
+    table["weight_squared"] = cells.squares[entry, code]
     for k, total in enumerate(cells.sums.T):
         table[f"sum_{k}"] = np.where(first, total[entry], 0.0)
     table["isoroc"] = [describe(grid, n_folds, columns, classes)] * len(entry)
@@ -89,7 +90,8 @@ def _read(name: str) -> Any:
 def _parse(frame: Any, name: str, about: dict[str, Any], labels: Any) -> tuple[Any, ...]:
     n_columns = about["n_columns"]
     grid = Grid(n_columns, about["resolution"], about["top"])
-    wanted = ["fold", *grid.names, "label", "rows", "weight", *_sums(n_columns)]
+    added = ["rows", "weight", "weight_squared", *_sums(n_columns)]
+    wanted = ["fold", *grid.names, "label", *added]
     if missing := [column for column in wanted if column not in frame.columns]:
         raise InputError("path", None, f"{name} has no column {missing[0]!r}", "count again")
     labels = about["classes"] if labels is None else labels
@@ -124,14 +126,16 @@ def from_long(
         raise InputError(name, None, f"{n_bad} of {n_rows} rows are bad", fix)
     keys = np.column_stack([_numbers(frame, column) for column in grid.names])
     classes, codes = _classes(frame, grid.n_columns, labels, columns)
-    class_weights = np.zeros((len(codes), len(classes)))
+    class_weights, squares = np.zeros((2, len(codes), len(classes)))
     class_weights[np.arange(len(codes)), codes] = _numbers(frame, "weight")
+    squares[np.arange(len(codes)), codes] = _numbers(frame, "weight_squared")
     cells = Cells(
         keys if grid.exact else keys.astype(np.int32),
         _numbers(frame, "fold").astype(np.int64),
         _numbers(frame, "rows").astype(np.int64),
         class_weights,
         np.column_stack([_numbers(frame, column) for column in _sums(grid.n_columns)]),
+        squares,
     )
     cells = gather([cells])
     return classes, grid, n_folds, cells.take(np.flatnonzero(cells.class_weights.sum(axis=1)))

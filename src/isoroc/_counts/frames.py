@@ -155,7 +155,7 @@ def count_frame(
         grid = Grid.choose(len(probs), default_resolution(2))
     placed = _elementwise(frame, lambda part: _place(part, grid, n_folds))
     keys = ["fold", *grid.names, "label"]
-    added = ["rows", "weight", *(f"sum_{k}" for k in range(len(probs)))]
+    added = ["rows", "weight", "weight_squared", *(f"sum_{k}" for k in range(len(probs)))]
     table = _add_up(placed.select(*keys, *added), keys, added)
     check_entries(len(table))
     return from_long(table, grid, n_folds, labels, tuple(probs))
@@ -286,6 +286,7 @@ def _place(frame: Any, grid: Grid, n_folds: int) -> Any:
         **sums,
         **{name: nw.col(name).cast(nw.Int64()) for name in (*whole, "fold")},
         weight=weight,
+        weight_squared=weight * weight,
         rows=nw.lit(1, nw.Int64()),
     )
 

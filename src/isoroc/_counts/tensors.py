@@ -118,7 +118,9 @@ def _count(batch: Batch, codes: Any, grid: Grid, n_folds: int, n_classes: int) -
     del coordinates
     m = len(keys)
     columns, weights = list(batch.forecasts.T), batch.weights
-    class_weights = torch.bincount(group * n_classes + codes, weights, m * n_classes)
+    place, squares = group * n_classes + codes, None if weights is None else weights**2
+    class_weights = torch.bincount(place, weights, m * n_classes)
+    of_squares = class_weights if weights is None else torch.bincount(place, squares, m * n_classes)
     scaled = columns if weights is None else [column * weights for column in columns]
     sums = [torch.bincount(group, column, m) for column in scaled]
     # Rows without weights are counted already.
@@ -131,6 +133,7 @@ def _count(batch: Batch, codes: Any, grid: Grid, n_folds: int, n_classes: int) -
         rows.cpu().numpy(),
         class_weights.reshape(m, n_classes).to(torch.float64).cpu().numpy(),
         torch.stack(sums, dim=1).cpu().numpy(),
+        of_squares.reshape(m, n_classes).to(torch.float64).cpu().numpy(),
     )
     if weights is None:
         return counted

@@ -123,11 +123,11 @@ def evaluate(
     >>> result
                              measure  before   after   change  95 % interval of the change
                             log loss  0.5031  0.4410  -0.0620           -0.0869 to -0.0372
-                    calibration loss  0.0733  0.0062  -0.0671           -0.0923 to -0.0418
-                     refinement loss  0.4298  0.4348   0.0050            -0.0051 to 0.0152
+                    calibration loss  0.0745  0.0016  -0.0729           -0.1076 to -0.0436
+                     refinement loss  0.4286  0.4395   0.0109            -0.0113 to 0.0356
                          Brier score  0.1703  0.1440  -0.0263           -0.0361 to -0.0165
-                   calibration error  0.1519  0.0284  -0.1235           -0.1627 to -0.0842
-         top-label calibration error  0.0000  0.0219   0.0219            -0.0148 to 0.0586
+                   calibration error  0.1519  0.0000  -0.1519           -0.2702 to -0.0969
+         top-label calibration error  0.0000  0.0000   0.0000            -0.0912 to 0.0482
                             accuracy  0.7400  0.7850   0.0450             0.0167 to 0.0733
                                  AUC  0.8642  0.8577  -0.0065           -0.0099 to -0.0032
                    decisions changed                   0.2110             0.1857 to 0.2363
@@ -196,10 +196,10 @@ def conclude(
 ) -> Evaluation:
     """Evaluation of the rows that were collected."""
     kept = collector.kept
-    values, errors, notes = collector.measure(n_resamples, seed)
+    found, notes = collector.measure(n_resamples, seed)
     paired, K = kept.after is not None, kept.n_classes
     return Evaluation(
-        measures=tabulate(values, errors, confidence, paired=paired, n_classes=K),
+        measures=tabulate(found, confidence, paired=paired, n_classes=K),
         n_rows=collector.totals.n_rows,
         classes=kept.before.classes,
         confidence=confidence,

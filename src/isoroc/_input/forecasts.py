@@ -59,7 +59,10 @@ def clean(values: Floats, kind: Kind, *, name: str) -> Floats:
         X, good = kind.clean(NUMPY, columns_of(values))
     if not good.all():
         row = int(np.argmin(good))
-        raise InputError(name, row, *kind.fault(columns_of(values)[row]))
+        problem, fix = kind.fault(columns_of(values)[row])
+        if name != "P":  # only functions that call their forecasts P have the argument `scores`
+            fix = fix.replace('scores="logit"', "scipy.special.softmax(logits, axis=1)")
+        raise InputError(name, row, problem, fix)
     return np.ascontiguousarray(X).reshape(values.shape)
 
 

@@ -82,6 +82,10 @@ class Sample:
         """Weight of each row, ones where none were given."""
         return np.ones(len(self.codes)) if self.weights is None else self.weights
 
+    def squared_weights(self) -> Floats:
+        """Sum of the squared weights of the rows that each row stands for: its own."""
+        return np.asarray(self.row_weights() ** 2)
+
     def residuals(self) -> Floats:
         """Outcomes less forecasts, in the shape of the forecasts."""
         if self.kind.single:
@@ -142,15 +146,18 @@ class Sample:
 class CellSample(Sample):
     """A sample whose rows are cells of counts with the weight of one class each.
 
-    A cell stands for as many rows as it weighs.
+    For a fit a cell stands for as many rows as it weighs.
 
     Attributes
     ----------
     fold : ndarray of shape (n,)
-        Fold of each. Rows of the same cell share it, so that a cell is never split by its labels.
+        Fold of each.
+    squares : ndarray of shape (n,)
+        Sum of the squared weights of its rows.
     """
 
     fold: Ints
+    squares: Floats
 
     def as_rows(self) -> Sample:
         """The same with each cell as a row of its weight."""
@@ -158,7 +165,25 @@ class CellSample(Sample):
 
     def take(self, rows: NDArray[Any]) -> Self:
         """Sample of some of the cells."""
-        return replace(super().take(rows), fold=self.fold[rows])
+        return replace(super().take(rows), fold=self.fold[rows], squares=self.squares[rows])
+
+    def squared_weights(self) -> Floats:
+        """Sum of the squared weights of the rows that each cell stands for."""
+        return self.squares
+
+    def independent_rows(self) -> Floats:
+        """Number of rows in each cell, if those of one cell have equal weights."""
+        return np.asarray(self.row_weights() ** 2 / self.squares)
+
+    def draw(self, n_rows: int, seed: int = 0) -> Self:
+        """Cells of rows drawn at random; all of them if there are not more."""
+        part = super().draw(n_rows, seed)
+        if part is self:
+            return self
+        # What a drawn row tells is as uncertain as its own weight and that of its cell's rows say.
+        each = part.squares / self.row_weights()[self.drawn_rows(n_rows, seed)]
+        weights = part.row_weights()
+        return replace(part, squares=weights * (each + weights.sum() / n_rows))
 
     def folds(self) -> Ints:
         """Fold of each cell, numbered from 0."""

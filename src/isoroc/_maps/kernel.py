@@ -34,9 +34,10 @@ class Positions:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KernelMap(TemperedMap):
-    """``softmax(z + weights bumps(x) + coef z + intercept)`` of tempered log forecasts z.
+    """``softmax(z + t (weights bumps(x) + coef z + intercept))`` of tempered log forecasts z.
 
-    `knots`, `origin` and `stretch` define the positions x.
+    `knots`, `origin` and `stretch` define the positions x. The trust t is 1 where the bump of some
+    centre has the height `reach`, and 0 where none has half of it.
     """
 
     knots: Floats = state(states.coefficients("K", smooth.N_KNOTS))
@@ -46,6 +47,7 @@ class KernelMap(TemperedMap):
     weights: Floats = state(states.coefficients("K", "m"))
     coef: Floats = state(states.coefficients("K", "K"))
     intercept: Floats = state(states.coefficients("K"))
+    reach: float = state(states.number(above=0.0, most=1.0))
 
     def check(self, n_classes: int) -> None:
         """Check the numbers; knots ascend."""
@@ -59,8 +61,9 @@ class KernelMap(TemperedMap):
         positions = Positions(knots=self.knots, origin=self.origin, stretch=self.stretch)
         x = positions.of(ops, z, logs)
         heights = ops.bumps(x, self.centres.reshape(len(self.centres), -1))
-        linear = ops.linear(z, np.eye(len(self.coef)) + self.coef, self.intercept)
-        return ops.softmax(linear + ops.linear(heights, self.weights))
+        joint = np.hstack([self.weights, self.coef])
+        correction = ops.linear(ops.concat([heights, z]), joint, self.intercept)
+        return ops.softmax(z + trust(ops, heights, self.reach) * correction)
 
     def compiled(self, forecasts: Forecasts) -> Floats:
         """The same by a compiled loop."""
@@ -74,4 +77,11 @@ class KernelMap(TemperedMap):
             self.weights,
             self.coef,
             self.intercept,
+            self.reach,
         )
+
+
+def trust(ops: Ops[V], heights: V, reach: float) -> V:
+    """How far the correction of a row holds, from the heights of its bumps: 1 near some centre."""
+    near = ops.largest_value(heights) * (2 / reach) - 1.0
+    return ops.minimum(ops.maximum(near, 0.0), 1.0)

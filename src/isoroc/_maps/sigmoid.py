@@ -30,7 +30,8 @@ class SigmoidMap(Map):
 
     def formula(self, ops: Ops[V], X: V) -> V:
         """The softmax of logarithms of sigmoids, which divides by the sum without underflow."""
-        logs, log_rest = log_pair(ops, self.kind.logs(ops, X, self.floor))
+        logs = self.kind.logs(ops, X, self.floor)
+        log_rest = logs - ops.log_odds(logs)
         z = self.coef * logs - self.rest * log_rest + self.intercept
         return ops.softmax(ops.minimum(z, 0.0) - ops.log(1.0 + ops.exp(-ops.absolute(z))))
 
@@ -38,8 +39,3 @@ class SigmoidMap(Map):
         """If neither coefficient is negative."""
         rates = self.coef[-1], self.rest[-1]
         return self.floor <= 0.5 and min(rates) >= 0 and max(rates) > 0
-
-
-def log_pair(ops: Ops[V], logs: V) -> tuple[V, V]:
-    """``log(p)`` and ``log(1 - p)`` of each class from logarithms of the forecasts."""
-    return logs, logs - ops.log_odds(logs)

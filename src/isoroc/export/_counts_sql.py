@@ -73,8 +73,9 @@ def counts_sql(
     found = cells(ops, X, grid)
     own_fold = fold(ops, X, folds, None if fold_by is None else ops.read([fold_by]))
     weighed = ops.vector([ops.scalars.number(1.0) if weight is None else double(column(weight))])
-    names = [*grid.names, "fold", "weight", *(f"sum_{k}" for k in range(len(probs)))]
-    vectors = ops.concat([found, own_fold, weighed, X * weighed])
+    sums = ["weight", "weight_squared", *(f"sum_{k}" for k in range(len(probs)))]
+    names = [*grid.names, "fold", *sums]
+    vectors = ops.concat([found, own_fold, weighed, weighed * weighed, X * weighed])
     rows: dict[str, Node] = dict(zip(names, vectors.columns(), strict=True))
     rows["label"] = case([(good.columns()[0], column(label))], nodes.Null())
     kept = [name for name in dict.fromkeys((label, weight, fold_by)) if name is not None]
@@ -83,7 +84,6 @@ def counts_sql(
     # The columns that were handed on to be used are not part of the answer.
     inner.set("expressions", inner.expressions[len(kept) :])
     keys = ["fold", *grid.names, "label"]
-    sums = ["weight", *(f"sum_{k}" for k in range(len(probs)))]
     about = nodes.Literal.string(describe(grid, folds, tuple(probs)))
     query = nodes.select(
         *(column(name) for name in keys),

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from glob import glob
+from pathlib import Path
+
+import polars as pl
+
+from isoroc._cli.errors import CommandError
 from isoroc._cli.io.files import COUNTS, check_target
 from isoroc._cli.io.reading import load_counts
 from isoroc._cli.io.source import file_errors
 from isoroc._cli.options import Force, Output
 from isoroc._cli.terminal import print_note
+from isoroc._files import locked, replacing, temporary_folder
+
+#: Entry of the metadata of a file: hashes of the files that were merged, and when.
+_SEEN = "isoroc_merged"
 
 
 def merge(
-    counts: list[str], /, *, output: Output, decay: float | None = None, force: Force = False
+    counts: list[str],
+    /,
+    *,
+    output: Output,
+    decay: float | None = None,
+    again: bool = False,
+    force: Force = False,
 ) -> None:
     """Merge files of counts.
 
@@ -22,13 +42,53 @@ def merge(
         File of counts to write.
     decay
         Multiply the weights of all files but the last by this factor.
+    again
+        Count files even if they are part of one before. By default such files are skipped.
     """
     check_target(output, (), COUNTS, force=force)
-    *old, new = counts
-    if decay is None or not old:
-        merged = load_counts(counts)
-    else:
-        merged = load_counts(old).decay(decay) + load_counts([new])
-    with file_errors(output):
-        merged.to_parquet(output)
+    paths = [path for item in counts for path in (sorted(glob(item)) or [item])]  # noqa: PTH207
+    with locked(output) if Path(output).is_file() else nullcontext():
+        new, seen = _select(paths, again=again)
+        if decay is None or new == paths[:1] or new[-1] != paths[-1]:
+            merged = load_counts(new)
+        else:
+            merged = load_counts(new[:-1]).decay(decay) + load_counts(new[-1:])
+        with file_errors(output), temporary_folder() as folder:
+            merged.to_parquet(folder / "counts")
+            with replacing(output) as path:
+                frame = pl.read_parquet(folder / "counts")
+                frame.write_parquet(path, metadata={_SEEN: json.dumps(seen)})
     print_note(f"{output}: {merged}")
+
+
+def _select(paths: list[str], *, again: bool) -> tuple[list[str], dict[str, str]]:
+    """Files that are to be merged, and hashes of all that they consist of, with times."""
+    new: list[str] = []
+    seen: dict[str, str] = {}
+    for path in paths:
+        own = _consists_of(path)
+        known = own.keys() & seen.keys()
+        if known and not again:
+            if len(known) < len(own):
+                raise CommandError(
+                    f"{path}: {len(known)} of the {len(own)} files that it was merged from are "
+                    "part of another one as well; merge files that share none, or use --again."
+                )
+            when = max(seen[key] for key in known)
+            print_note(f"{path}: skipped, merged on {when} already; --again counts it again.")
+            continue
+        new.append(path)
+        seen = own | seen
+    return new, seen
+
+
+def _consists_of(path: str) -> dict[str, str]:
+    """Hashes of the files that a file was merged from, or its own, with times."""
+    if not Path(path).is_file():
+        raise CommandError(f"there is no file {path!r}; check the name.")
+    with file_errors(path):
+        if found := pl.read_parquet_metadata(path).get(_SEEN):
+            return dict(json.loads(found))
+        with Path(path).open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()[:32]
+    return {digest: datetime.now(UTC).isoformat(timespec="seconds")}

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from isoroc._cli.comparing import read_compared
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.files import check_picture, check_target, open_source, output_to
+from isoroc._cli.io.files import STATE, check_picture, check_target, open_source, output_to
 from isoroc._cli.models import Model
 from isoroc._cli.options import ALL_ROWS, Force, Forecasts, Json, ModelFile, Selection
-from isoroc._cli.terminal import print_json, print_table, print_text
-from isoroc._monitor import BatchReport, CalibrationMonitor
+from isoroc._cli.terminal import print_json, print_note, print_table, print_text
+from isoroc._files import locked
+from isoroc._input import InputError
+from isoroc._monitor import BatchReport, CalibrationMonitor, hash_rows
 
 ADVICE = {
     "nothing": "Keep the calibrator: there is no evidence that it is wrong.",
@@ -27,6 +30,7 @@ def monitor(
     *,
     state: str | None = None,
     merge: list[str] | None = None,
+    again: bool = False,
     selection: Selection = ALL_ROWS,
     tolerance: float | None = None,
     confidence: float = 0.95,
@@ -39,9 +43,12 @@ def monitor(
     Parameters
     ----------
     state
-        File that keeps the evidence of earlier runs. It is created if it does not exist.
+        File that keeps the evidence of earlier runs. It is created if it does not exist, and begun
+        anew with every new model.
     merge
         State files of the same model from other machines, to be added once.
+    again
+        Count rows and states even if the state has them already. By default such rows are skipped.
     tolerance
         Miscalibration to put up with, in nats per row. Default: twice the number of classes
         divided by the number of calibration rows. An existing state keeps its own.
@@ -53,22 +60,36 @@ def monitor(
     if plot is not None:
         check_picture("--plot", plot, [model, state, *forecasts], force=force)
     if state is not None:
-        check_target(state, [model, *forecasts])  # another file cannot be loaded
+        check_target(state, [model, *forecasts], STATE, force=force)
     if selection.weight is not None:
         raise CommandError("--weight: the test counts rows; leave the weights out.")
-    found = _load(model, state, tolerance, confidence)
+    begun = CalibrationMonitor(
+        Model.load(model).calibrator, confidence=confidence, tolerance=tolerance
+    )
     with open_source(forecasts, selection) as source:
         sample, compared = read_compared(source, selection, model)
-    batch = found.update(sample.classes[sample.codes], compared["after"].forecasts)
-    for other in merge or ():
-        found.merge(CalibrationMonitor.load(other))
-    if state is not None:
-        found.save(state)
+        name = source.name
+    rows = sample.classes[sample.codes], compared["after"].forecasts
+    key = hash_rows(sample.forecasts, sample.codes)
+    with nullcontext() if state is None else locked(state):
+        found = _load(state, begun)
+        counted = found.seen_.get(key)
+        if counted is None or again:
+            batch = found.update(*rows, batch=key if counted is None else None)
+        else:
+            print_note(f"{name}: skipped, counted on {counted} already; --again counts it again.")
+            options: Any = {"confidence": found.confidence, "tolerance": found.tolerance}
+            batch = CalibrationMonitor(found.classes_, **options).update(*rows)
+        for other in merge or ():
+            _merge(found, other, again=again)
+        if state is not None:
+            found.save(state)
     if plot is not None:
         _save_picture(found, plot)
     if json:
         names = ("tolerance", "confidence")
-        entries = {"alarm": found.alarm_, "advice": found.advice_, "batch": _entries(batch)}
+        entries: dict[str, Any] = {"alarm": found.alarm_, "advice": found.advice_}
+        entries |= {"batch": _entries(batch), "counted_before": None if again else counted}
         entries |= {"total": _entries(found.report())} | {name: vars(found)[name] for name in names}
         print_json("monitor", entries)
     else:
@@ -76,23 +97,28 @@ def monitor(
     return ExitCode.OK if found.alarm_ is None else ExitCode.CHECK_FAILED
 
 
-def _load(
-    model: str, state: str | None, tolerance: float | None, confidence: float
-) -> CalibrationMonitor:
-    """Monitor of a model, from its state file if there is one."""
-    calibrator = Model.load(model).calibrator
-    if state is not None and Path(state).exists():
-        found = CalibrationMonitor.load(state)
-        if found.model != calibrator.checksum:
-            raise CommandError(
-                f"{state}: the state of another model; keep one state file for each model."
-            )
+def _load(state: str | None, begun: CalibrationMonitor) -> CalibrationMonitor:
+    """Monitor of a state file that belongs to the same model, otherwise a new one."""
+    if state is None or not Path(state).exists():
+        return begun
+    found = CalibrationMonitor.load(state)
+    if found.model == begun.model:
         return found
-    if tolerance is None:
-        weight = calibrator.summary_.get("weight") or 0.0
-        tolerance = 2 * len(calibrator.classes_) / weight if weight > 0 else 0.0
-    options = {"confidence": confidence, "tolerance": tolerance, "model": calibrator.checksum}
-    return CalibrationMonitor(calibrator.classes_, **options)
+    print_note(f"{state}: begun anew, as it had evidence about another model.")
+    return begun
+
+
+def _merge(found: CalibrationMonitor, path: str, *, again: bool) -> None:
+    """Merge a state from a file, unless all of its batches were counted before."""
+    other = CalibrationMonitor.load(path)
+    if other.seen_ and other.seen_.keys() <= found.seen_.keys() and not again:
+        print_note(f"{path}: skipped, all of its batches are counted; --again counts them again.")
+        return
+    try:
+        found.merge(other, again=again)
+    except InputError as error:
+        fix = "merge states that have no batch in common, or count twice with --again"
+        raise CommandError(f"--merge {path}: {error.problem}; {fix}.") from error
 
 
 def _entries(report: BatchReport) -> dict[str, Any]:
