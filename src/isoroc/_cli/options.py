@@ -13,7 +13,7 @@ STANDARD = "<standard>"
 Forecasts = Annotated[
     list[str], Parameter(help="Files, globs, folders, or - for standard input.", negative=())
 ]
-ModelFile = Annotated[str, Parameter(help="Model file written by isoroc fit.")]
+ModelFile = Annotated[str, Parameter(help="Model file written by isoroc fit, or --model FILE.")]
 OptionalModel = Annotated[
     str | None,
     Parameter(
@@ -67,7 +67,7 @@ class InputOptions:
 class Selection(InputOptions):
     """Which rows of forecasts and outcomes are read."""
 
-    label: Annotated[str | None, Parameter(alias="-l")] = None
+    label: Annotated[str | None, Parameter(alias=("-l", "-y"))] = None
     """Column of the outcomes. Default: the column named y, label, target, outcome or y_true."""
     positive: str | None = None
     """Class that a single column of `--probs` belongs to: the scores increase with its

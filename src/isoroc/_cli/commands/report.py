@@ -58,6 +58,8 @@ def report(
         raise CommandError("name the page with -o report.html, or print its summary with --json.")
     if output is not None:
         check_target(output, [model, *forecasts], PAGE, force=force)
+        if Path(output).suffix.lower() not in ("", ".html", ".htm"):
+            raise CommandError(f"{output}: a report is a page; expected a name that ends in .html.")
     check_options(0.95, resamples, 0)
     options: dict[str, Any] = {"model_path": model or "model.json", "n_resamples": resamples}
     if counts and selection != ALL_ROWS:
