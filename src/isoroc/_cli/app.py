@@ -13,11 +13,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 import isoroc
 from isoroc._cli.config import with_options_of_file
-<<<<<<< HEAD
-from isoroc._cli.errors import CommandError, ExitCode, first_line, in_options
-=======
-from isoroc._cli.errors import CommandError, ExitCode, did_you_mean, first_line
->>>>>>> cli
+from isoroc._cli.errors import CommandError, ExitCode, did_you_mean, first_line, in_options
 from isoroc._cli.options import STANDARD
 from isoroc._cli.process import discard_output, wait_if_ending
 from isoroc._cli.texts import ABOUT, ALIASES, COMMANDS, EPILOGUE
