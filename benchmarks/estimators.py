@@ -88,7 +88,7 @@ def estimates(*, quick: bool) -> None:
     for n_classes, n, power, times in settings(quick=quick):
         truth = population(n_classes, power)
         found: dict[str, list[float]] = {}
-        values, errors = [], []
+        values, ends = [], []
         for seed in islice(seeds, times):
             P, _, y = draw(n, n_classes, power, seed)
             for name, options in binned.items():
@@ -101,7 +101,8 @@ def estimates(*, quick: bool) -> None:
             found.setdefault("l2, irp", []).append(np.sqrt(square))
             found.setdefault("smooth", []).append(smooth_calibration_error(y, P))
             values.append([part for p in parts for part in (p.calibration, p.refinement)])
-            errors.append(np.concatenate([p.standard_errors[1:3] for p in parts]))
+            frames = [p.frame() for p in parts]
+            ends.append([np.concatenate([f[end][1:3] for f in frames]) for end in ("low", "high")])
         case = [str(n_classes), f"{n:,}", f"{power:g}"]
         order = ["l1, 15 uniform bins", "l1, 15 quantile bins", "l1, irp"]
         l2 = ["l2, 15 quantile bins", "l2, debiased", "l2, irp"]
@@ -111,7 +112,8 @@ def estimates(*, quick: bool) -> None:
         names = [f"{loss} {part}" for loss in ("log", "brier") for part in PARTS]
         targets = np.array([truth[name] for name in names])
         bias = np.mean(values, axis=0) - targets
-        covered = np.mean(np.abs(values - targets) < 1.96 * np.array(errors), axis=0)
+        low, high = np.array(ends).transpose(1, 0, 2)
+        covered = np.mean((low <= targets) & (targets <= high), axis=0)
         shown = [
             [f"{truth[name]:.3f}", f"{b:+.3f}", f"{c:.2f}"] if "cal" in name else [f"{c:.2f}"]
             for name, b, c in zip(names, bias, covered, strict=True)

@@ -2,10 +2,13 @@
 
 Prints Markdown tables of the mean test log loss (forecasts clipped at 1e-6), number of bins and fit
 time: of every variant on the sets with three and four classes, of every `top` on the sets with more
-classes, and of both searches on generated forecasts with a smooth calibration map. A set is a file
+classes, and of both searches on generated forecasts with a smooth calibration map, all with
+constant values. With `--values` it compares constant with tilted values instead, on every second
+set of three classes or more and up to 1,500 random calibration rows. A set is a file
 dataset-model.npz with probas_cal, labels_cal, probas_test and labels_test.
 
     python benchmarks/growth.py --arena ../shared/arena
+    python benchmarks/growth.py --arena ../shared/arena --values
 """
 
 from __future__ import annotations
@@ -19,9 +22,11 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
+from sklearn.metrics import roc_auc_score as auc
 
-from isoroc import IRPCalibrator
+from isoroc import BaggedIRPCalibrator, IdentityCalibrator, IRPCalibrator, IsotonicCalibrator
 from isoroc._growth import best_first, sweep
 from isoroc._growth.best_first import Growth, Split
 from isoroc._top import TopReduction
@@ -114,7 +119,7 @@ def measure(sets: list[Data], **params: Any) -> np.ndarray:
     found = []
     for data in sets:
         start = perf_counter()
-        cal = IRPCalibrator(prior="uniform", random_state=0, **params).fit(
+        cal = IRPCalibrator(prior="uniform", random_state=0, values="constant", **params).fit(
             data["probas_cal"], data["labels_cal"]
         )
         took = perf_counter() - start
@@ -138,13 +143,66 @@ def table(title: str, baselines: Baselines, sets: list[Data]) -> None:
         print(f"| {name} | {np.mean(losses):.4f} | | |")
 
 
+def auc_of(data: Data, Q: np.ndarray) -> float:
+    """Mean AUC of each class that occurs against the rest."""
+    y = data["labels_test"]
+    seen = [k for k in range(Q.shape[1]) if 0 < np.count_nonzero(y == k) < len(y)]
+    return float(np.mean([auc(y == k, Q[:, k]) for k in seen]))
+
+
+def compare_values(sets: list[Data]) -> None:
+    """Tables of test rows: constant and tilted values next to isotonic regression."""
+    sets = [data for data in sets if data["probas_cal"].shape[1] > 2][::2]
+    for data in sets:
+        drawn = np.random.default_rng(0).permutation(len(data["labels_cal"]))[:1500]
+        data |= {part: data[part][drawn] for part in ("probas_cal", "labels_cal")}
+    for low, high in ((3, 4), (5, 12), (13, 1000)):
+        some = [data for data in sets if low <= data["probas_cal"].shape[1] <= high]
+        if not some:
+            continue
+        print(f"\n{low} to {high} classes ({len(some)} sets)\n")
+        print("| calibrator | log loss | better than isotonic | AUC | accuracy | seconds |")
+        print("|---|---|---|---|---|---|")
+        losses: dict[str, np.ndarray] = {}
+        for name, calibrator in COMPARED.items():
+            found = np.array([_on_test_rows(calibrator, data) for data in some])
+            losses[name] = found[:, 0]
+            wins = np.count_nonzero(found[:, 0] < losses["isotonic"]) if "isotonic" in losses else 0
+            means = found.mean(axis=0)
+            measured = f"{means[1]:.4f} | {means[2]:.4f} | {means[3]:.3f}"
+            print(f"| {name} | {means[0]:.4f} | {wins} | {measured} |", flush=True)
+
+
+def _on_test_rows(calibrator: Any, data: Data) -> tuple[float, float, float, float]:
+    K, start = data["probas_cal"].shape[1], perf_counter()
+    cal = clone(calibrator).fit(data["probas_cal"], data["labels_cal"], labels=range(K))
+    took, Q = perf_counter() - start, cal.predict_proba(data["probas_test"])
+    y = data["labels_test"]
+    return log_loss(y, Q), auc_of(data, Q), float((Q.argmax(axis=1) == y).mean()), took
+
+
+COMPARED = {
+    "uncalibrated": IdentityCalibrator(),
+    "isotonic": IsotonicCalibrator(),
+    "constant": IRPCalibrator(random_state=0, values="constant"),
+    "tilted, the default": IRPCalibrator(random_state=0),
+    "tilted, no certificate": IRPCalibrator(random_state=0, monotonicity=None),
+    "ten tilted trees": BaggedIRPCalibrator(random_state=0),
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--arena", type=Path, required=True)
+    parser.add_argument("--values", action="store_true", help="constant against tilted values")
     sets = []
-    for path in sorted(parser.parse_args().arena.glob("*.npz")):
+    options = parser.parse_args()
+    for path in sorted(options.arena.glob("*.npz")):
         with np.load(path) as data:
             sets.append(dict(data))
+    if options.values:
+        compare_values(sets)
+        return
     baselines = {
         "uncalibrated": lambda data: data["probas_test"],
         "isotonic one-vs-rest": one_vs_rest,

@@ -8,6 +8,7 @@ and many classes, rows and letters instead, to be looked at. Requires matplotlib
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,13 +24,22 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 
 from isoroc import (
+    AutoCalibrator,
     CalibratedClassifier,
     CalibrationMonitor,
+    GroupedCalibrator,
     IRPCalibrator,
+    IsotonicCalibrator,
     RecursiveBinningCalibrator,
+    TemperatureCalibrator,
+    evaluate,
 )
 from isoroc.plots import (
     CostCurveDisplay,
+    GroupsDisplay,
+    LearningCurveDisplay,
+    MapDisplay,
+    MembersDisplay,
     MonitorDisplay,
     PathDisplay,
     ReliabilityDisplay,
@@ -97,7 +107,7 @@ def roc_few_rows() -> RocDisplay:
     y = np.array([0, 0, 1, 0, 0, 1, 0, 1, 1, 0, 1, 1])
     after = IRPCalibrator(pseudocount=0).fit(p, y).predict_proba(p)
     panels = ("forecasts", "diagram", "roc")
-    return RocDisplay.from_predictions(y, p, after=after, panels=panels)
+    return RocDisplay.from_predictions(y, p, after=after, panels=panels, orientation="symmetric")
 
 
 def path() -> PathDisplay:
@@ -123,9 +133,17 @@ def simplex_many_rows() -> SimplexDisplay:
     return SimplexDisplay.from_estimator(IRPCalibrator(random_state=0).fit(P, y), P, y)
 
 
-def tetrahedron() -> SimplexDisplay:
-    P, y, *_ = generated(4, GaussianNB())
+def simplex_sharp() -> SimplexDisplay:
+    """Forecasts of which half have a largest probability above 0.98."""
+    P, y = overconfident(2000, ["bird", "cat", "dog"], power=6)
     return SimplexDisplay.from_estimator(IRPCalibrator(random_state=0).fit(P, y), P, y)
+
+
+def reliability_rare() -> ReliabilityDisplay:
+    """A class with about 1 % of the rows."""
+    P, y = overconfident(20_000, ["no", "yes"], [1.0, 0.003], power=1.4)
+    calibrator = IRPCalibrator().fit(P[:10_000], y[:10_000])
+    return ReliabilityDisplay.from_estimator(calibrator, P[10_000:], y[10_000:])
 
 
 def surface() -> RocSurfaceDisplay:
@@ -151,7 +169,7 @@ def models() -> ReliabilityDisplay:
 def roc_one_vs_rest() -> RocDisplay:
     P, y, P_new, y_new = generated(3, GaussianNB())
     calibrator = IRPCalibrator(random_state=0).fit(P, y)
-    return RocDisplay.from_estimator(calibrator, P_new, y_new, orientation="usual")
+    return RocDisplay.from_estimator(calibrator, P_new, y_new)
 
 
 def cost_curve() -> CostCurveDisplay:
@@ -170,6 +188,38 @@ def monitor() -> MonitorDisplay:
     return MonitorDisplay.from_monitor(watching)
 
 
+def by_region() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Forecasts that are right in the north, too low in the east and too high in the south."""
+    rng = np.random.default_rng(0)
+    p, region = rng.random(6000), rng.choice(["east", "north", "south"], 6000)
+    power = np.select([region == "north", region == "south"], [1.0, 3.0], 0.5)
+    return p, rng.random(6000) < p**power, region
+
+
+def map_groups() -> MapDisplay:
+    p, y, region = by_region()
+    calibrator = GroupedCalibrator(random_state=0).fit(p[:3000], y[:3000], groups=region[:3000])
+    return MapDisplay.from_estimator(calibrator, p[3000:], y[3000:], groups=region[3000:])
+
+
+def groups() -> GroupsDisplay:
+    p, y, region = by_region()
+    calibrator = TemperatureCalibrator().fit(p[:3000], y[:3000])
+    after = calibrator.predict_proba(p[3000:])
+    result = evaluate(y[3000:], p[3000:], after, groups=region[3000:], n_resamples=0)
+    return GroupsDisplay.from_evaluation(result)
+
+
+def members() -> MembersDisplay:
+    P, y, *_ = generated(3, GaussianNB())
+    return MembersDisplay.from_estimator(AutoCalibrator(random_state=0).fit(P, y))
+
+
+def learning_curve() -> LearningCurveDisplay:
+    P, y, P_new, y_new = generated(2, GaussianNB(), n_cal=2000)
+    return LearningCurveDisplay.from_estimator(IsotonicCalibrator(), P, y, test=(P_new, y_new))
+
+
 LONG = (
     "a class with a name that goes on and on",
     "Donaudampfschifffahrtsgesellschaftskapitänspatent",
@@ -178,28 +228,52 @@ LONG = (
 )
 
 
-def overconfident(n: int, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Overconfident forecasts of n rows, and labels."""
+def overconfident(
+    n: int, names: Sequence[str], shares: Sequence[float] | None = None, power: float = 2
+) -> tuple[np.ndarray, np.ndarray]:
+    """Overconfident forecasts of n rows, and labels; classes have given shares."""
     rng = np.random.default_rng(0)
-    truth = rng.dirichlet(np.full(len(names), 1.0), n)
+    K = len(names)
+    truth = rng.dirichlet(np.full(K, min(1.0, 10 / K)), n)
+    if shares is not None:
+        truth *= shares
+        truth /= truth.sum(axis=1, keepdims=True)
     codes = (truth.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
-    codes[: len(names)] = np.arange(len(names))  # every class has a row
-    P = truth**2
+    codes[:K] = np.arange(K)  # every class has a row
+    P = truth**power
     return P / P.sum(axis=1, keepdims=True), np.array(names, dtype=object)[codes]
 
 
+def rounded(P: np.ndarray, levels: Sequence[float]) -> np.ndarray:
+    """Forecasts of two classes on the nearest of some levels."""
+    p = np.asarray(levels)[np.abs(P[:, 1:] - np.asarray(levels)).argmin(axis=1)]
+    return np.column_stack([1 - p, p])
+
+
+def data_sets() -> Iterator[tuple[str, np.ndarray, np.ndarray, list[str]]]:
+    """Forecasts, labels and classes: balanced, rare, tied, many classes and rows, certain."""
+    names = [f"c{k}" for k in range(200)]
+    for K, n in ((2, 2000), (3, 2000), (10, 3000), (200, 3000), (2, 10**6), (3, 10**6), (3, 12)):
+        size = {10**6: "-million", 12: "-few-rows"}.get(n, "")
+        yield f"k{K}{size}", *overconfident(n, names[:K]), names[:K]
+    for K in (2, 3):
+        yield f"k{K}-long-names", *overconfident(2000, LONG[:K]), list(LONG[:K])
+        shares = [1.0, 0.005] if K == 2 else [1.0, 0.8, 0.01]
+        yield f"k{K}-rare", *overconfident(20_000, names[:K], shares, power=1.3), names[:K]
+        P, y = overconfident(2000, names[:K], power=9)
+        P = np.where(P > 0.99, 1.0, np.where(P < 0.01, 0.0, P))
+        yield f"k{K}-certain", P / P.sum(axis=1, keepdims=True), y, names[:K]
+    P, y = overconfident(1500, names[:2])
+    yield "k2-ties", rounded(P, [0.05, 0.3, 0.5, 0.7, 0.8, 0.9]), y, names[:2]
+
+
 def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Every display for few and many classes, rows and letters."""
-    sets = {f"k{K}": (2000, [f"c{k}" for k in range(K)]) for K in (2, 3, 4, 10)}
-    sets |= {f"k{K}-long-names": (2000, LONG[:K]) for K in (2, 3, 4)}
-    sets |= {f"k{K}-few-rows": (10, [f"c{k}" for k in range(K)]) for K in (2, 3, 4, 10)}
-    sets |= {f"k{K}-many-rows": (10**6, [f"c{k}" for k in range(K)]) for K in (2, 3, 4, 10)}
-    for case, (n, names) in sets.items():
-        P, y = overconfident(n, names)
+    """Every display for all data sets."""
+    for case, P, y, names in data_sets():
         calibrator = IRPCalibrator(random_state=0).fit(P, y, labels=names)
-        kinds: list[Any] = [ReliabilityDisplay, RocDisplay, PathDisplay]
+        kinds: list[Any] = [ReliabilityDisplay, RocDisplay, PathDisplay, MapDisplay]
         kinds += [CostCurveDisplay] * (len(names) == 2)
-        kinds += [SimplexDisplay] * (len(names) in (3, 4)) + [RocSurfaceDisplay] * (len(names) == 3)
+        kinds += [SimplexDisplay, RocSurfaceDisplay] * (len(names) == 3)
         for kind in kinds:
             name = kind.__name__.removesuffix("Display").lower()
             yield f"{name}-{case}", partial(kind.from_estimator, calibrator, P, y)
@@ -210,17 +284,39 @@ GALLERY: dict[str, Callable[[], Any]] = {
     "reliability-classwise": reliability_classwise,
     "reliability-top": reliability_top,
     "reliability-models": models,
+    "reliability-rare": reliability_rare,
     "roc": roc,
     "roc-few-rows": roc_few_rows,
     "roc-one-vs-rest": roc_one_vs_rest,
     "path": path,
     "simplex": simplex,
     "simplex-many-rows": simplex_many_rows,
-    "tetrahedron": tetrahedron,
+    "simplex-sharp": simplex_sharp,
     "surface": surface,
     "cost-curve": cost_curve,
     "monitor": monitor,
+    "map-groups": map_groups,
+    "members": members,
+    "groups": groups,
+    "learning-curve": learning_curve,
 }
+
+
+def questions() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The pictures of docs/gallery.md, drawn by its own code."""
+    page = Path(__file__).resolve().parents[1] / "docs" / "gallery.md"
+    names: dict[str, Any] = {}
+    parts = re.split(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for code, text in zip(parts[1::2], parts[2::2], strict=True):
+
+        def draw(code: str = code) -> Any:
+            exec(code, names)  # noqa: S102 -- our own page
+            return names.get("display")
+
+        if picture := re.search(r"gallery/([\w-]+)\.png", text):
+            yield picture[1], draw
+        else:
+            draw()
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -231,7 +327,7 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     mpl.use("Agg")
     chosen.out.mkdir(parents=True, exist_ok=True)
-    for name, draw in cases() if chosen.cases else GALLERY.items():
+    for name, draw in cases() if chosen.cases else [*GALLERY.items(), *questions()]:
         with plt.style.context(chosen.style):
             figure = draw().figure_
             figure.savefig(chosen.out / f"{name}.png", dpi=80, pil_kwargs={"optimize": True})

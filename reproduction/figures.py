@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,10 +15,9 @@ from scipy.spatial import Delaunay
 from isoroc import IRPCalibrator
 from isoroc._simplex import Floats, Ints, lattice
 from isoroc._table import Table
-from isoroc._views.colours import mix
-from isoroc._views.geometry import bin_polygons, cells_of
+from isoroc._views.simplex import bin_polygons, cells_of, mix
 from isoroc.plots import PathDisplay, RocDisplay, SimplexDisplay
-from isoroc.plots._canvas import Triangle
+from isoroc.plots._simplex import Triangle
 from isoroc.plots._style import NEUTRAL, SERIES, axes_for, figure_of, style_of, tidy
 from reproduction.experiments import (
     OURS,
@@ -79,8 +79,8 @@ def illustration() -> Figure:
     r = IRPCalibrator(pseudocount=0).fit(p, y).predict_proba(p)[:, 1]
     panels = ("forecasts", "diagram", "roc")
     axes = axes_for(None, 6, columns=3, size=(4.2, 3.7))
-    RocDisplay.from_predictions(y, p, panels=panels, ax=axes[:3])
-    RocDisplay.from_predictions(y, r, panels=panels, ax=axes[3:])
+    RocDisplay.from_predictions(y, p, panels=panels, orientation="symmetric", ax=axes[:3])
+    RocDisplay.from_predictions(y, r, panels=panels, orientation="symmetric", ax=axes[3:])
     titles = ("isotonic regression", "its cumulative sums: the minorant", "its ROC curve: the hull")
     for ax, title in zip(axes[3:], titles, strict=True):
         ax.set_title(title)
@@ -248,21 +248,45 @@ def surfaces() -> Figure:
     return figure_of(axes[0])
 
 
+#: Corners of a regular tetrahedron with edges of length 1, one per class.
+TETRAHEDRON = np.array(
+    [[0, 0, 0], [1, 0, 0], [1 / 2, np.sqrt(3 / 4), 0], [1 / 2, np.sqrt(1 / 12), np.sqrt(2 / 3)]]
+)
+
+
 def calibration_function(done: Experiment) -> Figure:
     """Forecasts of three or four classes on the simplex before and after published IRP."""
     forecasts = done.forecasts
-    display = SimplexDisplay.from_predictions(
-        1 + forecasts.y_cal,
-        forecasts.P_cal,
-        after=normalise(done.runs[PUBLISHED[0]].cal[-1]),
-        panels=("forecasts", "values", "map"),
-        labels=1 + np.arange(done.n_classes),
-    )
+    after = normalise(done.runs[PUBLISHED[0]].cal[-1])
     if done.n_classes == 4:
-        for ax in display.axes_:
-            ax.view_init(elev=18, azim=-40)  # so that the forecasts hide no corner
-    display.figure_.suptitle(f"published IRP: {forecasts.title}", y=1.06)
-    return display.figure_
+        figure = tetrahedra(forecasts.P_cal, forecasts.y_cal, after)
+    else:
+        figure = SimplexDisplay.from_predictions(
+            1 + forecasts.y_cal,
+            forecasts.P_cal,
+            after=after,
+            panels=("forecasts", "values", "map"),
+            zoom=1,
+            labels=1 + np.arange(done.n_classes),
+        ).figure_
+    figure.suptitle(f"published IRP: {forecasts.title}", y=1.06)
+    return figure
+
+
+def tetrahedra(P: Floats, y: Ints, after: Floats) -> Figure:
+    """Forecasts of four classes, coloured by their labels and by their calibrated values."""
+    axes = axes_for(None, 2, columns=2, size=(4.6, 4.2), projection="3d")
+    colours = {"forecasts, by label": mix(np.eye(4))[y], "calibrated values": mix(after)}
+    for ax, (title, colour) in zip(axes, colours.items(), strict=True):
+        ax.set_axis_off()
+        ax.view_init(elev=18, azim=-40)  # so that the forecasts hide no corner
+        for a, b in combinations(TETRAHEDRON, 2):
+            ax.plot(*np.column_stack([a, b]), color=NEUTRAL, lw=0.9)
+        for k, corner in enumerate(TETRAHEDRON):
+            ax.text(*(1.1 * corner - 0.05), str(k + 1), color=style_of(k)[0], weight="bold")
+        ax.scatter(*(P @ TETRAHEDRON).T, c=colour, s=8, depthshade=False)
+        ax.set_title(title)
+    return figure_of(axes[0])
 
 
 def differences(repetition: Repetition) -> Figure:

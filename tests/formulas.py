@@ -97,25 +97,39 @@ def step_maps(kind, K):
     whole: dict[str, Any] = {"reduction": None, "prior": np.full(K, 1 / K)}
     for n_splits in (0, 1, 12):
         yield m.BinMap(**shrunk, **whole, tree=random_tree(K, n_splits))
-    trees = [random_tree(K, 4, seed) for seed in range(3)]
-    yield m.BaggedMap(**shrunk, reductions=[None], priors=[np.full(K, 1 / K)], trees=trees)
+        yield tilted_map(**shrunk, **whole, tree=random_tree(K, n_splits))
+    for make in (m.BinMap, tilted_map):
+        members = [make(**shrunk, **whole, tree=random_tree(K, 4, seed)) for seed in range(3)]
+        yield m.BaggedMap(kind=kind, members=members)
     for top in range(1, min(K - 1, 3)):
         for capped in (False, True):
             reduction = TopReduction(top, 0.01, capped)
             prior = np.full(top + 1, 1 / (top + 1))
             own: dict[str, Any] = {"reduction": reduction, "prior": prior}
-            yield m.BinMap(**shrunk, **own, tree=random_tree(top + 1, 6, top))
-            yield m.BaggedMap(
-                **shrunk,
-                reductions=[reduction, None],
-                priors=[prior, np.full(K, 1 / K)],
-                trees=[random_tree(top + 1, 3), random_tree(K, 3), random_tree(top + 1, 4)],
-            )
+            for make in (m.BinMap, tilted_map):
+                yield make(**shrunk, **own, tree=random_tree(top + 1, 6, top))
+                members = [
+                    make(**shrunk, **own, tree=random_tree(top + 1, 3)),
+                    make(**shrunk, **whole, tree=random_tree(K, 3)),
+                    make(**shrunk, **own, tree=random_tree(top + 1, 4)),
+                ]
+                yield m.BaggedMap(kind=kind, members=members)
     lengths = [5] if K == 2 else [0, 1, *rng.integers(2, 20, K - 2)]
     cuts = [np.sort(rng.random(n)) for n in lengths]
     values, upper = ([rng.random(n + 1) / 2 + 0.1 * i for n in lengths] for i in (1, 4))
     yield m.StepMap(kind=kind, cuts=cuts, values=values)
     yield m.VennAbersMap(kind=kind, cuts=cuts, lower=values, upper=upper)
+
+
+def tilted_map(tree, **numbers):
+    """A map whose values vary in the bins of a tree; in the first bin one class is impossible."""
+    rng = np.random.default_rng(len(tree.bins))
+    tilts = rng.random((len(tree.bins), tree.n_classes))
+    tilts[0, 0] = 0.0
+    tilts /= tilts.max(axis=1, keepdims=True)
+    shares = np.append(rng.random(len(tilts) - 1), 1.0)
+    numbers |= {"floor": 1e-4, "temperature": 1.4, "smoothing": 0.01}
+    return m.TiltedMap(tree=tree, tilts=tilts, shares=shares, **numbers)
 
 
 def all_maps(kind, K):
@@ -147,7 +161,11 @@ def is_rounded(own):
         return any(map(is_rounded, [own.common, *own.members]))
     if isinstance(own, m.IdentityMap):
         return own.kind.scores == "logit"
-    return own.kind is LOGITS or not isinstance(own, m.BinMap | m.BaggedMap | m.StepMap)
+    if isinstance(own, m.BaggedMap):
+        return any(map(is_rounded, own.members))
+    if isinstance(own, m.TiltedMap):
+        return True
+    return own.kind is LOGITS or not isinstance(own, m.BinMap | m.StepMap)
 
 
 _TREE = random_tree(4, 8)

@@ -88,7 +88,17 @@ PARTS = {
         "export",
     },
     "_response": {"_input", "_simplex"},
-    "_estimation": {"_core", "_folds", "_growth", "_input", "_losses", "_simplex", "_top", "_tree"},
+    "_estimation": {
+        "_core",
+        "_folds",
+        "_growth",
+        "_input",
+        "_intervals",
+        "_losses",
+        "_simplex",
+        "_top",
+        "_tree",
+    },
     "metrics": {
         "_core",
         "_counts",
@@ -137,6 +147,7 @@ PARTS = {
     "plots": {
         "_lazy",
         "_calibrators",
+        "_evaluation",
         "_input",
         "_monitor",
         "_simplex",

@@ -75,7 +75,7 @@ def test_bounds_are_minima_over_points(drawn, pseudocount):
     values = tree.values(pseudocount)[tree.bins]
     calibrated = values[tree.bin_of(P)]
     everywhere = monotonicity.bounds_of(values, monotonicity.regions_held(tree, P))
-    below = monotonicity.bounds_below(tree, values)
+    below = monotonicity.bounds_of(values, monotonicity.regions_held(tree))
     for s, gamma in enumerate(tree.thresholds):
         region = regions(P, gamma)
         reached = list(tree.stages())[s][tree.bin_of(P)] == tree.split_nodes[s]
@@ -95,10 +95,10 @@ def test_certificates_verify_where_there_is_slack_and_only_there(drawn):
     for points in (None, P):
         certificate = monotonicity.certify(tree, values, points)
         if (certificate.slack > 1e-9).all():
-            assert certificate.verify(tree, values, sample)
+            assert certificate.verify(tree, values[tree.bin_of(sample.forecasts)], sample)
         elif (certificate.slack < -1e-9).any():
             with np.errstate(invalid="ignore"):
-                assert not certificate.verify(tree, values, sample)
+                assert not certificate.verify(tree, values[tree.bin_of(sample.forecasts)], sample)
 
 
 @given(trees(n_classes=2))
@@ -108,7 +108,7 @@ def test_for_two_classes_all_roads_lead_to_isotony(drawn):
     values = tree.values(1.0)[tree.bins]
     isotone = (np.diff(values[:, 1]) >= 0).all()
     for W in (
-        monotonicity.bounds_below(tree, values),
+        monotonicity.bounds_of(values, monotonicity.regions_held(tree)),
         monotonicity.bounds_of(values, monotonicity.regions_held(tree, P)),
     ):
         slack = monotonicity.largest_slack(W)
@@ -128,7 +128,8 @@ def test_a_false_certificate_is_refuted(drawn, scope):
     everyone_in_region_0 = np.tile([-9.0, 5.0, 5.0], (tree.n_splits, 1))
     slack = np.ones(tree.n_splits)
     false = monotonicity.Certificate(scope, tree.thresholds, everyone_in_region_0, slack)
-    assert not false.verify(tree, tree.values(1.0)[tree.bins], sample)
+    calibrated = tree.values(1.0)[tree.bins][tree.bin_of(sample.forecasts)]
+    assert not false.verify(tree, calibrated, sample)
 
 
 @pytest.mark.parametrize(("scope", "words"), [("global", "on the boundary"), ("tree", "reaches")])

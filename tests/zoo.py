@@ -121,6 +121,7 @@ def fitted_calibrators(draw, name):
         parameters["pseudocount"] = draw(st.sampled_from([0.0, 0.1, 1.0]))
         parameters["monotonicity"] = draw(st.sampled_from(["tree", "global", None]))
         parameters["min_bin_weight"] = draw(st.sampled_from([0, 2]))
+        parameters["values"] = draw(st.sampled_from(["tilted", "constant"]))
     return make(name, **parameters).fit(P, y, labels=labels, sample_weight=weights), P
 
 

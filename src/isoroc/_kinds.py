@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -28,17 +28,31 @@ RANGE_TOLERANCE = 1e-6
 LOWEST_LOG = -1e100
 
 
+Unit = Literal["probability", "percent", "proportion", "logit", "log_probability", "rank"]
+"""What users can say that forecasts are."""
+
+
+class Fault(NamedTuple):
+    """What is wrong with a row, what to do, and the unit that its numbers may have."""
+
+    problem: str
+    fix: str
+    unit: Unit | None = None
+
+
 class Kind(ABC):
     """What the numbers of a row are."""
 
     #: Name in model files.
     name: ClassVar[str]
     #: The unit of the numbers, as the parameter `scores` of `fit` names it.
+    unit: ClassVar[Unit]
+    #: What they are once they are clean.
     scores: ClassVar[Literal["probability", "logit"]]
     #: Whether two classes are given by one number.
     single: ClassVar[bool]
-    #: For single numbers, the smallest and the largest that `clean` leaves unchanged.
-    span: ClassVar[tuple[float, float]]
+    #: For single numbers, the smallest and the largest that `clean` leaves unchanged, if any.
+    span: ClassVar[tuple[float, float]] = math.nan, math.nan
 
     @abstractmethod
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
@@ -61,7 +75,7 @@ class Kind(ABC):
         """For two classes, a score that increases with the probability of the second."""
 
     @abstractmethod
-    def fault(self, entries: Floats) -> tuple[str, str]:
+    def fault(self, entries: Floats) -> Fault:
         """What is wrong with a row that is not a forecast, and what to do."""
 
     def log_rows(self, values: Floats, floor: float) -> Floats:
@@ -77,6 +91,10 @@ class Kind(ABC):
         """A forecast array of probabilities as one of this kind, which has as many columns."""
         return P
 
+    def restore(self, values: Floats) -> Floats:
+        """Clean numbers in the unit in which they were given."""
+        return values
+
     def decisions(self, values: Floats) -> Ints:
         """The column with the largest probability in each row, the first on ties."""
         return np.asarray(values.argmax(axis=1))
@@ -86,6 +104,7 @@ class Probabilities(Kind):
     """Probabilities of all classes."""
 
     name = "probabilities"
+    unit: ClassVar[Unit] = "probability"
     scores = "probability"
     single = False
 
@@ -123,19 +142,23 @@ class Probabilities(Kind):
         fall = STEP * (ops.log(ops.maximum(first, LEAST)) - math.log(LEAST))
         return ops.where(first >= PRECISE, second, 1.0 - fall)
 
-    def fault(self, entries: Floats) -> tuple[str, str]:
+    def fault(self, entries: Floats) -> Fault:
         """A number that is no probability, or the sum."""
-        scores = 'For logits pass scores="logit", for scores of two classes one 1-D array'
         if not np.isfinite(entries).all():
             fix = "probabilities must be finite. Drop or impute such rows first"
-            return f"holds {_infinite(entries)}", fix
+            return Fault(_entries(entries), fix)
         if (entries < 0).any():
-            fix = f"Negative values in data passed as probabilities. {scores}"
-            return f"holds {entries.min():.6g}", fix
+            fix = "Negative values in data passed as probabilities"
+            return Fault(f"holds {entries.min():.6g}", fix, "logit")
         with np.errstate(over="ignore"):
-            total = entries.sum()
-        fix = f"each row must hold the probabilities of all classes. {scores}"
-        return f"sums to {total:.6g}, not to 1", fix
+            total = float(entries.sum())
+        problem = f"sums to {total:.6g}, not to 1"
+        if 0.95 <= total <= 1.05:
+            return Fault(problem, "divide each row by its sum", "proportion")
+        if 95 <= total <= 105:
+            return Fault(problem, "these look like percentages: divide them by 100", "percent")
+        fix = "each row must hold the probabilities of all classes; scores are one 1-D array"
+        return Fault(problem, fix, "logit")
 
     def log_rows(self, values: Floats, floor: float) -> Floats:
         """The same by the compiled loop."""
@@ -167,12 +190,12 @@ class SecondProbability(Probabilities):
         """The number itself."""
         return X
 
-    def fault(self, entries: Floats) -> tuple[str, str]:
+    def fault(self, entries: Floats) -> Fault:
         """A number outside [0, 1]."""
         if not np.isfinite(entries).all():
             return LOG_ODDS.fault(entries)
         problem = f"is {entries[0]:.6g}, but scores are probabilities here"
-        return problem, 'pass scores between 0 and 1, or fit to log odds with scores="logit"'
+        return Fault(problem, "pass scores between 0 and 1", "logit")
 
     def on_simplex(self, ops: Ops[V], X: V) -> V:  # noqa: ARG002
         """The number itself."""
@@ -187,6 +210,7 @@ class Logits(Kind):
     """Logits of all classes; cleaned, they are logarithms of probabilities."""
 
     name = "logits"
+    unit: ClassVar[Unit] = "logit"
     scores = "logit"
     single = False
 
@@ -207,9 +231,9 @@ class Logits(Kind):
         """That of the probabilities."""
         return PROBABILITIES.score(ops, ops.exp(X))
 
-    def fault(self, entries: Floats) -> tuple[str, str]:
+    def fault(self, entries: Floats) -> Fault:
         """A number that is not finite."""
-        return f"holds {_infinite(entries)}", "logits are finite"
+        return Fault(_entries(entries), "logits are finite")
 
     def from_simplex(self, P: Floats) -> Floats:
         """Logarithms."""
@@ -220,6 +244,7 @@ class LogOdds(Kind):
     """Log odds of the second of two classes, or any other score of which only the order counts."""
 
     name = "log_odds"
+    unit: ClassVar[Unit] = "logit"
     scores = "logit"
     single = True
     span = -sys.float_info.max, sys.float_info.max
@@ -246,9 +271,9 @@ class LogOdds(Kind):
         """The number itself."""
         return X
 
-    def fault(self, entries: Floats) -> tuple[str, str]:
+    def fault(self, entries: Floats) -> Fault:
         """A number that is not finite."""
-        return f"is {_infinite(entries)}", "scores must be finite"
+        return Fault(f"is {_shown(entries[0])}", "scores must be finite")
 
     def from_simplex(self, P: Floats) -> Floats:
         """Log odds."""
@@ -259,18 +284,124 @@ class LogOdds(Kind):
         return np.asarray(values > 0, dtype=np.intp)
 
 
+class Percentages(Probabilities):
+    """Percentages of all classes."""
+
+    name = "percentages"
+    unit = "percent"
+
+    def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
+        """Probabilities."""
+        return super().clean(ops, X / 100.0, exact=exact)
+
+    def restore(self, values: Floats) -> Floats:
+        """Percentages."""
+        return 100 * values
+
+    def fault(self, entries: Floats) -> Fault:
+        """A number that is no percentage, or the sum."""
+        problem = _entries(entries) or f"sums to {entries.sum():.6g}, not to 100"
+        return Fault(problem, "divide each row by its sum", "proportion")
+
+
+class SecondPercentage(SecondProbability):
+    """The percentage of the second of two classes."""
+
+    name = "percentage"
+    unit = "percent"
+    span = math.nan, math.nan
+
+    def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
+        """Its probability."""
+        return super().clean(ops, X / 100.0, exact=exact)
+
+    def restore(self, values: Floats) -> Floats:
+        """Percentages."""
+        return 100 * values
+
+    def fault(self, entries: Floats) -> Fault:
+        """A number that is no percentage."""
+        return Fault(f"is {_shown(entries[0])}", "percentages lie between 0 and 100")
+
+
+class Proportions(Probabilities):
+    """Numbers in proportion to the probabilities, such as rounded ones, or votes."""
+
+    name = "proportions"
+    unit = "proportion"
+
+    def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
+        """Each row divided by its sum."""
+        total = ops.total(X) if exact else ops.sum(X)
+        good = (ops.smallest(X) >= 0.0) & (total >= sys.float_info.min)
+        good = good & (total <= sys.float_info.max)
+        return ops.guarded(good, X / ops.guarded(good, total, 1.0), 1 / ops.width(X)), good
+
+    def fault(self, entries: Floats) -> Fault:
+        """A number that is negative or not finite, or the sum."""
+        fix = "proportions are at least 0, and some are above 0"
+        return Fault(_entries(entries) or "sums to 0", fix)
+
+
+class LogProbabilities(Logits):
+    """Logarithms of probabilities, which are logits."""
+
+    name = "log_probabilities"
+    unit = "log_probability"
+
+
+class SecondLogProbability(LogOdds):
+    """Logarithm of the probability of the second of two classes; cleaned, it is the log odds."""
+
+    name = "log_probability"
+    unit = "log_probability"
+    span = math.nan, math.nan
+
+    def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
+        """Log odds, finite next to a probability of 1."""
+        good = (-sys.float_info.max <= X) & (X <= RANGE_TOLERANCE)
+        x = ops.guarded(good, ops.minimum(X, 0.0), -1.0)
+        return x - ops.log(ops.maximum(1.0 - ops.exp(x), 2.0**-53)), good
+
+    def restore(self, values: Floats) -> Floats:
+        """Logarithms of probabilities."""
+        return np.asarray(-np.logaddexp(0.0, -values))
+
+    def fault(self, entries: Floats) -> Fault:
+        """A number above 0."""
+        fix = "logarithms of probabilities are finite and at most 0"
+        return Fault(f"is {_shown(entries[0])}", fix)
+
+
+class Ranks(LogOdds):
+    """Scores of which only the order is known."""
+
+    name = "ranks"
+    unit = "rank"
+
+
 PROBABILITIES, SECOND_PROBABILITY = Probabilities(), SecondProbability()
 LOGITS, LOG_ODDS = Logits(), LogOdds()
 #: All kinds, by their names in model files.
 KINDS: dict[str, Kind] = {
-    kind.name: kind for kind in (PROBABILITIES, SECOND_PROBABILITY, LOGITS, LOG_ODDS)
+    kind.name: kind
+    for kind in (
+        *(PROBABILITIES, SECOND_PROBABILITY, LOGITS, LOG_ODDS),
+        *(Percentages(), SecondPercentage(), Proportions()),
+        *(LogProbabilities(), SecondLogProbability(), Ranks()),
+    )
 }
-_BY_UNIT = {(kind.scores, kind.single): kind for kind in KINDS.values()}
+_BY_UNIT = {(kind.unit, kind.single): kind for kind in KINDS.values()}
 
 
-def kind_of(n_columns: int, scores: Literal["probability", "logit"] = "probability") -> Kind:
-    """The kind of forecasts with a number of columns of probabilities or logits."""
-    return _BY_UNIT[scores, n_columns == 1]
+def units_of(n_columns: int) -> list[Unit]:
+    """What forecasts with a number of columns can be."""
+    return [unit for unit, single in _BY_UNIT if single == (n_columns == 1)]
+
+
+def kind_of(n_columns: int, unit: Unit = "probability") -> Kind:
+    """The kind of forecasts with a number of columns."""
+    return _BY_UNIT[unit, n_columns == 1]
 
 
 def columns_of(values: Floats) -> Floats:
@@ -283,6 +414,12 @@ def count_columns(values: Floats) -> int:
     return int(columns_of(values).shape[1])
 
 
-def _infinite(entries: Floats) -> str:
-    """What messages call the first number that is not finite."""
-    return "NaN" if np.isnan(entries[~np.isfinite(entries)][0]) else "infinity"
+def _shown(value: float) -> str:
+    """A number as messages show it."""
+    return f"{value:.6g}" if math.isfinite(value) else "NaN" if math.isnan(value) else "infinity"
+
+
+def _entries(entries: Floats) -> str:
+    """What is wrong with single numbers of a row, if anything: they are to be finite and >= 0."""
+    wrong = [*entries[~np.isfinite(entries)], *entries[entries < 0]]
+    return f"holds {_shown(wrong[0])}" if wrong else ""

@@ -38,3 +38,10 @@ def mean(values: Floats, weights: Floats | None) -> float:
     if weights is None:
         return float(values.mean())
     return float(weights @ values / weights.sum())
+
+
+def variance_of_mean(values: Floats, weights: Floats | None) -> float:
+    """Variance of the weighted mean over the rows."""
+    n, w = len(values), np.ones(len(values)) if weights is None else weights
+    squares = w**2 @ (values - mean(values, weights)) ** 2
+    return float(squares / w.sum() ** 2 * n / max(n - 1, 1))

@@ -46,10 +46,21 @@ def smallest_differences(values: Floats, held: NDArray[np.bool_]) -> Floats:
     return np.asarray(W[0, 0])
 
 
-def regions_held(tree: BinTree, forecasts: Floats) -> NDArray[np.bool_]:
-    """Whether each bin has a calibration point in each region of each split, shape (S, B, K)."""
-    bin_of, points = tree.bin_of(forecasts), two_columns(forecasts)
+def regions_held(tree: BinTree, forecasts: Floats | None = None) -> NDArray[np.bool_]:
+    """Whether each bin has a calibration point in each region of each split, shape (S, B, K).
+
+    Given the points, splits divide all of them; otherwise those that reach the split.
+    """
     held = np.zeros((tree.n_splits, len(tree.bins), tree.n_classes), dtype=bool)
+    if forecasts is None:
+        # Bins below each node; the last row stands for missing children.
+        below = np.zeros((len(tree.class_weights) + 1, len(tree.bins)), dtype=bool)
+        below[tree.bins, np.arange(len(tree.bins))] = True
+        for s in reversed(range(tree.n_splits)):
+            held[s] = below[tree.children[s]].T
+            below[tree.split_nodes[s]] = held[s].any(axis=1)
+        return held
+    bin_of, points = tree.bin_of(forecasts), two_columns(forecasts)
     for of_split, gamma in zip(held, tree.thresholds, strict=True):
         of_split[bin_of, regions(points, gamma)] = True
     return held
@@ -59,19 +70,6 @@ def bounds_of(values: Floats, held: NDArray[np.bool_]) -> Floats:
     """W of splits, shape (S, K, K), whose regions hold these bins."""
     K = values.shape[1]
     return np.array([smallest_differences(values, own) for own in held]).reshape(-1, K, K)
-
-
-def bounds_below(tree: BinTree, values: Floats) -> Floats:
-    """W of every split over the calibration points that reach it, shape (S, K, K)."""
-    # Smallest r_i - r_j among the bins of each node; one more node stands for missing children.
-    smallest = np.full((len(tree.class_weights) + 1, tree.n_classes, tree.n_classes), np.inf)
-    smallest[tree.bins] = values[:, :, None] - values[:, None, :]
-    for node, children in zip(tree.split_nodes[::-1], tree.children[::-1], strict=True):
-        smallest[node] = smallest[children].min(axis=0)
-    own = np.arange(tree.n_classes)
-    W = smallest[tree.children, own]
-    W[:, own, own] = np.inf
-    return np.asarray(W)
 
 
 def largest_slack(W: Floats) -> Floats:
@@ -133,8 +131,8 @@ class Certificate:
     slack: Floats
     top: int | None = None
 
-    def verify(self, tree: BinTree, values: Floats, sample: Sample) -> bool:
-        """Whether the claim holds for a tree, the values of its bins and the calibration rows.
+    def verify(self, tree: BinTree, calibrated: Floats, sample: Sample) -> bool:
+        """Whether the claim holds for a tree and the calibration rows, calibrated, shape (n, K).
 
         Rows are routed again and counted again, with plain comparisons: the weights of all nodes
         must be those of the rows. Then, in the tree scope, the calibrated forecasts go through the
@@ -148,7 +146,6 @@ class Certificate:
         bin_of = _route(tree, forecasts)
         if not _weights_agree(tree, bin_of, sample):
             return False
-        calibrated = values[bin_of]
         if self.scope == "tree":
             again = _route(replace(tree, thresholds=self.calibrated_thresholds), calibrated)
             return bool((again == bin_of).all())
@@ -228,7 +225,5 @@ def certify(tree: BinTree, values: Floats, forecasts: Floats | None = None) -> C
         at = np.searchsorted(tree.cuts, tree.thresholds[:, 1])
         low, high = values[at, 1], values[at + 1, 1]
         return Certificate("global", tree.thresholds, as_matrix(midpoint(low, high)), high - low)
-    if forecasts is None:
-        return Certificate("tree", tree.thresholds, *solve(bounds_below(tree, values)))
     W = bounds_of(values, regions_held(tree, forecasts))
-    return Certificate("global", tree.thresholds, *solve(W))
+    return Certificate("tree" if forecasts is None else "global", tree.thresholds, *solve(W))

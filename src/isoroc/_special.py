@@ -24,6 +24,11 @@ def logit(p: _Floats) -> _Floats:
     return np.asarray(_special().logit(p))
 
 
+def gammainc(a: float, x: float) -> float:
+    """Distribution function at x of a gamma variable with shape a."""
+    return float(_special().gammainc(a, x))
+
+
 def xlogy(x: _Floats, y: _Floats) -> _Floats:
     """``x * log(y)``, and 0 where x is 0."""
     return np.asarray(_special().xlogy(x, y))

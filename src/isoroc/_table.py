@@ -30,15 +30,7 @@ class Table(dict[str, NDArray[Any]]):
 
     @classmethod
     def from_rows(cls, rows: Iterable[Sequence[Any]], *names: str) -> Self:
-        """Table of rows that have one entry per name.
-
-        Examples
-        --------
-        >>> Table.from_rows([("a", 1), ("b", 2)], "name", "count")
-          name  count
-             a      1
-             b      2
-        """
+        """Table of rows that have one entry per name."""
         columns = list(zip(*rows, strict=True)) or [()] * len(names)
         return cls({name: np.array(column) for name, column in zip(names, columns, strict=True)})
 
@@ -57,14 +49,11 @@ class Table(dict[str, NDArray[Any]]):
         return nw.from_dict(columns, backend=backend).to_native()
 
     def _cells(self) -> list[list[str]]:
-        shown = min(self.n_rows, _ROWS_SHOWN)
-        return [[name, *(_text(v) for v in column[:shown])] for name, column in self.items()]
+        columns = self.items()
+        return [[name, *(_text(v) for v in column[:_ROWS_SHOWN])] for name, column in columns]
 
     def __repr__(self) -> str:
-        padded = []
-        for cells in self._cells():
-            width = max(map(len, cells))
-            padded.append([cell.rjust(width) for cell in cells])
+        padded = [[cell.rjust(max(map(len, cells))) for cell in cells] for cells in self._cells()]
         lines = ["  " + "  ".join(row) for row in zip(*padded, strict=True)]
         if self.n_rows > _ROWS_SHOWN:
             lines.append(f"  ... {self.n_rows - _ROWS_SHOWN} more rows")
@@ -84,14 +73,6 @@ def _text(value: Any) -> str:
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Table in Markdown.
-
-    Examples
-    --------
-    >>> print(markdown_table(["metric", "before"], [["log loss", "0.31"]]))
-    | metric | before |
-    |---|---|
-    | log loss | 0.31 |
-    """
+    """Table in Markdown."""
     first, *rest = ["| " + " | ".join(cells) + " |" for cells in (head, *rows)]
     return "\n".join([first, "|" + "---|" * len(head), *rest])

@@ -13,6 +13,7 @@ NAMES = {
     2: ["no", "yes"],
     3: ["bird", "<script>alert(1)</script>", "a dog with quite a long name of its own"],
     5: ["a", "b", "c", "d", "e"],
+    200: [f"c{k:03}" for k in range(200)],
 }
 
 
@@ -31,6 +32,22 @@ def make_report(K, calibrator):
     return Report(y[800:], P[800:], calibrator=calibrator, n_resamples=16, title=title)
 
 
+def make_rare():
+    """A class with 6 % of the rows that is predicted for many rows before and for none after."""
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(2329) < 0.06, "fraud", "ok")
+    p = np.where(y == "fraud", 0.35, 0.2) + 0.4 * rng.random(2329)
+    P = np.column_stack([p, 1 - p])
+    return Report(y, P, after=[[q, 1 - q] for q in p / 6], n_resamples=0, labels=["fraud", "ok"])
+
+
+def make_ties():
+    """Forecasts of six levels."""
+    rng = np.random.default_rng(0)
+    p = rng.choice([0.05, 0.3, 0.5, 0.7, 0.8, 0.9], 900)
+    return Report(rng.random(900) < p**2, p, after=p**2, n_resamples=0)
+
+
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory):
     """Path of a report by the number of classes and the kind of calibrator."""
@@ -40,6 +57,9 @@ def pages(tmp_path_factory):
         "3": make_report(3, IRPCalibrator(random_state=0)),
         "5": make_report(5, IRPCalibrator(random_state=0)),
         "3-auto": make_report(3, AutoCalibrator(random_state=0)),
+        "200": make_report(200, IRPCalibrator(random_state=0)),
+        "rare": make_rare(),
+        "ties": make_ties(),
     }
     paths = {}
     for name, report in made.items():

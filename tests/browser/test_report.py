@@ -3,7 +3,8 @@
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-REPORTS = ["2", "3", "5", "3-auto"]
+REPORTS = ["2", "3", "5", "3-auto", "rare", "ties", "200"]
+LEVELS = [0.05, 0.3, 0.5, 0.7, 0.8, 0.9]
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -131,22 +132,45 @@ def test_dark_mode_follows_the_system_and_the_button(open_page):
     assert (background(light), background(dark)) == colours
 
 
-def test_surface_turns_by_button_key_and_pointer(open_page):
+def test_surface_is_a_heat_map_before_and_after(open_page):
     page = open_page("3")
-    points = page.locator("#surface .points.before")
-    seen = [points.get_attribute("d")]
-    page.get_by_role("button", name="Turn left").click()
-    seen.append(points.get_attribute("d"))
-    page.locator("#surface").focus()
-    page.keyboard.press("ArrowUp")
-    seen.append(points.get_attribute("d"))
-    box = page.locator("#surface").bounding_box()
-    page.mouse.move(box["x"] + 100, box["y"] + 100)
-    page.mouse.down()
-    page.mouse.move(box["x"] + 160, box["y"] + 120, steps=3)
-    page.mouse.up()
-    seen.append(points.get_attribute("d"))
-    assert len(set(seen)) == 4
+    charts = page.get_by_role("img", name="best share of")
+    assert charts.count() == 2
+    shades = charts.first.locator("path.level").evaluate_all(
+        "paths => paths.filter(p => p.getAttribute('d')).map(p => p.getAttribute('fill-opacity'))"
+    )
+    assert len(set(shades)) > 4
+
+
+def test_a_class_that_is_predicted_no_more(open_page):
+    """A rare class: the verdict says what became of it, and accuracy has no colour."""
+    page = open_page("rare")
+    verdict = page.locator("section.verdict").inner_text()
+    assert "no row is predicted as fraud any more" in verdict
+    assert "the accuracy is just the share of ok" in verdict
+    row = page.locator("tr", has=page.get_by_role("rowheader", name="Accuracy"))
+    word = row.locator("td.word.wide")
+    assert word.inner_text() == "higher"
+    colours = [
+        page.locator(f"td.word.wide.{kind}").first.evaluate("e => getComputedStyle(e).color")
+        for kind in ("higher", "better")
+    ]
+    assert colours[0] != colours[1]
+    assert colours[0] == page.locator("p.quiet").first.evaluate("e => getComputedStyle(e).color")
+
+
+def test_levels_occur_and_many_classes_have_no_empty_pictures(open_page):
+    page = open_page("ties")
+    first = page.locator("section.verdict .first").inner_text()
+    level = first.split("had a probability of ")[1].split(" ")[0]
+    assert float(level) in LEVELS
+    dots = page.locator("section[aria-labelledby=reliability] .dot.before")
+    tips = dots.evaluate_all("dots => dots.map(dot => dot.dataset.tip)")
+    assert [float(tip.split("forecast ")[1].split(",")[0]) for tip in tips] == LEVELS
+    page = open_page("200")
+    assert page.locator("section[aria-labelledby=map]").count() == 0
+    assert page.locator("section[aria-labelledby=reliability] figure").count() == 1
+    assert "infin" not in page.locator("main").inner_text()
 
 
 def test_layout_does_not_shift(open_page):

@@ -69,6 +69,16 @@ def test_verdicts():
     assert np.abs(left.predict_proba(P) - P).mean() < 0.03
 
 
+def test_the_verdict_says_by_how_much_forecasts_still_change():
+    P, y = data(power=1.0)
+    applied = AutoCalibrator(random_state=0).fit(P, y)
+    change = np.abs(applied.predict_proba(P) - P).max()
+    assert f"the mixture still changes probabilities by up to {change:.2g}" in applied.verdict_
+    left = AutoCalibrator(random_state=0, caution="verdict").fit(P, y)
+    assert "still changes" not in left.verdict_
+    np.testing.assert_array_equal(left.predict_proba(P), P)
+
+
 def test_an_impossible_outcome_does_not_turn_the_verdict_round():
     P, y = data(3000)
     plain = AutoCalibrator(members=FEW, random_state=0).fit(P, y).verdict_
@@ -190,7 +200,7 @@ def test_scores_of_two_classes():
 def test_one_score_tells_that_all_are_log_odds():
     scores = np.append(np.linspace(0, 1, 30), 7.0)  # without the last they would be probabilities
     y = np.arange(31) % 2
-    with pytest.warns(UserWarning, match="row 30 is 7, so the scores are read as log odds"):
+    with pytest.warns(UserWarning, match="read as log odds, although row 30 is 7"):
         cal = AutoCalibrator(random_state=0).fit(scores, y)
     likelihood = 1 / (1 + np.exp(np.where(y == 1, -scores, scores)))
     assert cal.member_scores_["log_loss"][0] == pytest.approx(

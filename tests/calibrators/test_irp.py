@@ -38,14 +38,15 @@ def overconfident(n, n_classes, seed=0, sharpness=2.0):
     st.sampled_from(["tree", "global"]),
     st.sampled_from([0.0, 1.0]),
     st.sampled_from(["auto", None, 1]),
+    st.sampled_from(["tilted", "constant"]),
 )
 def test_calibrated_forecasts_are_probabilities_and_certificates_verify(
-    data, scope, pseudocount, top
+    data, scope, pseudocount, top, values
 ):
     P, y, weights = data
     cal = IRPCalibrator(
         monotonicity=scope, pseudocount=pseudocount, top=top, min_bin_weight=0, min_lift=0,
-        random_state=0,
+        random_state=0, values=values,
     ).fit(P, y, labels=range(P.shape[1]), sample_weight=weights)  # fmt: skip
     K = P.shape[1]
     everywhere = np.vstack([P, np.eye(K), np.full((1, K), 1 / K)])
@@ -58,7 +59,7 @@ def test_calibrated_forecasts_are_probabilities_and_certificates_verify(
     assert cal.certificate_
     assert len(cal.certificate_.slack) == cal.tree_.n_splits
     stages = list(cal.staged_predict_proba(P))
-    np.testing.assert_array_equal(stages[-1], cal.predict_proba(P))
+    np.testing.assert_allclose(stages[-1], cal.predict_proba(P), rtol=1e-12)
     assert len(stages) == cal.path_.n_rows
     assert cal.path_["n_bins"][-1] == cal.n_bins_ == cal.bins_.n_rows
 
@@ -68,7 +69,7 @@ def test_calibrated_forecasts_are_probabilities_and_certificates_verify(
 def test_full_calibration_has_zero_calibration_error_on_its_own_data(data):
     P, y, weights = data
     cal = IRPCalibrator(
-        pseudocount=0, top=None, min_bin_weight=0, min_lift=0, random_state=0
+        pseudocount=0, top=None, min_bin_weight=0, min_lift=0, random_state=0, values="constant"
     ).fit(P, y, labels=range(P.shape[1]), sample_weight=weights)  # fmt: skip
     Q, bin_of = cal.predict_proba(P), cal.apply(P)
     for b in range(cal.n_bins_):
@@ -80,7 +81,8 @@ def test_full_calibration_has_zero_calibration_error_on_its_own_data(data):
 
 def test_tables_name_the_classes():
     P, codes = overconfident(1500, 3)
-    cal = IRPCalibrator(random_state=0).fit(P, np.array(["a", "b", "c"])[codes])
+    cal = IRPCalibrator(random_state=0, values="constant")
+    cal.fit(P, np.array(["a", "b", "c"])[codes])
     bins = cal.bins_
     assert list(bins)[:5] == ["weight", "rate_a", "rate_low_a", "rate_high_a", "value_a"]
     np.testing.assert_allclose(sum(bins[f"value_{c}"] for c in "abc"), 1)
@@ -175,8 +177,8 @@ def test_free_growth_on_many_scores_of_any_size():
 
 
 def test_many_classes_are_reduced_to_the_top():
-    P, y = overconfident(1500, 12)
-    P_new, y_new = overconfident(1500, 12, seed=1)
+    P, y = overconfident(1500, 13)
+    P_new, y_new = overconfident(1500, 13, seed=1)
     auto = IRPCalibrator(random_state=0).fit(P, y)
     assert auto.top_ in (1, 2, 3)
     Q = auto.predict_proba(P_new)
@@ -193,7 +195,7 @@ def test_many_classes_are_reduced_to_the_top():
 
 def test_auto_top_on_many_rows_uses_fewer_folds():
     P, y = overconfident(3000, 6)
-    cal = IRPCalibrator(max_cells=500, random_state=0).fit(P, y)
+    cal = IRPCalibrator(max_cells=500, random_state=0, values="constant").fit(P, y)
     assert cal.top_ in (1, 2, 3)
     assert cal.verify(P, y)
 
@@ -249,7 +251,9 @@ def test_bad_parameters(params, error, message):
 def test_a_prior_of_classes_does_not_fit_ranks():
     P, y = overconfident(60, 6)
     with pytest.raises(ValueError, match=r"prior: .* pass top=None"):
-        IRPCalibrator(prior=np.full(6, 1 / 6)).fit(P, y)
+        IRPCalibrator(prior=np.full(6, 1 / 6), values="constant").fit(P, y)
+    with pytest.raises(ValueError, match=r"prior: .* pass top=None"):
+        IRPCalibrator(prior=np.full(6, 1 / 6), top=1).fit(P, y)
 
 
 def test_progress_goes_to_standard_error(capsys):

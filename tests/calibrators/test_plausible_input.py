@@ -143,7 +143,7 @@ def test_auto_warns_where_it_is_in_doubt_and_says_what_settles_it():
     p = rng.random(200)
     y = rng.random(200) < p
     p[7] = 1.2
-    with pytest.warns(UserWarning, match=r'row 7 is 1\.2, so the scores .*scores="probability"'):
+    with pytest.warns(UserWarning, match=r'row 7 is 1\.2 and .*scores="logit", "probability"'):
         TemperatureCalibrator().fit(p, y)
     assert TemperatureCalibrator().fit(p, y, scores="logit").scores_ == "logit"
     with pytest.raises(InputError, match=r"P: row 7 is 1\.2"):

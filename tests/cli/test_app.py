@@ -42,7 +42,7 @@ def test_the_examples_in_help_texts_parse():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["fot"], 'Unknown command "fot". Did you mean "fit"?'),
+        (["fot"], "fot: not a command; did you mean 'fit'?"),
         (["fit"], "requires an argument"),
         (["evaluate", "x.csv", "--modle", "m"], "--modle"),
         (["evaluate", "x.csv", "--resamples", "many"], "many"),

@@ -218,6 +218,6 @@ def test_inspect_shows_every_fitted_parameter(run_cli, table):
     shown = 0
     for k, member in enumerate(model.map_.members):
         for name in [name for name in member.states() if isinstance(getattr(member, name), float)]:
-            assert f"fitted: members_: {k} {type(member).__name__}: {name}_" in text
+            assert f"fitted: members_: {k}_{type(member).__name__}: {name}_" in text
             shown += 1
     assert shown

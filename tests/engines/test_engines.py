@@ -12,7 +12,7 @@ import pytest
 import sqlglot
 
 from engine_tables import make_columns
-from isoroc import Counts, InputError, IRPCalibrator, MatrixCalibrator
+from isoroc import Counts, InputError, IRPCalibrator, IsotonicCalibrator, MatrixCalibrator
 from isoroc.export import counts_sql
 
 
@@ -180,3 +180,13 @@ def test_queries_for_other_warehouses_parse(dialect):
     for K in (1, 3, 13):
         query = counts_sql("a.logs", [f"p{k}" for k in range(K)], "y", dialect, weight="w")
         assert sqlglot.parse_one(query, dialect=dialect).sql(dialect=dialect)
+
+
+def test_spark_on_this_machine_runs_this_python(spark, monkeypatch):
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/no/python")
+    calibrator = IsotonicCalibrator().fit([0.1, 0.3, 0.6, 0.9], [0, 1, 0, 1])
+    frame = spark.range(2).selectExpr("0.2D + 0.5D * id AS p")
+    found = [row["calibrated_1"] for row in calibrator.predict_frame(frame, "p").collect()]
+    assert found == calibrator.predict_proba([0.2, 0.7])[:, 1].tolist()
+    assert spark.sparkContext.pythonExec == "/no/python"

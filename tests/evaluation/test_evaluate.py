@@ -10,6 +10,7 @@ import pytest
 from isoroc import Counts, InputError, IRPCalibrator, evaluate, metrics
 from isoroc._evaluation import measures
 from isoroc._evaluation.evaluation import MEASURES, Evaluation, Figure, tabulate
+from isoroc._intervals import Estimate
 from truths import distorted
 
 FAST: dict[str, Any] = {"n_resamples": 0}
@@ -82,10 +83,12 @@ def test_outcomes_of_probability_0_are_counted():
 
 def figures_with(**changes):
     """Measures of two classes, known only where they are given, by measure and what they are of."""
-    values = {tuple(name.split("__")): value for name, (value, _) in changes.items()}
-    errors = {tuple(name.split("__")): error for name, (_, error) in changes.items()}
-    paired = any(of != "before" for _, of in values)
-    table = tabulate(values, errors, 0.95, paired=paired, n_classes=2)  # type: ignore[arg-type]
+    found = {
+        tuple(name.split("__")): Estimate(value, error**2)
+        for name, (value, error) in changes.items()
+    }
+    paired = any(of != "before" for _, of in found)
+    table = tabulate(found, 0.95, paired=paired, n_classes=2)  # type: ignore[arg-type]
     return Evaluation(table, 10, np.arange(2), 0.95, {})
 
 

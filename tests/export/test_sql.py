@@ -4,8 +4,10 @@ import sqlite3
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,9 +16,11 @@ from sklearn.exceptions import NotFittedError
 import isoroc
 from exported import DATABASES, run_duckdb, run_sql
 from isoroc import (
+    Counts,
     HistogramCalibrator,
     IdentityCalibrator,
     IRPCalibrator,
+    IsotonicCalibrator,
     TemperatureCalibrator,
 )
 from zoo import assert_agrees, draw_labels, fitted, forecasts, on_thresholds
@@ -27,7 +31,7 @@ duckdb = pytest.importorskip("duckdb")
 from isoroc._backends.sql import DIALECTS, RULES, operations  # noqa: E402
 from isoroc._backends.sql.expressions import decimal, fraction  # noqa: E402
 from isoroc._input import InputError  # noqa: E402
-from isoroc.export import to_sql  # noqa: E402
+from isoroc.export import counts_sql, to_sql  # noqa: E402
 
 
 @pytest.mark.parametrize("dialect", DATABASES)
@@ -353,3 +357,39 @@ def test_many_steps(dialect):
 def test_unfitted():
     with pytest.raises(NotFittedError):
         to_sql(IRPCalibrator(), ["a", "b"], dialect="sqlite")
+
+
+@pytest.mark.parametrize(("K", "resolution"), [(1, 16), (1, "exact"), (3, 16)])
+def test_counts_of_a_warehouse_leave_out_rows(K, resolution, tmp_path):
+    rng = np.random.default_rng(0)
+    P = rng.random((300, 1)) if K == 1 else rng.dirichlet(np.ones(3), 300)
+    names = [f"p{k}" for k in range(K)]
+    rows = pd.DataFrame(P, columns=names)
+    rows = rows.assign(y=rng.integers(0, max(K, 2), 300), w=1.5, day=np.arange(300) % 10)
+    good = rows[rows.day.isin([3, 5])].drop(index=[3, 13, 23])
+    rows.loc[3, "p0"], rows.loc[13, "w"] = 7.0, -1.0
+    rows["y"] = rows["y"].astype("Int64")
+    rows.loc[23, "y"] = None
+    path = tmp_path / "counts.parquet"
+    options: Any = {"weight": "w", "resolution": resolution, "where": "day = 3 OR day = 5"}
+    with duckdb.connect() as database:
+        database.register("logs", rows)
+        for on_bad in ("fail", "skip"):
+            query = counts_sql("logs", names, "y", "duckdb", on_bad=on_bad, **options)
+            database.execute(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
+            if on_bad == "fail":
+                with pytest.raises(InputError, match="3 of 60 rows are bad"):
+                    Counts.from_parquet(path)
+    with pytest.warns(UserWarning, match="3 of 60 rows are bad and are left out"):
+        found = Counts.from_parquet(path)
+    options = {"sample_weight": good["w"], "resolution": resolution}
+    expected = Counts.from_arrays(good[names].to_numpy(), good["y"], **options)
+    np.testing.assert_array_equal(found.class_weights, expected.class_weights)
+    np.testing.assert_array_equal(found.fold, expected.fold)
+    with pytest.raises(InputError, match="where: 'day = = 3' is not a condition"):
+        counts_sql("logs", names, "y", "duckdb", where="day = = 3")
+
+
+def test_the_header_says_that_rows_have_no_order():
+    query = to_sql(IsotonicCalibrator().fit([0.1, 0.9], [0, 1]), "p", dialect="duckdb")
+    assert "Rows come in any order: keep a key, or add ORDER BY." in query

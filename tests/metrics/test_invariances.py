@@ -65,6 +65,15 @@ CROSS_FITTED = {
     )
     for norm, kind in product(NORMS[:2], KINDS)
 } | {f"decompose({loss}, irp)": partial(metrics.decompose, loss=loss) for loss in ("log", "brier")}
+TIED = {
+    f"calibration_error({norm}, {kind}, ties)": partial(
+        metrics.calibration_error, norm=norm, kind=kind, bins="ties"
+    )
+    for norm, kind in product(NORMS[:2], KINDS)
+} | {
+    f"decompose({loss}, ties)": partial(metrics.decompose, loss=loss, bins="ties")
+    for loss in ("log", "brier")
+}
 RANDOM = {
     "calibration_test": result_of_test,
     "calibration_test(top)": partial(result_of_test, kind="top"),
@@ -75,7 +84,6 @@ OTHERS = {
     "log_loss": metrics.log_loss,
     "smooth_calibration_error": metrics.smooth_calibration_error,
     "smooth_calibration_error(top)": partial(metrics.smooth_calibration_error, kind="top"),
-    "decompose(exact)": partial(metrics.decompose, bins="exact"),
     "roc_surface": surface_summary,
     "volume_under_surface(hull)": metrics.volume_under_surface,
     "volume_under_surface(boxes)": partial(metrics.volume_under_surface, volume="boxes"),
@@ -88,7 +96,7 @@ TWO_CLASSES = {
     "roc_convex_hull": curve(metrics.roc_convex_hull),
 }
 ECE: dict[str, Any] = {"expected_calibration_error": metrics.expected_calibration_error}
-ANY_CLASSES = BINNED | ECE | DEBIASED | CROSS_FITTED | RANDOM | OTHERS
+ANY_CLASSES = BINNED | ECE | DEBIASED | CROSS_FITTED | TIED | RANDOM | OTHERS
 METRICS = [(metric, K) for metric in ANY_CLASSES.values() for K in (2, 3)]
 METRICS += [(metric, 6) for metric in (CROSS_FITTED | RANDOM).values()]
 METRICS += [(metric, 2) for metric in TWO_CLASSES.values()]

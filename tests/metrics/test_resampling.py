@@ -90,15 +90,15 @@ def test_copies_of_a_row_are_held_out_together():
 def test_resampling_does_not_change_how_a_metric_is_estimated():
     y, P = data(400)
     P = P.round(2)[:, 1] // 0.05 / 20
-    assert decompose(y, P).bins == "exact"
+    assert decompose(y, P).bins == "ties"
     assert len(np.unique(P)) == 20
 
     def metric(y, P, sample_weight=None):
-        return decompose(y, P, sample_weight=sample_weight).bins == "exact"
+        return decompose(y, P, sample_weight=sample_weight).bins == "ties"
 
     assert bootstrap(metric, y, P, n_resamples=20, random_state=0).distribution.all()
-    exact = partial(calibration_error, bins="exact")
-    ways = [bootstrap(m, y, P, n_resamples=9, random_state=0) for m in (calibration_error, exact)]
+    ties = partial(calibration_error, bins="ties")
+    ways = [bootstrap(m, y, P, n_resamples=9, random_state=0) for m in (calibration_error, ties)]
     assert ways[0].distribution.tolist() == ways[1].distribution.tolist()
 
 

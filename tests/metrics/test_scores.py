@@ -3,7 +3,8 @@ import pytest
 import sklearn.metrics
 from hypothesis import given, settings
 
-from isoroc.metrics import brier_score_loss, log_loss
+from isoroc import evaluate
+from isoroc.metrics import brier_score_loss, calibration_error, log_loss
 from strategies import labelled_forecasts
 
 
@@ -73,3 +74,13 @@ def test_one_column_is_the_probability_of_the_second_class():
 def test_bad_input(error, options, message):
     with pytest.raises(error, match=message):
         log_loss(**{"y_true": [0, 1], "y_prob": [0.2, 0.7]} | options)
+
+
+def test_a_reversed_class_is_named():
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    y = np.where(rng.random(300) < p, "fraud", "ok")
+    for metric in (log_loss, brier_score_loss, calibration_error, evaluate):
+        with pytest.warns(UserWarning, match="rank class 'ok' worse than chance .* 'fraud'"):
+            metric(y, p)
+    assert log_loss(y, p, labels=["ok", "fraud"]) < 0.5  # the order was stated: no warning

@@ -50,7 +50,7 @@ def test_more_classes_are_a_mean_or_the_largest():
 def test_it_is_continuous_where_binned_errors_are_not():
     y = np.arange(200) % 2
     values = [
-        smooth_calibration_error(y, np.where(y == 1, 0.5 + shift, 0.5 - shift))
+        smooth_calibration_error(y, np.where(y == 1, 0.5 + shift, 0.5 - shift), labels=[0, 1])
         for shift in (-1e-6, 1e-6)
     ]
     assert values[0] == pytest.approx(values[1], abs=1e-5)
@@ -61,7 +61,7 @@ def test_range():
     y = np.arange(20) % 2
     assert smooth_calibration_error(y, 1.0 * y) == 0
     # A bandwidth close to 1 mixes both ends of the interval.
-    assert 0.25 < smooth_calibration_error(y, 1.0 - y) < 1
+    assert 0.25 < smooth_calibration_error(y, 1.0 - y, labels=[0, 1]) < 1
 
 
 def test_bad_input():

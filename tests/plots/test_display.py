@@ -6,7 +6,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
-from isoroc import CalibratedClassifier, InputError, IRPCalibrator
+from isoroc import (
+    CalibratedClassifier,
+    InputError,
+    IRPCalibrator,
+    TemperatureCalibrator,
+    plots,
+)
 from isoroc._table import Table
 from isoroc._views.forecasts import are_probabilities, forecasts_of
 from isoroc.plots import ReliabilityDisplay, RocDisplay
@@ -93,3 +99,48 @@ def test_errors_name_the_arguments_of_from_estimator(display):
     with pytest.raises(InputError) as raised:
         display.from_estimator(calibrator, [0.1, 0.9], [0, 7])
     assert (raised.value.argument, raised.value.row) == ("y", 1)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "CostCurveDisplay",
+        "MapDisplay",
+        "PathDisplay",
+        "ReliabilityDisplay",
+        "RocDisplay",
+        "RocSurfaceDisplay",
+        "SimplexDisplay",
+    ],
+)
+@pytest.mark.parametrize("make", [IRPCalibrator, TemperatureCalibrator])
+def test_displays_accept_what_calibrators_accept(name, make, K, single, draw_forecasts):
+    P, y = draw_forecasts(400, K)
+    logits = np.log(P + 1e-9) + 0.7  # logits may be off by a constant
+    X = logits[:, 1] - logits[:, 0] if single and K == 2 else logits
+    if single and K == 3:
+        X = pd.DataFrame(logits, columns=["0", "1", "2"])
+    calibrator = make().fit(X, y, scores="logit")
+    kind = getattr(plots, name)
+    suits = {"CostCurveDisplay": K == 2, "RocSurfaceDisplay": K == 3, "SimplexDisplay": K == 3}
+    suits |= {"PathDisplay": make is IRPCalibrator, "MapDisplay": X.ndim == 2}
+    if not suits.get(name, True):
+        with pytest.raises(InputError):
+            kind.from_estimator(calibrator, X, y)
+        return
+    display = kind.from_estimator(calibrator, X, y)
+    display.figure_.draw_without_rendering()
+    if name == "ReliabilityDisplay" and not (single and K == 2):
+        expected = ReliabilityDisplay.from_predictions(y, P, after=calibrator.predict_proba(X))
+        found = display.frame()["forecast"]
+        np.testing.assert_allclose(found, expected.frame()["forecast"], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["ReliabilityDisplay", "RocDisplay", "SimplexDisplay"])
+def test_messages_recommend_what_exists(name):
+    with pytest.raises(InputError) as raised:
+        getattr(plots, name).from_predictions([0, 1, 2], 3 * np.eye(3))
+    assert "scores=" not in str(raised.value)
+    assert "softmax(logits, axis=1)" in str(raised.value)

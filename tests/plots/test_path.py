@@ -46,14 +46,14 @@ def test_two_calibrators_of_two_classes(make_axes):
                 assert shown["n_bins"].tolist() == model.path_["n_bins"].tolist()
                 expected = [score(y[rows], q, sample_weight=w[rows]) for q in stages]
                 np.testing.assert_allclose(shown["value"], expected)
-    line = values(display, "test log loss", "uncalibrated")["value"]
+    line = values(display, "test log loss", "before calibration")["value"]
     assert line == pytest.approx(log_loss(y[cut[1]], p[cut[1]], sample_weight=w[cut[1]]))
     ax = display.axes_[1]
-    assert ax.get_ylabel() == "test log loss (nats)"
+    assert ax.get_ylabel() == "log loss (nats), lower is better"
     assert ax.get_xlabel() == "number of bins"
-    assert [x.get_label() for x in ax.lines] == ["IRP", "binning", "uncalibrated"]
+    assert [x.get_label() for x in ax.lines] == ["IRP", "binning", "before calibration"]
     texts = [text.get_text() for text in display.axes_[0].get_legend().get_texts()]
-    assert texts == ["IRP", "binning", "uncalibrated"]
+    assert texts == ["IRP", "binning", "before calibration"]
     assert display.axes_[0].get_ylim() == display.axes_[1].get_ylim()
 
 
@@ -65,7 +65,7 @@ def test_volume_for_three_classes(three_classes, make_axes):
     *_, last = model.staged_predict_proba(P)
     assert shown[-1] == pytest.approx(float(volume_under_surface(y, last)))
     assert shown[0] == pytest.approx(1 / 6)
-    assert display.axes_[1].get_ylabel() == "calibration VUS of the hull"
+    assert display.axes_[1].get_ylabel().startswith("volume under the ROC surface")
 
 
 def test_path_of_a_calibrator_with_top(draw_forecasts, make_axes):
@@ -90,7 +90,7 @@ def test_scores_have_no_cross_entropy(make_axes):
     scores = rng.normal(size=200)
     y = scores + rng.normal(size=200) > 0
     display = PathDisplay.from_estimator(IRPCalibrator().fit(scores, y), scores, y, ax=make_axes())
-    uncalibrated = [x.panel for x in display.layers if x.series == "uncalibrated"]
+    uncalibrated = [x.panel for x in display.layers if x.series == "before calibration"]
     assert uncalibrated == ["calibration AUC"]
 
 
@@ -101,7 +101,8 @@ def test_paths_of_given_forecasts(three_classes, make_axes):
         y, P, {"mine": pairs}, name="new", measures=["log loss"], ax=make_axes()
     )
     shown = values(display, "new log loss", "mine")["value"]
-    np.testing.assert_allclose(shown, model.path_["log_loss"])
+    losses = [log_loss(y, Q) for Q in model.staged_predict_proba(P)]
+    np.testing.assert_allclose(shown, losses)
 
 
 def test_paths_of_given_values(make_axes):
@@ -116,7 +117,7 @@ def test_paths_of_given_values(make_axes):
     display = PathDisplay(curves, lines).plot(make_axes())
     (ax,) = display.axes_
     assert ax.get_xscale() == "log"
-    assert ax.lines[-1].get_label() == "uncalibrated: inf"
+    assert ax.lines[-1].get_label() == "before calibration: infinite, off the scale"
     assert ax.get_ylim() == pytest.approx((0.92, 2.08))  # the first stage is outside
     ax.figure.draw_without_rendering()
     shown = [t.get_text() for t in ax.get_xticklabels() if 1 <= t.get_position()[0] <= 30]

@@ -17,7 +17,9 @@ def display(make_axes):
     y = (rng.random(60) < p).astype(int)
     after = IRPCalibrator(pseudocount=0).fit(p, y).predict_proba(p)
     panels = ("forecasts", "diagram", "roc")
-    return RocDisplay.from_predictions(y, p, after=after, panels=panels, ax=make_axes())
+    return RocDisplay.from_predictions(
+        y, p, after=after, panels=panels, orientation="symmetric", ax=make_axes()
+    )
 
 
 def line(ax, label):
@@ -29,9 +31,11 @@ def test_curve_after_unsmoothed_calibration_is_the_hull(display):
     assert display.areas["after"] == pytest.approx(display.areas["hull"])
     assert display.areas["before"] < display.areas["hull"]
     roc = display.axes_[2]
-    np.testing.assert_allclose(line(roc, "hull"), line(roc, "after"), atol=1e-12)
+    np.testing.assert_allclose(line(roc, "convex hull"), line(roc, "after"), atol=1e-12)
     texts = [text.get_text() for text in roc.get_legend().get_texts()]
-    assert texts == [f"{name}, AUC {area:.4f}" for name, area in display.areas.items()]
+    names = ["before", "convex hull", "after"]
+    areas = display.areas.values()
+    assert texts == [f"{name}, AUC {area:.4f}" for name, area in zip(names, areas, strict=True)]
     assert roc.get_xlabel() == "true negative rate (0)"
     assert roc.get_ylabel() == "true positive rate (1)"
 
@@ -69,7 +73,7 @@ def test_default_panels_and_any_scores(make_axes):
     y = scores + rng.normal(size=200) > 0
     calibrator = IRPCalibrator().fit(scores, y)
     display = RocDisplay.from_estimator(calibrator, scores, y, ax=make_axes())
-    assert [ax.get_xlabel() for ax in display.axes_] == ["true negative rate (False)"]
+    assert [ax.get_xlabel() for ax in display.axes_] == ["false positive rate"]
     with pytest.raises(ValueError, match='panels: "forecasts" needs probabilities, got -'):
         RocDisplay.from_predictions(y, scores, panels=("forecasts",), ax=make_axes())
 
@@ -99,7 +103,7 @@ def test_unknown_panels(panels):
 def test_one_against_the_rest(draw_forecasts, make_axes):
     P, y = draw_forecasts(300, 4)
     after = np.sqrt(P) / np.sqrt(P).sum(axis=1, keepdims=True)
-    display = RocDisplay.from_predictions(y, P, after=after, orientation="usual", ax=make_axes())
+    display = RocDisplay.from_predictions(y, P, after=after, ax=make_axes())
     assert [ax.get_title() for ax in display.axes_] == [f"{k} against the rest" for k in range(4)]
     for k, ax in enumerate(display.axes_):
         fpr, tpr, _ = sk_roc_curve(y == k, P[:, k], drop_intermediate=False)

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,10 +10,9 @@ from sklearn.datasets import make_classification
 from sklearn.naive_bayes import GaussianNB
 
 from isoroc import CalibratedClassifier, IRPCalibrator
-from isoroc._views.colours import COLOURS, mix
-from isoroc._views.geometry import TETRAHEDRON
+from isoroc._views.simplex import COLOURS, mix
 from isoroc.plots import SimplexDisplay
-from isoroc.plots._canvas import Tetrahedron, Triangle
+from isoroc.plots._simplex import Triangle, zoomed
 
 
 def columns(table, prefix):
@@ -32,7 +33,7 @@ def test_calibrator_of_three_classes(three_classes, make_axes):
     assert [label.get_text() for label in labels] == ["● 0", "▲ 1", "■ 2"]
     assert [label.get_color() for label in labels] == list(COLOURS[:3])
 
-    for k, points in enumerate(forecasts.collections):
+    for k, points in enumerate(forecasts.collections[::2]):  # each with outlines of ties
         expected = forecasts.transProjection.transform(P[y == k][:, [2, 0, 1]])
         np.testing.assert_allclose(points.get_offsets(), expected)
         assert points.get_label() == str(k)
@@ -83,7 +84,7 @@ def test_weights_equal_repeated_rows(draw_forecasts, make_axes):
     P, y = draw_forecasts(120, 3)
     w = np.random.default_rng(0).integers(0, 3, 120)
     model = IRPCalibrator(random_state=0, min_bin_weight=5).fit(P, y)
-    options = {"panels": ["map", "values"]}
+    options: dict[str, Any] = {"panels": ["map", "values"]}
     weighted = SimplexDisplay.from_estimator(
         model, P, y, sample_weight=w, ax=make_axes(), **options
     )
@@ -104,23 +105,6 @@ def test_many_bins_share_arrows(draw_forecasts, make_axes):
     assert display.layers[-1].data.n_rows <= 144
     (polygons,) = of_type(display.axes_[0], PolyCollection)
     assert polygons.get_linewidth()[0] < 0.5
-
-
-def test_four_classes_are_drawn_in_a_tetrahedron(draw_forecasts, make_axes):
-    P, y = draw_forecasts(300, 4)
-    model = IRPCalibrator(random_state=0).fit(P, np.array(list("abcd"))[y])
-    display = SimplexDisplay.from_estimator(model, P, np.array(list("abcd"))[y], ax=make_axes())
-    assert display.panels == ["forecasts", "values", "map"]
-    ax = display.axes_[0]
-    assert ax.name == "3d"
-    assert [text.get_text() for text in ax.texts] == ["● a", "▲ b", "■ c", "◆ d"]
-    points = np.column_stack(ax.collections[2]._offsets3d)
-    np.testing.assert_allclose(points, P[y == 2] @ TETRAHEDRON)
-    assert len(display.axes_[2].collections) == model.n_bins_
-    many = SimplexDisplay.from_predictions(
-        *draw_forecasts(4000, 4)[::-1], ax=make_axes(projection="3d")
-    )
-    assert many.layers[0].data["weight"].sum() == 4000
 
 
 def test_calibrator_with_top_has_no_bins_panel(draw_forecasts, make_axes):
@@ -159,13 +143,12 @@ def test_one_bin_covers_the_simplex(draw_forecasts, make_axes):
 
 def test_bad_input(three_classes, make_axes):
     P, y, _ = three_classes
-    with pytest.raises(ValueError, match="y_prob: 2 classes; the simplex is drawn for 3 or 4"):
+    with pytest.raises(ValueError, match="y_prob: 2 classes; the simplex is drawn for 3"):
         SimplexDisplay.from_predictions([0, 1], [0.2, 0.7])
     with pytest.raises(ValueError, match=r"panels: got .*'bins'.*; expected .*'forecasts'"):
         SimplexDisplay.from_predictions(y, P, panels=["bins"])
-    with pytest.raises(ValueError, match='"projection": "3d"'):
-        SimplexDisplay.from_predictions([0, 1, 2, 3], np.eye(4), ax=make_axes())
-    assert Tetrahedron.projection == "3d"
+    with pytest.raises(ValueError, match='"projection": "ternary"'):
+        SimplexDisplay.from_predictions(y, P, ax=make_axes())
 
 
 def test_calibrated_classifier_has_bins(make_axes):
@@ -180,3 +163,22 @@ def test_calibrated_classifier_has_bins(make_axes):
     )
     display = SimplexDisplay.from_estimator(several.fit(X, y), X, y, ax=make_axes())
     assert display.panels == ["forecasts", "values", "map"]
+
+
+@pytest.mark.parametrize("n", [500, 5000])
+def test_sharp_forecasts_are_spread_out(n, draw_forecasts, make_axes):
+    P, y = draw_forecasts(n, 3)
+    assert SimplexDisplay.from_predictions(y, P, ax=make_axes(projection="ternary")).zoom == 1
+    sharp = P**9 / (P**9).sum(axis=1, keepdims=True)
+    model = IRPCalibrator(random_state=0).fit(sharp, y)
+    display = SimplexDisplay.from_estimator(model, sharp, y, ax=make_axes())
+    assert display.zoom in (4, 8)
+    largest = zoomed(sharp, display.zoom).max(axis=1)
+    assert np.median(largest) < 0.9 < np.median(sharp.max(axis=1))
+    # The data are those before the zoom.
+    shown = [layer.data for layer in display.layers if layer.panel == "forecasts"]
+    for data in shown:
+        np.testing.assert_allclose(columns(data, "p_").sum(axis=1), 1)
+    if n == 500:
+        np.testing.assert_allclose(columns(shown[0], "p_"), sharp[y == 0])
+    np.testing.assert_allclose(zoomed(zoomed(P, 4), 1 / 4), P)

@@ -7,8 +7,8 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from isoroc._views.colours import COLOURS, mix
-from isoroc._views.thinning import thin
+from isoroc._views.curves import thin
+from isoroc._views.simplex import COLOURS, mix
 from isoroc.plots import ReliabilityDisplay
 from isoroc.plots._style import (
     SERIES,

@@ -1,6 +1,7 @@
 """The summary of a report: its layout, and its figures against those of isoroc.metrics."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,9 @@ def test_figures_are_those_of_the_evaluation():
     found = rows_of(report)
     assert list(found) == list(result.measures)
     for measure, figures_of in result.measures.items():
-        assert found[measure]["direction"] == result.direction(measure)
+        words = {"better": "higher", "worse": "lower"} if measure == "accuracy" else {}
+        direction = result.direction(measure)
+        assert found[measure]["direction"] == words.get(direction, direction)
         for of, figure in figures_of.items():
             assert found[measure][of] == pytest.approx(figure._asdict())
     assert report.summary["verdict"]["decision"] == result.decision
@@ -114,7 +117,7 @@ def test_reliability_and_curves_are_those_of_the_rows():
     assert total == pytest.approx(view.codes.sum(), rel=1e-3)
     assert [panel["name"] for panel in classes] == ["0", "1", "2"]
     for k, curve in enumerate(report.summary["roc"]["curves"]):
-        assert curve["series"]["before"]["auc"] == metrics.auc(y == k, P[:, k])
+        assert curve["series"]["before"]["auc"] == pytest.approx(metrics.auc(y == k, P[:, k]))
 
 
 def test_weights_equal_repeated_rows():
@@ -148,14 +151,13 @@ def test_forecasts_alone():
 
 
 def test_errors_have_standard_errors():
-    """The deviation of the terms of a sample is that of the error over many samples."""
+    """The standard error from one sample is the deviation of the error over many samples."""
     found = []
     for seed in range(40):
         P, y = overconfident(400, 2, seed)
-        terms = Parts.of(check_probabilities(y, P), "classwise").error_terms()
-        error = metrics.calibration_error(y, P, kind="classwise")
-        assert terms.mean() == pytest.approx(error)
-        found.append((error, terms.std() / 20))
+        estimate, _ = Parts.of(check_probabilities(y, P), "classwise").absolute()
+        assert estimate.value == metrics.calibration_error(y, P, kind="classwise")
+        found.append((estimate.value, estimate.error))
     errors, deviations = np.array(found).T
     assert deviations.mean() == pytest.approx(errors.std(), rel=0.3)
 
@@ -178,7 +180,7 @@ def test_scores_have_an_order_and_no_reliability():
     found = rows_of(report)
     assert found["log_loss"]["before"]["value"] is None
     assert found["auc"]["before"]["value"] == metrics.auc(y[200:], scores[200:])
-    assert any("scores and no probabilities" in n for n in report.summary["data"]["notes"])
+    assert any("scores and not probabilities" in n for n in report.summary["data"]["notes"])
     assert report.to_html()
 
 
@@ -222,3 +224,72 @@ def test_a_report_needs_no_sqlglot(monkeypatch):
     for name in [name for name in sys.modules if name.startswith("isoroc.export._")]:
         monkeypatch.delitem(sys.modules, name)
     assert make(2)[0].summary["model"]["sql"] is None
+
+
+def rare(n=2329, share=0.06):
+    """A class of 6 %: predicted too often before calibration, and never after it."""
+    rng = np.random.default_rng(0)
+    y = rng.random(n) < share
+    p = np.where(y, 0.35, 0.2) + 0.4 * rng.random(n)
+    return y, p, p / 6
+
+
+def test_a_class_that_is_predicted_no_more_is_named():
+    y, p, q = rare()
+    report = Report(y, p, after=q, n_resamples=0)
+    (said,) = (text for text in report.summary["verdict"]["sentences"] if "any more" in text)
+    assert f"no row is predicted as True any more ({np.sum(p > 0.5)} of 2,329 rows before)" in said
+    assert f"the accuracy is just the share of False, {100 * np.mean(~y):.1f} %" in said
+    assert "isoroc.decisions.decide" in said
+    assert "any more" not in repr(Report(y, p, after=p, n_resamples=0))
+    never = repr(Report(y, q, after=q / 2, n_resamples=0))
+    assert "No row is predicted as True, neither before nor after calibration" in never
+
+
+def test_accuracy_is_neither_better_nor_worse():
+    y, p, q = rare()
+    for before, after, word in ((p, q, "higher"), (q, p, "lower")):
+        row = rows_of(Report(y, before, after=after, n_resamples=0))["accuracy"]
+        assert row["direction"] == word
+
+
+def test_levels_are_those_that_occur():
+    rng = np.random.default_rng(0)
+    p = rng.choice([0.1, 0.8, 0.9], 600)
+    y = rng.random(600) < 0.6 * p
+    said = Report(y, p, n_resamples=0).summary["verdict"]["sentences"][0]
+    level = max((0.1, 0.8, 0.9), key=lambda v: abs(y[p == v].mean() - v) * np.sqrt((p == v).sum()))
+    share = 100 * y[p == level].mean()
+    assert said == (
+        f"In {np.sum(p == level)} rows True had a probability of {level} and came true in "
+        f"{share:.0f} % of them."
+    )
+    calibrated = Report(rng.random(600) < p, p, n_resamples=0)
+    assert "came true" not in repr(calibrated)
+
+
+def test_the_same_rows_are_compared_before_and_after():
+    P, y = overconfident(3000, 20)
+    Q = P**0.5 / (P**0.5).sum(axis=1, keepdims=True)
+    said = Report(y, P, after=Q, n_resamples=0).summary["verdict"]["sentences"][0]
+    found = re.fullmatch(
+        r"In (\d+) rows the most probable class had a probability of (\S+) to (\S+) \(mean (\S+)\) "
+        r"and came true in (\d+) % of them; after calibration its probability is (\S+) on "
+        r"average\.",
+        said,
+    )
+    assert found is not None
+    n, low, high, mean, share, after = map(float, found.groups())
+    top, best = P.max(axis=1), P.argmax(axis=1)
+    rows = np.flatnonzero((top > low - 0.006) & (top < high + 0.006))
+    assert len(rows) == pytest.approx(n, rel=0.2)
+    assert top[rows].mean() == pytest.approx(mean, abs=0.02)
+    assert 100 * np.mean(y[rows] == best[rows]) == pytest.approx(share, abs=5)
+    assert Q[rows, best[rows]].mean() == pytest.approx(after, abs=0.03)
+
+
+def test_changes_that_are_shown_as_zero_are_none():
+    y, p, _ = rare()
+    for shift, word in ((1e-6, "no clear change"), (0.02, "better")):
+        row = rows_of(Report(y, p, after=p - shift, n_resamples=0))["log_loss"]
+        assert row["direction"] == word

@@ -113,7 +113,8 @@ class AutoCalibrator(Calibrator):
     one whose outcome was given probability 0. The verdict says how many of these there were.
 
     Where the verdict is to leave the forecasts alone, the mixture is still what `predict_proba`
-    applies, unless ``caution="verdict"``. It differs little from them then.
+    applies, unless ``caution="verdict"``. The verdict says by how much it changes the forecasts of
+    the calibration rows.
 
     Up to 500 rows, nothing that a member learns for the other folds depends on the rows held out.
     With more, floors are those of all rows, and so are the penalties of `MatrixCalibrator`, and
@@ -201,11 +202,18 @@ class AutoCalibrator(Calibrator):
         surprise = mixing.surprise(before, mixed, sample)
         self.verdict_ = mixing.verdict(self.member_scores_, surprise, impossible, n)
         kept = [(members[m], found[m][1], weights[m]) for m in np.flatnonzero(weights)]
-        if self.caution and not self.verdict_.startswith(mixing.CALIBRATE):
+        left = not self.verdict_.startswith(mixing.CALIBRATE)
+        if self.caution and left:
             kept = [(IdentityCalibrator(), IdentityMap(kind=sample.kind), 1.0)]
         self.members_, maps, used = map(list, zip(*kept, strict=True))
-        monotone = bool(self.monotone)
-        return MixtureMap(kind=sample.kind, members=maps, weights=np.array(used), monotone=monotone)
+        options: Any = {"kind": sample.kind, "monotone": bool(self.monotone)}
+        mixture = MixtureMap(members=maps, weights=np.array(used), **options)
+        if left and not self.caution:
+            change = np.abs(mixture.apply(sample.forecasts) - before).max(axis=1)
+            mean = np.average(change, weights=row_weights)
+            size = f"by up to {change.max():.2g}, on average {mean:.2g}"
+            self.verdict_ += f"; the mixture still changes probabilities {size}"
+        return mixture
 
     def _finish(self) -> None:
         # The members are calibrators of their own, to look at, to apply and to export.

@@ -8,12 +8,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
 
-from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._calibrators.irp import FULL, IRPCalibrator
-from isoroc._growth import grow_tree
+from isoroc._calibrators.base import Calibrator
+from isoroc._calibrators.irp import IRPCalibrator
 from isoroc._input import CellSample, InputError, Sample, check_number
-from isoroc._maps import BaggedMap, Forecasts
+from isoroc._kinds import Kind
+from isoroc._maps import BaggedMap, BinMap, Forecasts
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats, Ints
 from isoroc._top import TopReduction
@@ -38,9 +39,10 @@ class BaggedIRPCalibrator(Calibrator):
     ----------
     calibrator : IRPCalibrator, default=None
         How trees are grown, ``IRPCalibrator()`` by default; its `random_state`, `n_jobs` and
-        `verbose` are not used. With ``prior="forecast"``, bins are pulled towards the uniform
-        forecast only. With ``top="auto"`` trees of more than 4 classes take turns: the
-        largest probability, and all classes; of more than 12 classes the 1, 2 and 3 largest.
+        `verbose` are not used. With constant values and ``prior="forecast"``, bins are pulled
+        towards the uniform forecast only. With ``top="auto"`` trees of more than 12 classes take
+        turns: the 1, 2 and 3 largest probabilities; those of more than 4 with constant values: the
+        largest, and all classes.
     n_trees : int, default=10
         Number of trees.
     max_samples : int, default=100000
@@ -55,13 +57,9 @@ class BaggedIRPCalibrator(Calibrator):
     classes_, n_features_in_, scores_, summary_, map_, checksum
         As in `IRPCalibrator`.
     trees_ : list of BinTree
-        The partitions; tree t takes turn ``t % len(reductions_)``.
+        The partitions.
     reductions_ : list of TopReduction or None
-        What the trees of each turn see: ranks and the rest, or all classes.
-    priors_ : list of ndarray
-        Prior of the bins of each turn.
-    pseudocount_ : float
-        Weight of the prior in every bin.
+        What each tree sees: ranks and the rest, or all classes.
     oob_forecasts_ : ndarray of shape (n, K)
         For each calibration row that has weight, the mean of the trees that have not seen it, or of
         all where every tree has. A model file does not keep them.
@@ -87,10 +85,10 @@ class BaggedIRPCalibrator(Calibrator):
     >>> P = rng.dirichlet([0.5, 0.5, 0.5], size=2000)
     >>> y = [rng.choice(["a", "b", "c"], p=0.6 * p + 0.4 / 3) for p in P]
     >>> cal = BaggedIRPCalibrator(random_state=0).fit(P, y)
-    >>> cal.predict_proba([[0.9, 0.05, 0.05]]).round(1)       # the truth: 0.67, 0.16, 0.16
-    array([[0.7, 0.2, 0.1]])
+    >>> cal.predict_proba([[0.9, 0.05, 0.05]]).round(2)       # the truth: 0.67, 0.16, 0.16
+    array([[0.71, 0.15, 0.15]])
     >>> cal.predict_std([[0.9, 0.05, 0.05]]).round(2)
-    array([[0.05, 0.06, 0.05]])
+    array([[0.02, 0.01, 0.01]])
     """
 
     _shares: ClassVar[tuple[float, float]] = (0.3, 0.3)
@@ -99,10 +97,18 @@ class BaggedIRPCalibrator(Calibrator):
     _uses_column_order: ClassVar[bool] = True
 
     map_: BaggedMap
-    trees_ = FromMap()
-    reductions_ = FromMap()
-    priors_ = FromMap()
-    pseudocount_ = FromMap()
+
+    @property
+    def trees_(self) -> list[BinTree]:
+        """The partitions."""
+        check_is_fitted(self, "map_")
+        return [own.tree for own in self.map_.members]
+
+    @property
+    def reductions_(self) -> list[TopReduction | None]:
+        """What each tree sees: ranks and the rest, or all classes."""
+        check_is_fitted(self, "map_")
+        return [own.reduction for own in self.map_.members]
 
     def __init__(
         self,
@@ -127,30 +133,21 @@ class BaggedIRPCalibrator(Calibrator):
             raise InputError("calibrator", None, f"is {irp!r}", "expected an IRPCalibrator")
         irp._check_pseudocount()
         irp._check_parameters(sample.n_classes)
-        kind, sample = sample.kind, sample.on_simplex()
-        turns = _turns(irp.top, sample.n_classes)[: self.n_trees]
+        kind, values, sample = sample.kind, sample.forecasts, sample.on_simplex()
+        turns = _turns(irp, sample.n_classes)[: self.n_trees]
         reductions = [None if top is None else TopReduction.fit(top, sample) for top in turns]
-        reduced = [sample if r is None else r.reduce_sample(sample) for r in reductions]
-        priors = [irp._resolve_prior(turn.class_weights()) for turn in reduced]
         counted = isinstance(sample, CellSample)
         n = round(float(sample.row_weights().sum())) if counted else len(sample)
         size = min(max(n, 1), self.max_samples)
         random_state = check_random_state(self.random_state)
         seeds = random_state.randint(2**31 - 1, size=self.n_trees)
         bags = [_Bag(t, size, seed) for t, seed in enumerate(seeds.tolist())]
-        trees = Parallel(n_jobs=self.n_jobs)(
-            delayed(_grow)(irp, reduced[t % len(turns)], priors[t % len(turns)], bag)
+        members = Parallel(n_jobs=self.n_jobs)(
+            delayed(_grow)(irp, kind, sample, reductions[t % len(turns)], bag)
             for t, bag in enumerate(bags)
         )
-        fitted = BaggedMap(
-            kind=kind,
-            trees=trees,
-            reductions=reductions,
-            priors=priors,
-            pseudocount=irp._constant_pseudocount(),
-        )
-        self.oob_forecasts_ = _out_of_bag(replace(fitted, kind=sample.kind), sample, bags)
-        return fitted
+        self.oob_forecasts_ = _out_of_bag(members, Forecasts(values, kind), sample, bags)
+        return BaggedMap(kind=kind, members=members)
 
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[BaggedMap, Floats]:  # noqa: ARG002
         fitted = self._fit(sample)
@@ -160,17 +157,18 @@ class BaggedIRPCalibrator(Calibrator):
         """Standard deviation over the trees of each calibrated probability, shape (n, K)."""
         values = self._check_new(P)
         forecasts = Forecasts(values, self.map_.kind)
-        Q = [tree.compiled(forecasts) for tree in self.map_.members()]
+        Q = [tree.compiled(forecasts) for tree in self.map_.members]
         return np.asarray(np.std(Q, axis=0))
 
 
-def _out_of_bag(fitted: BaggedMap, sample: Sample, bags: list[_Bag]) -> Floats:
+def _out_of_bag(
+    members: list[BinMap], forecasts: Forecasts, sample: Sample, bags: list[_Bag]
+) -> Floats:
     """Mean forecasts of the trees that have not seen a row; of all trees if there is none."""
     total = np.zeros((len(sample), sample.n_classes))
     unseen_total = np.zeros_like(total)
     times = np.zeros((len(sample), 1))
-    forecasts = Forecasts(sample.forecasts, sample.kind)
-    for tree, bag in zip(fitted.members(), bags, strict=True):
+    for tree, bag in zip(members, bags, strict=True):
         Q = tree.compiled(forecasts)
         unseen = (bag.draw(sample) == 0)[:, None]
         total += Q
@@ -180,10 +178,10 @@ def _out_of_bag(fitted: BaggedMap, sample: Sample, bags: list[_Bag]) -> Floats:
     return np.where(times > 0, unseen_total / np.maximum(times, 1), mean)
 
 
-def _turns(top: Any, n_classes: int) -> tuple[int | None, ...]:
-    if top != "auto":
-        return (top,)
-    if n_classes <= FULL:
+def _turns(irp: IRPCalibrator, n_classes: int) -> tuple[int | None, ...]:
+    if irp.top != "auto":
+        return (irp.top,)
+    if n_classes <= irp._most_joint():
         return (None,)
     return TURNS_SOME if n_classes <= SOME else TURNS_MANY
 
@@ -213,7 +211,9 @@ class _Bag(NamedTuple):
         return np.bincount(np.searchsorted(ends, rows, side="right").clip(max=n - 1), minlength=n)
 
 
-def _grow(irp: IRPCalibrator, sample: Sample, prior: Floats, bag: _Bag) -> BinTree:
+def _grow(
+    irp: IRPCalibrator, kind: Kind, sample: Sample, reduction: TopReduction | None, bag: _Bag
+) -> BinMap:
     times = bag.draw(sample)
     drawn = sample.take(np.flatnonzero(times))
     weights = times[times > 0].astype(np.float64)
@@ -222,5 +222,5 @@ def _grow(irp: IRPCalibrator, sample: Sample, prior: Floats, bag: _Bag) -> BinTr
     elif drawn.weights is not None:
         weights *= drawn.weights
     drawn = replace(drawn, weights=weights)
-    random_state = np.random.RandomState(bag.seed)
-    return grow_tree(drawn, irp._growth_options(prior, random_state, lambda _: None))
+    pulled = irp._is_tilted(sample.n_classes)
+    return irp._grow(kind, drawn, reduction, np.random.RandomState(bag.seed), pulled=pulled)[0]

@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from narwhals.stable.v2.dependencies import is_into_dataframe
@@ -23,13 +23,16 @@ from isoroc._input import (
     Sample,
     Scores,
     check_counts,
-    check_forecasts,
+    check_new,
     check_sample,
     check_two_classes,
+    check_units,
     in_order,
+    range_of,
     warn_if_reversed,
     with_readable_names,
 )
+from isoroc._kinds import Unit
 from isoroc._maps import Map
 from isoroc._persistence import Fault, checksum, write
 from isoroc._persistence.states import Check
@@ -127,22 +130,29 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             from `y`.
         sample_weight : array-like of shape (n,), default=None
             Weight of each row. Weights are counts: weight 2 is the same as the row twice.
-        scores : {"auto", "probability", "logit"}, default="auto"
-            What the forecasts are. Logits of two classes are log odds, those of more classes are
-            turned into probabilities by the softmax. "auto" takes columns for probabilities, and
-            scores for probabilities if all of them lie in [0, 1]; it warns where that is in doubt.
+        scores : str, default="auto"
+            What the forecasts are: "probability"; "percent"; "proportion", for columns that are
+            divided by their sum; "logit", log odds if there is one column; "log_probability"; or
+            "rank", for scores of which only the order counts. "auto" takes columns for
+            probabilities, and scores for probabilities if all of them lie in [0, 1] and otherwise
+            for log odds; scores that can hardly be log odds are refused.
 
         Returns
         -------
         self
         """
-        warn = not self._uses_order_only
-        sample = check_sample(P, y, sample_weight, labels, scores=scores, warn=warn, clip=True)
+        options: Any = {"scores": scores, "clip": True, "advice": "pass"}
+        sample = check_sample(P, y, sample_weight, labels, **options)
+        if not self._uses_order_only:
+            check_units(sample, scores)
         warn_if_reversed(sample)
         return self._fit_validated(sample, P)
 
     def _fit_validated(self, sample: Sample, P: Any = None) -> Self:
         """Fit to a sample whose parts have been checked, and remember the column names of `P`."""
+        if sample.scores == "rank" and not self._uses_order_only:
+            problem = f'is "rank", but {type(self).__name__} uses more than the order of scores'
+            raise InputError("scores", None, problem, "use IsotonicCalibrator or IRPCalibrator")
         if not isinstance(sample, CellSample):  # a decay leaves cells any weight
             check_counts(sample.weights)
         class_weights = sample.class_weights()
@@ -153,7 +163,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         self.map_ = fitted
         self.classes_ = sample.classes
         totals = {"weight": float(class_weights.sum()), "class_weights": class_weights.tolist()}
-        self.summary_ = {"rows": len(sample)} | totals
+        self.summary_ = {"rows": len(sample)} | totals | range_of(sample)
         self._finish()
         return self
 
@@ -222,9 +232,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return frames.predict_frame(self, df, probs, names)
 
     @property
-    def scores_(self) -> Literal["probability", "logit"]:
-        """Whether forecasts are probabilities or logits."""
-        return self.map_.kind.scores
+    def scores_(self) -> Unit:
+        """What forecasts are, as `fit` was told or found: "probability", "logit" or another."""
+        return self.map_.kind.unit
 
     @property
     def checksum(self) -> str | None:
@@ -308,14 +318,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self, "map_")
         if hasattr(self, "feature_names_in_"):
             P = in_order(P, self.feature_names_in_.tolist())
-        forecasts = check_forecasts(P, scores=self.scores_, n_columns=self.n_features_in_)
+        forecasts = check_new(P, self.map_.kind, self.n_features_in_, self.summary_)
         self._remember_columns(P, forecasts, reset=False)
         return forecasts
 
     def _remember_columns(self, P: Any, forecasts: Floats, *, reset: bool) -> None:
         """Set or compare n_features_in_ and feature_names_in_."""
         if type(P) is np.ndarray and not reset and not hasattr(self, "feature_names_in_"):
-            return  # there are no names, and `check_forecasts` has compared the number
+            return  # there are no names, and `check_new` has compared the number
         columns = forecasts.reshape(len(forecasts), -1)
         named = with_readable_names(P) if is_into_dataframe(P) else columns
         validate_data(self, X=named, reset=reset, skip_check_array=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -51,7 +53,7 @@ def predict_frame(
     if engine.is_dask():
         return df.map_partitions(add)
     if engine.is_pyspark() or engine.is_pyspark_connect():
-        return _map_spark(df, add, names)
+        return _map_spark(df, add, names, connect=engine.is_pyspark_connect())
     if engine.is_duckdb():
         from isoroc._maps.query import write_query  # noqa: PLC0415  # sqlglot is optional
 
@@ -98,7 +100,7 @@ def _map_polars(df: Any, add: Callable[[Any], Any], names: list[str]) -> Any:
     return df.map_batches(add, schema=schema, streamable=True)
 
 
-def _map_spark(df: Any, add: Callable[[Any], Any], names: list[str]) -> Any:
+def _map_spark(df: Any, add: Callable[[Any], Any], names: list[str], *, connect: bool) -> Any:
     schema = type(df.schema)(list(df.schema.fields))  # `add` would change that of the dataframe
     for name in names:
         schema = schema.add(name, "double")
@@ -109,4 +111,14 @@ def _map_spark(df: Any, add: Callable[[Any], Any], names: list[str]) -> Any:
         for batch in batches:
             yield from add(pa.Table.from_batches([batch])).to_batches()
 
-    return df.mapInArrow(each, schema)
+    session = df.sparkSession
+    is_set = "PYSPARK_PYTHON" in os.environ or session.conf.get("spark.pyspark.python", None)
+    if is_set or connect or not session.sparkContext.master.startswith("local"):
+        return df.mapInArrow(each, schema)
+    # On this machine Spark would run the first `python3` that it finds, which may lack isoroc.
+    context, before = session.sparkContext, session.sparkContext.pythonExec
+    context.pythonExec = sys.executable
+    try:
+        return df.mapInArrow(each, schema)
+    finally:
+        context.pythonExec = before

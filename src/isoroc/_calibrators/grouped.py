@@ -26,6 +26,7 @@ from isoroc._input import (
     check_groups,
     check_number,
     check_sample,
+    check_units,
     warn_if_reversed,
 )
 from isoroc._maps import GroupedMap, Map
@@ -170,7 +171,8 @@ class GroupedCalibrator(Calibrator):
         -------
         self
         """
-        sample = check_sample(P, y, sample_weight, labels, scores=scores, warn=True)
+        sample = check_sample(P, y, sample_weight, labels, scores=scores, clip=True, advice="pass")
+        check_units(sample, scores)
         warn_if_reversed(sample)
         if groups is not None:
             sample = replace(sample, groups=check_groups(groups, len(sample)))

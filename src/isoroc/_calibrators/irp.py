@@ -11,13 +11,16 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from isoroc._backends import NUMPY
 from isoroc._calibrators.base import FromMap
 from isoroc._calibrators.binned import BinCalibrator
+from isoroc._calibrators.temperature import draw_part, fit_tempering
 from isoroc._cyclic import MonotonicityCheck
 from isoroc._folds import deal_folds
-from isoroc._growth import GrowthOptions, grow_pulled, grow_tree
+from isoroc._growth import GrowthOptions, grow_pulled, grow_tree, held_out_pseudocount, tilt_bins
 from isoroc._input import CellSample, InputError, Sample, check_number, check_option, check_sample
-from isoroc._maps import BinMap
+from isoroc._kinds import Kind, columns_of
+from isoroc._maps import BinMap, TemperatureMap, TiltedMap
 from isoroc._monotonicity import Certificate, certify
 from isoroc._persistence import states
 from isoroc._progress import progress
@@ -25,8 +28,9 @@ from isoroc._random import check_random_state
 from isoroc._simplex import Floats
 from isoroc._top import TopReduction
 
-#: Classes up to which top="auto" calibrates all of them jointly, and what it chooses from above.
-FULL = 4
+#: Classes up to which top="auto" calibrates all of them jointly, with constant values and with
+#: tilted ones, and what it chooses from above.
+FULL, FULL_TILTED = 4, 12
 _TOPS = (1, 2, 3)
 
 
@@ -48,7 +52,9 @@ class IRPCalibrator(BinCalibrator):
         Weight of the prior in every bin's value: ``(class weights + pseudocount * prior) /
         (bin weight + pseudocount)``; 0 gives observed rates, 0 and 1 included. "auto" is 1, and for
         ``prior="forecast"`` 1 plus the weight of the mean forecasts, at most 100, under which the
-        labels in the bins are likeliest (Dirichlet-multinomial evidence).
+        labels in the bins are likeliest (Dirichlet-multinomial evidence). For tilted values of
+        three classes or more and up to `max_cells` rows it is 1 plus the weight, 3 to 1,000, with
+        which trees of one half of the forecasts predict the labels of the other half best.
     prior : {"forecast", "uniform", "marginal"} or array-like of shape (K,), default="forecast"
         What the pseudocount pulls towards. "forecast" is the mean forecast of the bin's own rows,
         but up to 1 of the pseudocount goes to the uniform forecast, so that no value is 0 where the
@@ -65,10 +71,14 @@ class IRPCalibrator(BinCalibrator):
         and fewer for more.
     n_starts : int, default=1
         Ascents for each bin in ``search="sweep"``.
+    values : {"auto", "tilted", "constant"}, default="auto"
+        Whether all rows of a bin get its value, as in the paper, or forecasts vary around it as far
+        as every split keeps its certificate. "auto" is constant for two classes, where the map is
+        then isotonic regression, and tilted for more; see Notes.
     top : int, "auto" or None, default="auto"
         Calibrate the `top` largest probabilities of each forecast and share the rest among the
-        other classes. None calibrates all classes jointly. "auto" does so up to 4 classes and above
-        takes the best of 1, 2, 3 by cross-validated log loss.
+        other classes. None calibrates all classes jointly. "auto" does so up to 12 classes, with
+        constant values up to 4, and above takes the best of 1, 2, 3 by cross-validated log loss.
     max_bins : int, default=None
         Stop growth there. By default it goes on to its natural end.
     min_bin_weight : float or "auto", default="auto"
@@ -117,7 +127,7 @@ class IRPCalibrator(BinCalibrator):
         second class, and a bin holds the scores with ``lower < score <= upper``.
     path_ : Table
         One row per stage, from one bin to `n_bins_`: the gain and the threshold of the split that
-        led to it, and the log loss of the calibration set under it.
+        led to it, and the log loss of the calibration set under the values of its bins.
     certificate_ : Certificate or None
         For each split the threshold that makes it again on the calibrated forecasts; None with
         ``monotonicity=None``.
@@ -129,6 +139,12 @@ class IRPCalibrator(BinCalibrator):
 
     Notes
     -----
+    With tilted values, the tempered forecast p of a row (temperature scaling with a learned floor)
+    becomes q, proportional to p times the tilt of its bin. The tilt makes the mean of q over the
+    calibration rows of the bin its value r, and the row gets ``r + share * (q - r)``. The share of
+    a bin is the largest found under which each split can be repeated on the calibration rows. For
+    two classes the map is non-decreasing for all scores, and increasing where shares are above 0.
+
     For three classes or more the search visits the classes in the order of the columns, so another
     order may end in another tree that is as good. With ``top="auto"``, above 4 classes, weights and
     the order of the rows may change the folds, and so which reduction is chosen.
@@ -158,8 +174,8 @@ class IRPCalibrator(BinCalibrator):
     >>> P = rng.dirichlet([0.5, 0.5, 0.5], size=2000)
     >>> y = [rng.choice(["a", "b", "c"], p=0.6 * p + 0.4 / 3) for p in P]
     >>> cal = IRPCalibrator(random_state=0).fit(P, y)
-    >>> cal.predict_proba([[0.98, 0.01, 0.01]]).round(2)
-    array([[0.86, 0.04, 0.1 ]])
+    >>> cal.predict_proba([[0.98, 0.01, 0.01]]).round(2)        # the truth: 0.72, 0.14, 0.14
+    array([[0.7 , 0.15, 0.15]])
     >>> cal.verify(P, y)
     MonotonicityCheck(monotone=True, rows=2000, exact=True)
     """
@@ -186,6 +202,7 @@ class IRPCalibrator(BinCalibrator):
         search: Literal["sweep", "grid"] = "sweep",
         grid_size: int | None = None,
         n_starts: int = 1,
+        values: Literal["auto", "tilted", "constant"] = "auto",
         top: int | Literal["auto"] | None = "auto",
         max_bins: int | None = None,
         min_bin_weight: float | Literal["auto"] = "auto",
@@ -201,6 +218,7 @@ class IRPCalibrator(BinCalibrator):
         self.search = search
         self.grid_size = grid_size
         self.n_starts = n_starts
+        self.values = values
         self.top = top
         self.max_bins = max_bins
         self.min_bin_weight = min_bin_weight
@@ -230,42 +248,79 @@ class IRPCalibrator(BinCalibrator):
             problem = "None gives no guarantee, so there is nothing to verify"
             raise InputError("monotonicity", None, problem)
         values = self._check_new(P)
-        sample = check_sample(values, y, sample_weight, self.classes_, scores=self.scores_)
-        sample = replace(sample, forecasts=values).on_simplex()  # scores as predictions see them
+        unit = self.map_.kind.scores
+        sample = check_sample(values, y, sample_weight, self.classes_, scores=unit)
+        sample = replace(sample, forecasts=values).positive()  # scores as predictions see them
+        calibrated, sample = self.map_.in_bins(sample.forecasts), sample.on_simplex()
         if self.map_.reduction is not None:
             sample = self.map_.reduction.reduce_sample(sample)
-        tree, bin_values = self.map_.tree, self.map_.bin_values
-        holds = self.certificate_.verify(tree, bin_values, sample.positive())
-        return MonotonicityCheck(monotone=holds, rows=len(sample), exact=True)
+        holds = self.certificate_.verify(self.map_.tree, calibrated, sample)
+        return MonotonicityCheck(monotone=holds, rows=len(values), exact=True)
 
     def _fit(self, sample: Sample) -> BinMap:
         self._check_pseudocount()
         self._check_parameters(sample.n_classes)
-        kind, sample = sample.kind, sample.on_simplex()
+        kind, values, sample = sample.kind, sample.forecasts, sample.on_simplex()
         random_state = check_random_state(self.random_state)
         with progress("growing", shown=self.verbose > 0) as report:
             top = self._choose_top(sample, random_state)
-            reduction, of_classes = None, sample
-            if top is not None:
-                reduction = TopReduction.fit(top, sample)
-                sample = reduction.reduce_sample(sample)
-            prior = self._resolve_prior(sample.class_weights())
-            options = self._growth_options(prior, random_state, report)
-            means, found = None, 0.0
-            if self._prior_is_forecast():
-                tree, means, found = grow_pulled(sample, options, self._forecast_pseudocount())
-            else:
-                tree = grow_tree(sample, options)
-        fitted = self._map_of(kind, tree, prior, means=means, forecast_pseudocount=found)
-        self.certificate_ = None
-        if self.monotonicity is not None:
-            points = sample.forecasts if self.monotonicity == "global" else None
-            certificate = certify(tree, fitted.bin_values, points)
-            self.certificate_ = replace(certificate, top=top)
+            reduction = None if top is None else TopReduction.fit(top, sample)
+            fitted, certificate = self._grow(kind, sample, reduction, random_state, report)
+        self.certificate_ = certificate and replace(certificate, top=top)
         if reduction is None:
             return fitted
-        Q = np.take(fitted.bin_values, tree.bin_of(sample.forecasts), axis=0)
-        return replace(fitted, reduction=reduction.settle(Q, of_classes))
+        return replace(fitted, reduction=reduction.settle(fitted.in_bins(values), sample))
+
+    def _grow(
+        self,
+        kind: Kind,
+        sample: Sample,
+        reduction: TopReduction | None,
+        random_state: Any,
+        report: Any = lambda _: None,
+        *,
+        pulled: bool = True,
+    ) -> tuple[BinMap, Certificate | None]:
+        """The map of a tree grown on a sample on the simplex, and its certificate.
+
+        Values are pulled to mean forecasts if the prior says so and `pulled`.
+        """
+        tilted = self._is_tilted(sample.n_classes)
+        if reduction is not None:
+            sample = reduction.reduce_sample(sample)
+        prior = self._resolve_prior(sample.class_weights())
+        options = self._growth_options(prior, random_state, report)
+        tempering = None
+        if tilted:
+            P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
+            on_simplex = replace(sample, forecasts=P, scores="probability")
+            tempering = fit_tempering(draw_part(on_simplex), "auto", 1.0)
+            tempered = tempering.apply(P)
+        means, found = None, 0.0
+        if pulled and self._prior_is_forecast():
+            rest = self._forecast_pseudocount()
+            if rest is None and tilted and sample.n_classes > 2 and len(sample) <= self.max_cells:
+                rest = held_out_pseudocount(sample, options, tempered)
+            tree, means, found = grow_pulled(sample, options, rest, tempered if tilted else None)
+        else:
+            tree = grow_tree(sample, options)
+        fitted = self._map_of(kind, tree, prior, means=means, forecast_pseudocount=found)
+        fitted = replace(fitted, reduction=reduction)
+        if tempering is not None:
+            tilts, shares, certificate = tilt_bins(
+                tree, fitted.bin_values, sample, tempered, self.monotonicity
+            )
+            own = {name: getattr(fitted, name) for name in ("kind", *BinMap.states())}
+            learned = {name: getattr(tempering, name) for name in TemperatureMap.states()}
+            return TiltedMap(**own, **learned, tilts=tilts, shares=shares), certificate
+        if self.monotonicity is None:
+            return fitted, None
+        points = sample.forecasts if self.monotonicity == "global" else None
+        return fitted, certify(tree, fitted.bin_values, points)
+
+    def _is_tilted(self, n_classes: int) -> bool:
+        """Whether values vary in a bin."""
+        return self.values == "tilted" or (self.values == "auto" and n_classes > 2)
 
     def _growth_options(self, prior: Floats, random_state: Any, report: Any) -> GrowthOptions:
         """How a tree of this calibrator is grown."""
@@ -286,7 +341,7 @@ class IRPCalibrator(BinCalibrator):
 
     def _choose_top(self, sample: Sample, random_state: Any) -> int | None:
         """The reduction with the lowest cross-validated log loss, where there is a choice."""
-        if self.top != "auto" or sample.n_classes <= FULL:
+        if self.top != "auto" or sample.n_classes <= self._most_joint():
             return None if self.top == "auto" else self.top
         if isinstance(sample, CellSample):
             fold = sample.folds()
@@ -302,10 +357,15 @@ class IRPCalibrator(BinCalibrator):
                 losses[top] += _held_out_loss(candidate, train, test)
         return min(losses, key=losses.__getitem__)
 
+    def _most_joint(self) -> int:
+        """Classes up to which top="auto" calibrates all of them jointly."""
+        return FULL if self.values == "constant" else FULL_TILTED
+
     def _check_parameters(self, n_classes: int) -> None:
         """Refuse parameters that make no sense, for K classes."""
         check_option("monotonicity", self.monotonicity, ("tree", "global", None))
         check_option("search", self.search, ("sweep", "grid"))
+        check_option("values", self.values, ("auto", "tilted", "constant"))
         check_number("n_starts", self.n_starts, numbers.Integral, minimum=1)
         check_number("max_cells", self.max_cells, numbers.Integral, minimum=2)
         for name in ("min_bin_weight", "min_lift"):
@@ -319,7 +379,7 @@ class IRPCalibrator(BinCalibrator):
             if self.top > n_classes - 2:
                 fix = f"at most {n_classes - 2} are possible, and None calibrates all jointly"
                 raise InputError("top", None, f"is {self.top} for {n_classes} classes", fix)
-        reduces = n_classes > FULL if self.top == "auto" else self.top is not None
+        reduces = n_classes > self._most_joint() if self.top == "auto" else self.top is not None
         if reduces and not isinstance(self.prior, str):
             fix = 'pass top=None, or prior="forecast", "uniform" or "marginal"'
             raise InputError("prior", None, "probabilities of classes, but bins are of ranks", fix)

@@ -12,7 +12,7 @@ from scipy.special import expit
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._input import Sample
-from isoroc._kinds import LOG_ODDS
+from isoroc._kinds import LogOdds
 from isoroc._maps import SigmoidMap
 from isoroc._simplex import Floats
 
@@ -134,7 +134,7 @@ def _likeliest_map(
     totals = sample.class_weights()
     low, high = 1 / (totals.sum() - totals + 2), (totals + 1) / (totals + 2)
     found = []
-    for floor in FLOORS[:1] if sample.kind is LOG_ODDS else FLOORS:
+    for floor in FLOORS[:1] if isinstance(sample.kind, LogOdds) else FLOORS:
         logs = sample.kind.log_rows(sample.forecasts, floor)
         log_rest = (logs.T - NUMPY.log_odds(logs.T)).T
         fits = []

@@ -13,10 +13,10 @@ from cyclopts import App, CycloptsError, Parameter
 
 import isoroc
 from isoroc._cli.config import with_options_of_file
-from isoroc._cli.errors import CommandError, ExitCode, first_line
+from isoroc._cli.errors import CommandError, ExitCode, did_you_mean, first_line, in_options
 from isoroc._cli.options import STANDARD
 from isoroc._cli.process import discard_output, wait_if_ending
-from isoroc._cli.texts import ABOUT, COMMANDS, EPILOGUE
+from isoroc._cli.texts import ABOUT, ALIASES, COMMANDS, EPILOGUE
 
 #: Options of every command, besides ``--log-file`` and ``--config``.
 _FLAGS = ("--debug", "--quiet")
@@ -64,7 +64,7 @@ def run(tokens: list[str]) -> int:
         words, log_file = _take("--log-file", [word for word in tokens if word not in _FLAGS])
         words, config = _take("--config", words)
         _check_log(log_file, words)
-        words = with_options_of_file(words, config)
+        words = with_options_of_file(_usual(words), config)
         words = [STANDARD if word == "-" else word for word in words]
         if log_file is None and not quiet:
             return _run(words, debug=debug)
@@ -74,6 +74,24 @@ def run(tokens: list[str]) -> int:
             return _run(words, debug=debug)
     except (CommandError, OSError) as error:  # of the log file or the configuration
         return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
+
+
+def _usual(words: list[str]) -> list[str]:
+    """The words as the commands take them, of commands and options that people guess."""
+    match words:
+        case ["help", *rest]:
+            words = [*rest[:1], "--help"]
+        case ["version", *_]:
+            words = ["--version"]
+        case [first, *rest] if first in ALIASES:
+            words = [ALIASES[first], *rest]
+    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
+        known = did_you_mean(words[0], [*COMMANDS, *ALIASES, "help", "version"])
+        raise CommandError(f"{words[0]}: not a command; {known}")
+    if words and words[0] in ("apply", "monitor", "inspect", "export"):  # it is the first argument
+        rest, model = _take("--model", ["--model" if word == "-m" else word for word in words[1:]])
+        words = [words[0], *([] if model is None else [model]), *rest]
+    return words
 
 
 def _take(option: str, tokens: list[str]) -> tuple[list[str], str | None]:
@@ -138,7 +156,7 @@ def _message(error: BaseException) -> str:
 
         if isinstance(error, InputError):
             option = _OPTIONS.get(error.argument, error.argument)
-            return str(InputError(option, error.row, error.problem, error.fix))
+            return str(InputError(option, error.row, error.problem, in_options(error.fix)))
     return first_line(error)
 
 

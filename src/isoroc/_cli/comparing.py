@@ -47,7 +47,7 @@ def read_compared(
         groups = None
         if entry.group is not None:
             groups = read_groups(source, selection, entry.group, f"{files[name]}: its groups")
-        Q = _calibrate_rows(entry.calibrator, sample.forecasts, groups)
+        Q = _calibrate_rows(entry.calibrator, sample.as_given(), groups)
         compared[name] = replace(sample, forecasts=Q, scores="probability")
     if compare is not None and "other" not in models:
         same = replace(selection, probs=[compare], classes=None, by_position=False)
@@ -75,7 +75,7 @@ def stream_compared(
     for sample, batch in stream.batches:
         compared = {"before": sample.on_simplex()}
         for name, entry in models.items():
-            Q = entry.calibrator.predict_proba(sample.forecasts)
+            Q = entry.calibrator.predict_proba(sample.as_given())
             compared[name] = replace(sample, forecasts=Q, scores="probability")
         if others:
             P = read_forecasts(batch, others, source)

@@ -18,10 +18,10 @@ _COMMON = "columns"
 _OF_ROWS = [field.name for field in fields(Selection)]
 _ACCEPTED = {
     "apply": [field.name for field in fields(InputOptions)],
-    **dict.fromkeys(("fit", "count", "evaluate", "monitor", "report"), _OF_ROWS),
+    **dict.fromkeys(("fit", "count", "evaluate", "monitor", "report", "plot"), _OF_ROWS),
 }
-_SHORT = {"label": "-l", "probs": "-p", "weight": "-w", "output": "-o", "calibrator": "-c",
-          "model": "-m"}  # fmt: skip
+_SHORT = {"label": ("-l", "-y"), "probs": ("-p",), "weight": ("-w",), "output": ("-o",),
+          "calibrator": ("-c",), "model": ("-m",)}  # fmt: skip
 
 
 def with_options_of_file(words: list[str], config: str | None) -> list[str]:
@@ -65,7 +65,7 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
 def _words(name: str, value: Any, given: list[str]) -> list[str]:
     """An option as words; none if the command line has it already."""
     option = f"--{name}"
-    spelled = (option, _SHORT.get(name, option))
+    spelled = (option, *_SHORT.get(name, ()))
     if any(word in spelled or word.startswith(f"{option}=") for word in given) or value is False:
         return []
     if value is True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from enum import IntEnum
@@ -33,3 +34,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     names = list(known)
     near = get_close_matches(word, names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}."
+
+
+def in_options(text: str) -> str:
+    """A message of the library with the options of the command in place of arguments."""
+    return re.sub(r'scores="(\w+)"', r"--scores \1", text)

@@ -151,12 +151,15 @@ class Model(NamedTuple):
 
 def select_for(model: Model, selection: Selection, source: Source) -> Selection:
     """The selection with what the user left open as it was when the model was fitted."""
+    unit = model.calibrator.scores_
     if selection.label is None and model.label in source.schema():
         selection = replace(selection, label=model.label)
     if selection.weight is None and model.weight in source.schema():
         selection = replace(selection, weight=model.weight)
-    if selection.scores == "auto" and len(model.calibrator.classes_) > 2:
-        selection = replace(selection, scores=model.calibrator.scores_)
+    # The range of one column of scores is checked in `predict_proba`.
+    is_known = len(model.calibrator.classes_) == 2 and unit in ("probability", "logit")
+    if selection.scores == "auto" and not is_known:
+        selection = replace(selection, scores=unit)
     return selection
 
 

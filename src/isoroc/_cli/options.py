@@ -13,7 +13,7 @@ STANDARD = "<standard>"
 Forecasts = Annotated[
     list[str], Parameter(help="Files, globs, folders, or - for standard input.", negative=())
 ]
-ModelFile = Annotated[str, Parameter(help="Model file written by isoroc fit.")]
+ModelFile = Annotated[str, Parameter(help="Model file written by isoroc fit, or --model FILE.")]
 OptionalModel = Annotated[
     str | None,
     Parameter(
@@ -67,12 +67,14 @@ class InputOptions:
 class Selection(InputOptions):
     """Which rows of forecasts and outcomes are read."""
 
-    label: Annotated[str | None, Parameter(alias="-l")] = None
+    label: Annotated[str | None, Parameter(alias=("-l", "-y"))] = None
     """Column of the outcomes. Default: the column named y, label, target, outcome or y_true."""
     positive: str | None = None
     """Class that a single column of `--probs` belongs to: the scores increase with its
     probability."""
-    scores: Literal["auto", "probability", "logit"] = "auto"
+    scores: Literal[
+        "auto", "probability", "percent", "proportion", "logit", "log_probability", "rank"
+    ] = "auto"
     """What the forecasts are. `auto` takes several columns for probabilities, and a single one for
     log odds if a value lies outside [0, 1]."""
     weight: Annotated[str | None, Parameter(alias="-w")] = None

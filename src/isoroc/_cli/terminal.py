@@ -23,6 +23,8 @@ from rich.text import Text
 from isoroc._persistence.document import plain
 
 Advance = Callable[[int], None]
+#: Version of the JSON that commands print; another one if an entry is renamed or removed.
+JSON_VERSION = 1
 
 
 @dataclass
@@ -61,6 +63,11 @@ def print_note(text: str) -> None:
     _print_line(Text(visible(text)), shown=not _MESSAGES.quiet)
 
 
+def log_note(text: str) -> None:
+    """Append a line about the work to the log file, if there is one."""
+    _print_line(Text(visible(text)), shown=False)
+
+
 def print_warning(text: str) -> None:
     """Write a warning to standard error, even if the command is to be quiet."""
     _print_line(Text(visible(f"isoroc: warning: {text}")))
@@ -91,8 +98,9 @@ def print_exact(text: str) -> None:
     sys.stdout.write((visible(text) if sys.stdout.isatty() else text) + "\n")
 
 
-def print_json(value: dict[str, Any]) -> None:
-    """Print the result as JSON; NaN becomes null, infinity the text "inf"."""
+def print_json(command: str, value: dict[str, Any]) -> None:
+    """Print the result of a command as JSON; NaN becomes null, infinity the text "inf"."""
+    value = {"format": f"isoroc-{command}", "version": JSON_VERSION} | value
     # C1 control characters and characters that the encoding lacks would not survive.
     is_unicode = codecs.lookup(sys.stdout.encoding or "ascii").name.startswith("utf")
     text = json.dumps(plain(value, "result"), indent=2, ensure_ascii=not is_unicode)

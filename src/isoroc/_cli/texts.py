@@ -15,7 +15,8 @@ isoroc export model.json --sql duckdb --table forecasts
 
 Input files may be CSV, TSV, NDJSON (each also compressed: .gz, .zst), Parquet or Arrow. Several
 files, globs and folders are read as one table; - stands for standard input or output.
-`isoroc COMMAND --help` describes a command, `isoroc demo` runs an example.
+`isoroc COMMAND --help` describes a command, `isoroc demo` runs an example. `predict` is another
+name of `apply`, and `show` of `inspect`.
 """
 
 EPILOGUE = """\
@@ -26,6 +27,9 @@ results, warnings and errors only; `--log-file FILE` appends all lines about the
 time, to a file; `--config FILE` reads options from a file, by default from `isoroc.toml` in the
 current folder; `--debug` shows the traceback of an error.
 """
+
+#: Other names of commands.
+ALIASES = {"predict": "apply", "show": "inspect"}
 
 COMMANDS = {
     "fit": """\
@@ -126,6 +130,16 @@ Use rows that the calibrator was not fitted on. The page needs no network and no
 the verdict, measures with intervals, reliability diagrams, the calibration map, ROC curves, the
 path, the bins, and code that applies the model. More than two million rows of Parquet or Arrow are
 counted in batches and not kept, so large files need little memory.
+""",
+    "plot": """\
+Draw reliability diagrams before and after calibration.
+
+```
+isoroc plot april.parquet --model model.json -o reliability.png
+isoroc plot april.parquet --label y -o before.svg
+```
+
+Use rows that the calibrator was not fitted on. `isoroc report` draws these and other pictures.
 """,
     "inspect": """\
 Show the contents of a model file: fitted parameters, bins, path, certificate, origin.

@@ -23,6 +23,14 @@ def spline(
     intercept: Floats,
     share: float,
 ) -> Floats: ...
+def tilted(
+    P: Floats,
+    place: NDArray[np.intp],
+    table: Floats,
+    floor: float,
+    temperature: float,
+    share: float,
+) -> Floats: ...
 def kernel(
     z: Floats,
     logs: Floats,

@@ -171,6 +171,41 @@ def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,
     return rows
 
 
+def tilted(const double[:, ::1] P, const Py_ssize_t[::1] place, const double[:, ::1] table,
+           double floor, double temperature, double share):
+    """Tempered forecasts times the tilts of their bins, in shares, shape (n, K).
+
+    A row of the table, of shape (B, 2 K + 1), holds the tilt of a bin, the constant part of its
+    forecasts, and the share of the rest.
+    """
+    cdef Py_ssize_t t, i, k, b, n = P.shape[0], K = P.shape[1]
+    cdef int r, width
+    cdef double total
+    rows = np.empty((n, K))
+    cdef double[:, ::1] out = rows
+    cdef double[::1] memory = np.empty(K * ROWS)
+    cdef double* q = &memory[0]
+    with nogil:
+        for t in range((n + ROWS - 1) // ROWS):
+            i = t * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load_rows(q, &P[i, 0], K, width)
+            raise_tile(q, floor, K)
+            log_tile(q, K)
+            scale_tile(q, 1 / temperature, K)
+            softmax_tile(q, K, share)
+            for r in range(width):
+                b = place[i + r]
+                total = 0.0
+                for k in range(K):
+                    q[k * ROWS + r] *= table[b, k]
+                    total += q[k * ROWS + r]
+                total = table[b, 2 * K] / total
+                for k in range(K):
+                    out[i + r, k] = table[b, K + k] + total * q[k * ROWS + r]
+    return rows
+
+
 def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :] knots,
            const double[:, :] origin, const double[:] stretch, const double[:, :, :] centres,
            const double[:, :] weights, const double[:, :] coef, const double[:] intercept,

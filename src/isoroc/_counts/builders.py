@@ -20,6 +20,7 @@ from isoroc._input import (
     check_length,
     check_number,
     check_sample,
+    check_units,
     slices,
     to_array,
 )
@@ -65,7 +66,9 @@ class Builder:
         if self._numbered and self._labels is None:
             shape = np.shape(to_array(P, name="P"))
             self._labels = np.arange(2 if len(shape) < 2 else max(shape[1], 2))
-        sample = check_sample(P, y, weight, self._labels, scores=self._scores, warn=True)
+        options: Any = {"scores": self._scores, "clip": True, "advice": "pass"}
+        sample = check_sample(P, y, weight, self._labels, **options)
+        check_units(sample, self._scores)
         key = None
         if fold_by is not None:
             key = check_key(to_array(fold_by, name="fold_by"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -28,14 +29,18 @@ _FIX = "expected a file of Counts.to_parquet or of counts_sql"
 
 
 def describe(
-    grid: Grid, n_folds: int, columns: Sequence[str] | None, classes: NDArray[Any] | None = None
+    grid: Grid,
+    n_folds: int,
+    columns: Sequence[str] | None,
+    classes: NDArray[Any] | None = None,
+    **further: Any,
 ) -> str:
     """The constant column ``isoroc``: what the numbers mean, as JSON."""
     about: dict[str, Any] = {"format": FORMAT, "resolution": grid.resolution, "top": grid.top}
     about |= {"n_columns": grid.n_columns, "folds": n_folds}
     about["columns"] = None if columns is None else list(columns)
     about["classes"] = None if classes is None else classes.tolist()
-    return json.dumps(about)
+    return json.dumps(about | further)
 
 
 def write(path: str | os.PathLike[str], parts: Parts, columns: Sequence[str] | None) -> None:
@@ -96,8 +101,24 @@ def _parse(frame: Any, name: str, about: dict[str, Any], labels: Any) -> tuple[A
         raise InputError("path", None, f"{name} has no column {missing[0]!r}", "count again")
     labels = about["classes"] if labels is None else labels
     columns = None if about["columns"] is None else tuple(about["columns"])
+    if about.get("on_bad") == "skip":
+        frame = _without_bad_rows(frame, name)
     parts = from_long(frame, grid, about["folds"], labels, columns, name=name)
     return (*parts, columns)
+
+
+def _bad_rows(frame: Any) -> str:
+    """How many rows are counted under no label, in words; empty if there are none."""
+    n_bad, n_rows = (
+        int(part["rows"].sum()) for part in (frame.filter(frame["label"].is_null()), frame)
+    )
+    return f"{n_bad} of {n_rows} rows are bad" if n_bad else ""
+
+
+def _without_bad_rows(frame: Any, name: str) -> Any:
+    if bad := _bad_rows(frame):
+        warnings.warn(f"{name}: {bad} and are left out.", UserWarning, stacklevel=5)
+    return frame.filter(~frame["label"].is_null())
 
 
 def _about(frame: Any, name: str) -> dict[str, Any]:
@@ -119,11 +140,9 @@ def from_long(
     """Counts of a collected table with one row for each fold, cell and label."""
     if not len(frame):
         raise InputError(name, None, "no rows", "at least one is needed")
-    missing = frame["label"].is_null()
-    if missing.any():
-        n_bad, n_rows = (int(part["rows"].sum()) for part in (frame.filter(missing), frame))
+    if bad := _bad_rows(frame):
         fix = "expected probabilities that sum to one, and known labels"
-        raise InputError(name, None, f"{n_bad} of {n_rows} rows are bad", fix)
+        raise InputError(name, None, bad, fix)
     keys = np.column_stack([_numbers(frame, column) for column in grid.names])
     classes, codes = _classes(frame, grid.n_columns, labels, columns)
     class_weights, squares = np.zeros((2, len(codes), len(classes)))

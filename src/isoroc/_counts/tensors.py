@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from isoroc._counts.cells import Cells
 from isoroc._counts.grid import Grid, cells, fold
-from isoroc._input import InputError, Scores
-from isoroc._kinds import kind_of
+from isoroc._input import InputError, Scores, check_option
+from isoroc._kinds import kind_of, units_of
 
 try:
     import torch
@@ -44,6 +44,7 @@ def check_batch(P: Any, y: Any, weight: Any, key: Any, scores: Scores) -> Batch:
     if not len(forecasts):
         raise InputError("P", None, "no rows", "at least one is needed")
     ops, X = TorchOps(device), TorchVector(forecasts.T.contiguous().T)
+    check_option("scores", scores, ("auto", *units_of(forecasts.shape[1])))
     kind = kind_of(forecasts.shape[1], "probability" if scores == "auto" else scores)
     X, valid = kind.clean(ops, X)
     fix = "expected finite logits, or probabilities that sum to one"

@@ -30,7 +30,7 @@ from isoroc._growth import GrowthOptions, grow_tree
 from isoroc._input import InputError, Sample
 from isoroc._simplex import Floats, Ints
 from isoroc._top import TopReduction
-from isoroc._tree import BinTree
+from isoroc._tree import BinTree, bin_values
 
 #: Number of folds,
 N_FOLDS = 5
@@ -68,13 +68,15 @@ class CrossFit:
         self.sample = sample
         self._trees: dict[int, BinTree] = {}  # by the fold held out
 
+    @cached_property
     def values(self) -> Floats:
         """E[Y | forecast] for each row."""
         return self._learn(_learn_values)
 
-    def signs(self) -> Floats:
-        """Sign of E[Y | forecast] - forecast for each row and class."""
-        return np.sign(self._learn(_learn_residuals))
+    @cached_property
+    def residuals(self) -> Floats:
+        """E[Y - forecast | forecast] for each row and class, whose signs are more often right."""
+        return self._learn(_learn_residuals)
 
     def _learn(self, learn: Callable[[_Rows, _Training], Floats]) -> Floats:
         """What is learned about the rows of each fold from the others, shaped as the forecasts."""
@@ -189,7 +191,8 @@ def _learn_values(rows: _Rows, training: _Training) -> Floats:
     The values of IRP, plus linear maps and means of what they leave.
     """
     P, tree = rows.columns, training.tree
-    values = tree.values(pseudocount=1.0)[tree.bins][training.bin_of]
+    shares = bin_values(tree.class_weights[0], np.full(tree.n_classes, 1 / tree.n_classes))
+    values = tree.values(pseudocount=1.0, prior=shares)[tree.bins][training.bin_of]
     if P.shape[1] == 1:
         values = values[:, 1:]
     elif rows.reduced is not rows.sample:

@@ -7,7 +7,6 @@ bin may be empty.
 from __future__ import annotations
 
 import heapq
-from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -41,14 +40,11 @@ def _find_equal(values: Floats) -> tuple[Ints, Ints]:
 
 
 def is_discrete(forecasts: Floats) -> bool:
-    """Whether n forecasts have at most sqrt(n) distinct values.
-
-    If so, the bias of plug-in estimates with one bin per distinct forecast is smaller than their
-    standard deviation.
-    """
-    allowed = isqrt(len(forecasts))
+    """Whether there are at least 4 (K - 1) rows for each distinct forecast of K classes."""
+    free = 1 if forecasts.ndim == 1 else forecasts.shape[1] - 1
+    allowed = max(len(forecasts) // (4 * free), 1)
     # The first rows settle most cases: they have no more distinct values than all rows.
-    few = forecasts[: 4 * allowed]
+    few = forecasts[: 2 * allowed]
     if group_equal(few).max() >= allowed:
         return False
     return bool(group_equal(forecasts).max() < allowed)

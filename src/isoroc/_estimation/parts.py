@@ -1,4 +1,4 @@
-"""What must be calibrated, and the terms of calibration errors and losses of each row.
+"""What must be calibrated, and estimates of calibration errors and of the parts of losses.
 
 A part is a set of forecasts that must be calibrated together: whole forecasts, the probability of a
 class, or the largest one.
@@ -6,19 +6,26 @@ class, or the largest one.
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from isoroc._estimation.crossfit import CrossFit
-from isoroc._estimation.grouping import group_equal, is_discrete, sum_classes, sum_rows
+from isoroc._estimation.grouping import is_discrete
 from isoroc._estimation.ordering import fix_class_order
+from isoroc._estimation.ties import Ties
 from isoroc._input import Kind, Sample, split_by_kind
-from isoroc._losses import EPSILON, brier_losses, log_losses, mean
-from isoroc._simplex import Floats
+from isoroc._intervals import Estimate, half_width
+from isoroc._losses import EPSILON, brier_losses, log_losses, mean, variance_of_mean
+from isoroc._simplex import Floats, as_matrix
 
-Bins = int | Literal["quantile", "exact", "irp"]
+Bins = int | Literal["quantile", "exact", "ties", "irp"]
 Loss = Literal["log", "brier"]
+#: An estimate, and terms of the rows with which it varies: they correlate as estimates do.
+Term = tuple[Estimate, Floats]
+#: Of the bound on what signs leave out, which limits the bias of absolute errors.
+CONFIDENCE = 0.95
 
 
 class Parts(NamedTuple):
@@ -29,68 +36,91 @@ class Parts(NamedTuple):
 
     whole: Sample
     """The rows of positive weight; forecasts are a matrix."""
-    fits: list[CrossFit]
-    """One per part; ``fit.sample`` is the part."""
+    samples: list[Sample]
     bins: list[Bins]
     """How E[Y | forecast] is estimated in each part."""
+    fits: list[CrossFit | Ties]
+    """What is known about the rows of parts whose bins are "ties" or "irp"."""
 
     @classmethod
-    def of(
-        cls, sample: Sample, kind: Kind, bins: Bins | None = None, continuous: Bins = "irp"
-    ) -> Parts:
+    def of(cls, sample: Sample, kind: Kind, bins: Bins | None = None) -> Parts:
         """Parts of a sample, whose forecasts are a matrix.
 
-        With ``bins=None``, the estimate is "exact" if forecasts have few distinct values and
-        `continuous` otherwise.
+        With ``bins=None``, the estimate is "ties" if forecasts have few distinct values and "irp"
+        otherwise.
         """
         # Decided by all rows, also those of weight 0: resampling must not change it.
-        chosen = [
-            (("exact" if is_discrete(part.forecasts) else continuous) if bins is None else bins)
+        chosen: list[Bins] = [
+            (("ties" if is_discrete(part.forecasts) else "irp") if bins is None else bins)
             for part in split_by_kind(sample, kind)
         ]
         whole = sample.positive()
         if kind != "top" and chosen in (["irp"], ["quantile"]):
             # The order of classes breaks ties; scores of two classes are those of the second one.
             whole = fix_class_order(whole)
-        return cls(whole, [CrossFit(part) for part in split_by_kind(whole, kind)], chosen)
-
-    def error_terms(self) -> Floats:
-        """Terms of the rows whose weighted mean is the calibration error, if it is not negative.
-
-        The error is that of the norm "l1". A term is the residual of a row times the sign of what
-        is known about it, so the deviation of the terms gives a standard error.
-        """
-        terms = [
-            products(_signs_of_bins(fit.sample) if bins == "exact" else fit.signs(), fit.sample)
-            for fit, bins in zip(self.fits, self.bins, strict=True)
+        samples = split_by_kind(whole, kind)
+        of_whole = whole.forecasts if kind == "canonical" else None
+        fits = [
+            Ties(part, of_whole) if how == "ties" else CrossFit(part)
+            for part, how in zip(samples, chosen, strict=True)
         ]
-        return np.asarray(np.mean(terms, axis=0))
+        return cls(whole, samples, chosen, fits)
 
-    def loss_terms(self, loss: Loss = "log") -> LossTerms:
-        """Losses of the rows of whole forecasts, and of calibrated and constant ones in place."""
-        sample, (fit,), (bins,) = self
-        g = _exact(sample, fit.sample) if bins == "exact" else _cross_fitted(fit)
-        shares = np.bincount(sample.codes, sample.weights, sample.n_classes)
+    def absolute(self) -> Term:
+        """Calibration error of the norm "l1"."""
+        found, all_rows = [], []
+        for part, fit in zip(self.samples, self.fits, strict=True):
+            value, bias, signs = fit.absolute() if isinstance(fit, Ties) else _absolute(fit)
+            factors = signs if signs.ndim == 1 else signs / 2
+            found.append((value, bias, variance_if_calibrated(factors, part)))
+            all_rows.append(products(signs, part))
+        value, bias, least = np.mean(found, axis=0).tolist()
+        rows = np.mean(all_rows, axis=0)
+        variance = max(variance_of_mean(rows, self.whole.weights), least / len(found))
+        return Estimate(max(value, 0.0), variance, above=bias), rows
+
+    def square(self) -> float:
+        """Square of the calibration error of the norm "l2"."""
+        found = [
+            fit.calibration("brier")[0] / (1 if fit.p.shape[1] == 2 else 2)
+            if isinstance(fit, Ties)
+            else _square(fit)[0].value
+            for fit in self.fits
+        ]
+        return max(float(np.mean(found)), 0.0)
+
+    def split_loss(self, loss: Loss = "log") -> dict[str, Term]:
+        """A loss of whole forecasts and its parts, as in `isoroc.metrics.Decomposition`."""
+        sample, weights, (fit,) = self.whole, self.whole.weights, self.fits
+        g = fit.values() if isinstance(fit, Ties) else as_matrix(fit.values)
+        shares = np.bincount(sample.codes, weights, sample.n_classes)
         constant = np.broadcast_to(shares / shares.sum(), sample.forecasts.shape)
         losses = log_losses if loss == "log" else brier_losses
         own, best, blind = (losses(q, sample.codes) for q in (sample.forecasts, g, constant))
-        refinement = mean(best, sample.weights)
-        if bins == "irp":
-            refinement = min(refinement, mean(_refinement(sample, g, loss), sample.weights))
-        return LossTerms(own, best, blind, refinement)
-
-
-class LossTerms(NamedTuple):
-    """Losses of rows of shape (n,)."""
-
-    own: Floats
-    """Of the forecasts."""
-    best: Floats
-    """Of E[Y | forecast] in place of the forecasts."""
-    blind: Floats
-    """Of the class frequencies in place of the forecasts."""
-    refinement: float
-    """Estimate of the mean of `best`, without what the errors of E[Y | forecast] add to it."""
+        saved, variance = mean(own - best, weights), variance_of_mean(own - best, weights)
+        if isinstance(fit, Ties):
+            value, noise, bias = fit.calibration(loss)
+            # Nothing to save: mean labels are the forecasts, as on the rows of a fit.
+            slope = variance / saved if saved > 1e-9 else sqrt(8 * noise)
+            found = Estimate(value, noise, slope, bias, bias)
+        else:
+            P = sample.forecasts.clip(min=EPSILON)  # as in the log loss, which is then finite
+            factors = _secant(g, P) if loss == "log" else (g - P) / (2 if P.shape[1] == 2 else 1)
+            value = mean((factors * sample.residuals()).sum(axis=1), weights)
+            found = _combine(value, saved, variance, variance_if_calibrated(factors, sample))
+        total, most = mean(own, weights), mean(blind, weights)
+        rest = total - found.value
+        exact = Estimate(0.0, 0.0)
+        terms = {"calibration": (found, own - best)}
+        for name, value, rows, other in (
+            ("loss", total, own, exact),
+            ("refinement", rest, best, found._replace(below=found.above, above=found.below)),
+            ("uncertainty", most, blind, exact),
+            ("resolution", most - rest, blind - best, found),
+        ):
+            variance = variance_of_mean(rows, weights) + other.variance
+            terms[name] = Estimate(value, variance, 0.0, other.below, other.above), rows
+        return terms
 
 
 def products(factors: Floats, sample: Sample) -> Floats:
@@ -103,34 +133,64 @@ def over_classes(terms: Floats) -> Floats:
     return terms if terms.ndim == 1 else np.asarray(terms.sum(axis=1) / 2)
 
 
-def _signs_of_bins(sample: Sample) -> Floats:
-    """Sign of the mean residual of the rows with the same forecast, for each row and class."""
-    group = group_equal(sample.forecasts)
-    return np.asarray(np.sign(sum_rows(group, sample.residuals(), sample.weights))[group])
+def variance_if_calibrated(factors: Floats, sample: Sample) -> float:
+    """Variance of the mean product of factors and residuals, summed over the classes."""
+    P, weights = sample.forecasts, sample.row_weights()
+    variances = factors**2 * P
+    variances = (
+        variances * (1 - P)
+        if P.ndim == 1
+        else variances.sum(axis=1) - (factors * P).sum(axis=1) ** 2
+    )
+    return float(weights**2 @ variances / weights.sum() ** 2)
 
 
-def _exact(sample: Sample, canonical: Sample) -> Floats:
-    """Mean label of equal forecasts, for each row."""
-    group = group_equal(canonical.forecasts)
-    sums = sum_classes(group, sample.codes, sample.n_classes, sample.weights)
-    return np.asarray((sums / sums.sum(axis=1, keepdims=True))[group])
+def _combine(value: float, saved: float, variance: float, least: float) -> Estimate:
+    """Estimate of a calibration term from what was learned from other rows.
+
+    `value` is a mean product of residuals, 0 on average for calibrated forecasts, of which `least`
+    is the variance. `saved` is what recalibration saves, with its variance. That is below the term
+    on average, by the errors of what was learned. It is still the better estimate for very wrong
+    forecasts, where noise matters less than bias. As in `Ties`, the variance is proportional to the
+    sum of term and noise, and half as large for calibrated forecasts. Rows also tell about one
+    another, so it is twice that of products with fixed factors.
+    """
+    noise = max(value - saved, 0.0)
+    value = max(value, saved)
+    slope = variance / (value + noise) if value + noise > 0 else 0.0
+    least = max(slope * noise / 2, 2 * least)
+    if value > 0:
+        slope = min(slope, max(variance - least, 0.0) / value)
+    # The map that was learned may be too flat. Its bias was a quarter of the noise at most.
+    return Estimate(value, least, slope, above=noise / 4)
 
 
-def _cross_fitted(fit: CrossFit) -> Floats:
-    """E[Y | p] estimated from other rows, for each row and class."""
-    g = fit.values()
-    return g if g.ndim == 2 else np.column_stack([1 - g, g])
+def _square(fit: CrossFit) -> tuple[Estimate, Floats]:
+    """Square of the calibration error of one part of the norm "l2", and terms of the rows."""
+    sample, weights = fit.sample, fit.sample.weights
+    h = fit.values - sample.forecasts
+    rows = products(h, sample)
+    saving = 2 * rows - over_classes(h * h)
+    value, saved = mean(rows, weights), mean(saving, weights)
+    least = variance_if_calibrated(h if h.ndim == 1 else h / 2, sample)
+    return _combine(value, saved, variance_of_mean(saving, weights), least), saving
 
 
-def _refinement(sample: Sample, g: Floats, loss: Loss) -> Floats:
-    """Loss of each row minus its contribution to the calibration term."""
-    P, codes = sample.forecasts, sample.codes
-    residual = Sample(P, codes, None).residuals()
-    if loss == "brier":
-        half = 2 if P.shape[1] == 2 else 1
-        return np.asarray(brier_losses(P, codes) - ((g - P) * residual).sum(axis=1) / half)
-    P = P.clip(min=EPSILON)  # as in the log loss, which is then finite
-    return np.asarray(log_losses(P, codes) - (_secant(g, P) * residual).sum(axis=1))
+def _absolute(fit: CrossFit) -> tuple[float, float, Floats]:
+    """Calibration error of one part from products of residuals and of signs learned elsewhere.
+
+    Returns an estimate, how much too low it may be, and the signs. It is too low where signs are
+    not learned. There the error is at most that of the residuals learned, whose mean square is what
+    they leave of the squared error.
+    """
+    sample, weights, h = fit.sample, fit.sample.weights, fit.residuals
+    signs = np.sign(h)
+    explained = 2 * products(h, sample) - over_classes(h * h)
+    square, saving = _square(fit)
+    left = max(square.value - mean(explained, weights), 0.0) + square.above
+    left += half_width(CONFIDENCE) * sqrt(variance_of_mean(saving - explained, weights))
+    ratio = 1.0 if h.ndim == 1 else h.shape[1] / 2  # Cauchy-Schwarz
+    return mean(products(signs, sample), weights), sqrt(ratio * left), signs
 
 
 def _secant(g: Floats, p: Floats) -> Floats:

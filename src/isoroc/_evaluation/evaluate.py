@@ -24,6 +24,7 @@ from isoroc._input import (
     check_number,
     check_sample,
     rows_by_group,
+    warn_if_reversed,
 )
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats
@@ -123,11 +124,11 @@ def evaluate(
     >>> result
                              measure  before   after   change  95 % interval of the change
                             log loss  0.5031  0.4410  -0.0620           -0.0869 to -0.0372
-                    calibration loss  0.0733  0.0062  -0.0671           -0.0923 to -0.0418
-                     refinement loss  0.4298  0.4348   0.0050            -0.0051 to 0.0152
+                    calibration loss  0.0745  0.0016  -0.0729           -0.1011 to -0.0475
+                     refinement loss  0.4286  0.4395   0.0109            -0.0113 to 0.0356
                          Brier score  0.1703  0.1440  -0.0263           -0.0361 to -0.0165
-                   calibration error  0.1519  0.0284  -0.1235           -0.1627 to -0.0842
-         top-label calibration error  0.0000  0.0219   0.0219            -0.0148 to 0.0586
+                   calibration error  0.1519  0.0000  -0.1519           -0.2702 to -0.0969
+         top-label calibration error  0.0000  0.0000   0.0000            -0.0912 to 0.0482
                             accuracy  0.7400  0.7850   0.0450             0.0167 to 0.0733
                                  AUC  0.8642  0.8577  -0.0065           -0.0099 to -0.0032
                    decisions changed                   0.2110             0.1857 to 0.2363
@@ -154,7 +155,9 @@ def evaluate(
         return conclude(_collect(y, after, labels, scores), **options)
     if P is None:
         raise InputError("P", None, "is missing", "pass the forecasts, or counts in place of y")
-    before = check_sample(P, y, sample_weight, labels, scores=scores)
+    before = check_sample(P, y, sample_weight, labels, scores=scores, advice="pass")
+    if labels is None:
+        warn_if_reversed(before, stacklevel=3)
     names = None if groups is None else check_groups(groups, len(before), of="P")
     pair = make_pair(replace(before, groups=names), _second(after, P, before))
     return evaluate_pair(pair, **options)
@@ -196,10 +199,10 @@ def conclude(
 ) -> Evaluation:
     """Evaluation of the rows that were collected."""
     kept = collector.kept
-    values, errors, notes = collector.measure(n_resamples, seed)
+    found, notes = collector.measure(n_resamples, seed)
     paired, K = kept.after is not None, kept.n_classes
     return Evaluation(
-        measures=tabulate(values, errors, confidence, paired=paired, n_classes=K),
+        measures=tabulate(found, confidence, paired=paired, n_classes=K),
         n_rows=collector.totals.n_rows,
         classes=kept.before.classes,
         confidence=confidence,
@@ -210,13 +213,14 @@ def conclude(
 
 def _collect(batches: Iterator[Any], calibrator: Any, labels: Any, scores: Scores) -> Collector:
     """The rows of batches."""
-    collector, is_logit = Collector(), scores == "logit"
+    collector = Collector()
     if labels is None:
         raise InputError("labels", None, "is missing", "batches may lack classes: name all of them")
     for y, P, *rest in batches:
         after, weight = (*rest, None, None)[:2]
         # A batch of log odds may look like probabilities.
-        before = check_sample(P, y, weight, labels, scores="logit" if is_logit else "probability")
+        unit = "probability" if scores == "auto" else scores
+        before = check_sample(P, y, weight, labels, scores=unit, advice="pass")
         collector.add(make_pair(before, _second(after if rest else calibrator, P, before)))
     if not collector.totals.n_rows:
         raise InputError("y", None, "no rows", "at least one is needed")

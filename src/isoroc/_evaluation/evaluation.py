@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._intervals import normal_interval
+from isoroc._intervals import Difference, Estimate
 from isoroc._losses import EPSILON
 from isoroc._table import Table
 
@@ -32,6 +33,8 @@ MEASURES = {
     "pairs_reversed": ("pairs of rows reversed", 0),
     "pairs_tied": ("pairs of rows that became ties", 0),
 }
+#: Estimates by measure and what they are of: "before", "after" or "change".
+Estimates = dict[tuple[str, str], Estimate | Difference]
 #: Measures without bounds; all others, but their changes, lie between 0 and 1.
 _LOSSES = ("log_loss", "calibration_loss", "refinement_loss", "brier_score_loss")
 #: With more classes, there are no measures of single classes and of ranking: they would take long.
@@ -48,13 +51,14 @@ class Figure(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, key: tuple[str, str], value: float, error: float, confidence: float) -> Figure:
-        """Figure of a measure from its standard error."""
+    def of(cls, key: tuple[str, str], estimate: Estimate | Difference, confidence: float) -> Figure:
+        """Figure of a measure, its interval cut off at the smallest and largest possible values."""
         measure, of = key
-        if measure in _LOSSES:
-            return cls(value, *normal_interval(value, error, confidence))
-        least = -1.0 if of == "change" and MEASURES[measure][1] else 0.0
-        return cls(value, *normal_interval(value, error, confidence, least, 1.0))
+        low, high = estimate.interval(confidence)
+        if measure not in _LOSSES:
+            least = -1.0 if of == "change" and MEASURES[measure][1] else 0.0
+            low, high = float(np.clip(low, least, 1.0)), float(np.clip(high, least, 1.0))
+        return cls(estimate.value, low, high)
 
     def interval(self) -> str:
         """The interval as text."""
@@ -100,13 +104,15 @@ class Evaluation:
 
     Notes
     -----
-    There is one kind of interval: the estimate plus or minus a multiple of its standard error, the
-    normal quantile, cut off at the smallest and largest possible values. Losses, accuracy, changed
-    decisions and calibration errors are means over rows, and the standard error is that of a mean.
-    What was learned from other rows, such as the signs in calibration errors, counts as fixed. The
-    standard errors of ranking measures and volumes come from resampling the rows. Both forecasts
-    have the same rows, so the interval of a change is that of paired differences. The page on
-    metrics of the documentation shows how often the intervals cover the truth.
+    There is one kind of interval: the values that a test with the normal quantile does not reject,
+    cut off at the smallest and largest possible values. For means over rows, such as losses and
+    accuracy, this is the estimate plus or minus a multiple of its standard error. The standard
+    errors of ranking measures and volumes come from resampling the rows. The variance of
+    calibration terms of forecasts with few distinct values grows with the term, so their intervals
+    are not symmetric. Where calibration terms and errors can only be estimated with a bias, it is
+    bounded and added to the interval. Both forecasts have the same rows, so the interval of a
+    change is that of paired differences. The page on metrics of the documentation shows how often
+    the intervals cover the truth.
     """
 
     measures: Mapping[str, Mapping[str, Figure]]
@@ -300,8 +306,7 @@ def percent(value: float) -> str:
 
 
 def tabulate(
-    values: Mapping[tuple[str, str], float],
-    errors: Mapping[tuple[str, str], float],
+    estimates: Estimates,
     confidence: float,
     *,
     paired: bool,
@@ -313,8 +318,8 @@ def tabulate(
         ofs = ["before", "after", "change"] if paired else ["before"]
         for of in ofs if MEASURES[measure][1] else ["change"]:
             key = measure, of
-            value, error = values.get(key, math.nan), errors.get(key, math.nan)
-            table.setdefault(measure, {})[of] = Figure.of(key, value, error, confidence)
+            estimate = estimates.get(key, Estimate(math.nan, math.nan))
+            table.setdefault(measure, {})[of] = Figure.of(key, estimate, confidence)
     return table
 
 

@@ -1,4 +1,4 @@
-"""All measures of a pair of forecasts, with their standard errors.
+"""All measures of a pair of forecasts, as estimates with intervals.
 
 Losses, accuracy and changed decisions are those of all rows. Whatever has to be sorted, learned or
 resampled is based on rows drawn at random if there are many.
@@ -6,17 +6,18 @@ resampled is based on rows drawn at random if there are many.
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
 
-from isoroc._estimation.parts import Parts
-from isoroc._evaluation.evaluation import MANY_CLASSES
-from isoroc._evaluation.order import Values, measure_order
+from isoroc._estimation.parts import Parts, Term
+from isoroc._evaluation.evaluation import MANY_CLASSES, Estimates
+from isoroc._evaluation.order import measure_order
 from isoroc._evaluation.pair import Pair, join_pairs
-from isoroc._evaluation.totals import Mean, Totals
+from isoroc._evaluation.totals import Totals
 from isoroc._input import Kind
-from isoroc._losses import mean
+from isoroc._intervals import Difference, Estimate
 from isoroc._simplex import Floats
 
 #: Calibration errors and ranking are based on at most this many probabilities, but at least this
@@ -33,10 +34,9 @@ _MANY = (
 
 
 class Measured(NamedTuple):
-    """Values and standard errors by measure and what they are of, and how they were computed."""
+    """Estimates by measure and what they are of, and how they were computed."""
 
-    values: Values
-    errors: Values
+    estimates: Estimates
     notes: list[str]
 
 
@@ -58,7 +58,8 @@ class Collector:
         if self._share < 1:
             pair = self._thin(pair, self._share)
         self._kept.append(pair)
-        while len(self._kept) > 1 and sum(map(_n_kept, self._kept)) > 2 * most_rows(pair.n_classes):
+        most = 2 * most_rows(pair.n_classes)
+        while len(self._kept) > 1 and sum(len(kept.before) for kept in self._kept) > most:
             self._share /= 2
             self._kept = [self._thin(kept, 0.5) for kept in self._kept]
 
@@ -75,8 +76,8 @@ class Collector:
         """All measures of the rows that were added."""
         kept = self.kept
         judged = kept.draw(most_rows(kept.n_classes))
-        values = {key: total.value for key, total in self.totals.means.items()}
-        errors = {key: total.error() for key, total in self.totals.means.items()}
+        means = self.totals.means
+        found: Estimates = {key: Estimate(m.value, m.error() ** 2) for key, m in means.items()}
         notes = []
         if judged.n_rows < self.totals.n_rows:
             some = f"{judged.n_rows:,} of {self.totals.n_rows:,} rows, drawn at random"
@@ -86,15 +87,10 @@ class Collector:
             )
         if kept.counted is not None:
             notes.append("The rows were counted: each has the mean forecast of its cell.")
-        for found in (_calibration(judged), _order(judged, n_resamples, seed)):
-            values |= found.values
-            errors |= found.errors
-            notes += found.notes
-        for of in ("before", "after", "change"):  # the two parts add up to the loss of all rows
-            if ("calibration_loss", of) in values:
-                rest = values["log_loss", of] - values["calibration_loss", of]
-                values["refinement_loss", of] = rest
-        return Measured(values, errors, notes)
+        for measured in (_calibration(judged, found), _order(judged, n_resamples, seed)):
+            found |= measured.estimates
+            notes += measured.notes
+        return Measured(found, notes)
 
 
 def most_rows(n_classes: int) -> int:
@@ -102,13 +98,9 @@ def most_rows(n_classes: int) -> int:
     return max(LEAST_ROWS, MOST_VALUES // n_classes)
 
 
-def _n_kept(pair: Pair) -> int:
-    return len(pair.before)
-
-
-def _calibration(pair: Pair) -> Measured:
-    """Calibration errors, and the parts of the log loss; terms of rows give standard errors."""
-    found = Measured({}, {}, [])
+def _calibration(pair: Pair, totals: Estimates) -> Measured:
+    """Calibration errors, and the parts of the log loss."""
+    found = Measured({}, [])
     K = pair.n_classes
     if pair.n_rows < 2:  # what is learned about a row comes from other rows
         return found
@@ -120,46 +112,49 @@ def _calibration(pair: Pair) -> Measured:
             f"Calibration of whole forecasts is estimated from {whole.n_rows:,} rows."
         )
     parts = {of: Parts.of(sample, "canonical") for of, sample in whole.series.items()}
-    losses = {of: part.loss_terms() for of, part in parts.items()}
-    weights = whole.before.weights
-    saved = {of: mean(own, weights) - rest for of, (own, _, _, rest) in losses.items()}
-    _put(found, whole, "calibration_loss", saved, {of: t.own - t.best for of, t in losses.items()})
-    remaining = {of: terms.refinement for of, terms in losses.items()}
-    _put(found, whole, "refinement_loss", remaining, {of: t.best for of, t in losses.items()})
-    errors = {of: part.error_terms() for of, part in parts.items()}
-    _put_errors(found, whole, "calibration_error", errors)
+    losses = {of: part.split_loss() for of, part in parts.items()}
+    for of, terms in losses.items():  # the two parts add up to the loss of all rows
+        rest, rows = terms["refinement"]
+        value = totals["log_loss", of].value - terms["calibration"][0].value
+        terms["refinement"] = rest._replace(value=value), rows
+    for name in ("calibration", "refinement"):
+        _put(found, whole, f"{name}_loss", {of: terms[name] for of, terms in losses.items()})
+    errors = {of: part.absolute() for of, part in parts.items()}
+    _put(found, whole, "calibration_error", errors)
     kinds: dict[str, Kind] = {"top_calibration_error": "top"}
     if 2 < K <= MANY_CLASSES:
         kinds["classwise_calibration_error"] = "classwise"
     for name, kind in kinds.items():
-        terms = {of: Parts.of(sample, kind).error_terms() for of, sample in pair.series.items()}
-        _put_errors(found, pair, name, terms)
+        errors = {of: Parts.of(sample, kind).absolute() for of, sample in pair.series.items()}
+        _put(found, pair, name, errors)
     return found
 
 
-def _put_errors(found: Measured, pair: Pair, measure: str, terms: dict[str, Floats]) -> None:
-    values = {of: max(mean(rows, pair.before.weights), 0.0) for of, rows in terms.items()}
-    _put(found, pair, measure, values, terms)
+def _put(found: Measured, pair: Pair, measure: str, terms: dict[str, Term]) -> None:
+    """Add estimates of a measure before and after, and of its change."""
+    for of, (estimate, _) in terms.items():
+        found.estimates[measure, of] = estimate
+    if len(terms) == 2:
+        weights = pair.before.row_weights()
+        correlation = _correlate(terms["before"], terms["after"], weights / weights.sum())
+        change = Difference(terms["before"][0], terms["after"][0], correlation)
+        found.estimates[measure, "change"] = change
 
 
-def _put(
-    found: Measured, pair: Pair, measure: str, values: dict[str, float], terms: dict[str, Floats]
-) -> None:
-    """Add values of a measure, and the standard errors of the means of the terms of the rows."""
-    if len(values) == 2:
-        values = values | {"change": values["after"] - values["before"]}
-        terms = terms | {"change": terms["after"] - terms["before"]}
-    for of, value in values.items():
-        total = Mean()
-        total.add(terms[of], pair.before.row_weights(), pair.squared_weights(), pair.n_rows)
-        found.values[measure, of], found.errors[measure, of] = value, total.error()
+def _correlate(first: Term, second: Term, shares: Floats) -> float:
+    """Correlation of two estimates, less than that of rows if rows do not explain all variation."""
+    a, b = (shares * (rows - shares @ rows) for _, rows in (first, second))
+    sizes = [max(float(x @ x), e.error**2) for x, (e, _) in ((a, first), (b, second))]
+    return float(a @ b) / sqrt(sizes[0] * sizes[1]) if all(sizes) else 0.0
 
 
 def _order(pair: Pair, n_resamples: int, seed: int) -> Measured:
     if pair.n_classes > MANY_CLASSES:
-        return Measured({}, {}, [_MANY])
+        return Measured({}, [_MANY])
     after = pair.before if pair.after is None else pair.after
     values, errors, notes = measure_order(pair.before, after, n_resamples, seed)
-    if pair.after is None:
-        values = {key: value for key, value in values.items() if key[1] == "before"}
-    return Measured(values, errors, notes)
+    wanted = {"before"} if pair.after is None else {"before", "after", "change"}
+    found: Estimates = {
+        key: Estimate(value, errors[key] ** 2) for key, value in values.items() if key[1] in wanted
+    }
+    return Measured(found, notes)

@@ -94,9 +94,9 @@ def make_pair(before: Sample, after: Sample | None = None) -> Pair:
 
 def _in_columns(sample: Sample) -> Sample:
     sample = sample.on_simplex()
-    if sample.forecasts.ndim == 2 or sample.scores == "logit":
+    if not sample.kind.single or sample.kind.scores == "logit":
         return sample
-    return replace(sample, forecasts=two_columns(sample.forecasts))
+    return replace(sample, forecasts=two_columns(sample.forecasts), scores="probability")
 
 
 def pair_of_counts(counts: Counts, calibrator: Any = None) -> Pair:
@@ -111,8 +111,8 @@ def pair_of_counts(counts: Counts, calibrator: Any = None) -> Pair:
     if calibrator.classes_.tolist() != counts.classes.tolist():
         problem = f"its classes {calibrator.classes_.tolist()} are not those of the counts"
         raise InputError("calibrator", None, problem, f"expected {counts.classes.tolist()}")
-    if calibrator.scores_ == "logit":
-        problem = "takes logits, but counts hold probabilities"
+    if calibrator.scores_ != "probability":
+        problem = f"takes {calibrator.scores_} forecasts, but counts hold probabilities"
         raise InputError("calibrator", None, problem, "pass rows, or fit it to counts")
     P = before.forecasts
     one_column = calibrator.n_features_in_ == 1 and P.shape[1] == 2

@@ -9,6 +9,7 @@ from isoroc._growth.fixed import cut_at, split_at_centroids
 from isoroc._growth.grow import grow_pulled, grow_tree, pull_tree
 from isoroc._growth.pav import isotonic_steps, venn_abers_steps
 from isoroc._growth.sweep import MIN_GAP
+from isoroc._growth.tilt import held_out_pseudocount, tilt_bins
 
 __all__ = [
     "MIN_GAP",
@@ -16,8 +17,10 @@ __all__ = [
     "cut_at",
     "grow_pulled",
     "grow_tree",
+    "held_out_pseudocount",
     "isotonic_steps",
     "pull_tree",
     "split_at_centroids",
+    "tilt_bins",
     "venn_abers_steps",
 ]

@@ -22,7 +22,7 @@ from isoroc._growth.grid import Grid
 from isoroc._growth.pav import Blocks, grow_isotonic
 from isoroc._growth.sweep import Sweep
 from isoroc._input import Sample, slices
-from isoroc._monotonicity import bounds_below, bounds_of, largest_slack, regions_held
+from isoroc._monotonicity import bounds_of, largest_slack, regions_held
 from isoroc._simplex import Floats, Ints, as_matrix, second_probabilities
 from isoroc._tree import BinTree, bin_values
 
@@ -54,24 +54,31 @@ class Pulled(NamedTuple):
 
 
 def grow_pulled(
-    sample: Sample, options: GrowthOptions, forecast_pseudocount: float | None
+    sample: Sample,
+    options: GrowthOptions,
+    forecast_pseudocount: float | None,
+    tempered: Floats | None = None,
 ) -> Pulled:
     """Tree as of `grow_tree`, with mean forecasts as a further part of the prior.
 
     They stand for `forecast_pseudocount` rows; None finds the number by evidence. Two classes:
     blocks are pooled until their values increase. More classes: the tree is that of `grow_tree`,
-    and the pseudocount is lowered to the largest one that leaves every split its certificate.
+    the means may be of `tempered` forecasts, shape (n, K), and the pseudocount is lowered to the
+    largest one that leaves every split its certificate.
     """
     options = options.for_sample(sample)
     constant = options.pseudocounts
     if _is_isotonic(sample, options):
-        blocks = Blocks.of(BinaryCounts.from_sample(sample), sample.scores)
+        blocks = Blocks.of(BinaryCounts.from_sample(sample), sample.kind.scores)
         if forecast_pseudocount is None:
             forecast_pseudocount = likeliest_pseudocount(blocks.weights, blocks.means(), constant)
         path = grow_isotonic(blocks, options, forecast_pseudocount)
         return Pulled(path.tree, path.means(), forecast_pseudocount)
     tree, leaves = _grow_best_first(sample, options)
-    means = mean_forecasts(tree, sample) if leaves is None else leaves.means_in(tree)
+    if leaves is None or tempered is not None:
+        means = mean_forecasts(tree, sample, tempered)
+    else:
+        means = leaves.means_in(tree)
     most = forecast_pseudocount
     if most is None:
         most = likeliest_pseudocount(tree.class_weights[tree.bins], means[tree.bins], constant)
@@ -114,15 +121,17 @@ def likeliest_pseudocount(class_weights: Floats, means: Floats, constant: Floats
     return float(max(FORECAST_PSEUDOCOUNTS, key=evidence))
 
 
-def mean_forecasts(tree: BinTree, sample: Sample) -> Floats:
-    """Mean forecast of the rows of a sample in each node of its tree, shape (N, K)."""
+def mean_forecasts(tree: BinTree, sample: Sample, tempered: Floats | None = None) -> Floats:
+    """Mean forecast, plain or tempered, of the rows of a sample in each node, shape (N, K)."""
     B = len(tree.bins)
     sums = np.zeros((B, sample.n_classes))
     for rows in slices(len(sample)):
         P = sample.forecasts[rows]
         bin_of = tree.bin_of(P)
-        if P.ndim == 1:
-            P = as_matrix(second_probabilities(P, sample.scores))
+        if tempered is not None:
+            P = tempered[rows]
+        elif P.ndim == 1:
+            P = as_matrix(second_probabilities(P, sample.kind.scores))
         weights = 1.0 if sample.weights is None else sample.weights[rows]
         for k, column in enumerate(P.T):
             sums[:, k] += np.bincount(bin_of, column * weights, B)
@@ -142,9 +151,7 @@ def _slack_of(tree: BinTree, sample: Sample, options: GrowthOptions) -> Callable
     """Smallest slack of the splits as a function of the values of the bins."""
     if options.monotonicity is None or not tree.n_splits:
         return lambda _: np.inf
-    if options.monotonicity == "tree":
-        return lambda values: float(largest_slack(bounds_below(tree, values)).min())
-    held = regions_held(tree, sample.forecasts)
+    held = regions_held(tree, sample.forecasts if options.monotonicity == "global" else None)
     return lambda values: float(largest_slack(bounds_of(values, held)).min())
 
 

@@ -9,6 +9,7 @@ from isoroc._input.error import InputError
 from isoroc._input.forecasts import (
     Scores,
     check_forecasts,
+    check_new,
     first_improbable,
     resolve_scores,
     valid_rows,
@@ -26,6 +27,7 @@ from isoroc._input.outcomes import (
 )
 from isoroc._input.parameters import check_choices, check_confidence, check_number, check_option
 from isoroc._input.sample import CellSample, Sample, check_sample
+from isoroc._input.units import check_units, range_of
 from isoroc._input.weights import check_counts, check_weights
 
 __all__ = [
@@ -45,12 +47,14 @@ __all__ = [
     "check_forecasts",
     "check_groups",
     "check_length",
+    "check_new",
     "check_number",
     "check_option",
     "check_outcomes",
     "check_probabilities",
     "check_sample",
     "check_two_classes",
+    "check_units",
     "check_weights",
     "column_names",
     "encode_labels",
@@ -58,6 +62,7 @@ __all__ = [
     "first_improbable",
     "in_order",
     "match_columns",
+    "range_of",
     "resolve_scores",
     "rows_by_group",
     "slices",

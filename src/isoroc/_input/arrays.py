@@ -8,6 +8,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
 from isoroc._input.error import InputError
@@ -29,10 +30,23 @@ def to_array(values: Any, *, name: str) -> NDArray[Any]:
     if sparse is not None and sparse.issparse(values):
         fix = f"forecasts are dense, pass {name}.toarray()"
         raise InputError(name, None, "sparse input is not supported", fix)
-    native = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
+    native = to_native(values, name=name)
     if isinstance(native, nw.DataFrame | nw.Series):
         return np.asarray(native.to_numpy())
-    return np.asarray(values)
+    try:
+        return np.asarray(values)
+    except ValueError as error:  # a list of lists of different lengths
+        problem = "its rows have different numbers of entries"
+        raise InputError(name, None, problem, "expected rows of equal length") from error
+
+
+def to_native(values: Any, *, name: str) -> Any:
+    """A dataframe or series of narwhals, or the values themselves if they are neither."""
+    try:
+        return nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
+    except DuplicateError as error:
+        fix = "rename the columns"
+        raise InputError(name, None, "several columns have the same name", fix) from error
 
 
 def check_length(values: NDArray[Any], n_rows: int, *, name: str, of: str = "P") -> None:

@@ -11,6 +11,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from isoroc._input.arrays import to_native
 from isoroc._input.error import InputError
 
 
@@ -24,7 +25,7 @@ def column_names(P: Any) -> list[str] | None:
     """Names of the columns of a dataframe or series; None unless all are strings."""
     if type(P) is np.ndarray:  # asking narwhals takes longer than some metrics
         return None
-    native = nw.from_native(P, eager_only=True, allow_series=True, pass_through=True)
+    native = to_native(P, name="P")
     match native:
         case nw.DataFrame():
             names: list[Any] = list(native.columns)

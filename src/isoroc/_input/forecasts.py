@@ -12,41 +12,48 @@ from isoroc._backends import NUMPY
 from isoroc._core.rows import check_rows
 from isoroc._input.arrays import to_array
 from isoroc._input.error import InputError
+from isoroc._input.parameters import check_option
 from isoroc._kinds import (
     PROBABILITIES,
     RANGE_TOLERANCE,
     SUM_EXACT,
     SUM_TOLERANCE,
     Kind,
+    Unit,
     columns_of,
     count_columns,
     kind_of,
+    units_of,
 )
 from isoroc._simplex import Floats
 
-Scores = Literal["auto", "probability", "logit"]
+Scores = Literal["auto"] | Unit
 
-#: Scores read as log odds of which at least this share lies in [0, 1] are in doubt,
-DOUBTFUL_SHARE = 0.9
-#: if there are at least this many.
-DOUBTFUL_ROWS = 20
+#: New scores in [0, 1] contradict those of `fit` if there are at least this many,
+MANY_SCORES = 20
+#: and the range of those of `fit` was at least this wide.
+WIDE = 4.0
 
 
 def check_forecasts(
-    P: Any, *, name: str = "P", scores: Scores = "auto", n_columns: int | None = None
+    P: Any, *, name: str = "P", scores: Scores = "auto", advice: str = ""
 ) -> Floats:
-    """Forecast array of probabilities, logits or scores, perhaps with as many columns as in `fit`.
+    """Forecast array of probabilities, logits or scores.
 
     Logits become logarithms of probabilities. By default scores of two classes may be any numbers.
     """
-    values = read_forecasts(P, name=name, n_columns=n_columns)
-    if scores == "auto":
-        scores = "logit" if values.ndim == 1 else "probability"
-    return clean(values, kind_of(count_columns(values), scores), name=name)
+    values = read_forecasts(P, name=name)
+    unit: Unit = (
+        "logit" if values.ndim == 1 and scores == "auto" else resolve_scores(values, scores)
+    )
+    return clean(values, kind_of(count_columns(values), unit), name=name, advice=advice)
 
 
-def clean(values: Floats, kind: Kind, *, name: str) -> Floats:
-    """A forecast array as formulas take it; raises at the first row that is not of the kind."""
+def clean(values: Floats, kind: Kind, *, name: str, advice: str = "") -> Floats:
+    """A forecast array as formulas take it; raises at the first row that is not of the kind.
+
+    `advice` is what to do with ``scores=``, such as "pass", for users of functions that have it.
+    """
     if kind.single:
         low, high = kind.span
         if values.min() >= low and values.max() <= high:
@@ -59,8 +66,24 @@ def clean(values: Floats, kind: Kind, *, name: str) -> Floats:
         X, good = kind.clean(NUMPY, columns_of(values))
     if not good.all():
         row = int(np.argmin(good))
-        raise InputError(name, row, *kind.fault(columns_of(values)[row]))
+        problem, fix, unit = kind.fault(columns_of(values)[row])
+        if unit == "logit" and kind is PROBABILITIES and (at := _odd_column(values)) is not None:
+            fix = f"leave out column {at}, without which the rows sum to 1, if it is not a forecast"
+        elif unit is not None and advice:
+            fix += f'. For {unit}s {advice} scores="{unit}"'
+        elif unit == "logit" and not kind.single:
+            fix += ". For logits pass scipy.special.softmax(logits, axis=1)"
+        raise InputError(name, row, problem, fix)
     return np.ascontiguousarray(X).reshape(values.shape)
+
+
+def _odd_column(values: Floats) -> int | None:
+    """The only column without which all rows are probabilities."""
+    if values.shape[1] < 3:
+        return None
+    columns = np.arange(values.shape[1])
+    found = [k for k in columns if valid_rows(values[:, columns != k], PROBABILITIES).all()]
+    return int(found[0]) if len(found) == 1 else None
 
 
 def valid_rows(values: Floats, kind: Kind) -> NDArray[np.bool_]:
@@ -78,7 +101,8 @@ def read_forecasts(P: Any, *, name: str, n_columns: int | None = None) -> Floats
     try:
         values = np.ascontiguousarray(raw, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(name, None, f"forecasts must be numbers ({error})") from error
+        fix = "if they are the labels, the two arguments are swapped"
+        raise InputError(name, None, f"forecasts must be numbers ({error})", fix) from error
     values = values.reshape(raw.shape)  # ascontiguousarray makes a vector of a single number
     _check_shape(values, name, n_columns)
     return values.reshape(-1) if values.size == len(values) else values
@@ -103,27 +127,52 @@ def _check_shape(values: Floats, name: str, n_columns: int | None) -> None:
         raise InputError(name, None, problem, "pass forecasts of the same kind as in fit")
 
 
-def resolve_scores(
-    forecasts: Floats, scores: Scores, *, name: str = "P", warn: bool = False
-) -> Any:
-    """What a forecast array holds, "probability" or "logit", where the user left it open.
+def check_new(P: Any, kind: Kind, n_columns: int, summary: dict[str, Any]) -> Floats:
+    """Forecast array of new rows for a map that was fitted to others, which are summarised."""
+    values = read_forecasts(P, name="P", n_columns=n_columns)
+    match summary.get("range"):
+        case [int() | float() as low, int() | float() as high]:
+            warn_if_probabilities(values, kind, (low, high))
+        case _:
+            warn_if_probabilities(values, kind)
+    return clean(values, kind, name="P", advice="fit with")
 
-    With `warn` there is a warning where the answer is in doubt.
+
+def warn_if_probabilities(
+    values: Floats, kind: Kind, fitted: tuple[float, float] | None = None, *, name: str = "P"
+) -> None:
+    """Warn if forecasts of another unit look like probabilities.
+
+    Columns do if all rows are on the simplex, scores if many lie in [0, 1] where those of `fit`,
+    between the ends `fitted`, did not.
     """
-    if scores != "auto":
-        return scores
-    if forecasts.ndim == 2 or (row := first_improbable(forecasts)) is None:
-        return "probability"
-    share = np.mean((forecasts >= 0) & (forecasts <= 1))
-    if warn and len(forecasts) >= DOUBTFUL_ROWS and share >= DOUBTFUL_SHARE:
+    if kind.unit in ("probability", "proportion"):
+        return
+    if kind.single:
+        low, high = (0.0, 1.0) if fitted is None else fitted
+        is_odd = len(values) >= MANY_SCORES and high - low >= WIDE
+        is_odd = is_odd and values.min() >= 0 and values.max() <= 1
+        why = f"lie between 0 and 1, but those of fit between {low:.6g} and {high:.6g}"
+    else:
+        parts = values[:1], values  # the first row settles it for most logits
+        is_odd = all(valid_rows(part, PROBABILITIES).all() for part in parts)
+        why = "are probabilities that sum to one in each row"
+    if is_odd:
         warnings.warn(
-            f"{name}: row {row} is {forecasts[row]:.6g}, so the scores are read as log odds, "
-            f"although {share:.1%} of them lie between 0 and 1; say what they are with "
-            'scores="logit" or scores="probability".',
+            f'{name}: forecasts are read as scores="{kind.unit}", but these {why}; new forecasts '
+            "must be in the unit of those of fit.",
             UserWarning,
             stacklevel=4,
         )
-    return "logit"
+
+
+def resolve_scores(forecasts: Floats, scores: Scores) -> Unit:
+    """What forecasts are, where the user left it open."""
+    check_option("scores", scores, ("auto", *units_of(count_columns(forecasts))))
+    if scores != "auto":
+        return scores
+    is_unit = forecasts.ndim == 2 or first_improbable(forecasts) is None
+    return "probability" if is_unit else "logit"
 
 
 def first_improbable(scores: Floats) -> int | None:

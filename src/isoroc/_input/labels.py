@@ -26,7 +26,7 @@ def encode_labels(
     The classes are `labels`, or the sorted distinct labels. Names of columns may tell of classes
     that are absent from `y`.
     """
-    values = _flat(to_array(y, name=name))
+    values = _flat(to_array(y, name=name), name)
     _check_labels_are_classes(values, name)
     if labels is not None:
         return _encode_given(values, to_array(labels, name="labels"), n_classes, name)
@@ -45,10 +45,13 @@ def encode_labels(
     raise InputError(name, None, problem, f"{fix}, {n_classes} labels in the order of the columns")
 
 
-def _flat(values: NDArray[Any]) -> NDArray[Any]:
+def _flat(values: NDArray[Any], name: str) -> NDArray[Any]:
     """Labels in one dimension; a single column is flattened with a warning."""
     if values.ndim == 1:
         return values
+    if values.ndim == 2 and values.shape[1] > 1:
+        fix = "labels are one column. If these are the forecasts, the two arguments are swapped"
+        raise InputError(name, None, f"y should be a 1d array, got shape {values.shape}", fix)
     # Importing scikit-learn takes a second, which commands that only count rows do not spend.
     from sklearn.utils import column_or_1d  # noqa: PLC0415
 
@@ -88,7 +91,11 @@ def _check_labels_are_classes(values: NDArray[Any], name: str) -> None:
     if values.dtype.kind not in "biuUS":
         from sklearn.utils.multiclass import check_classification_targets  # noqa: PLC0415
 
-        check_classification_targets(values)
+        try:
+            check_classification_targets(values)
+        except ValueError as error:
+            fix = "labels name classes. If these are the forecasts, the two arguments are swapped"
+            raise InputError(name, None, str(error).rstrip("."), fix) from error
 
 
 def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], Codes]:

@@ -11,6 +11,7 @@ from isoroc._input.arrays import check_length
 from isoroc._input.columns import in_order
 from isoroc._input.error import InputError
 from isoroc._input.forecasts import check_forecasts, first_improbable, resolve_scores
+from isoroc._input.orientation import warn_if_reversed
 from isoroc._input.sample import Sample, check_sample
 from isoroc._simplex import as_matrix, count_classes
 
@@ -38,6 +39,8 @@ def check_probabilities(
     The forecasts of the sample are a matrix. Rows of weight 0 are dropped unless `keep_zeros`.
     """
     sample = check_outcomes(y_true, y_prob, sample_weight, labels)
+    if labels is None:
+        warn_if_reversed(sample, name="y_prob")
     return _as_probabilities(sample if keep_zeros else sample.positive(), "y_prob")
 
 

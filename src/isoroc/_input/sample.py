@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,17 @@ from isoroc._backends import NUMPY
 from isoroc._input.arrays import check_length, slices
 from isoroc._input.columns import column_names, match_columns
 from isoroc._input.error import InputError
-from isoroc._input.forecasts import Scores, clean, read_forecasts, resolve_scores
+from isoroc._input.forecasts import (
+    Scores,
+    clean,
+    read_forecasts,
+    resolve_scores,
+    warn_if_probabilities,
+)
 from isoroc._input.groups import Names
 from isoroc._input.labels import encode_labels
-from isoroc._input.parameters import check_option
 from isoroc._input.weights import check_weights
-from isoroc._kinds import LOG_ODDS, SECOND_PROBABILITY, Kind, count_columns, kind_of
+from isoroc._kinds import LOG_ODDS, SECOND_PROBABILITY, Kind, Unit, count_columns, kind_of
 from isoroc._simplex import Codes, Floats, Ints, count_classes
 
 
@@ -35,8 +40,8 @@ class Sample:
         Weight of each row; None where every row has weight 1.
     classes : ndarray of shape (K,)
         The label of each column; None in samples of ranks or of one class against the rest.
-    scores : {"probability", "logit"}
-        What the forecasts are. Logits of shape (n, K) stand as logarithms of probabilities.
+    scores : str
+        What the forecasts were, as users say it: see `Unit`. They are clean: see `Kind.scores`.
     groups : ndarray of str of shape (n,) or None
         Name of each row's group.
     """
@@ -45,7 +50,7 @@ class Sample:
     codes: Codes
     weights: Floats | None = None
     classes: Any = None
-    scores: Literal["probability", "logit"] = "probability"
+    scores: Unit = "probability"
     groups: Names | None = None
 
     @property
@@ -135,6 +140,10 @@ class Sample:
         P = self.kind.on_simplex(NUMPY, self.forecasts)
         return replace(self, forecasts=P, scores="probability")
 
+    def as_given(self) -> Floats:
+        """The forecasts in the unit in which users gave them, as `predict_proba` takes them."""
+        return self.kind.restore(self.forecasts)
+
     def positive(self) -> Self:
         """Sample without the rows of weight 0."""
         if self.weights is None or self.weights.all():
@@ -208,25 +217,25 @@ def check_sample(
     labels: Any = None,
     *,
     scores: Scores = "auto",
-    warn: bool = False,
     clip: bool = False,
+    advice: str = "",
     name: str = "P",
     label_name: str = "y",
 ) -> Sample:
     """Sample of forecasts, labels and weights as users pass them.
 
     By default columns are matched with labels by name, or else follow the sorted labels. With
-    `warn` there is a warning where it is in doubt what the forecasts are. With `warn` or `clip`
-    scores that are probabilities but for rounding errors are clipped to [0, 1], which may tie them.
+    `clip` scores that are probabilities but for rounding errors are clipped to [0, 1], which may
+    tie them.
     """
-    check_option("scores", scores, ("auto", "probability", "logit"))
     if y is None:
         raise InputError(label_name, None, "requires y to be passed, but the target y is None")
     values = read_forecasts(P, name=name)
-    unit = resolve_scores(values, scores, name=name, warn=warn)
+    unit = resolve_scores(values, scores)
     kind = kind_of(count_columns(values), unit)
-    unclipped = kind is SECOND_PROBABILITY and scores == "auto" and not (clip or warn)
-    forecasts = clean(values, LOG_ODDS if unclipped else kind, name=name)
+    unclipped = kind is SECOND_PROBABILITY and scores == "auto" and not clip
+    warn_if_probabilities(values, kind, name=name)
+    forecasts = clean(values, LOG_ODDS if unclipped else kind, name=name, advice=advice)
     weights = check_weights(sample_weight, len(forecasts))
     names = column_names(P)
     K = count_classes(forecasts)

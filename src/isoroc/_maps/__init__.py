@@ -6,7 +6,7 @@ maps loads neither SciPy nor scikit-learn, so that a saved model is quick to ser
 """
 
 from isoroc._maps.base import Forecasts, IdentityMap, Map, state
-from isoroc._maps.bins import BaggedMap, BinMap
+from isoroc._maps.bins import BaggedMap, BinMap, TiltedMap
 from isoroc._maps.grouped import GroupedMap
 from isoroc._maps.kernel import KernelMap
 from isoroc._maps.matrix import MatrixMap
@@ -34,6 +34,7 @@ __all__ = [
     "StepMap",
     "TemperatureMap",
     "TemperedMap",
+    "TiltedMap",
     "VennAbersMap",
     "state",
 ]

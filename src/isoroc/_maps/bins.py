@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import cycle
 from typing import Any, ClassVar
 
 import numpy as np
 
 from isoroc._backends import NUMPY, Ops, V, added
+from isoroc._core import smooth
 from isoroc._core.rows import locate
 from isoroc._intervals import wilson
-from isoroc._maps.base import Forecasts, Map, state
+from isoroc._kinds import PROBABILITIES, columns_of
+from isoroc._maps.base import Forecasts, Map, check_nested, state
+from isoroc._maps.temperature import TemperatureMap
 from isoroc._persistence import Fault, states
 from isoroc._simplex import Floats
 from isoroc._special import xlogy
@@ -42,6 +44,11 @@ class BinMap(Map):
         if self.prior.ndim == 2 and len(self.prior) != len(self.tree.class_weights):
             raise Fault("prior", "expected one prior, or one for each node of the tree")
 
+    @property
+    def varies(self) -> bool:
+        """Whether forecasts in the same bin may differ."""
+        return self.reduction is not None
+
     @cached_property
     def node_values(self) -> Floats:
         """Calibrated forecast of each node of the tree, shape (N, R)."""
@@ -63,24 +70,35 @@ class BinMap(Map):
         """The same without copies."""
         if self.reduction is not None:
             return super().compiled(forecasts)
-        return np.asarray(np.take(self.bin_values, self.bin_of(forecasts.values), axis=0))
+        return self.in_bins(forecasts.values)
 
     def bin_of(self, values: Floats) -> Any:
         """Place among the bins of each row of a forecast array, shape (n,)."""
-        return self.tree.bin_of(self.points(values))
+        return self.tree.bin_of(values if self.kind.single else self.points(values))
 
     def points(self, values: Floats) -> Floats:
-        """A forecast array as the tree takes it."""
-        if self.kind.single:
-            return values
-        P = self.kind.probabilities(NUMPY, values)
+        """Forecasts of the classes or ranks of which the tree has bins, shape (n, R)."""
+        P = self.kind.probabilities(NUMPY, columns_of(values))
         return P if self.reduction is None else self.reduction.reduce(P)
 
+    def in_bins(self, values: Floats) -> Floats:
+        """Calibrated forecasts of these classes or ranks for a forecast array, shape (n, R)."""
+        return np.asarray(np.take(self.bin_values, self.bin_of(values), axis=0))
+
+    def values_at(self, ops: Ops[V], points: V, place: V) -> V:  # noqa: ARG002
+        """Calibrated forecasts of points, given their places among the bins."""
+        return ops.look_up(self.bin_values, place)
+
     def stages(self, values: Floats) -> Iterator[Floats]:
-        """Calibrated forecasts of every stage of the tree, from one bin to all."""
-        bin_of = self.bin_of(values)
+        """Calibrated forecasts of every stage of the tree, from one bin to all.
+
+        In a bin that a later stage divides all rows have its value.
+        """
+        bin_of, at_last = self.bin_of(values), self.in_bins(values)
         for node_of_bin in self.tree.stages():
-            Q = np.take(self.node_values[node_of_bin], bin_of, axis=0)
+            divided = (node_of_bin != self.tree.bins)[bin_of, None]
+            of_nodes = np.take(self.node_values[node_of_bin], bin_of, axis=0)
+            Q = np.where(divided, of_nodes, at_last)
             if self.reduction is None:
                 yield Q
             else:
@@ -134,53 +152,111 @@ class BinMap(Map):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class BaggedMap(Map):
-    """The mean of trees; tree t has the reduction and the prior of turn ``t % turns``."""
+class TiltedMap(BinMap):
+    """Values that vary in a bin: forecasts after temperature scaling, times its tilt.
 
-    pseudocount: float = state(states.number(most=states.LARGEST_WEIGHT))
-    reductions: Sequence[TopReduction | None] = state(states.list_of(states.anything, "turns"))
-    priors: Sequence[Floats] = state(states.list_of(states.anything, "turns"))
-    trees: Sequence[BinTree] = state(states.list_of(states.anything))
+    With p the tempered forecast of a row and t the tilt of its bin, q is proportional to ``p * t``.
+    The tilt makes the mean of q over the calibration rows of the bin its value r, and the row gets
+    ``r + share * (q - r)``.
+    """
+
+    floor: float = state(states.number(above=0.0, most=1.0))
+    temperature: float = state(states.number(above=1e-100, most=1e100))
+    smoothing: float = state(states.number(above=0.0, most=1.0))
+    tilts: Floats = state(states.coefficients("bins", "R"))
+    shares: Floats = state(states.coefficients("bins"))
+
+    @property
+    def varies(self) -> bool:
+        """They do."""
+        return True
+
+    def check(self, n_classes: int) -> None:
+        """Check the numbers; every bin has a tilt that leaves a class possible, and a share."""
+        super().check(n_classes)
+        if len(self.shares) != len(self.tree.bins):
+            raise Fault("shares", "expected one number for each bin")
+        if ((self.shares < 0) | (self.shares > 1)).any():
+            raise Fault("shares", "expected numbers between 0 and 1")
+        if (self.tilts < 0).any() or not (self.tilts.max(axis=1) == 1).all():
+            raise Fault("tilts", "expected numbers >= 0, the largest of each row 1")
+
+    @cached_property
+    def tempering(self) -> TemperatureMap:
+        """Temperature scaling of the classes or ranks of which the tree has bins."""
+        numbers = {"floor": self.floor, "temperature": self.temperature}
+        return TemperatureMap(kind=PROBABILITIES, smoothing=self.smoothing, **numbers)
+
+    @cached_property
+    def _table(self) -> Floats:
+        """Tilts, values times one minus the share, and shares, shape (bins, 2 R + 1)."""
+        shares = self.shares[:, None]
+        return np.hstack([self.tilts, (1 - shares) * self.bin_values, shares])
+
+    def formula(self, ops: Ops[V], X: V) -> V:
+        """The value of the bin, and the share of what varies in it."""
+        P = self.kind.probabilities(ops, X)
+        if self.tree.n_classes == 2 and self.reduction is None:
+            place = ops.locate(self.tree.cuts, self.kind.score(ops, X))
+            return self.values_at(ops, P, place)
+        return _of_trees(ops, P, self.reduction, [self])
+
+    def compiled(self, forecasts: Forecasts) -> Floats:
+        """The same by a compiled loop."""
+        Q = self.in_bins(forecasts.values)
+        if self.reduction is None:
+            return Q
+        return self.reduction.expand(Q, forecasts.probabilities())
+
+    def values_at(self, ops: Ops[V], points: V, place: V) -> V:
+        """Calibrated forecasts of points, given their places among the bins."""
+        R = self.tree.n_classes
+        tilt, constant, share = ops.split(ops.look_up(self._table, place), [R, R, 1])
+        q = self.tempering.formula(ops, points) * tilt
+        return constant + q * (share / ops.total(q))
+
+    def in_bins(self, values: Floats) -> Floats:
+        """Calibrated forecasts of these classes or ranks for a forecast array, shape (n, R)."""
+        P = np.ascontiguousarray(self.points(values))
+        tempering = self.floor, self.temperature, self.smoothing
+        return smooth.tilted(P, self.bin_of(values), self._table, *tempering)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BaggedMap(Map):
+    """The mean of the maps of trees."""
+
+    members: Sequence[BinMap] = state(states.list_of(states.anything))
     exact: ClassVar[bool] = True
 
     def check(self, n_classes: int) -> None:
-        """Check the numbers, each tree against its turn."""
+        """Check the members."""
         super().check(n_classes)
-        of_turns = []
-        for turn, (reduction, prior) in enumerate(zip(self.reductions, self.priors, strict=True)):
-            sizes = {"K": n_classes}
-            states.reduction("R")(reduction, f"reductions[{turn}]", sizes)
-            states.probabilities("R")(prior, f"priors[{turn}]", sizes)
-            of_turns.append(sizes)
-        for t, tree in enumerate(self.trees):
-            states.tree("R")(tree, f"trees[{t}]", of_turns[t % len(of_turns)])
-
-    def members(self) -> list[BinMap]:
-        """The map of each tree."""
-        turns = list(zip(self.reductions, self.priors, strict=True))
-        return [
-            BinMap(kind=self.kind, pseudocount=self.pseudocount, tree=t, reduction=r, prior=p)
-            for t, (r, p) in zip(self.trees, cycle(turns), strict=False)
-        ]
+        check_nested(self.members, self.kind, n_classes)
+        if not all(isinstance(own, BinMap) for own in self.members):
+            raise Fault("members", "expected maps of trees")
 
     def steps(self) -> tuple[Floats, Floats]:
         """For two classes the mean of all trees as one step function: cuts, and values (m, 2)."""
-        cuts = np.unique(np.concatenate([tree.cuts for tree in self.trees]))
+        cuts = np.unique(np.concatenate([own.tree.cuts for own in self.members]))
         ends = np.append(cuts, np.inf)  # the largest score of each step
-        values = [own.bin_values[locate(own.tree.cuts, ends)] for own in self.members()]
+        values = [own.bin_values[locate(own.tree.cuts, ends)] for own in self.members]
         return cuts, np.asarray(sum(values) / len(values))
 
     def formula(self, ops: Ops[V], X: V) -> V:
-        """The mean of the values of the bins."""
-        if self.trees[0].n_classes == 2 and self.reductions[0] is None:
+        """The mean of the values in the bins."""
+        first = self.members[0]
+        if first.tree.n_classes == 2 and first.reduction is None:
+            if isinstance(first, TiltedMap):
+                return added(own.formula(ops, X) for own in self.members) / float(len(self.members))
             cuts, values = self.steps()
             return ops.look_up(values, ops.locate(cuts, self.kind.score(ops, X)))
-        P, members, n_turns = self.kind.probabilities(ops, X), self.members(), len(self.reductions)
-        turns = (
-            _of_trees(ops, P, reduction, members[turn::n_turns])
-            for turn, reduction in enumerate(self.reductions)
-        )
-        return added(turns) / float(len(members))
+        P = self.kind.probabilities(ops, X)
+        by_reduction: dict[TopReduction | None, list[BinMap]] = {}
+        for own in self.members:
+            by_reduction.setdefault(own.reduction, []).append(own)
+        turns = (_of_trees(ops, P, reduction, maps) for reduction, maps in by_reduction.items())
+        return added(turns) / float(len(self.members))
 
 
 def _of_trees(ops: Ops[V], P: V, reduction: TopReduction | None, maps: Sequence[BinMap]) -> V:
@@ -191,7 +267,7 @@ def _of_trees(ops: Ops[V], P: V, reduction: TopReduction | None, maps: Sequence[
     reduced = None if reduction is None else reduction.of(ops, P)
     points = P if reduced is None else reduced.points
     places = [_place(ops, own.tree, points) for own in maps]
-    Q = added(ops.look_up(own.bin_values, place) for own, place in zip(maps, places, strict=True))
+    Q = added(own.values_at(ops, points, at) for own, at in zip(maps, places, strict=True))
     return Q if reduced is None else reduced.expand(Q)
 
 

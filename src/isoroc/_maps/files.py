@@ -7,14 +7,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import isabstract
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoroc import _maps
-from isoroc._input import InputError, check_forecasts, check_groups
-from isoroc._kinds import KINDS, Kind
+from isoroc._input import InputError, check_groups, check_new
+from isoroc._kinds import KINDS, Kind, Unit
 from isoroc._maps.base import Map
 from isoroc._maps.bins import BinMap
 from isoroc._maps.grouped import GroupedMap
@@ -102,9 +102,9 @@ class LoadedMap:
     checksum: str
 
     @property
-    def scores_(self) -> Literal["probability", "logit"]:
-        """Whether forecasts are probabilities or logits."""
-        return self.map_.kind.scores
+    def scores_(self) -> Unit:
+        """What forecasts are, as `fit` was told or found: "probability", "logit" or another."""
+        return self.map_.kind.unit
 
     @property
     def grouped_(self) -> bool:
@@ -121,7 +121,7 @@ class LoadedMap:
         groups : array-like of shape (n,), default=None
             Group of each row, if there were groups in `fit`.
         """
-        values = check_forecasts(P, scores=self.scores_, n_columns=self.n_features_in_)
+        values = check_new(P, self.map_.kind, self.n_features_in_, self.summary_)
         return apply_map(self.map_, values, groups)
 
     def tables(self) -> dict[str, Table]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,41 +10,42 @@ from numpy.typing import NDArray
 
 from isoroc._calibrators.base import Calibrator
 from isoroc._classifier import CalibratedClassifier
-from isoroc._input import InputError, check_forecasts, first_improbable
-from isoroc._simplex import Floats
+from isoroc._input import (
+    InputError,
+    Sample,
+    check_after,
+    check_forecasts,
+    check_outcomes,
+    check_probabilities,
+    first_improbable,
+)
 
 
 class Forecasts(NamedTuple):
-    """Forecasts of an estimator for some rows."""
+    """Forecasts of an estimator for some rows; `after` is None if it does not calibrate."""
 
     before: Any
     after: Any | None
-    """None if the estimator does not calibrate."""
     classes: NDArray[Any]
 
 
-def forecasts_of(estimator: Any, X: Any) -> Forecasts:
+def forecasts_of(estimator: Any, X: Any, groups: Any = None) -> Forecasts:
     """Forecasts of an estimator before and after calibration.
 
     - Calibrator: `X` holds the forecasts before calibration, `predict_proba` returns those after.
+      Logits of several classes become probabilities.
     - `CalibratedClassifier`: the mean of the forecasts of its classifiers, and its own.
     - Any other classifier: its forecasts, and none after calibration.
-
-    Examples
-    --------
-    >>> from isoroc import IRPCalibrator
-    >>> cal = IRPCalibrator(pseudocount=0).fit([0.1, 0.2, 0.8], [0, 1, 1])
-    >>> forecasts_of(cal, [0.1, 0.9]).after
-    array([[1., 0.],
-           [0., 1.]])
     """
+    options = {} if groups is None else {"groups": groups}
     if isinstance(estimator, Calibrator):
-        return Forecasts(X, estimator.predict_proba(X), estimator.classes_)
+        after = estimator.predict_proba(X, **options)
+        if estimator.n_features_in_ > 1 and estimator.scores_ == "logit":
+            X = np.exp(check_forecasts(X, name="X", scores="logit"))
+        return Forecasts(X, after, estimator.classes_)
     if isinstance(estimator, CalibratedClassifier):
-        after, classes = estimator.predict_proba(X), estimator.classes_
-        single: list[Floats] = [
-            estimator.forecast(inner, X, classes) for inner in estimator.estimators_
-        ]
+        after, classes = estimator.predict_proba(X, **options), estimator.classes_
+        single = [estimator.forecast(inner, X, classes) for inner in estimator.estimators_]
         return Forecasts(np.mean(single, axis=0), after, classes)
     for method in ("predict_proba", "decision_function"):
         if hasattr(estimator, method):
@@ -55,7 +57,7 @@ def forecasts_of(estimator: Any, X: Any) -> Forecasts:
 def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
     """The calibrator of a `CalibratedClassifier` with a single one, and its input.
 
-    Any other estimator is returned as it is: an ensemble, or a calibrator of several logits, whose
+    Any other estimator is returned unchanged: an ensemble, or a calibrator of several logits, whose
     input is not a forecast.
     """
     if isinstance(estimator, CalibratedClassifier) and len(estimator.calibrators_) == 1:
@@ -68,14 +70,28 @@ def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
 
 
 def are_probabilities(forecasts: Any) -> bool:
-    """Whether forecasts are probabilities rather than scores of two classes on another scale.
-
-    Examples
-    --------
-    >>> are_probabilities([[0.2, 0.8]]), are_probabilities([0.2, 0.8])
-    (True, True)
-    >>> are_probabilities([-1.3, 0.8])
-    False
-    """
+    """Whether forecasts are probabilities rather than scores of two classes on another scale."""
     values = check_forecasts(forecasts, name="y_prob")
     return values.ndim == 2 or first_improbable(values) is None
+
+
+def series_of(
+    y_true: Any,
+    y_prob: Any,
+    after: Any,
+    sample_weight: Any,
+    labels: Any,
+    *,
+    probabilities: bool = False,
+    groups: Any = None,
+) -> dict[str, Sample]:
+    """Rows of positive weight: "forecasts" alone, or "before" and "after" calibration."""
+    if probabilities:
+        first = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
+    else:
+        first = check_outcomes(y_true, y_prob, sample_weight, labels)
+    first = replace(first, groups=groups)
+    if after is None:
+        return {"forecasts": first.positive()}
+    second = check_after(after, first, probabilities=probabilities)
+    return {"before": first.positive(), "after": second.positive()}

@@ -117,8 +117,9 @@ def check_shares(values: Any, classes: NDArray[Any], *, name: str, positive: boo
 
 
 def _numbers(values: Any, name: str) -> Floats:
+    array = to_array(values, name=name)
     try:
-        return np.asarray(to_array(values, name=name), dtype=np.float64)
+        return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(name, None, f"expected numbers ({error})") from error
 

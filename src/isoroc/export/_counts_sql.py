@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from typing import Any, Literal
 
-from isoroc._backends.sql import Dialect, SqlOps, nodes
+from isoroc._backends.sql import RULES, Dialect, SqlglotError, SqlOps, nodes
 from isoroc._backends.sql.expressions import Node, case, column, double
 from isoroc._counts import Grid, Resolution
 from isoroc._counts.files import describe
 from isoroc._counts.grid import cells, default_resolution, fold
+from isoroc._input import InputError, check_option
+from isoroc._input.weights import WEIGHT_RANGE
 from isoroc._kinds import kind_of
 from isoroc._maps.query import check_dialect, check_table, check_width
 
@@ -23,6 +27,8 @@ def counts_sql(
     resolution: Resolution = "auto",
     folds: int = 5,
     fold_by: str | None = None,
+    where: str | None = None,
+    on_bad: Literal["fail", "skip"] = "fail",
 ) -> str:
     """SQL query that counts forecasts and outcomes in a table as `Counts.from_frame` does.
 
@@ -44,12 +50,17 @@ def counts_sql(
         Column of weights.
     resolution, folds, fold_by
         As in `Counts.from_frame`, but "auto" is 65,536 for two classes in any case.
+    where : str, default=None
+        Condition that rows must satisfy, in the SQL of the dialect: ``"day >= '2026-01-01'"``.
+    on_bad : {"fail", "skip"}, default="fail"
+        What `Counts.from_parquet` and ``isoroc fit --counts`` do with rows whose forecast, label,
+        weight or key is not valid, which the query counts under the label NULL: raise an error, or
+        leave them out with a warning that says how many there are.
 
     Returns
     -------
     str
-        A SELECT statement. Rows that are no forecasts are counted under the label NULL, and
-        `Counts.from_parquet` refuses them.
+        A SELECT statement.
 
     Examples
     --------
@@ -62,6 +73,7 @@ def counts_sql(
       "label"
     """
     check_dialect(dialect)
+    check_option("on_bad", on_bad, ("fail", "skip"))
     probs = [probs] if isinstance(probs, str) else list(probs)
     parts = check_table(table)
     if resolution == "auto":
@@ -71,20 +83,25 @@ def counts_sql(
     ops = SqlOps(dialect, taken=[*used, *parts])
     X, good = kind_of(len(probs)).clean(ops, ops.read(probs))
     found = cells(ops, X, grid)
-    own_fold = fold(ops, X, folds, None if fold_by is None else ops.read([fold_by]))
+    key = None if fold_by is None else ops.read([fold_by])
+    own_fold = fold(ops, X, folds, key)
     weighed = ops.vector([ops.scalars.number(1.0) if weight is None else double(column(weight))])
+    if weight is not None:
+        good = good & (weighed >= 0.0) & (weighed <= WEIGHT_RANGE[1])
+    if key is not None:
+        good = good & (key <= sys.float_info.max)
     sums = ["weight", "weight_squared", *(f"sum_{k}" for k in range(len(probs)))]
     names = [*grid.names, "fold", *sums]
     vectors = ops.concat([found, own_fold, weighed, weighed * weighed, X * weighed])
     rows: dict[str, Node] = dict(zip(names, vectors.columns(), strict=True))
     rows["label"] = case([(good.columns()[0], column(label))], nodes.Null())
     kept = [name for name in dict.fromkeys((label, weight, fold_by)) if name is not None]
-    inner = ops.stages.select(parts, kept, rows)
+    inner = ops.stages.select(parts, kept, rows, where=_condition(where, dialect))
     check_width(ops, dialect)
     # The columns that were handed on to be used are not part of the answer.
     inner.set("expressions", inner.expressions[len(kept) :])
     keys = ["fold", *grid.names, "label"]
-    about = nodes.Literal.string(describe(grid, folds, tuple(probs)))
+    about = nodes.Literal.string(describe(grid, folds, tuple(probs), on_bad=on_bad))
     query = nodes.select(
         *(column(name) for name in keys),
         nodes.alias_(nodes.Count(this=nodes.Star()), "rows", quoted=True),
@@ -94,3 +111,14 @@ def counts_sql(
     query = query.from_(inner.subquery("isoroc_cells"))
     query = query.group_by(*(column(name) for name in keys))
     return ops.text(query)
+
+
+def _condition(where: str | None, dialect: str) -> Any:
+    """A condition of the user as a node."""
+    if where is None:
+        return None
+    try:
+        return nodes.condition(where, dialect=RULES[dialect].sqlglot)
+    except SqlglotError as error:
+        problem = f"{where!r} is not a condition"
+        raise InputError("where", None, problem, f"write it in the SQL of {dialect}") from error

@@ -15,6 +15,7 @@ from isoroc._maps.query import check_dialect, check_table, write_query
 from isoroc.export._exportable import check_exportable
 
 #: Between a slash and a star, which together open or end a comment.
+_ORDER = "Rows come in any order: keep a key, or add ORDER BY."
 _BESIDE = re.compile(r"(?<=\*)(?=/)|(?<=/)(?=\*)")
 #: What stands for all columns of the table.
 ALL = "*"
@@ -34,7 +35,8 @@ def to_sql(
 ) -> str:
     """SQL query that calibrates the forecasts in a table as `predict_proba` does.
 
-    A row with a NULL, or that `predict_proba` would refuse, gets NULLs.
+    A row with a NULL, or that `predict_proba` would refuse, gets NULLs. Rows come in any order, as
+    always in SQL: DuckDB, for one, changes it where a query looks up steps.
 
     Parameters
     ----------
@@ -164,7 +166,7 @@ def _header(calibrator: Any, checksum: str | None) -> str:
     kind = getattr(calibrator, "calibrator", None)
     name = kind if isinstance(kind, str) else type(calibrator).__name__
     about = f"{name} of isoroc {version('isoroc')}"
-    text = _BESIDE.sub(" ", "\n".join([about, *model, f"Classes: {classes}"]))
+    text = _BESIDE.sub(" ", "\n".join([about, *model, _ORDER, f"Classes: {classes}"]))
     wrapper = TextWrapper(
         96, subsequent_indent="   ", break_long_words=False, break_on_hyphens=False
     )

@@ -9,9 +9,8 @@ import numpy as np
 from scipy.fft import dct
 from scipy.optimize import brentq
 
-from isoroc._estimation.crossfit import CrossFit
 from isoroc._estimation.grouping import group_equal, group_quantile, group_uniform, sum_rows
-from isoroc._estimation.parts import Bins, Parts, over_classes, products
+from isoroc._estimation.parts import Bins, Parts, over_classes
 from isoroc._input import (
     InputError,
     Kind,
@@ -65,14 +64,14 @@ def calibration_error(
         each class by itself (mean over the classes, or the maximum for "max"). "top": the largest
         probability, compared with the accuracy (confidence calibration). The first two are the
         same for two classes.
-    bins : int, "quantile", "exact", "irp" or None, default=None
+    bins : int, "quantile", "exact", "ties", "irp" or None, default=None
         How ``E[Y | p]`` is estimated. A number: mean label in that many bins of equal width (cells
         of that width in every coordinate). "quantile": mean label in `n_bins` bins of equal weight.
-        "exact": mean label of equal forecasts. "irp": isotonic recursive partitions, and linear
-        maps and means of what they leave, learned from other rows; no bins need to be chosen, and
-        chance is not mistaken for error. None means "exact" if n rows have at most ``sqrt(n)``
-        distinct forecasts, and otherwise "irp", or "quantile" where "irp" is not defined
-        (``norm="max"``, `debias`).
+        "exact": mean label of equal forecasts. "ties": the same without what chance adds. "irp":
+        isotonic recursive partitions, and linear maps and means of what they leave, learned from
+        other rows; no bins need to be chosen, and chance is not mistaken for error. None means
+        "ties" if there are at least ``4 (K - 1)`` rows for each distinct forecast (4 for one
+        probability), and "irp" otherwise; "quantile" with ``norm="max"`` or `debias`.
     n_bins : int, default=None
         Number of bins of "quantile", 15 by default. An error with any other `bins`.
     debias : bool, default=False
@@ -80,7 +79,7 @@ def calibration_error(
         Fricker 2012; Kumar, Liang and Ma 2019). Bins with a single row are left out.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row. Only ratios of weights matter. With bins, weight 2 is the same as the
-        row twice; with "irp" it is not, as copies of a row are no new evidence.
+        row twice; with "ties" and "irp" it is not, as copies of a row are no new evidence.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; sorted by default.
 
@@ -91,17 +90,18 @@ def calibration_error(
     Notes
     -----
     Estimates with bins are too large by what chance adds, which grows with the number of bins, and
-    too small by what differs within bins. The "irp" estimates use the identities
+    too small by what differs within bins. "ties" and "irp" use the identities
 
     - ``E|g - p| = E[sign(g - p) (Y - p)]`` and
     - ``E(g - p)**2 = E[(g - p) (Y - p)]``, where ``g = E[Y | p]``,
 
-    summed over the classes. The first factor is learned from other rows than the second. So
-    whatever is learned, the mean of the products is 0 if forecasts are calibrated. Negative
-    estimates are returned as 0, so for calibrated forecasts the mean estimate is positive: for
-    "l1", two classes and uniform forecasts about 0.015 with 200 rows and 0.001 with 10,000. For
-    "l2" the square is nearly unbiased. For "l1" the mean of the products is at most the calibration
-    error, and below it if signs are hard to learn from few rows.
+    summed over the classes. The first factor is learned from other rows than the second, with
+    "ties" from those with the same forecast. So whatever is learned, the mean of the products is 0
+    if forecasts are calibrated. Negative estimates are returned as 0, so for calibrated forecasts
+    the mean estimate is positive: for "l1", two classes and uniform forecasts about 0.015 with 200
+    rows and 0.001 with 10,000. For "l2" the square is nearly unbiased. For "l1" the mean of the
+    products is at most the calibration error, and below it if signs are hard to learn from few
+    rows. `isoroc.evaluate` gives the interval, which allows for that.
 
     A monotone partition is blind to forecasts that point in the wrong direction. So a change of the
     confidence of all forecasts, a linear map, and means in nested cells estimate what it leaves,
@@ -123,40 +123,36 @@ def calibration_error(
     check_option("norm", norm, ("l1", "l2", "max"))
     check_option("kind", kind, ("canonical", "classwise", "top"))
     if isinstance(bins, str) or bins is None:
-        check_option("bins", bins, ("quantile", "exact", "irp", None))
+        check_option("bins", bins, ("quantile", "exact", "ties", "irp", None))
     else:
         check_number("bins", bins, numbers.Integral, minimum=1)
-    may_be_quantile = bins == "quantile" or (bins is None and (debias or norm == "max"))
+    if bins is None and (debias or norm == "max"):
+        bins = "quantile"
     if n_bins is not None:
         check_number("n_bins", n_bins, numbers.Integral, minimum=1)
-        if not may_be_quantile:
+        if bins != "quantile":
             fix = 'pass bins="quantile", or the number of bins of equal width as bins'
             raise InputError("n_bins", None, f"is {n_bins}, but bins is {bins!r}", fix)
     if debias and norm != "l2":
         problem = f"not defined for norm={norm!r}; only squares can be debiased"
         raise InputError("debias", None, problem, 'pass norm="l2"')
-    if bins == "irp" and (debias or norm == "max"):
+    if bins in ("irp", "ties") and (debias or norm == "max"):
         argument, value = ("debias", True) if debias else ("norm", norm)
-        problem = f'{value!r} is not defined for bins="irp"'
+        problem = f"{value!r} is not defined for bins={bins!r}"
         raise InputError(argument, None, problem, 'pass bins="quantile" or a number')
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
-    continuous: Bins = "quantile" if debias or norm == "max" else "irp"
-    parts = Parts.of(sample, kind, bins, continuous)
-    errors = [
-        _error(fit, norm, part_bins, n_bins or N_BINS, debias=debias)
-        for fit, part_bins in zip(parts.fits, parts.bins, strict=True)
-    ]
+    parts = Parts.of(sample, kind, bins)
+    if bins is None or bins in ("irp", "ties"):
+        return parts.absolute()[0].value if norm == "l1" else float(np.sqrt(parts.square()))
+    errors = [_error(part, norm, bins, n_bins or N_BINS, debias=debias) for part in parts.samples]
     if norm == "max":
         return max(errors)
     error = max(float(np.mean(errors)), 0.0)
     return error if norm == "l1" else float(np.sqrt(error))
 
 
-def _error(fit: CrossFit, norm: Norm, bins: Bins, n_bins: int, *, debias: bool) -> float:
-    """Error of one part; its square for the norm "l2"."""
-    if bins == "irp":
-        return _cross_fitted(fit, norm)
-    sample = fit.sample
+def _error(sample: Sample, norm: Norm, bins: Bins, n_bins: int, *, debias: bool) -> float:
+    """Error of one part in bins; its square for the norm "l2"."""
     if bins == "exact":
         group = group_equal(sample.forecasts)
     elif bins == "quantile":
@@ -171,18 +167,6 @@ def _error(fit: CrossFit, norm: Norm, bins: Bins, n_bins: int, *, debias: bool) 
     weight = weight[filled]
     distance = _distance((residual.T / weight).T, norm)
     return float(distance.max()) if norm == "max" else mean(distance, weight)
-
-
-def _cross_fitted(fit: CrossFit, norm: Norm) -> float:
-    """Mean product of residuals and of what other rows tell about them."""
-    sample = fit.sample
-    if norm == "l1":
-        return mean(products(fit.signs(), sample), sample.weights)
-    h = fit.values() - sample.forecasts
-    product = mean(products(h, sample), sample.weights)
-    # The saving from recalibration by h is below the error on average. It is still the better
-    # estimate for very wrong forecasts, where the noise of h matters less than its bias.
-    return max(product, 2 * product - mean(over_classes(h * h), sample.weights))
 
 
 def _distance(residual: Floats, norm: Norm) -> Floats:

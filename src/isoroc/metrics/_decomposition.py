@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from isoroc._estimation.parts import Loss, Parts
 from isoroc._input import check_option, check_probabilities
-from isoroc._intervals import half_width
-from isoroc._losses import mean
+from isoroc._intervals import Estimate
 from isoroc._simplex import Floats
 from isoroc._table import Table
 
@@ -39,15 +38,15 @@ class Decomposition:
     """Standard errors of the five values."""
     of: Loss
     """The loss, "log" or "brier"."""
-    bins: Literal["exact", "irp"]
+    bins: Literal["ties", "irp"]
     """How ``E[Y | p]`` was estimated."""
+    _estimates: tuple[Estimate, ...]
 
     def frame(self, confidence: float = 0.95) -> Table:
-        """Table with one row per term: value, standard error and normal interval."""
+        """Table with one row per term: value, standard error and interval."""
+        low, high = np.array([e.interval(confidence) for e in self._estimates]).T
         value, error = np.asarray(self), self.standard_errors
-        half = half_width(confidence) * error
-        ends = {"low": value - half, "high": value + half}
-        return Table(term=np.array(TERMS), value=value, standard_error=error, **ends)
+        return Table(term=np.array(TERMS), value=value, standard_error=error, low=low, high=high)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: FBT001
         return np.array([getattr(self, term) for term in TERMS], dtype=dtype)
@@ -65,7 +64,7 @@ def decompose(
     y_prob: Any,
     *,
     loss: Loss = "log",
-    bins: Literal["exact", "irp"] | None = None,
+    bins: Literal["ties", "irp"] | None = None,
     sample_weight: Any = None,
     labels: Any = None,
 ) -> Decomposition:
@@ -84,12 +83,10 @@ def decompose(
         Forecasts, or the probability of the second of two classes.
     loss : {"log", "brier"}, default="log"
         Log loss or Brier score.
-    bins : {"exact", "irp"} or None, default=None
-        How ``E[Y | p]`` is estimated. "exact" takes the mean label of equal forecasts; it is for
-        forecasts with few distinct values. "irp" is for continuous ones: isotonic recursive
-        partitions, and linear maps and means of what they leave, learned from other rows; see
-        `calibration_error`. None means "exact" if n rows have at most ``sqrt(n)``
-        distinct forecasts, and "irp" otherwise.
+    bins : {"ties", "irp"} or None, default=None
+        How ``E[Y | p]`` is estimated, as in `calibration_error`. "ties" is for forecasts with few
+        distinct values, "irp" for continuous ones. None means "ties" if there are at least
+        ``4 (K - 1)`` rows for each distinct forecast, and "irp" otherwise.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     labels : array-like of shape (K,), default=None
@@ -102,17 +99,17 @@ def decompose(
 
     Notes
     -----
-    With "exact" the calibration term is at least 0, and too large by what chance adds: for "log"
-    about ``(K - 1) / 2`` times the number of distinct forecasts over n.
+    With "ties" the divergence of mean labels from forecasts is reduced by what chance adds to it:
+    exactly for "brier", and for "log" up to what classes with few rows leave unknown.
 
     With "irp" it is the mean of ``sum_k (y_k - p_k) d(g_k, p_k) / (g_k - p_k)``, where d is the
     contribution of class k to D (for "brier" the fraction is ``g_k - p_k``) and g is learned from
     other rows. With the true g the expectation is right. With any g it is 0 if the forecasts are
-    calibrated, so noise in g is not mistaken for miscalibration, and the term may be negative. The
-    loss that recalibration with g saves would be a simpler estimate, but it is too small by all
-    errors of g; it is used if it is larger.
+    calibrated, so noise in g is not mistaken for miscalibration. The loss that recalibration with g
+    saves would be a simpler estimate, but it is too small by all errors of g; it is used if it is
+    larger.
 
-    Standard errors treat g as fixed.
+    Both terms may be negative. `Evaluation` says what the intervals are.
 
     Examples
     --------
@@ -122,38 +119,26 @@ def decompose(
     >>> p = rng.random(10_000)
     >>> parts = decompose(rng.random(10_000) < p**2, p, loss="brier")
     >>> parts
-    brier loss 0.1721 = calibration 0.0361 + refinement 0.1359
-    (uncertainty 0.2186 - resolution 0.0827), irp
+    brier loss 0.1721 = calibration 0.0363 + refinement 0.1358
+    (uncertainty 0.2186 - resolution 0.0829), irp
     >>> parts.frame()
              term     value  standard_error       low      high
-             loss   0.17209       0.0020319   0.16811   0.17608
-      calibration  0.036145       0.0015947   0.03302  0.039271
-       refinement   0.13595       0.0019783   0.13207   0.13983
-      uncertainty   0.21864       0.0016562   0.21539   0.22188
-       resolution  0.082688       0.0020621  0.078646  0.086729
+             loss   0.17209        0.002032   0.16811   0.17608
+      calibration  0.036323        0.001602  0.033221  0.039652
+       refinement   0.13577       0.0023389   0.13103   0.14035
+      uncertainty   0.21864       0.0016563   0.21539   0.22188
+       resolution  0.082866        0.002406   0.07815  0.087733
     """
     check_option("loss", loss, ("log", "brier"))
-    check_option("bins", bins, ("exact", "irp", None))
+    check_option("bins", bins, ("ties", "irp", None))
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
     parts = Parts.of(sample, "canonical", bins)
-    own, best, blind, refinement = parts.loss_terms(loss)
-    weights = parts.whole.weights
-    total, uncertainty = mean(own, weights), mean(blind, weights)
-    rows = np.array([own, own - best, best, blind, blind - best])
+    found = parts.split_loss(loss)
+    estimates = tuple(found[term][0] for term in TERMS)
     return Decomposition(
-        loss=total,
-        calibration=total - refinement,
-        refinement=refinement,
-        uncertainty=uncertainty,
-        resolution=uncertainty - refinement,
-        standard_errors=_standard_errors(rows, weights),
+        **{term: estimate.value for term, estimate in zip(TERMS, estimates, strict=True)},
+        standard_errors=np.array([estimate.error for estimate in estimates]),
         of=loss,
-        bins="exact" if parts.bins == ["exact"] else "irp",
+        bins="ties" if parts.bins == ["ties"] else "irp",
+        _estimates=estimates,
     )
-
-
-def _standard_errors(rows: Floats, weights: Floats | None) -> Floats:
-    """Standard errors of the weighted means of the rows of an (m, n) array."""
-    w = np.ones(rows.shape[1]) if weights is None else weights
-    centred = rows - (rows @ w / w.sum())[:, None]
-    return np.asarray(np.sqrt((centred**2) @ w**2) / w.sum())

@@ -1,4 +1,7 @@
 from ._cost import CostCurveDisplay
+from ._intervals import GroupsDisplay, MembersDisplay
+from ._learning import LearningCurveDisplay
+from ._map import MapDisplay
 from ._monitor import MonitorDisplay
 from ._path import PathDisplay
 from ._reliability import ReliabilityDisplay
@@ -8,6 +11,10 @@ from ._surface import RocSurfaceDisplay
 
 __all__ = [
     "CostCurveDisplay",
+    "GroupsDisplay",
+    "LearningCurveDisplay",
+    "MapDisplay",
+    "MembersDisplay",
     "MonitorDisplay",
     "PathDisplay",
     "ReliabilityDisplay",

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-import numpy as np
 from matplotlib.axes import Axes
 
-from isoroc._input import check_after, check_probabilities
 from isoroc._table import Table
+from isoroc._views.forecasts import series_of
 from isoroc.decisions import cost_curve
 from isoroc.plots._display import BeforeAfterDisplay, Layer
 from isoroc.plots._style import NEUTRAL, axes_for, shortened, styles_in, tidy
-
-_PANEL = "cost"
 
 
 class CostCurveDisplay(BeforeAfterDisplay):
@@ -38,6 +35,8 @@ class CostCurveDisplay(BeforeAfterDisplay):
     >>> {series: round(area, 3) for series, area in display.areas.items()}
     {'before': 0.17, 'after': 0.142}
     """
+
+    _needs_probabilities = True
 
     def __init__(self, layers: list[Layer], *, areas: dict[str, float], labels: Any) -> None:
         self.layers = layers
@@ -77,48 +76,47 @@ class CostCurveDisplay(BeforeAfterDisplay):
         ax : Axes, default=None
             Where to draw.
         """
-        sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
-        series = {"forecasts": sample}
-        if after is not None:
-            changed = check_after(after, sample, probabilities=True)
-            series = {"before": sample, "after": changed}
+        series = series_of(y_true, y_prob, after, sample_weight, labels, probabilities=True)
         curves = {
             name: cost_curve(
-                part.codes,
-                part.forecasts,
+                sample.codes,
+                sample.forecasts,
                 n_ratios=n_ratios,
-                sample_weight=part.weights,
-                labels=np.arange(part.n_classes),
+                sample_weight=sample.weights,
+                labels=range(sample.n_classes),
             )
-            for name, part in series.items()
+            for name, sample in series.items()
         }
         first = next(iter(curves.values()))
+        drawn = {name: ("curve", curve.cost) for name, curve in curves.items()}
+        drawn |= {"best thresholds": ("bound", first.best)}
+        drawn |= {"constant decision": ("bound", first.constant)}
         layers = [
-            Layer(_PANEL, name, "curve", Table(ratio=curve.ratio, cost=curve.cost))
-            for name, curve in curves.items()
+            Layer("cost", name, kind, Table(ratio=first.ratio, cost=cost))
+            for name, (kind, cost) in drawn.items()
         ]
-        for name, cost in (("best thresholds", first.best), ("constant decision", first.constant)):
-            layers.append(Layer(_PANEL, name, "bound", Table(ratio=first.ratio, cost=cost)))
         areas = {name: curve.area() for name, curve in curves.items()}
-        return cls(layers, areas=areas, labels=sample.classes).plot(ax)
+        labels = next(iter(series.values())).classes
+        return cls(layers, areas=areas, labels=labels).plot(ax)
 
     def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
         """Draw in `ax`; see `from_predictions`."""
         axes = axes_for(ax, 1, columns=1, size=(5.2, 4.0))
-        (ax_,) = axes
-        styles = styles_in(ax_, list(self.areas))
-        for (name, area), (colour, _, dashes) in zip(self.areas.items(), styles, strict=True):
-            (layer,) = (layer for layer in self.layers if layer.series == name)
-            ratio, cost = layer.data["ratio"], layer.data["cost"]
-            label = f"{name}, area {area:.4f}"
-            ax_.plot(ratio, cost, color=colour, ls=dashes, lw=1.6, label=label)
-        for layer, dashes in zip(self.layers[len(styles) :], ("-.", ":"), strict=True):
-            ratio, cost = layer.data["ratio"], layer.data["cost"]
-            ax_.plot(ratio, cost, color=NEUTRAL, ls=dashes, lw=1.2, label=layer.series)
+        styles: dict[str, Any] = styles_in(axes[0], list(self.areas))
+        styles |= {"best thresholds": (NEUTRAL, "", "-."), "constant decision": (NEUTRAL, "", ":")}
+        for layer in self.layers:
+            colour, _, dashes = styles[layer.series]
+            width, label = 1.2, layer.series
+            if layer.kind == "curve":
+                width, label = 1.6, f"{label}, area {self.areas[label]:.4f}"
+            data = layer.data
+            axes[0].plot(
+                data["ratio"], data["cost"], color=colour, ls=dashes, lw=width, label=label
+            )
         second = shortened(str(self.labels[1]))
-        tidy(ax_, xlim=(-0.02, 1.02), ylabel="mean cost")
-        ax_.set_ylim(bottom=0)
-        ax_.set_xlabel(f"cost of deciding wrongly for {second}, as a share of both costs")
-        ax_.legend(frameon=False, fontsize="small")
-        self._set_axes(axes)
-        return self
+        tidy(axes[0], xlim=(-0.02, 1.02), ylabel="mean cost")
+        highest = max(x.data["cost"].max() for x in self.layers if x.kind == "curve")
+        axes[0].set_ylim(0, min(axes[0].get_ylim()[1], 2 * highest))  # a constant may cost far more
+        axes[0].set_xlabel(f"cost of deciding wrongly for {second}, as a share of both costs")
+        axes[0].legend(frameon=False, fontsize="small")
+        return self._drawn_in(axes)

@@ -57,16 +57,17 @@ class MonitorDisplay(Display):
     def __init__(self, monitor: CalibrationMonitor) -> None:
         history = monitor.history_
         rows = history["rows"].astype(float)
-        error = Table(rows=rows, value=history["calibration_error"])
-        error |= {"low": history["low"], "high": history["high"]}
-        limit = Table(rows=rows, value=0 * rows + monitor.limit)
         self.layers = [
-            Layer("evidence", "evidence", "line", Table(rows=rows, value=history["evidence"])),
-            Layer("evidence", "limit", "limit", limit),
-            Layer("log loss", "observed", "line", Table(rows=rows, value=history["log_loss"])),
-            Layer("log loss", "promised", "promise", Table(rows=rows, value=history["promised"])),
-            Layer("calibration error", "calibration error", "band", error),
+            Layer(panel, series, kind, Table(rows=rows, value=value))
+            for panel, series, kind, value in (
+                ("evidence", "evidence", "line", history["evidence"]),
+                ("evidence", "limit", "limit", 0 * rows + monitor.limit),
+                ("log loss", "observed", "line", history["log_loss"]),
+                ("log loss", "promised", "promise", history["promised"]),
+                ("calibration error", "calibration error", "band", history["calibration_error"]),
+            )
         ]
+        self.layers[-1].data.update(low=history["low"], high=history["high"])
         #: Number of rows at which the alarm was raised, or None.
         self.alarm = monitor.alarm_
 
@@ -96,10 +97,10 @@ class MonitorDisplay(Display):
             tidy(axes_, ylabel=label)
             axes_.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:,.0f}"))
             axes_.legend(frameon=False, fontsize="small", loc="upper left", ncols=3)
-        axes[2].set_ylim(bottom=0)
+            low, high = axes_.get_ylim()
+            axes_.set_ylim(0 if panel == "calibration error" else low, high + 0.25 * (high - low))
         axes[2].set_xlabel("rows so far")
-        self._set_axes(axes)
-        return self
+        return self._drawn_in(axes)
 
     def save(self, file: str | os.PathLike[str] | IO[bytes], *, format: str | None = None) -> None:  # noqa: A002
         """Write a picture without pyplot.
@@ -118,20 +119,13 @@ class MonitorDisplay(Display):
 
 def _draw(ax: Axes, layer: Layer) -> None:
     rows, value = layer.data["rows"], layer.data["value"]
-    colour, marker, _ = SERIES["after"]
     if layer.kind in ("limit", "promise"):
         dashes = "--" if layer.kind == "limit" else "-"
         ax.plot(rows, value, color=NEUTRAL, lw=1.2, ls=dashes, label=layer.series)
         return
+    colour, marker, _ = SERIES["after"]
     marks: dict[str, Any] = {"marker": marker, "ms": 4} if len(rows) <= _FEW else {}
     ax.plot(rows, value, color=colour, lw=1.4, label=layer.series, **marks)
     if layer.kind == "band":
-        ax.fill_between(
-            rows,
-            layer.data["low"],
-            layer.data["high"],
-            color=colour,
-            alpha=0.2,
-            lw=0,
-            label="interval",
-        )
+        ends = layer.data["low"], layer.data["high"]
+        ax.fill_between(rows, *ends, color=colour, alpha=0.2, lw=0, label="interval")

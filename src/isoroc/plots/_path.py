@@ -9,20 +9,34 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from isoroc._input import InputError, Sample, check_after, check_outcomes, check_sample
+from isoroc._input import (
+    InputError,
+    Sample,
+    check_after,
+    check_choices,
+    check_outcomes,
+    check_sample,
+)
 from isoroc._table import Table
-from isoroc._views.forecasts import unwrap
-from isoroc._views.stages import Measured, few_rows, is_calibration_set, kept_stages, staged
+from isoroc._views.forecasts import forecasts_of, unwrap
+from isoroc._views.stages import MEASURES, few_rows, is_calibration_set, measured, staged
 from isoroc.plots._display import Display, Layer
 from isoroc.plots._style import NEUTRAL, add_legend, axes_for, style_of, tidy
 
-_UNITS = {"log loss": "log loss (nats)", "VUS": "VUS of the hull"}
+_TITLES = {
+    "log loss": "log loss (nats), lower is better",
+    "AUC": "AUC, higher is better",
+    "VUS": "volume under the ROC surface\n(hull), higher is better",
+}
 #: From this number of bins on, the axis is logarithmic.
 _LOGARITHMIC = 20
 #: Largest number of rows for calibrators of the largest probabilities, whose stages need all rows.
 _MAX_ROWS = 20_000
 #: Largest number of stages; those of a longer path are evenly spaced on the logarithmic axis.
 _MAX_STAGES = 60
+#: An uncalibrated value further away than this multiple of the range of the paths is not drawn.
+_FAR = 3
+_BEFORE = "before calibration"
 
 
 class PathDisplay(Display):
@@ -62,29 +76,26 @@ class PathDisplay(Display):
     def __init__(
         self, curves: Mapping[str, Any], uncalibrated: Mapping[str, Any] | None = None
     ) -> None:
-        names = [tuple(map(str, name)) for name in _rows(curves, "measure", "data", "method")]
-        measures = dict.fromkeys(measure for measure, _, _ in names)
-        data = dict.fromkeys(data for _, data, _ in names)
-        #: Names of the panels; the data sets of one measure are side by side.
-        self.panels = [f"{d} {m}" for m in measures for d in data]
-        self._n_columns = len(data)
-        self._label_of = {f"{d} {m}": f"{d} {_UNITS.get(m, m)}" for m in measures for d in data}
-        found = {name: np.array([n == name for n in names]) for name in dict.fromkeys(names)}
-        self.layers = [
-            Layer(
-                f"{data} {measure}",
-                method,
-                "path",
-                Table(
-                    n_bins=np.asarray(curves["n_bins"], dtype=np.float64)[rows],
-                    value=np.asarray(curves["value"], dtype=np.float64)[rows],
-                ),
-            )
-            for (measure, data, method), rows in found.items()
-        ]
-        for measure_, data_, value in _rows(uncalibrated or {}, "measure", "data", "value"):
+        names = list(zip(*(curves[c] for c in ("measure", "data", "method")), strict=True))
+        self._measures = list(dict.fromkeys(str(measure) for measure, _, _ in names))
+        self._data = list(dict.fromkeys(str(data) for _, data, _ in names))
+        self.layers = []
+        # The data sets of one measure are side by side.
+        for measure, data, method in sorted(dict.fromkeys(names), key=self._place):
+            rows = [n == (measure, data, method) for n in names]
+            columns = {
+                c: np.asarray(curves[c], dtype=np.float64)[rows] for c in ("n_bins", "value")
+            }
+            self.layers.append(Layer(f"{data} {measure}", str(method), "path", Table(columns)))
+        lines = uncalibrated or {"data": (), "measure": (), "value": ()}
+        for data, measure, value in zip(
+            lines["data"], lines["measure"], lines["value"], strict=True
+        ):
             line = Table(value=np.array([value], dtype=np.float64))
-            self.layers.append(Layer(f"{data_} {measure_}", "uncalibrated", "line", line))
+            self.layers.append(Layer(f"{data} {measure}", _BEFORE, "line", line))
+
+    def _place(self, name: tuple[Any, ...]) -> tuple[int, int]:
+        return self._measures.index(str(name[0])), self._data.index(str(name[1]))
 
     @classmethod
     def from_estimator(
@@ -124,6 +135,8 @@ class PathDisplay(Display):
             Where to draw: one axes, which is divided if there are several panels, or one per
             panel.
         """
+        if measures is not None:
+            check_choices("measures", measures, MEASURES)
         if not isinstance(estimator, Mapping):
             estimator = {type(estimator).__name__.removesuffix("Calibrator"): estimator}
         rows = _check_rows(estimator, (X, y, sample_weight), "X", "y")
@@ -133,19 +146,22 @@ class PathDisplay(Display):
         sets = {name: rows}
         if test is not None:
             sets["test"] = _check_rows(estimator, (*test, None)[:3], "test[0]", "test[1]")
-        measured = Measured(measures)
-        for data, rows_of_data in sets.items():
-            for number, (method, (calibrator, all_P, all_rows)) in enumerate(rows_of_data.items()):
-                P, sample = few_rows(calibrator, all_P, all_rows, _MAX_ROWS)
+        curves, lines = [], []
+        for data, of_data in sets.items():
+            for number, (method, of_method) in enumerate(of_data.items()):
+                calibrator, P, sample = few_rows(*of_method, _MAX_ROWS)
                 if number == 0:
-                    measured.add_uncalibrated(data, sample)
-                n_bins = calibrator.path_["n_bins"]
-                kept = kept_stages(len(n_bins), _MAX_STAGES)
-                stages = staged(calibrator, P, sample)
-                for i, (n, stage) in enumerate(zip(n_bins, stages, strict=True)):
-                    if i in kept:
-                        measured.add(data, method, int(n), stage)
-        return cls(*measured.tables()).plot(ax)
+                    lines += [(data, *row) for row in measured(sample, measures, binned=False)]
+                for n, stage in staged(calibrator, P, sample, _MAX_STAGES):
+                    curves += [(data, *row, method, n) for row in measured(stage, measures)]
+        return cls._of_rows(curves, lines).plot(ax)
+
+    @classmethod
+    def _of_rows(cls, curves: list[Any], lines: list[Any]) -> Self:
+        return cls(
+            Table.from_rows(curves, "data", "measure", "value", "method", "n_bins"),
+            Table.from_rows(lines, "data", "measure", "value"),
+        )
 
     @classmethod
     def from_predictions(
@@ -174,27 +190,32 @@ class PathDisplay(Display):
             As in `from_estimator`.
         labels : array-like of shape (K,), default=None
             The classes in the order of the columns; sorted by default.
-        ax : matplotlib axes or list of them, default=None
+        ax : Axes or sequence of Axes, default=None
             As in `from_estimator`.
         """
-        measured = Measured(measures)
+        if measures is not None:
+            check_choices("measures", measures, MEASURES)
         sample = check_outcomes(y_true, y_prob, sample_weight, labels)
-        measured.add_uncalibrated(name, sample)
-        for method, pairs in stages.items():
-            for n, Q in pairs:
-                stage = check_after(Q, sample, name="stages")
-                measured.add(name, method, n, stage)
-        return cls(*measured.tables()).plot(ax)
+        curves = [
+            (name, *row, method, n)
+            for method, pairs in stages.items()
+            for n, Q in pairs
+            for row in measured(check_after(Q, sample, name="stages"), measures)
+        ]
+        lines = [(name, *row) for row in measured(sample, measures, binned=False)]
+        return cls._of_rows(curves, lines).plot(ax)
 
     def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
         """Draw in `ax`; see `from_estimator`."""
-        axes = axes_for(ax, len(self.panels), columns=self._n_columns, size=(4.4, 3.2))
+        axes = axes_for(ax, len(self.panels), columns=len(self._data), size=(4.4, 3.2))
         paths = [layer for layer in self.layers if layer.kind == "path"]
         index_of = {method: i for i, method in enumerate(dict.fromkeys(s.series for s in paths))}
         most = max(layer.data["n_bins"].max() for layer in paths)
-        for axes_, panel in zip(axes, self.panels, strict=True):
-            for layer in self.of_panel(panel):
-                _draw(axes_, layer, index_of.get(layer.series, -1))
+        places = [(m, d) for m in self._measures for d in self._data]
+        for axes_, (measure, data) in zip(axes, places, strict=True):
+            limits = self._limits(measure)
+            for layer in self.of_panel(f"{data} {measure}"):
+                _draw(axes_, layer, index_of.get(layer.series, -1), limits)
             if most >= _LOGARITHMIC:
                 axes_.set_xscale("log")
                 axes_.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -202,28 +223,31 @@ class PathDisplay(Display):
                 axes_.xaxis.set_minor_locator(NullLocator())
             else:
                 axes_.xaxis.set_major_locator(MaxNLocator(integer=True))
-            tidy(axes_, xlabel="number of bins", ylabel=self._label_of[panel])
-            axes_.set_ylim(self._limits(panel))
-        add_legend(axes[0])
-        self._set_axes(axes)
-        return self
+            tidy(axes_, xlabel="number of bins", ylabel=_TITLES.get(measure, measure), ylim=limits)
+            rows = {"given rows": data, "test": "test rows", "calibration": "calibration rows"}
+            axes_.set_title(rows.get(data, data), fontsize="medium")
+            add_legend(axes_)
+        return self._drawn_in(axes)
 
-    def _limits(self, panel: str) -> tuple[float, float]:
+    def _limits(self, measure: str) -> tuple[float, float]:
         """Limits of the vertical axis, shared by all data sets of a measure.
 
-        The first stage of a path is left out: its value, that of a single bin, is so far from the
-        others that their differences would not be visible.
+        The first stage of a path, a single bin, and an uncalibrated value are left out where they
+        are so far from the others that the differences of those would not be visible.
         """
-        first = self.panels.index(panel) // self._n_columns * self._n_columns
-        group = self.panels[first : first + self._n_columns]
-        layers = [layer for layer in self.layers if layer.panel in group]
-        values = [layer.data["value"][int(layer.data.n_rows > 3) :] for layer in layers]
+        layers = [x for d in self._data for x in self.of_panel(f"{d} {measure}")]
+        values = [x.data["value"][int(x.data.n_rows > 3) :] for x in layers if x.kind == "path"]
         value = np.concatenate(values)
         value = value[np.isfinite(value)]
         if not len(value):
             return 0.0, 1.0
-        margin = 0.08 * (np.ptp(value) or 1.0)
-        return float(value.min() - margin), float(value.max() + margin)
+        reach = _FAR * (np.ptp(value) or 1.0)
+        low, high = value.min(), value.max()
+        others = [x.data["value"][0] for x in layers if x.kind == "line"]
+        near = [v for v in others if low - reach <= v <= high + reach]
+        low, high = min([low, *near]), max([high, *near])
+        margin = 0.08 * ((high - low) or 1.0)
+        return float(low - margin), float(high + margin)
 
 
 def _check_rows(
@@ -235,37 +259,25 @@ def _check_rows(
     for method, estimator in estimators.items():
         calibrator, P = unwrap(estimator, X)
         if not hasattr(calibrator, "staged_predict_proba"):
-            kind = type(calibrator).__name__
-            problem = f"{kind} has no single path of bins"
+            problem = f"{type(calibrator).__name__} has no single path of bins"
             fix = "pass a calibrator with bins, such as IRPCalibrator"
             raise InputError("estimator", None, problem, fix)
-        sample = check_sample(P, y, weights, calibrator.classes_, name=name, label_name=label_name)
+        before, _, classes = forecasts_of(calibrator, P)
+        sample = check_sample(before, y, weights, classes, name=name, label_name=label_name)
         found[method] = (calibrator, P, sample)
     return found
 
 
-def _rows(columns: Mapping[str, Any], *names: str) -> list[tuple[Any, ...]]:
-    return list(zip(*(columns[name] for name in names), strict=True)) if columns else []
-
-
-def _draw(ax: Axes, layer: Layer, index: int) -> None:
+def _draw(ax: Axes, layer: Layer, index: int, limits: tuple[float, float]) -> None:
     value = layer.data["value"]
     if layer.kind == "line":
-        finite = np.isfinite(value[0])
-        label = layer.series if finite else f"{layer.series}: {value[0]}"
-        ax.axhline(value[0] if finite else np.nan, color=NEUTRAL, lw=1.2, ls=":", label=label)
+        shown = limits[0] <= value[0] <= limits[1]
+        level = f"{value[0]:.3g}" if np.isfinite(value[0]) else "infinite"
+        label = layer.series if shown else f"{layer.series}: {level}, off the scale"
+        ax.axhline(value[0] if shown else np.nan, color=NEUTRAL, lw=1.2, ls=":", label=label)
         return
     colour, marker, dashes = style_of(index)
-    n_bins = layer.data["n_bins"]
+    mark: dict[str, Any] = {"marker": marker, "ms": 7, "mec": ax.get_facecolor(), "markevery": [-1]}
     ax.plot(
-        n_bins,
-        value,
-        color=colour,
-        ls=dashes,
-        lw=1.6,
-        marker=marker,
-        ms=7,
-        mec=ax.get_facecolor(),
-        markevery=[-1],
-        label=layer.series,
+        layer.data["n_bins"], value, color=colour, ls=dashes, lw=1.6, label=layer.series, **mark
     )

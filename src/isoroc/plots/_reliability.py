@@ -9,26 +9,16 @@ from typing import Any, Literal, Self
 import numpy as np
 from matplotlib.axes import Axes
 
-from isoroc._input import (
-    InputError,
-    Sample,
-    check_after,
-    check_confidence,
-    check_number,
-    check_option,
-    check_probabilities,
-    split_by_kind,
-    to_array,
-)
-from isoroc._table import Table
-from isoroc._views.forecasts import Forecasts, are_probabilities
-from isoroc._views.rates import Strategy, default_n_bins, reliability
+from isoroc._input import InputError, Sample, check_confidence, check_number, check_option, to_array
+from isoroc._views.curves import Axis, Strategy, axis_of, event_of, reliability
+from isoroc._views.forecasts import series_of
 from isoroc.plots._display import BeforeAfterDisplay, Layer
 from isoroc.plots._style import (
-    NEUTRAL,
+    TOP,
     add_legend,
     axes_for,
     plain,
+    set_scale,
     shortened,
     strip_below,
     styles_in,
@@ -38,8 +28,6 @@ from isoroc.plots._style import (
 
 #: Up to this number of classes there is one panel per class, above it one for the top class.
 _MAX_PANELS = 12
-#: Panel of the most probable class of each row.
-TOP = "the top class"
 
 
 class ReliabilityDisplay(BeforeAfterDisplay):
@@ -49,12 +37,12 @@ class ReliabilityDisplay(BeforeAfterDisplay):
 
     - the isotonic curve: isotonic regression of the outcomes on the forecasts, which has no bins to
       choose;
-    - a consistency band around the diagonal: at each forecast it contains the curve of calibrated
-      forecasts with the given confidence, so a curve outside its band is evidence against
-      calibration (Dimitriadis, Gneiting and Jordan 2021);
-    - observed rates of groups of rows with Wilson's intervals;
-    - miscalibration (MCB), discrimination (DSC) and uncertainty (UNC), the parts of the Brier score
-      of this event: the score is MCB - DSC + UNC;
+    - two consistency bands around the diagonal (Dimitriadis, Gneiting and Jordan 2021). If the
+      forecasts are calibrated, the curve lies in the inner, darker band at any one forecast with
+      the given confidence, and in the outer band at all forecasts with this confidence. A curve
+      that leaves the outer band anywhere is evidence against calibration;
+    - observed rates of groups of rows with Wilson's intervals, one group per forecast where there
+      are few distinct ones;
     - below, the histogram of the forecasts.
 
     Displays drawn in the same axes share a histogram and a legend; `name` tells them apart.
@@ -76,18 +64,16 @@ class ReliabilityDisplay(BeforeAfterDisplay):
     array([0.02, 0.05, 0.08])
     """
 
-    def __init__(self, layers: list[Layer], *, name: str | None = None) -> None:
+    _needs_probabilities = True
+
+    def __init__(
+        self, layers: list[Layer], *, scales: dict[str, Axis] | None = None, name: str | None = None
+    ) -> None:
         self.layers = layers
+        #: Scale of the axes of each panel, and where they start; linear by default.
+        self.scales = scales or {}
         #: Name in the legend.
         self.name = name
-
-    @classmethod
-    def _forecasts_of(cls, estimator: Any, X: Any) -> Forecasts:
-        found = super()._forecasts_of(estimator, X)
-        if found.after is not None and not are_probabilities(found.before):
-            # Scores on another scale have no reliability curve.
-            return Forecasts(found.after, None, found.classes)
-        return found
 
     @classmethod
     def from_predictions(
@@ -98,6 +84,7 @@ class ReliabilityDisplay(BeforeAfterDisplay):
         after: Any = None,
         kind: Literal["auto", "classwise", "top"] = "auto",
         pos_label: Any = None,
+        scale: Literal["auto", "linear", "log", "logit"] = "auto",
         n_bins: int | None = None,
         strategy: Strategy = "quantile",
         confidence: float = 0.95,
@@ -125,15 +112,19 @@ class ReliabilityDisplay(BeforeAfterDisplay):
             classes and "top" for more.
         pos_label : label, default=None
             Draw the panel of this class only.
+        scale : {"auto", "linear", "log", "logit"}, default="auto"
+            Scale of both axes. "auto" is "log" for a panel with 95 % of its forecasts in the lowest
+            fifth, and "logit" (log odds) for one with 95 % in the lowest and highest tenths.
         n_bins : int, default=None
-            Number of groups of rows whose observed rates are drawn. By default the cube root of
-            the number of rows, between 2 and 15.
+            Number of groups of rows whose observed rates are drawn. By default each of up to 30
+            distinct forecasts is a group; if there are more, the cube root of the number of rows,
+            between 2 and 15.
         strategy : {"quantile", "uniform"}, default="quantile"
             Groups of about equal weight, or of equal width.
         confidence : float, default=0.95
-            Confidence level of the intervals, and of the band at each forecast.
+            Confidence level of the intervals and of both bands.
         n_resamples : int, default=400
-            Number of simulations for the band; with 0 there is no band.
+            Number of simulations for the bands; with 0 there is none.
         sample_weight : array-like of shape (n,), default=None
             Weight of each row.
         labels : array-like of shape (K,), default=None
@@ -149,36 +140,31 @@ class ReliabilityDisplay(BeforeAfterDisplay):
             Options of the curves, such as ``color`` (also used for the other marks) and ``lw``.
         """
         check_option("kind", kind, ("auto", "classwise", "top"))
+        check_option("scale", scale, ("auto", "linear", "log", "logit"))
         check_option("strategy", strategy, ("quantile", "uniform"))
         check_confidence(confidence)
         check_number("n_resamples", n_resamples, numbers.Integral, minimum=0)
+        if n_bins is not None:
+            check_number("n_bins", n_bins, numbers.Integral, minimum=1)
         if pos_label is not None and labels is None and np.ndim(y_prob) == 1:
             labels = _second(y_true, pos_label)
-        before = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
-        series = {"forecasts": before.positive()}
-        if after is not None:
-            changed = check_after(after, before, probabilities=True)
-            series = {"before": before.positive(), "after": changed.positive()}
-        before = before.positive()
-        if kind == "auto":
-            few = before.n_classes <= _MAX_PANELS or pos_label is not None
-            kind = "classwise" if few else "top"
-        if n_bins is None:
-            n_bins = default_n_bins(len(before.codes))
-        check_number("n_bins", n_bins, numbers.Integral, minimum=1)
-        layers = []
-        for source, sample in series.items():
-            for panel, view in _views(sample, kind, pos_label).items():
+        series = series_of(y_true, y_prob, after, sample_weight, labels, probabilities=True)
+        layers, scales = [], {}
+        for panel, k in _panels(next(iter(series.values())), kind, pos_label).items():
+            events = {of: event_of(sample, k) for of, sample in series.items()}
+            scales[panel] = axis_of(events.values(), scale)
+            for of, event in events.items():
                 tables = reliability(
-                    view,
+                    event,
+                    scales[panel],
                     n_bins=n_bins,
                     strategy=strategy,
                     confidence=confidence,
                     n_resamples=n_resamples,
                     seed=random_state,
                 )
-                layers += [Layer(panel, source, layer, data) for layer, data in tables.items()]
-        return cls(layers, name=name).plot(ax, **line_options)
+                layers += [Layer(panel, of, layer, data) for layer, data in tables.items()]
+        return cls(layers, scales=scales, name=name).plot(ax, **line_options)
 
     def plot(
         self,
@@ -188,53 +174,36 @@ class ReliabilityDisplay(BeforeAfterDisplay):
         **line_options: Any,
     ) -> Self:
         """Draw in `ax`; see `from_predictions`."""
-        panels = list(dict.fromkeys(layer.panel for layer in self.layers))
-        axes = axes_for(ax, len(panels), columns=4, size=(3.6, 4.4))
-        for axes_, panel in zip(axes, panels, strict=True):
+        axes = axes_for(ax, len(self.panels), columns=4, size=(3.6, 4.4))
+        for axes_, panel in zip(axes, self.panels, strict=True):
             self._draw_panel(axes_, panel, name or self.name, line_options)
-            if len(panels) > 1:
+            if len(axes) > 1:
                 axes_.set_title(wrapped(panel, 30), fontsize="medium")
         if len(axes[0].get_legend_handles_labels()[0]) > 1 or self.name:
             add_legend(axes[0], "upper left", borderaxespad=0.2)
-        self._set_axes(axes)
-        return self
+        return self._drawn_in(axes)
 
     def _draw_panel(
         self, ax: Axes, panel: str, name: str | None, line_options: dict[str, Any]
     ) -> None:
         strip = strip_below(ax)
-        earlier = ax.get_legend_handles_labels()[0]
-        if earlier:
-            for patch in strip.patches:  # several outlines are legible, several areas are not
-                if patch.get_fill():
-                    patch.set(edgecolor=patch.get_facecolor(), fill=False, alpha=1, lw=1.4)
-        else:
-            ax.axline((0, 0), slope=1, color=NEUTRAL, lw=1, ls=":")
+        axis, top = self.scales.get(panel, Axis()), panel == TOP
+        tallest = strip.get_ylim()[1] if ax.get_legend_handles_labels()[0] else 0.0
+        if not tallest:
+            tidy(ax)
+            tidy(strip)
+            set_scale(ax, axis)
+            ax.tick_params(labelbottom=False)
         layers = self.of_panel(panel)
-        series = list(dict.fromkeys(layer.series for layer in layers))
-        styles = dict(zip(series, styles_in(ax, series), strict=True))
+        styles = styles_in(ax, list(dict.fromkeys(layer.series for layer in layers)))
         for layer in layers:
             label = layer.series if name is None else f"{name}, {layer.series}"
-            if len(series) == 1:
-                label = name or layer.series
-            filled = not earlier and layer.series != "after"
-            _draw(
-                ax,
-                strip,
-                layer,
-                style=styles[layer.series],
-                label=plain(label),
-                filled=filled,
-                line_options=line_options,
-            )
-        top = panel == TOP
-        tidy(ax, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+            label = plain(label if len(styles) > 1 else name or layer.series)
+            _draw(ax, strip, layer, styles[layer.series], {"label": label} | line_options)
         ax.set_ylabel("share that came true" if top else "observed rate")
-        tidy(strip, xlabel=f"forecast probability of {TOP if top else shortened(panel)}")
-        tallest = max(layer.data["percent"].max() for layer in layers if layer.kind == "histogram")
-        top_of_strip = max(1.08 * tallest, strip.get_ylim()[1] if earlier else 0.0)
-        strip.set(ylabel="rows (%)", ylim=(0, top_of_strip))
-        ax.tick_params(labelbottom=False)
+        strip.set_xlabel(f"forecast probability of {TOP if top else shortened(panel)}")
+        percents = [layer.data["percent"].max() for layer in layers if layer.kind == "histogram"]
+        strip.set(ylabel="rows (%)", ylim=(0, max(1.08 * max(percents), tallest)))
 
 
 def _second(y_true: Any, pos_label: Any) -> list[Any]:
@@ -248,86 +217,46 @@ def _second(y_true: Any, pos_label: Any) -> list[Any]:
     return [others[0], pos_label]
 
 
-def _views(sample: Sample, kind: Any, pos_label: Any) -> dict[str, Sample]:
-    """Samples of one event each, by the name of the panel: the classes, or `TOP`."""
-    if kind == "top":
-        return {TOP: split_by_kind(sample, kind)[0]}
+def _panels(sample: Sample, kind: str, pos_label: Any) -> dict[str, int | None]:
+    """Classes to draw, by the name of the panel; None for the top class."""
     classes = sample.classes.tolist()
-    names = [str(label) for label in classes]
-    if pos_label is None:
-        shown = names[int(sample.n_classes == 2) :]
-        return dict(zip(shown, split_by_kind(sample, kind), strict=True))
-    if pos_label not in classes:
-        problem = f"got {pos_label!r}"
-        raise InputError(
-            "pos_label", None, problem, f"expected one of {shortened(str(classes), 60)}"
-        )
-    k = classes.index(pos_label)
-    column = np.ascontiguousarray(sample.forecasts[:, k])
-    return {names[k]: Sample(column, (sample.codes == k).view(np.uint8), sample.weights)}
+    if pos_label is not None and pos_label not in classes:
+        fix = f"expected one of {shortened(str(classes), 60)}"
+        raise InputError("pos_label", None, f"got {pos_label!r}", fix)
+    if kind == "top" or (kind == "auto" and pos_label is None and len(classes) > _MAX_PANELS):
+        return {TOP: None}
+    drawn = range(int(len(classes) == 2), len(classes))
+    chosen = drawn if pos_label is None else [classes.index(pos_label)]
+    return {str(classes[k]): k for k in chosen}
 
 
 def _draw(
-    ax: Axes,
-    strip: Axes,
-    layer: Layer,
-    *,
-    style: tuple[str, str, Any],
-    label: str,
-    filled: bool,
-    line_options: dict[str, Any],
+    ax: Axes, strip: Axes, layer: Layer, style: tuple[str, str, Any], line_options: dict[str, Any]
 ) -> None:
     colour, marker, dashes = style
     colour = line_options.get("color", line_options.get("c", colour))
     data = layer.data
     if layer.kind == "rates":
         error = np.abs([data["low"] - data["rate"], data["high"] - data["rate"]])
+        mark: dict[str, Any] = {"mec": ax.get_facecolor(), "mew": 0.6, "ms": 5, "zorder": 4}
         ax.errorbar(
             data["forecast"],
             data["rate"],
             yerr=error,
             fmt=marker,
             color=colour,
-            ms=4.5,
-            mec=ax.get_facecolor(),
-            mew=0.6,
-            elinewidth=1,
-            zorder=4,
+            elinewidth=1.1,
+            **mark,
         )
     elif layer.kind == "curve":
-        options = {"color": colour, "ls": dashes, "lw": 1.6} | line_options
-        ax.plot(data["forecast"], data["rate"], **{"label": label} | options)
+        options = {"color": colour, "ls": dashes, "lw": 1.8} | line_options
+        ax.plot(data["forecast"], data["rate"], **options)
     elif layer.kind == "band":
-        ax.fill_between(data["forecast"], data["low"], data["high"], color=colour, alpha=0.18, lw=0)
-    elif layer.kind == "scores":
-        _write_scores(ax, data, colour)
+        for low, high, alpha in (("low_all", "high_all", 0.1), ("low", "high", 0.14)):
+            ax.fill_between(
+                data["forecast"], data[low], data[high], color=colour, alpha=alpha, lw=0
+            )
     else:
         edges = np.append(data["left"], data["right"][-1])
-        strip.stairs(
-            data["percent"], edges, color=colour, fill=filled, alpha=0.5 if filled else 1, lw=1.4
-        )
-
-
-def _write_scores(ax: Axes, data: Table, colour: str) -> None:
-    """Add a line for a series above those at the lower right; uncertainty is the same for all."""
-    parts = [float(column[0]) for column in data.values()]
-    lines = {
-        f"UNC {parts[2]:.3f}": NEUTRAL,
-        f"MCB {parts[0]:.3f}  DSC {parts[1]:.3f}": colour,
-    }
-    written = {text.get_text() for text in ax.texts}
-    for line, line_colour in lines.items():
-        if line in written and line_colour == NEUTRAL:
-            continue
-        ax.annotate(
-            line,
-            (1, 0),
-            (-3, 3 + 10 * len(ax.texts)),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            ha="right",
-            fontsize="x-small",
-            color=line_colour,
-            zorder=5,
-            bbox={"facecolor": ax.get_facecolor(), "alpha": 0.7, "lw": 0, "pad": 0.5},
-        )
+        strip.stairs(data["percent"], edges, color=colour, fill=True, alpha=0.25, lw=0)
+        strip.stairs(data["percent"], edges, color=colour, lw=1.4)

@@ -1,32 +1,27 @@
-"""SimplexDisplay: forecasts of three or four classes, bins, and the calibration map."""
+"""SimplexDisplay: forecasts of three classes in a triangle, bins, and the calibration map."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
+import mpltern  # noqa: F401 -- registers the axes of triangles
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgb
+from matplotlib.transforms import ScaledTranslation
 from numpy.typing import NDArray
 
 from isoroc._calibrators.binned import BinCalibrator
-from isoroc._input import (
-    InputError,
-    Sample,
-    check_after,
-    check_choices,
-    check_outcomes,
-    check_sample,
-)
+from isoroc._input import InputError, Sample, check_choices, check_sample
 from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
 from isoroc._tree import BinTree
-from isoroc._views.colours import mix
-from isoroc._views.forecasts import forecasts_of, unwrap
-from isoroc._views.geometry import bin_polygons, cells_of
-from isoroc.plots._canvas import Tetrahedron, Triangle
+from isoroc._views.forecasts import forecasts_of, series_of, unwrap
+from isoroc._views.simplex import bin_polygons, cells_of, group_means, mix, triangles
 from isoroc.plots._display import Display, Layer
-from isoroc.plots._style import axes_for, style_of
+from isoroc.plots._style import NEUTRAL, axes_for, figure_of, style_of, wrapped
 
 _TITLES = {
     "forecasts": "forecasts, by what came true",
@@ -36,12 +31,125 @@ _TITLES = {
 }
 #: Above this number of rows cells are drawn instead of points.
 _MAX_POINTS = 3000
-#: Least and largest number of cells along an edge, by the number of classes.
-_CELLS = {3: (16, 60), 4: (6, 12)}
-#: Number of cells along an edge for arrows that do not start at bins.
-_ARROWS = {3: 12, 4: 6}
-#: Up to this number of bins there is one arrow per bin.
-_MAX_BINS = 60
+#: Least and largest number of cells along an edge, and their number for arrows without bins.
+_CELLS, _ARROWS = (16, 60), 12
+#: Up to this number of bins there is one arrow per bin. Above the second, their edges are thin.
+_MAX_BINS, _MANY_BINS = 60, 80
+#: Values of `zoom`, of which the first that spreads the forecasts out is taken by default, and the
+#: probabilities for which there are lines with a zoom.
+_ZOOMS, _LINES = (1, 2, 4, 8), (0.5, 0.9, 0.99, 0.999, 0.9999)
+#: The markers of the classes as characters.
+_GLYPHS = ("●", "▲", "■")
+
+
+class Triangle:
+    """Ternary axes: first class at the lower left, second at the lower right, third on top.
+
+    With a zoom z, the logarithms of ratios of probabilities are divided by z.
+    """
+
+    def __init__(self, ax: Any, names: list[str], zoom: float = 1) -> None:
+        self.ax, self.zoom = ax, zoom
+        ax.set_axisbelow(True)
+        # Position of each label: a corner and an offset in points. mpltern would look for free
+        # positions, which takes seconds per figure.
+        places = {
+            "l": (0, 0, -22, -22, "left", "top"),
+            "r": (1, 0, 22, -22, "right", "top"),
+            "t": (0.5, 1, 0, 21, "center", "bottom"),
+        }
+        inch = figure_of(ax).dpi_scale_trans
+        for k, (name, place) in enumerate(zip(names, places.items(), strict=True)):
+            side, (x, y, right, up, across, along) = place
+            axis = getattr(ax, f"{side}axis")
+            # Its marker and its name, so that no legend is needed.
+            axis.label.set(text=f"{_GLYPHS[k]} {wrapped(name, 16, 4)}", color=style_of(k)[0])
+            axis.label.set(weight="bold", rotation=0, ha=across, va=along, ma=across)
+            offset = ScaledTranslation(right / 72, up / 72, inch)
+            axis.set_label_coords(x, y, ax.transAxes + offset)
+        ax.tick_params(labelsize="x-small")
+        if zoom == 1:
+            ax.grid(visible=True, color=NEUTRAL, alpha=0.25, lw=0.6)
+        else:
+            self._draw_lines()
+
+    def _draw_lines(self) -> None:
+        """Lines on which a class has a round probability, in place of ticks."""
+        for side in "lrt":
+            getattr(self.ax, f"{side}axis").set_ticks([])
+        t = np.linspace(0, 1, 101)
+        shown = [p for p in _LINES if p ** (1 / self.zoom) < 9 * (1 - p) ** (1 / self.zoom)]
+        for level in shown:  # others would crowd at the corner
+            for k in range(3):
+                P = np.insert(np.column_stack([t, 1 - t]) * (1 - level), k, level, axis=1)
+                x, y = self.flat(P).T
+                self.ax.plot(
+                    x, y, color=NEUTRAL, alpha=0.4, lw=0.6, transform=self.ax.transData, zorder=2.5
+                )
+                if k == 2:
+                    text = {
+                        "size": "x-small",
+                        "color": NEUTRAL,
+                        "ha": "right",
+                        "va": "bottom",
+                        "zorder": 2.5,
+                    }
+                    self.ax.annotate(f"{level:g} ", (x[0], y[0]), xycoords="data", **text)
+
+    def title(self, text: str) -> None:
+        """Set the title."""
+        lines = 1 + self.ax.taxis.label.get_text().count("\n")
+        self.ax.set_title(text, y=1, pad=27 + 14 * lines)
+
+    def flat(self, P: Floats) -> Floats:
+        """Points in the plane of the axes, shape (..., 2)."""
+        top_left_right = zoomed(P, self.zoom)[..., [2, 0, 1]].reshape(-1, 3)
+        flat = self.ax.transProjection.transform(top_left_right)
+        return np.asarray(flat.reshape(*P.shape[:-1], 2))
+
+    def points(self, P: Floats, **style: Any) -> None:
+        """Draw points."""
+        self.ax.scatter(*zoomed(P, self.zoom)[:, [2, 0, 1]].T, **{"clip_on": False} | style)
+
+    def cells(self, cells: Ints, steps: int, colours: Floats, weight: Floats) -> None:
+        """Fill cells of the triangle as drawn; the larger the weight, the stronger the colour."""
+        depth = 0.1 + 0.9 * (np.log1p(weight) / np.log1p(weight.max()))[:, None]
+        # Blended with the background here: transparent neighbours would show where they overlap.
+        shades = depth * colours + (1 - depth) * to_rgb(self.ax.get_facecolor())
+        corners = list(self.flat(zoomed(triangles(cells, steps), 1 / self.zoom)))
+        self.ax.add_collection(PolyCollection(corners, facecolors=shades, lw=0, antialiased=False))
+
+    def polygons(self, corners: list[Floats], colours: Floats) -> None:
+        """Fill polygons."""
+        if self.zoom != 1:  # straight lines become curves
+            corners = [_along(polygon) for polygon in corners]
+        flat, edge = [self.flat(polygon) for polygon in corners], self.ax.get_facecolor()
+        width = 0.9 if len(flat) <= _MANY_BINS else 0.3
+        self.ax.add_collection(
+            PolyCollection(flat, facecolors=colours, edgecolors=[edge], lw=width)
+        )
+
+    def arrows(self, P: Floats, Q: Floats, colours: Floats) -> None:
+        """Draw arrows from the points P to the points Q."""
+        tails, heads = self.flat(P), self.flat(Q)
+        options: dict[str, Any] = {"angles": "xy", "scale_units": "xy", "scale": 1, "zorder": 3}
+        options |= {"transform": self.ax.transData, "width": 0.006, "headwidth": 4}
+        self.ax.quiver(*tails.T, *(heads - tails).T, color=colours, **options)
+
+
+def zoomed(P: Floats, zoom: float) -> Floats:
+    """Points whose logarithms of ratios of probabilities are divided by `zoom`."""
+    if zoom == 1:
+        return P
+    power = P.clip(0) ** (1 / zoom)
+    return np.asarray(power / power.sum(axis=-1, keepdims=True))
+
+
+def _along(polygon: Floats, n: int = 25) -> Floats:
+    """Points on the sides of a polygon."""
+    t = np.arange(n)[:, None] / n
+    sides = zip(polygon, np.roll(polygon, -1, axis=0), strict=True)
+    return np.vstack([np.empty((0, 3)), *(a + t * (b - a) for a, b in sides)])
 
 
 class _Bins(NamedTuple):
@@ -52,98 +160,24 @@ class _Bins(NamedTuple):
     bin_of: Ints
 
 
-def _columns(prefix: str, names: list[str], matrix: Floats) -> dict[str, NDArray[Any]]:
-    return {f"{prefix}_{name}": column for name, column in zip(names, matrix.T, strict=True)}
-
-
-def _forecasts(sample: Sample, names: list[str]) -> list[Layer]:
-    """Forecasts by label: one layer of points per class, or cells if there are many rows."""
-    if len(sample.codes) > _MAX_POINTS:
-        outcomes = np.eye(len(names))[sample.codes]
-        return [_cells("forecasts", sample, outcomes, names)]
-    return [
-        Layer(
-            "forecasts",
-            name,
-            "points",
-            Table(_columns("p", names, sample.forecasts[sample.codes == k])),
-        )
-        for k, name in enumerate(names)
-    ]
-
-
-def _values(sample: Sample, after: Floats, names: list[str]) -> Layer:
-    """Forecasts by calibrated value: points, or cells if there are many rows."""
-    if len(sample.codes) > _MAX_POINTS:
-        return _cells("values", sample, after, names)
-    columns = _columns("p", names, sample.forecasts) | _columns("value", names, after)
-    return Layer("values", "after", "points", Table(columns))
-
-
-def _cells(panel: str, sample: Sample, values: Floats, names: list[str]) -> Layer:
-    """Cells of forecasts with their weight and mean value."""
-    K, n = len(names), len(sample.codes)
-    # Evenly spread rows put about sixty into each cell, enough for colours to show no noise.
-    steps = int(np.clip((n / 60) ** (1 / (K - 1)), *_CELLS[K]))
-    cells, cell = cells_of(sample.forecasts, steps)
-    centres = (cells + (steps - cells.sum(axis=1, keepdims=True)) / K) / steps
-    columns = _columns("p", names, centres) | _columns("value", names, _means(cell, values, sample))
-    others = {"width": np.full(len(cells), 1 / steps), "weight": _weight(cell, sample)}
-    return Layer(panel, "all", "cells", Table(columns | others))
-
-
-def _weight(group: Ints, sample: Sample) -> Floats:
-    return np.bincount(group, sample.weights).astype(np.float64)
-
-
-def _means(group: Ints, values: Floats, sample: Sample) -> Floats:
-    """Mean value of each group; no group may be empty."""
-    weighted = values if sample.weights is None else values * sample.weights[:, None]
-    sums = np.column_stack([np.bincount(group, column) for column in weighted.T])
-    return np.asarray(sums / _weight(group, sample)[:, None])
-
-
-def _partition(bins: _Bins, names: list[str]) -> list[Layer]:
-    """Corners of the bins of three classes, and the thresholds of the splits."""
-    polygons = bin_polygons(bins.tree)
-    sizes = [len(polygon) for polygon in polygons]
-    corners = np.vstack(polygons)
-    values = np.repeat(bins.values, sizes, axis=0)
-    columns = _columns("p", names, corners) | _columns("value", names, values)
-    number = np.repeat(np.arange(len(sizes), dtype=np.float64), sizes)
-    gammas = bins.tree.thresholds
-    order = {"split": np.arange(1.0, len(gammas) + 1)}
-    return [
-        Layer("bins", "bins", "polygons", Table(columns | {"bin": number})),
-        Layer("bins", "splits", "thresholds", Table(_columns("p", names, gammas) | order)),
-    ]
-
-
-def _arrows(sample: Sample, after: Floats, bin_of: Ints | None, names: list[str]) -> Layer:
-    """Mean forecast and mean calibrated value per bin, or per cell without bins or with many."""
-    group = bin_of
-    if group is None or len(np.unique(group)) > _MAX_BINS:
-        group = cells_of(sample.forecasts, _ARROWS[len(names)])[1]
-    _, group = np.unique(group, return_inverse=True)
-    tails, heads = (_means(group, v, sample) for v in (sample.forecasts, after))
-    columns = _columns("p", names, tails) | _columns("value", names, heads)
-    return Layer("map", "after", "arrows", Table(columns | {"weight": _weight(group, sample)}))
-
-
 class SimplexDisplay(Display):
-    """Forecasts of three classes in a triangle, or of four in a tetrahedron.
+    """Forecasts of three classes in a triangle.
 
     Each class has a corner and a colour; the colour of a forecast is the mixture of the colours of
     the classes. Panels:
 
     - "forecasts": the forecasts, coloured by their labels. Above 3,000 rows they are grouped into
       small cells, coloured by the mixture of their labels; cells with more rows are stronger in
-      colour (three classes) or larger (four classes);
-    - "bins": the bins of a calibrator of three classes, coloured by their calibrated value, and the
-      thresholds of its splits; markers get smaller with each split;
+      colour;
+    - "bins": the bins of a calibrator, coloured by their calibrated value, and the thresholds of
+      its splits; markers get smaller with each split;
     - "map": arrows from the mean forecast of each bin to its calibrated value. Without bins, or
       with more than 60, there is one arrow for each of a few dozen cells;
     - "values": the forecasts, coloured by their calibrated value.
+
+    Sharp forecasts crowd at the corners. A zoom divides the logarithms of ratios of probabilities
+    by a number, which enlarges the corners; lines then show where a class has a probability of 0.5,
+    0.9, 0.99 and so on.
 
     Create it with `from_estimator` or `from_predictions`.
 
@@ -162,12 +196,12 @@ class SimplexDisplay(Display):
     ['forecasts', 'bins', 'map']
     """
 
-    def __init__(self, layers: list[Layer], *, names: list[str]) -> None:
+    def __init__(self, layers: list[Layer], *, names: list[str], zoom: float = 1) -> None:
         self.layers = layers
         #: The classes.
         self.names = names
-        #: The panels in the order in which they are drawn.
-        self.panels = list(dict.fromkeys(layer.panel for layer in layers))
+        #: What the logarithms of ratios of probabilities are divided by.
+        self.zoom = zoom
 
     @classmethod
     def from_estimator(
@@ -177,6 +211,7 @@ class SimplexDisplay(Display):
         y: Any,
         *,
         panels: Sequence[str] | None = None,
+        zoom: float | Literal["auto"] = "auto",
         sample_weight: Any = None,
         ax: Axes | Sequence[Axes] | None = None,
     ) -> Self:
@@ -194,11 +229,14 @@ class SimplexDisplay(Display):
         panels : sequence of {"forecasts", "bins", "map", "values"}, default=None
             What to draw, in this order. By default forecasts, bins (values if the estimator has no
             bins of three classes) and map.
+        zoom : float or "auto", default="auto"
+            What the logarithms of ratios of probabilities are divided by. "auto" is the first of 1,
+            2, 4 and 8 for which half of the forecasts have a largest coordinate below 0.9.
         sample_weight : array-like of shape (n,), default=None
             Weight of each row.
         ax : Axes or sequence of Axes, default=None
             Where to draw: one axes, which is divided if there are several panels, or one per panel,
-            created with ``projection="ternary"`` for three classes and ``"3d"`` for four.
+            created with ``projection="ternary"``.
         """
         estimator, X = unwrap(estimator, X)
         before, after, classes = forecasts_of(estimator, X)
@@ -206,7 +244,11 @@ class SimplexDisplay(Display):
         bins = None
         if isinstance(estimator, BinCalibrator) and getattr(estimator, "top_", None) is None:
             bins = _Bins(estimator.tree_, estimator.bin_values_, estimator.apply(X))
-        return cls._make(sample, after, bins, panels, ax)
+        if sample.weights is not None:
+            rows = np.flatnonzero(sample.weights)
+            sample, after = sample.take(rows), None if after is None else after[rows]
+            bins = None if bins is None else bins._replace(bin_of=bins.bin_of[rows])
+        return cls._make(sample, after, bins, panels, zoom).plot(ax)
 
     @classmethod
     def from_predictions(
@@ -216,6 +258,7 @@ class SimplexDisplay(Display):
         *,
         after: Any = None,
         panels: Sequence[str] | None = None,
+        zoom: float | Literal["auto"] = "auto",
         sample_weight: Any = None,
         labels: Any = None,
         ax: Axes | Sequence[Axes] | None = None,
@@ -226,23 +269,25 @@ class SimplexDisplay(Display):
         ----------
         y_true : array-like of shape (n,)
             Labels.
-        y_prob : array-like of shape (n, 3) or (n, 4)
+        y_prob : array-like of shape (n, 3)
             Forecasts.
         after : array-like, default=None
             Forecasts of the same rows after calibration.
         panels : sequence of {"forecasts", "map", "values"}, default=None
             What to draw, in this order; by default all that the arguments allow.
+        zoom : float or "auto", default="auto"
+            As in `from_estimator`.
         sample_weight : array-like of shape (n,), default=None
             Weight of each row.
-        labels : array-like of shape (K,), default=None
+        labels : array-like of shape (3,), default=None
             The classes in the order of the columns; sorted by default.
         ax : Axes or sequence of Axes, default=None
             As in `from_estimator`.
         """
-        sample = check_outcomes(y_true, y_prob, sample_weight, labels)
-        if after is not None:
-            after = check_after(after, sample).forecasts
-        return cls._make(sample, after, None, panels, ax)
+        sample, *others = series_of(y_true, y_prob, after, sample_weight, labels).values()
+        return cls._make(sample, others[0].forecasts if others else None, None, panels, zoom).plot(
+            ax
+        )
 
     @classmethod
     def _make(
@@ -251,78 +296,132 @@ class SimplexDisplay(Display):
         after: Floats | None,
         bins: _Bins | None,
         panels: Sequence[str] | None,
-        ax: Axes | Sequence[Axes] | None,
+        zoom: float | Literal["auto"],
     ) -> Self:
-        K = sample.n_classes
-        if K not in (3, 4):
-            fix = "the simplex is drawn for 3 or 4; use ReliabilityDisplay or RocDisplay"
-            raise InputError("y_prob", None, f"{K} classes", fix)
-        if sample.weights is not None:
-            rows = np.flatnonzero(sample.weights)
-            sample = sample.take(rows)
-            after = None if after is None else after[rows]
-            bins = None if bins is None else bins._replace(bin_of=bins.bin_of[rows])
+        if sample.n_classes != 3:
+            fix = "the simplex is drawn for 3; use ReliabilityDisplay or RocDisplay"
+            raise InputError("y_prob", None, f"{sample.n_classes} classes", fix)
+        P = sample.forecasts
+        if zoom == "auto":
+            inner = P[P.max(axis=1) < 1] if (P.max(axis=1) < 1).any() else np.full((1, 3), 1 / 3)
+            largest = {z: np.median(zoomed(inner, z).max(axis=1)) for z in _ZOOMS}
+            zoom = float(next((z for z, p in largest.items() if p < 0.9), _ZOOMS[-1]))
         names = [str(label) for label in sample.classes]
-        drawn = {"forecasts": _forecasts(sample, names)}
-        if bins is not None and K == 3:
+        drawn = {"forecasts": _forecasts(sample, names, zoom)}
+        if bins is not None:
             drawn["bins"] = _partition(bins, names)
         if after is not None:
-            drawn["values"] = [_values(sample, after, names)]
-            drawn["map"] = [_arrows(sample, after, None if bins is None else bins.bin_of, names)]
+            drawn["values"] = [_values(sample, after, names, zoom)]
+            bin_of = None if bins is None else bins.bin_of
+            drawn["map"] = [_arrows(sample, after, bin_of, names, zoom)]
         if panels is None:
             panels = [name for name in drawn if name != "values" or "bins" not in drawn]
         check_choices("panels", panels, drawn)
-        return cls([layer for name in panels for layer in drawn[name]], names=names).plot(ax)
+        return cls([layer for name in panels for layer in drawn[name]], names=names, zoom=zoom)
 
     def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
         """Draw in `ax`; see `from_estimator`."""
-        canvas = Triangle if len(self.names) == 3 else Tetrahedron
-        axes = axes_for(
-            ax, len(self.panels), columns=3, size=(4.2, 4.2), projection=canvas.projection
-        )
+        axes = axes_for(ax, len(self.panels), columns=3, size=(4.2, 4.2), projection="ternary")
         for axes_, panel in zip(axes, self.panels, strict=True):
-            drawing = canvas(axes_, self.names)
+            drawing = Triangle(axes_, self.names, self.zoom)
             layers = self.of_panel(panel)
             size = float(np.clip(6000 / sum(x.data.n_rows for x in layers), 6, 36))
             for layer in layers:
                 self._draw_layer(drawing, layer, size)
             drawing.title(_TITLES[panel])
-        self._set_axes(axes)
-        return self
+        return self._drawn_in(axes)
 
-    def _draw_layer(self, drawing: Any, layer: Layer, size: float) -> None:
+    def _draw_layer(self, drawing: Triangle, layer: Layer, size: float) -> None:
         data = layer.data
-        P = _matrix(data, "p", self.names)
+        P = self._matrix(data, "p")
         if layer.kind == "points" and layer.panel == "forecasts":
             colour, marker, _ = style_of(self.names.index(layer.series))
-            drawing.points(
-                P,
-                color=colour,
-                marker=marker,
-                s=size,
-                lw=0,
-                alpha=0.75,
-                label=layer.series,
-            )
-        elif layer.kind == "thresholds":
+            style: dict[str, Any] = {"color": colour, "marker": marker, "lw": 0, "alpha": 0.75}
+            drawing.points(P, s=size, label=layer.series, **style)
+            # Around equal forecasts there is an outline whose area grows with their number.
+            _, first, n = np.unique(P.round(9), axis=0, return_index=True, return_counts=True)
+            tied, style = n > 1, style | {"color": "none", "edgecolor": colour, "lw": 1.4}
+            drawing.points(P[first[tied]], s=np.minimum(size * (1 + n[tied]), 500), **style)
+            return
+        if layer.kind == "thresholds":
             inside = (P >= 0).all(axis=1)
             area = 90 / np.sqrt(data["split"])
             drawing.points(P[inside], s=area[inside], marker="+", color="black", lw=1.2, zorder=4)
+            return
+        values = self._matrix(data, "value")
+        colours = mix(values)
+        if layer.kind == "points":
+            drawing.points(P, c=colours, s=size, lw=0)
+        elif layer.kind == "cells":
+            steps = round(1 / data["width"][0])
+            cells = np.floor(zoomed(P, self.zoom) * steps).astype(np.intp)
+            drawing.cells(cells, steps, colours, data["weight"])
+        elif layer.kind == "arrows":
+            drawing.arrows(P, values, colours)
         else:
-            values = _matrix(data, "value", self.names)
-            colours = mix(values)
-            if layer.kind == "points":
-                drawing.points(P, c=colours, s=size, lw=0)
-            elif layer.kind == "cells":
-                steps = round(1 / data["width"][0])
-                drawing.cells(np.floor(P * steps).astype(np.intp), steps, colours, data["weight"])
-            elif layer.kind == "arrows":
-                drawing.arrows(P, values, colours)
-            else:
-                ends = np.flatnonzero(np.diff(data["bin"])) + 1
-                first = np.append(0, ends)
-                drawing.polygons(np.split(P, ends), colours[first])
+            ends = np.flatnonzero(np.diff(data["bin"])) + 1
+            drawing.polygons(np.split(P, ends), colours[np.append(0, ends)])
+
+    def _matrix(self, data: Table, prefix: str) -> Floats:
+        return np.column_stack([data[f"{prefix}_{name}"] for name in self.names])
 
 
-def _matrix(data: Table, prefix: str, names: list[str]) -> Floats:
-    return np.column_stack([data[f"{prefix}_{name}"] for name in names])
+def _columns(prefix: str, names: list[str], matrix: Floats) -> dict[str, NDArray[Any]]:
+    return {f"{prefix}_{name}": column for name, column in zip(names, matrix.T, strict=True)}
+
+
+def _forecasts(sample: Sample, names: list[str], zoom: float) -> list[Layer]:
+    """Forecasts by label: one layer of points per class, or cells if there are many rows."""
+    if len(sample) > _MAX_POINTS:
+        outcomes = np.eye(3)[sample.codes]
+        return [_cells("forecasts", sample, outcomes, names, zoom)]
+    points = [Table(_columns("p", names, sample.forecasts[sample.codes == k])) for k in range(3)]
+    return [Layer("forecasts", *named) for named in zip(names, ["points"] * 3, points, strict=True)]
+
+
+def _values(sample: Sample, after: Floats, names: list[str], zoom: float) -> Layer:
+    """Forecasts by calibrated value: points, or cells if there are many rows."""
+    if len(sample) > _MAX_POINTS:
+        return _cells("values", sample, after, names, zoom)
+    columns = _columns("p", names, sample.forecasts) | _columns("value", names, after)
+    return Layer("values", "after", "points", Table(columns))
+
+
+def _cells(panel: str, sample: Sample, values: Floats, names: list[str], zoom: float) -> Layer:
+    """Cells of the triangle as drawn, with their weight and mean value."""
+    # Evenly spread rows put about sixty into each cell, enough for colours to show no noise.
+    steps = int(np.clip(np.sqrt(len(sample) / 60), *_CELLS))
+    cells, cell = cells_of(zoomed(sample.forecasts, zoom), steps)
+    centres = (cells + (steps - cells.sum(axis=1, keepdims=True)) / 3) / steps
+    weight, means = group_means(cell, sample.weights, values)
+    columns = _columns("p", names, zoomed(centres, 1 / zoom)) | _columns("value", names, means)
+    return Layer(
+        panel, "all", "cells", Table(columns, width=np.full(len(cells), 1 / steps), weight=weight)
+    )
+
+
+def _partition(bins: _Bins, names: list[str]) -> list[Layer]:
+    """Corners of the bins, and the thresholds of the splits."""
+    polygons = bin_polygons(bins.tree)
+    number = np.repeat(np.arange(len(polygons)), [len(polygon) for polygon in polygons])
+    columns = _columns("p", names, np.vstack(polygons))
+    columns |= _columns("value", names, bins.values[number])
+    gammas = bins.tree.thresholds
+    splits = Table(_columns("p", names, gammas), split=np.arange(1.0, len(gammas) + 1))
+    return [
+        Layer("bins", "bins", "polygons", Table(columns, bin=number.astype(np.float64))),
+        Layer("bins", "splits", "thresholds", splits),
+    ]
+
+
+def _arrows(
+    sample: Sample, after: Floats, bin_of: Ints | None, names: list[str], zoom: float
+) -> Layer:
+    """Mean forecast and mean calibrated value per bin, or per cell without bins or with many."""
+    group = bin_of
+    if group is None or len(np.unique(group)) > _MAX_BINS:
+        group = cells_of(zoomed(sample.forecasts, zoom), _ARROWS)[1]
+    _, group = np.unique(group, return_inverse=True)
+    weight, tails, heads = group_means(group, sample.weights, sample.forecasts, after)
+    columns = _columns("p", names, tails) | _columns("value", names, heads)
+    return Layer("map", "after", "arrows", Table(columns, weight=weight))

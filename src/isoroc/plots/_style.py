@@ -16,7 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from isoroc._input import InputError
-from isoroc._views.colours import COLOURS
+from isoroc._views.curves import Axis
+from isoroc._views.simplex import COLOURS
 
 #: One for each colour, so that series and classes differ in print without colour.
 MARKERS = ("o", "^", "s", "D", "v", "P")
@@ -29,6 +30,8 @@ SERIES = {
     "after": ("#0072B2", "o", "-"),
     "forecasts": ("#0072B2", "o", "-"),
 }
+#: Panel of the most probable class of each row.
+TOP = "the top class"
 #: Axes made from other axes: the parts of a divided axes, the strip below one. A later display that
 #: is drawn in the same axes uses them again.
 _MADE: WeakKeyDictionary[Axes, list[ref[Axes]]] = WeakKeyDictionary()
@@ -39,15 +42,12 @@ def style_of(index: int) -> tuple[str, str, Any]:
     return COLOURS[index % 6], MARKERS[index % 6], DASHES[index % 6]
 
 
-def styles_in(ax: Axes, series: Sequence[str]) -> list[tuple[str, str, Any]]:
-    """Styles of series in axes that may have labelled series of earlier displays.
-
-    Before and after calibration have styles of their own in empty axes.
-    """
+def styles_in(ax: Axes, series: Sequence[str]) -> dict[str, tuple[str, str, Any]]:
+    """Styles of series in axes that may have labelled series of earlier displays."""
     drawn = len(ax.get_legend_handles_labels()[0])
     if not drawn and set(series) <= set(SERIES):
-        return [SERIES[name] for name in series]
-    return [style_of(drawn + i) for i in range(len(series))]
+        return {name: SERIES[name] for name in series}
+    return {name: style_of(drawn + i) for i, name in enumerate(series)}
 
 
 def wrapped(name: str, width: int = 18, lines: int = 3) -> str:
@@ -94,18 +94,9 @@ def axes_for(
     size: tuple[float, float],
     projection: str | None = None,
 ) -> list[Any]:
-    """Axes to draw in: new ones, the given ones, or parts of the given one.
+    """Axes to draw in: those of a new figure of pyplot, the given ones, or parts of the given one.
 
-    Parameters
-    ----------
-    ax : Axes, sequence of Axes or None
-        None creates a figure with pyplot; pyplot is not used otherwise.
-    n_panels, columns : int
-        Number of axes, and how many of them are side by side.
-    size : (width, height)
-        Size of one panel of a new figure in inches.
-    projection : str, default=None
-        Projection that the axes must have.
+    `columns` panels are side by side; `size` is that of a panel of a new figure, in inches.
     """
     columns = min(columns, n_panels)
     rows = -(-n_panels // columns)
@@ -123,28 +114,19 @@ def axes_for(
             return parts
         figure, spec = given[0].figure, given[0].get_subplotspec()
         if spec is None:
-            raise InputError(
-                "ax",
-                None,
-                f"the display has {n_panels} panels, and only axes in a grid can be divided",
-                f"pass a sequence of {n_panels} axes",
-            )
+            problem = f"the display has {n_panels} panels, and only axes in a grid can be divided"
+            raise InputError("ax", None, problem, f"pass a sequence of {n_panels} axes")
         given[0].set_axis_off()
         parts = _fill(figure, spec.subgridspec(rows, columns), n_panels, projection)
         _MADE[given[0]] = [ref(part) for part in parts]
         return parts
     if len(given) != n_panels:
-        raise InputError(
-            "ax", None, f"got {len(given)} axes", f"expected {n_panels}, one per panel"
-        )
+        fix = f"expected {n_panels}, one per panel"
+        raise InputError("ax", None, f"got {len(given)} axes", fix)
     for axes in given:
         if axes.name != (projection or axes.name):
-            raise InputError(
-                "ax",
-                None,
-                f'got axes with projection "{axes.name}"',
-                f'use plt.subplots(subplot_kw={{"projection": "{projection}"}})',
-            )
+            fix = f'use plt.subplots(subplot_kw={{"projection": "{projection}"}})'
+            raise InputError("ax", None, f'got axes with projection "{axes.name}"', fix)
     return given
 
 
@@ -164,23 +146,20 @@ def strip_below(ax: Axes, share: float = 0.2) -> Axes:
 
     The strip of an earlier call is returned again.
     """
+    strip: Axes
     if earlier := _made_from(ax):
-        strip: Axes = earlier[0]
+        (strip,) = earlier
         return strip
-    strip = _new_strip(ax, share)
-    _MADE[ax] = [ref(strip)]
-    return strip
-
-
-def _new_strip(ax: Axes, share: float) -> Axes:
-    figure, spec = ax.figure, ax.get_subplotspec()
-    if spec is not None:
+    if (spec := ax.get_subplotspec()) is not None:
         parts = spec.subgridspec(2, 1, height_ratios=(1 - share, share), hspace=0.04)
         ax.set_subplotspec(parts[0])
-        return figure.add_subplot(parts[1], sharex=ax)
-    x, y, width, height = ax.get_position().bounds
-    ax.set_position((x, y + height * (share + 0.06), width, height * (0.94 - share)))
-    return figure.add_axes((x, y, width, height * share), sharex=ax)
+        strip = ax.figure.add_subplot(parts[1], sharex=ax)
+    else:
+        x, y, width, height = ax.get_position().bounds
+        ax.set_position((x, y + height * (share + 0.06), width, height * (0.94 - share)))
+        strip = ax.figure.add_axes((x, y, width, height * share), sharex=ax)
+    _MADE[ax] = [ref(strip)]
+    return strip
 
 
 def tidy(ax: Axes, **labels: Any) -> None:
@@ -189,6 +168,21 @@ def tidy(ax: Axes, **labels: Any) -> None:
     ax.set_axisbelow(True)
     ax.grid(visible=True, color=NEUTRAL, alpha=0.2, lw=0.6)
     ax.set(**labels)
+
+
+def set_scale(ax: Axes, axis: Axis) -> None:
+    """Scale, limits and ticks of two axes of probabilities, and the diagonal."""
+    line = axis.values(100)
+    ax.plot(line, line, color=NEUTRAL, lw=1, ls=":", label="_diagonal")
+    limits = (-0.02, 1.02)
+    if axis.scale != "linear":
+        limits = (axis.low / 1.2, 1.2 if axis.scale == "log" else 1 - axis.low / 1.2)
+        ax.set(xscale=axis.scale, yscale=axis.scale)
+        ticks = axis.ticks()
+        for each in (ax.xaxis, ax.yaxis):
+            each.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+            each.set_ticks([], minor=True)
+    ax.set(xlim=limits, ylim=limits)
 
 
 def figure_of(ax: Axes) -> Figure:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import tempfile
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from isoroc._estimation.grouping import distinct_rows
 from isoroc._evaluation.evaluation import MANY_CLASSES, percent
 from isoroc._input import Sample, find_reversal
 from isoroc.report._evidence import Evidence
-from isoroc.report._numbers import short
+from isoroc.report._numbers import listed, short
 
 #: A class with fewer rows is named in the notes. The largest size of a model or query on the page.
 _FEW_ROWS, _MOST_TEXT = 30, 120_000
@@ -30,28 +31,23 @@ _MOST_CLASSES = 20
 
 def data_part(evidence: Evidence) -> dict[str, Any]:
     """Numbers of rows and classes, and notes on the quality of the data."""
-    before = evidence.before
+    before, counted = evidence.before, evidence.counted
     weights = before.class_weights()
     shown = evidence.heaviest(_MOST_CLASSES)
     shares = weights / weights.sum()
     return {
         "rows": evidence.n_rows,
         "weight": float(weights.sum()),
-        "weighted": _is_weighted(evidence),
-        "counted": evidence.counted is not None,
+        "weighted": before.weights is not None and before.weights.sum() != counted,
+        "counted": counted is not None,
         "n_classes": evidence.n_classes,
         "classes": [
             {"name": evidence.names[k], "weight": float(weights[k]), "share": float(shares[k])}
             for k in shown
         ],
         "other_classes": evidence.n_classes - len(shown),
-        "notes": _notes(evidence),
+        "notes": _notes(evidence) or ["Nothing unusual was found."],
     }
-
-
-def _is_weighted(evidence: Evidence) -> bool:
-    weights = evidence.before.weights
-    return weights is not None and (evidence.counted is None or weights.sum() != evidence.counted)
 
 
 def _notes(evidence: Evidence) -> list[str]:
@@ -60,25 +56,28 @@ def _notes(evidence: Evidence) -> list[str]:
     counts = np.bincount(before.codes, minlength=evidence.n_classes)
     if evidence.counted is not None:
         counts = before.class_weights() * (n / before.row_weights().sum())
-    for few, words in ((counts == 0, "no rows"), ((counts > 0) & (counts < _FEW_ROWS), "few rows")):
+    for few, words in (
+        (counts == 0, "no rows. Nothing can be said about them"),
+        (
+            (counts > 0) & (counts < _FEW_ROWS),
+            f"fewer than {_FEW_ROWS} rows. Figures of single classes are uncertain",
+        ),
+    ):
         names = [evidence.names[k] for k in np.flatnonzero(few).tolist()]
         if names:
-            listed = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if names[8:] else "")
-            notes.append(f"Classes with {words}: {listed}. Their figures are uncertain.")
+            which = listed(names) if len(names) <= 8 else f"{len(names)} of {len(few)} classes"
+            notes.append(f"{which} {'have' if names[1:] else 'has'} {words}.")
     if n < 200:
-        notes.append(f"There are {n} rows only: intervals are wide and approximate.")
+        notes.append(f"There are only {n} rows: intervals are wide and approximate.")
     if before.forecasts.ndim == 1:
         notes.append(
-            "The forecasts before calibration are scores and no probabilities: they have an order "
+            "The forecasts before calibration are scores and not probabilities: they have an order "
             "but no reliability."
         )
     rows = evidence.draw(_DRAWN).before
     if (reversal := find_reversal(rows)) is not None:
         notes.append(f"Warning: {reversal}.")
-    notes += _certain(rows)
-    if not notes:
-        notes.append("Nothing unusual was found.")
-    return notes
+    return notes + _certain(rows)
 
 
 def _certain(sample: Sample) -> list[str]:
@@ -89,7 +88,7 @@ def _certain(sample: Sample) -> list[str]:
         notes.append(f"{percent(certain)} of the forecasts before calibration are certain: 0 or 1.")
     n_distinct = len(distinct_rows(P.reshape(n, -1)))
     if n_distinct <= min(_FEW_DISTINCT, n // 2):
-        notes.append(f"The forecasts before calibration have {n_distinct} distinct values only.")
+        notes.append(f"The forecasts before calibration have only {n_distinct} distinct values.")
     return notes
 
 
@@ -106,6 +105,8 @@ def model_part(evidence: Evidence, path: str, columns: list[str] | None) -> dict
     names = columns or [f"p_{name}" for name in evidence.names]
     if calibrator.n_features_in_ == 1 and columns is None:
         names = ["score"]
+    quoted = json.dumps(path, ensure_ascii=False)
+    word = path if re.fullmatch(r"[A-Za-z0-9._/-]*", path) else quoted
     return {
         "calibrator": type(calibrator).__name__,
         "parameters": parameters,
@@ -113,8 +114,8 @@ def model_part(evidence: Evidence, path: str, columns: list[str] | None) -> dict
         "certificate": None if certificate is None else str(certificate),
         "members": _members(calibrator),
         "path": path,
-        "python": _python(path, calibrator),
-        "command": f"isoroc apply {_quoted(path)} new.parquet -o calibrated.parquet",
+        "python": _python(quoted, calibrator),
+        "command": f"isoroc apply {word} new.parquet -o calibrated.parquet",
         "sql": _sql(calibrator, names),
         "file": _file(calibrator),
     }
@@ -130,19 +131,12 @@ def _members(calibrator: Any) -> dict[str, list[Any]] | None:
     }
 
 
-def _quoted(path: str) -> str:
-    return json.dumps(path, ensure_ascii=False) if set(path) - _PLAIN else path
-
-
-_PLAIN = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/")
-
-
 def _python(path: str, calibrator: Any) -> str:
     grouped = getattr(calibrator, "grouped_", False)
     given, what = ("P, groups", "; the group of each") if grouped else ("P", "")
     return f"""import isoroc
 
-calibrator = isoroc.load({json.dumps(path, ensure_ascii=False)})
+calibrator = isoroc.load({path})
 Q = calibrator.predict_proba({given})  # P: new forecasts, one column per class{what}
 """
 
@@ -174,11 +168,7 @@ def _file(calibrator: Any) -> str | None:
 def about_part(*, n_resamples: int, seconds: float) -> dict[str, Any]:
     """When, with which versions and how the report was computed."""
     versions = {"isoroc": version("isoroc"), "Python": platform.python_version()}
-    for package in ("numpy", "scipy", "scikit-learn"):
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:  # pragma: no cover -- a vendored build
-            continue
+    versions |= {package: version(package) for package in ("numpy", "scipy", "scikit-learn")}
     return {
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "versions": versions,

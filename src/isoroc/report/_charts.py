@@ -9,11 +9,10 @@ import numpy as np
 from markupsafe import Markup
 
 from isoroc._evaluation.evaluation import percent
-from isoroc._views.colours import COLOURS, hexadecimal, mix
+from isoroc._views.curves import Axis
+from isoroc._views.simplex import COLOURS, mix
 from isoroc.report._numbers import text_of
-from isoroc.report._svg import Plane, digits, joined, picture, tag
-
-_WIDTH = 340
+from isoroc.report._svg import Plane, at_points, digits, joined, picture, tag
 
 
 def cut(name: str, most: int = 34) -> str:
@@ -23,57 +22,40 @@ def cut(name: str, most: int = 34) -> str:
 
 def reliability_chart(panel: dict[str, Any]) -> Markup:
     """Observed rates against forecasts, with bands and histograms."""
+    axis, series = Axis(*panel["axis"]), panel["series"]
+    place = axis.position
     plane = Plane(height=250)
-    strip_height = 54
-    most = max(max(s["histogram"]["percent"]) for s in panel["series"].values())
-    strip = Plane(top=274, height=strip_height, y=(0, max(most, 1) * 1.05))
-    parts = [plane.frame("", "observed rate", show_x=False)]
+    most = max(max(tables["histogram"]["percent"]) for tables in series.values())
+    strip = Plane(top=274, height=54, y=(0, max(most, 1) * 1.05))
+    numbers = {float(place(tick)): f"{tick:g}" for tick in axis.ticks()}
+    grid = dict.fromkeys(numbers, "")
+    parts = [plane.frame("", "observed rate", x_ticks=grid, y_ticks=numbers)]
     parts.append(plane.line([0, 1], [0, 1], class_="diagonal"))
-    for of, tables in panel["series"].items():
+    for of, tables in series.items():
         if band := tables.get("band"):
-            parts.append(
-                plane.area(band["forecast"], band["low"], band["high"], class_=f"band {of}")
+            for ends in ("_all", ""):
+                low, high = place(band[f"low{ends}"]), place(band[f"high{ends}"])
+                parts.append(plane.area(place(band["forecast"]), low, high, class_=f"band {of}"))
+    for of, tables in series.items():
+        curve = tables["curve"]
+        line = place(curve["forecast"]), place(curve["rate"])
+        parts.append(plane.line(*line, class_=f"curve {of}"))
+        for forecast, rate, low, high, weight in zip(*tables["rates"].values(), strict=True):
+            x = float(place(forecast))
+            parts.append(plane.line([x, x], place([low, high]), class_=f"bar {of}"))
+            tip = (
+                f"{of}: forecast {forecast:.3g}, observed {rate:.3g} "
+                f"({low:.3g} to {high:.3g}), weight {weight:,.0f}"
             )
-    for of, tables in panel["series"].items():
-        parts += _rates(plane, tables, of)
-    for i, (of, tables) in enumerate(panel["series"].items()):
-        scores = tables["scores"]
-        text = f"MCB {scores['miscalibration'][0]:.4f}  DSC {scores['discrimination'][0]:.4f}"
-        text = _named(of, text, panel["series"])
-        place = {"x": plane.left + plane.width - 4, "y": plane.top + plane.height - 6 - 13 * i}
-        parts.append(tag("text", text, class_=f"score end {of}", **place))
+            parts.append(plane.mark(x, float(place(rate)), 3.2, class_=f"dot {of}", data_tip=tip))
     label = f"forecast probability of {cut(panel['name'], 24)}"
-    parts.append(strip.frame(label, "", y_ticks=[]))
-    for of, tables in panel["series"].items():
-        parts.append(_histogram(strip, tables["histogram"], of))
-    title = f"Reliability diagram of {panel['name']}"
-    return picture(joined(parts), width=_WIDTH, height=366, title=title)
-
-
-def _named(of: str, text: str, series: dict[str, Any]) -> str:
-    """Text with the name of the series that it belongs to, if there are several."""
-    return f"{of}: {text}" if len(series) > 1 else text
-
-
-def _rates(plane: Plane, tables: dict[str, Any], of: str) -> list[Markup]:
-    curve, rates = tables["curve"], tables["rates"]
-    parts = [plane.line(curve["forecast"], curve["rate"], class_=f"curve {of}")]
-    for forecast, rate, low, high, weight in zip(*rates.values(), strict=True):
-        a, d = plane.at([forecast, forecast], [low, high])
-        bar = f"M{digits(a[0])},{digits(d[0])}V{digits(d[1])}"
-        parts.append(tag("path", d=bar, class_=f"bar {of}"))
-        tip = (
-            f"{of}: forecast {forecast:.3f}, observed {rate:.3f} "
-            f"({low:.3f} to {high:.3f}), weight {weight:,.0f}"
-        )
-        parts.append(plane.mark(forecast, rate, 3.2, class_=f"dot {of}", data_tip=tip))
-    return parts
-
-
-def _histogram(strip: Plane, data: dict[str, Any], of: str) -> Markup:
-    x = np.repeat([*data["left"], data["right"][-1]], 2)
-    y = [0.0, *np.repeat(data["percent"], 2), 0.0]
-    return tag("polygon", points=strip.points(list(x), y), class_=f"histogram {of}")
+    parts.append(strip.frame(label, "", x_ticks=numbers, y_ticks={}))
+    for of, tables in series.items():
+        bars = tables["histogram"]
+        across = place(np.repeat([*bars["left"], bars["right"][-1]], 2))
+        points = at_points(*strip.at(across, [0.0, *np.repeat(bars["percent"], 2), 0.0]))
+        parts.append(tag("polygon", points=points, class_=f"histogram {of}"))
+    return picture(parts, f"Reliability diagram of {panel['name']}", height=366)
 
 
 def curve_chart(part: dict[str, Any], name: str, **attributes: Any) -> Markup:
@@ -87,163 +69,136 @@ def curve_chart(part: dict[str, Any], name: str, **attributes: Any) -> Markup:
         parts.append(plane.line([0, 1], [0, 1], class_="diagonal"))
     parts.append(plane.line(part["forecast"], part["value"], class_="curve after", data_role="map"))
     title = f"Calibrated probability of {name} against its forecast"
-    scale: dict[str, Any] = {"data_x0": x[0], "data_x1": x[1]}
-    return picture(joined(parts), width=_WIDTH, height=286, title=title, **scale, **attributes)
-
-
-def corners(polygon: Any) -> str:
-    """Corners of a polygon of the simplex in the triangle of `simplex_chart`."""
-    P = np.asarray(polygon)
-    x = 20 + 300 * (P[:, 1] + P[:, 2] / 2)
-    y = 288 - 300 * np.sqrt(3) / 2 * P[:, 2]
-    return " ".join(f"{digits(a)},{digits(d)}" for a, d in zip(x, y, strict=True))
+    return picture(parts, title, data_x0=x[0], data_x1=x[1], **attributes)
 
 
 def simplex_chart(
-    polygons: list[Any], colours: list[str], tips: list[str] | None, names: list[str], title: str
+    polygons: list[Any], values: Any, names: list[str], title: str, tips: list[str] | None = None
 ) -> Markup:
     """Bins or cells in a triangle, one corner per class; tips make them reachable by keyboard."""
-    shapes = []
-    first = True
-    for i, (polygon, colour) in enumerate(zip(polygons, colours, strict=True)):
+    shapes: list[Markup] = []
+    for i, (polygon, colour) in enumerate(zip(polygons, colours_of(values), strict=True)):
         if not polygon:
             continue
-        style = {"fill": colour, "class_": "cell", "data_bin": i, "points": corners(polygon)}
+        P = np.asarray(polygon)
+        places = 20 + 300 * (P[:, 1] + P[:, 2] / 2), 288 - 300 * np.sqrt(3) / 2 * P[:, 2]
+        style = {"fill": colour, "class_": "cell", "data_bin": i, "points": at_points(*places)}
         if tips is not None:
             style |= {"data_tip": tips[i], "aria_label": tips[i], "role": "img"}
-            style["tabindex"] = 0 if first else -1
-            first = False
+            style["tabindex"] = -1 if shapes else 0
         shapes.append(tag("polygon", **style))
-    places = [(16, 308, ""), (324, 308, " end"), (170, 18, " mid")]
-    labels = [
-        tag("text", _corner(k, name), x=x, y=y, class_=f"corner{anchor}")
-        for k, (name, (x, y, anchor)) in enumerate(zip(names, places, strict=True))
-    ]
-    roving = {"data_roving": "", "role": "group"} if tips is not None else {"role": "img"}
-    return picture(
-        joined([tag("g", joined(shapes)), *labels]), width=_WIDTH, height=316, title=title, **roving
-    )
+    corners = [(16, 308, ""), (324, 308, " end"), (170, 18, " mid")]
+    labels = []
+    for k, (name, (x, y, anchor)) in enumerate(zip(names, corners, strict=True)):
+        text = joined([tag("tspan", "● ", fill=COLOURS[k]), cut(name, 22)])
+        labels.append(tag("text", text, x=x, y=y, class_=f"corner{anchor}"))
+    roving: dict[str, Any] = {} if tips is None else {"data_roving": "", "role": "group"}
+    return picture([tag("g", joined(shapes)), *labels], title, height=316, **roving)
 
 
-def _corner(k: int, name: str) -> Markup:
-    """Name of a class after a dot in its colour."""
-    return joined([tag("tspan", "● ", fill=COLOURS[k]), cut(name, 22)])
-
-
-def colours_of(values: list[list[float]]) -> list[str]:
-    """Colours of points of the simplex."""
-    return hexadecimal(mix(np.asarray(values, dtype=np.float64)))
+def colours_of(values: Any) -> list[str]:
+    """Colours of points of the simplex as text."""
+    parts = np.rint(mix(np.asarray(values, dtype=np.float64)) * 255).astype(int).tolist()
+    return [f"#{r:02x}{g:02x}{b:02x}" for r, g, b in parts]
 
 
 def pair_chart(pair: dict[str, Any]) -> Markup:
     """Share of the second class of a pair in the sum of both, after against before."""
     plane = Plane()
     first, second = (cut(name, 16) for name in pair["names"])
-    parts = [
-        plane.frame(f"share of {second} before", "share after"),
-        plane.line([0, 1], [0, 1], class_="diagonal"),
-        plane.line(pair["forecast"], pair["value"], class_="curve after"),
-        *(
-            plane.mark(x, y, class_="dot after", data_tip=f"before {x:.3f}, after {y:.3f}")
-            for x, y in zip(pair["forecast"], pair["value"], strict=True)
-        ),
-    ]
+    x, y = pair["forecast"], pair["value"]
+    parts = [plane.frame(f"share of {second} before", "share after")]
+    parts.append(plane.line([0, 1], [0, 1], class_="diagonal"))
+    parts.append(plane.line(x, y, class_="curve after"))
+    for before, after in zip(x, y, strict=True):
+        tip = f"before {before:.3f}, after {after:.3f}"
+        parts.append(plane.mark(before, after, class_="dot after", data_tip=tip))
     title = f"Share of {second} in the sum of {first} and {second}, after against before"
-    return picture(joined(parts), width=_WIDTH, height=286, title=title)
+    return picture(parts, title)
 
 
 def roc_chart(curve: dict[str, Any]) -> Markup:
     """ROC curves before and after."""
-    plane = Plane()
+    plane, series = Plane(), curve["series"]
     parts = [plane.frame("false positive rate", "true positive rate")]
     parts.append(plane.line([0, 1], [0, 1], class_="diagonal"))
-    for i, (of, data) in enumerate(curve["series"].items()):
+    for i, (of, data) in enumerate(series.items()):
         line = data["false_positive_rate"], data["true_positive_rate"]
         parts.append(plane.line(*line, class_=f"curve {of}"))
-        text = _named(of, f"AUC {text_of(data['auc'])}", curve["series"])
+        text = (f"{of}: " if len(series) > 1 else "") + f"AUC {text_of(data['auc'])}"
         parts.append(plane.text(0.97, 0.05 + 0.06 * i, text, class_=f"score end {of}"))
-    title = f"ROC curves of {curve['name']}"
-    return picture(joined(parts), width=_WIDTH, height=286, title=title)
+    return picture(parts, f"ROC curves of {curve['name']}")
 
 
-def path_chart(path: dict[str, Any], before: float | str | None) -> Markup:
+def surface_chart(surface: dict[str, Any], of: str) -> Markup:
+    """Heat map: the best share of the third class where the others have at least some shares."""
+    rates = np.asarray(surface["rates"][of])
+    steps = len(rates)
+    plane = Plane(width=240)  # square
+    first, second, third = (cut(name, 20) for name in surface["names"])
+    side = plane.width / steps
+    parts = []
+    tenth = np.minimum(np.floor(10 * rates), 9)
+    for level in range(10):  # one path per level is much smaller than a square per cell
+        column, row = np.nonzero(tenth == level)
+        across, down = plane.at(column / steps, (row + 1) / steps)
+        shape = f"h{side:.2f}v{side:.2f}h-{side:.2f}z"
+        d = "".join(f"M{corner}{shape}" for corner in at_points(across, down).split())
+        parts.append(tag("path", d=d, class_="level", fill_opacity=0.05 + 0.1 * level))
+    parts.append(plane.frame(f"share of {first} right, at least", f"share of {second} right"))
+    for i in range(2, 10, 2):
+        x, y = plane.at(0, 0)[0] + 254, 40 + 20 * i
+        swatch = {"width": 14, "height": 14, "fill_opacity": 0.05 + 0.1 * i, "class_": "level"}
+        parts.append(tag("rect", x=x, y=y, **swatch))
+        parts.append(tag("text", f"{i / 10:g}", x=x + 18, y=y + 11, class_="tick"))
+    return picture(parts, f"{of}: best share of {third} against those of the other classes")
+
+
+def path_chart(path: dict[str, Any], before: float | None) -> Markup:
     """Log loss against the number of bins."""
     stages = path["stages"]
     n = [stage["n_bins"] for stage in stages]
-    known = [s["log_loss"] for s in stages if isinstance(s["log_loss"], float)]
-    shown = known[1:] if len(known) > 3 else known
-    values = shown or [0.0, 1.0]
-    margin = 0.08 * (max(values) - min(values) or 1.0)
-    far = not isinstance(before, float) or abs(before - values[-1]) > 50 * margin
-    if isinstance(before, float) and not far:
-        values = [*values, before]
-    y = (min(values) - margin, max(values) + margin)
+    loss = np.array([stage["log_loss"] for stage in stages])
+    shown = loss[1:] if len(loss) > 3 else loss
+    margin = 0.08 * (np.ptp(shown) or 1.0)
+    near = before is not None and abs(before - shown[-1]) <= 50 * margin
+    values = np.append(shown, [before] if near else [])
+    y = (float(values.min() - margin), float(values.max() + margin))
     plane = Plane(x=(0.0, float(np.log10(max(n)))), y=y, left=50, width=280)
     marks = [k for k in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000) if k <= max(n)]
-    parts = [plane.frame("", "log loss", x_ticks=[])]
-    for k in marks:
-        a, d = plane.at(np.log10(k), y[0])
-        parts.append(tag("text", str(k), x=digits(a), y=d + 14, class_="tick mid"))
-    parts.append(tag("text", "number of bins", x=190, y=280, class_="label mid"))
-    if isinstance(before, float) and not far:
+    x_ticks = {float(np.log10(k)): str(k) for k in marks}
+    parts = [plane.frame("number of bins", "log loss", x_ticks=x_ticks)]
+    if near:
         parts.append(plane.line(plane.x, [before, before], class_="curve before"))
-        parts.append(
-            plane.text(plane.x[1], before + margin / 4, "before", class_="score end before")
-        )
+        level = float(before or 0) + margin / 4
+        parts.append(plane.text(plane.x[1], level, "before", class_="score end before"))
     elif before is not None:  # far from the path, whose shape would not be seen
+        place = {"x": plane.left + plane.width, "y": plane.top + 12}
         text = f"before: {text_of(before)}"
-        place = plane.left + plane.width, plane.top + 12
-        parts.append(tag("text", text, x=place[0], y=place[1], class_="score end before"))
-    inside = [
-        (np.log10(s["n_bins"]), s["log_loss"])
-        for s in stages
-        if isinstance(s["log_loss"], float) and y[0] <= s["log_loss"] <= y[1]
-    ]
-    if inside:
-        x, loss = zip(*inside, strict=True)
-        parts.append(plane.line(x, loss, class_="curve after"))
-    places = [
-        [float(digits(v)) for v in plane.at(np.log10(s["n_bins"]), np.clip(s["log_loss"], *y))]
-        if isinstance(s["log_loss"], float)
-        else None
-        for s in stages
-    ]
-    last = places[-1] or [0, 0]
-    parts.append(
-        tag("circle", cx=last[0], cy=last[1], r=6, class_="here", data_places=json.dumps(places))
-    )
-    return picture(
-        joined(parts),
-        width=_WIDTH,
-        height=286,
-        title="Log loss against the number of bins",
-        id="path-chart",
-    )
+        parts.append(tag("text", text, class_="score end before", **place))
+    x = np.log10(n)
+    inside = (y[0] <= loss) & (loss <= y[1])
+    parts.append(plane.line(x[inside], loss[inside], class_="curve after"))
+    places = np.column_stack(plane.at(x, loss.clip(*y))).round(1).tolist()
+    cx, cy = places[-1]
+    here = {"cx": cx, "cy": cy, "r": 6, "class_": "here", "data_places": json.dumps(places)}
+    parts.append(tag("circle", **here))
+    return picture(parts, "Log loss against the number of bins", id="path-chart")
 
 
-def stage_chart(top: bool, name: str) -> Markup:  # noqa: FBT001
+def stage_chart(name: str) -> Markup:
     """Axes of the diagram of a stage; the script draws its marks."""
     plane = Plane()
-    what = "the most probable class" if top else cut(name, 20)
     parts = [
-        plane.frame(f"calibrated probability of {what}", "observed rate"),
+        plane.frame(f"calibrated probability of {cut(name, 24)}", "observed rate"),
         plane.line([0, 1], [0, 1], class_="diagonal"),
         tag("g", id="stage-marks"),
     ]
     title = "Observed rates of the bins against their calibrated probability"
-    return picture(joined(parts), width=_WIDTH, height=286, title=title, id="stage-chart")
-
-
-def surface_chart() -> Markup:
-    """Picture of the ROC surface; the script draws and turns it."""
-    parts = [tag("path", class_="hull"), tag("path", class_="points before")]
-    parts += [tag("path", class_="points after"), tag("path", class_="axes")]
-    parts += [tag("text", class_="label mid", data_axis=k) for k in range(3)]
-    title = "ROC surface before and after calibration; arrow keys turn it"
-    return picture(joined(parts), width=400, height=360, title=title, id="surface", tabindex=0)
+    return picture(parts, title, id="stage-chart")
 
 
 def share_bar(share: float) -> Markup:
     """Bar of a share."""
     bar = tag("rect", width=digits(100 * share), height=8, class_="share")
-    return picture(bar, width=100, height=8, title=percent(share), class_="bar")
+    return picture([bar], percent(share), width=100, height=8, class_="bar")

@@ -19,13 +19,9 @@ from isoroc._views.stages import is_calibration_set
 
 @dataclass(frozen=True)
 class Evidence(Pair):
-    """What a report is about; rows of weight 0 are left out.
+    """What a report is about; `input` holds the rows as the calibrator takes them.
 
-    Attributes
-    ----------
-    calibrator : Calibrator or None
-    input : array-like
-        The rows as the calibrator takes them.
+    Rows of weight 0 are left out.
     """
 
     calibrator: Any = None
@@ -51,12 +47,14 @@ class Evidence(Pair):
         """Whether the calibrator is known to have been fitted to the rows of the report."""
         return self.binned is not None and is_calibration_set(self.binned, self.input, self.before)
 
-    def heaviest(self, most: int) -> list[int]:
-        """All columns, or `most` of the classes with the largest weights, the heaviest first."""
-        if self.n_classes <= most:
-            return list(range(self.n_classes))
-        order: list[int] = np.argsort(-self.before.class_weights(), kind="stable")[:most].tolist()
-        return order
+    def heaviest(self, most: int, least: float = 0) -> list[int]:
+        """All columns, or `most` of the classes of some weight, the heaviest first."""
+        weights = self.before.class_weights()
+        order = np.arange(self.n_classes)
+        if self.n_classes > most:
+            order = np.argsort(-weights, kind="stable")[:most]
+        chosen: list[int] = order[weights[order] >= least].tolist()
+        return chosen
 
     def take(self, rows: Any) -> Self:
         """The same with some of the rows."""
@@ -64,27 +62,15 @@ class Evidence(Pair):
 
 
 def gather(
-    y: Any, P: Any, *, calibrator: Any, after: Any, labels: Any, sample_weight: Any
+    y: Any, P: Any, sample_weight: Any, *, calibrator: Any, after: Any, labels: Any, scores: Scores
 ) -> Evidence:
-    """Check the arguments of a report and put them together.
-
-    Examples
-    --------
-    >>> from isoroc import IRPCalibrator
-    >>> p, y = [0.1, 0.4, 0.7], ["no", "yes", "yes"]
-    >>> found = gather(y, p, calibrator=IRPCalibrator().fit(p, y), after=None, labels=None,
-    ...                sample_weight=None)
-    >>> list(found.series), found.names, found.fitted_on_these_rows
-    (['before', 'after'], ['no', 'yes'], True)
-    """
-    scores: Scores = "auto"
+    """Check the arguments of a report and put them together."""
     if calibrator is not None:
         _check_calibrator(calibrator)
         if after is None:
             after = calibrator.predict_proba(P)
         labels = calibrator.classes_ if labels is None else labels
-        if calibrator.n_features_in_ > 1:
-            scores = calibrator.scores_
+        scores = calibrator.scores_
     before = check_sample(P, y, sample_weight, labels, scores=scores, name="P")
     changed = None if after is None else check_after(after, before, probabilities=True)
     pair = make_pair(before, changed)

@@ -9,19 +9,11 @@ from numpy.typing import NDArray
 
 
 def short(values: Any, digits: int = 5) -> list[Any]:
-    """Numbers with a number of significant digits, for drawing.
-
-    Examples
-    --------
-    >>> short([0.123456789, 2, float("nan")])
-    [0.12346, 2.0, nan]
-    """
+    """Numbers with a number of significant digits, for drawing."""
     array: NDArray[Any] = np.asarray(values, dtype=np.float64)
-    return (
-        [short(row, digits) for row in array]
-        if array.ndim > 1
-        else [float(f"{value:.{digits}g}") for value in array.tolist()]
-    )
+    if array.ndim > 1:
+        return [short(row, digits) for row in array]
+    return [float(f"{value:.{digits}g}") for value in array.tolist()]
 
 
 def text_of(value: Any, digits: int = 4) -> str:
@@ -48,3 +40,15 @@ def weight_of(value: float) -> str:
     ('12,345', '0.25')
     """
     return f"{value:,.0f}" if float(value).is_integer() or value >= 1000 else f"{value:.4g}"
+
+
+def listed(names: list[str], most: int = 8) -> str:
+    """Names in a sentence, some of them if there are many.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"]), listed(["a", "b", "c"], most=1)
+    ('a, b and c', 'a and 2 more')
+    """
+    shown = names if len(names) <= most else [*names[:most], f"{len(names) - most} more"]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if shown[1:] else shown)

@@ -6,7 +6,7 @@ import base64
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
@@ -18,15 +18,27 @@ from isoroc.report._numbers import text_of, weight_of
 
 def render(summary: dict[str, Any]) -> str:
     """HTML page of a summary; everything that comes from users is escaped."""
+    path, model = summary["path"], summary["model"]
+    data = {"path": path, "colours": None}
+    if path is not None and "node_values" in path and summary["data"]["n_classes"] == 3:
+        data["colours"] = _charts.colours_of(path["node_values"])
+    download = None
+    if model is not None and model["file"] is not None:  # an address that holds its content
+        content = base64.b64encode(model["file"].encode()).decode()
+        download = f"data:application/json;base64,{content}"
+    shown, staged = _map_charts(summary)
+    losses = {row["measure"]: row for row in summary["headline"]["rows"]}["log_loss"]
     page: str = _template().render(
         s=summary,
+        paired=summary["map"] is not None,
         style=_asset("style.css"),
         script=_asset("script.js"),
-        data=_embedded(_data(summary)),
-        map_charts=_map_charts(summary),
-        bins=_bins(summary),
-        download=_download(summary),
-        before_loss=_before_loss(summary),
+        data=_embedded(data),
+        map_charts=shown,
+        staged_map=staged,
+        bins=_bins(summary["bins"]),
+        download=download,
+        before_loss=losses["before"]["value"],
     )
     return page
 
@@ -39,15 +51,12 @@ def _template() -> Any:
     environment.filters |= {"number": text_of, "percent": percent, "weight": weight_of}
     environment.filters["zipped"] = lambda columns: list(zip(*columns, strict=True))
     environment.globals |= {"charts": _charts}
-    return environment.from_string(_file("page.html"))
-
-
-def _file(name: str) -> str:
-    return files("isoroc.report").joinpath("assets", name).read_text(encoding="utf-8")
+    return environment.from_string(_asset("page.html"))
 
 
 def _asset(name: str) -> Markup:
-    return Markup(_file(name))  # noqa: S704 -- a file of the package
+    text = files("isoroc.report").joinpath("assets", name).read_text(encoding="utf-8")
+    return Markup(text)  # noqa: S704 -- a file of the package
 
 
 def _embedded(value: Any) -> Markup:
@@ -56,54 +65,19 @@ def _embedded(value: Any) -> Markup:
     return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))  # noqa: S704
 
 
-def _data(summary: dict[str, Any]) -> dict[str, Any]:
-    """What the script needs."""
-    path = summary["path"]
-    found = {"path": path, "surface": summary["roc"]["surface"], "colours": None}
-    if path is not None and "node_values" in path and summary["data"]["n_classes"] == 3:
-        found["colours"] = _charts.colours_of(path["node_values"])
-    return found
-
-
-def _before_loss(summary: dict[str, Any]) -> Any:
-    for row in summary["headline"]["rows"]:
-        if row["measure"] == "log_loss" and "before" in row:
-            return row["before"]["value"]
-    return None
-
-
-def _tips(summary: dict[str, Any]) -> list[str]:
-    """Text about each bin: value, weight, interval and threshold."""
-    bins, names = summary["bins"], summary["map"]["names"]
-    columns = bins["columns"]
-    tips = []
-    for i, number in enumerate(columns["bin"]):
-        parts = [f"Bin {number}, weight {weight_of(columns['weight'][i])}."]
-        for name in names:
-            value, low, high = (
-                columns[f"{kind}_{name}"][i] for kind in ("value", "rate_low", "rate_high")
-            )
-            parts.append(f"{name}: {value:.3f} (observed {low:.3f} to {high:.3f}).")
-        if split := bins["splits"][i]:
-            threshold = ", ".join(f"{t:.3f}" for t in split["threshold"])
-            parts.append(f"Made by split {split['split']} at threshold ({threshold}).")
-        tips.append(" ".join(parts))
-    return tips
-
-
-def _map_charts(summary: dict[str, Any]) -> dict[str, Any]:
-    """Pictures of the calibration map, and that which follows the slider."""
-    part = summary["map"]
+def _map_charts(summary: dict[str, Any]) -> tuple[list[tuple[str, Markup]], Markup | None]:
+    """Captions and pictures of the calibration map, and the picture that follows the slider."""
+    part, path = summary["map"], summary["path"]
     if part is None:
-        return {"shown": [], "staged": None}
-    names = [entry["name"] for entry in summary["data"]["classes"]]
-    path = summary["path"]
+        return [], None
     moves = path is not None and "node_values" in path
     if part["kind"] == "curve":
-        staged = _charts.curve_chart(part, names[-1], id="stage-map") if moves else None
-        return {"shown": [_charts.curve_chart(part, names[-1])], "staged": staged}
+        name = summary["data"]["classes"][-1]["name"]
+        staged = _charts.curve_chart(part, name, id="stage-map") if moves else None
+        return [(name, _charts.curve_chart(part, name))], staged
     if part["kind"] == "pairs":
-        return {"shown": [_charts.pair_chart(pair) for pair in part["pairs"]], "staged": None}
+        pairs = part["pairs"]
+        return [(" and ".join(pair["names"]), _charts.pair_chart(pair)) for pair in pairs], None
     if part["kind"] == "cells":
         tips = [
             f"weight {weight_of(weight)}, mean forecast {_listed(forecast)}, "
@@ -112,94 +86,69 @@ def _map_charts(summary: dict[str, Any]) -> dict[str, Any]:
                 part["weight"], part["forecast"], part["value"], strict=True
             )
         ]
-        colours = _charts.colours_of(part["value"])
+        args = (part["polygons"], part["value"], part["names"])
         title = "Cells of forecasts, coloured by their calibrated value"
-        args = (part["polygons"], colours, tips, part["names"], title)
-        return {"shown": [_charts.simplex_chart(*args)], "staged": None}
+        return [("", _charts.simplex_chart(*args, title, tips))], None
     columns = summary["bins"]["columns"]
-    values = [columns[f"value_{name}"] for name in part["names"]]
-    colours = _charts.colours_of([list(row) for row in zip(*values, strict=True)])
-    common = (part["polygons"], colours)
-    shown = _charts.simplex_chart(
-        *common, _tips(summary), part["names"], "Bins, coloured by their calibrated value"
-    )
-    staged = _charts.simplex_chart(*common, None, part["names"], "Bins of the chosen stage")
-    return {"shown": [shown], "staged": Markup('<div id="stage-map">{}</div>').format(staged)}
+    values = list(zip(*(columns[f"value_{name}"] for name in part["names"]), strict=True))
+    args = (part["polygons"], values, part["names"])
+    tips = _tips(summary["bins"], part["names"])
+    shown = _charts.simplex_chart(*args, "Bins, coloured by their calibrated value", tips)
+    staged = _charts.simplex_chart(*args, "Bins of the chosen stage")
+    return [("", shown)], Markup('<div id="stage-map">{}</div>').format(staged)
+
+
+def _tips(bins: dict[str, Any], names: list[str]) -> list[str]:
+    """Text about each bin: value, weight, interval and threshold."""
+    columns, tips = bins["columns"], []
+    for i, (number, split) in enumerate(zip(columns["bin"], bins["splits"], strict=True)):
+        parts = [f"Bin {number}, weight {weight_of(columns['weight'][i])}."]
+        for name in names:
+            value, low, high = (
+                columns[f"{kind}_{name}"][i] for kind in ("value", "rate_low", "rate_high")
+            )
+            parts.append(f"{name}: {value:.3f} (observed {low:.3f} to {high:.3f}).")
+        if split:
+            threshold = _listed(split["threshold"])
+            parts.append(f"Made by split {split['split']} at threshold {threshold}.")
+        tips.append(" ".join(parts))
+    return tips
 
 
 def _listed(values: list[float]) -> str:
     return "(" + ", ".join(f"{value:.3f}" for value in values) + ")"
 
 
-def _bins(summary: dict[str, Any]) -> dict[str, Any] | None:
-    """Head and rows of the table of bins."""
-    if summary["bins"] is None:
-        return None
-    columns = summary["bins"]["columns"]
-    shown = {name: column for name, column in columns.items() if not _is_end(name)}
-    cells = [
-        [
-            _Cell(value, _text(name, value), _interval(columns, name, i))
-            for i, value in enumerate(column)
-        ]
-        for name, column in shown.items()
-    ]
-    return {"head": [_heading(name) for name in shown], "rows": list(zip(*cells, strict=True))}
-
-
-class _Cell(NamedTuple):
-    """A value to sort by, its text, and that of its interval."""
-
-    value: Any
-    text: str
-    interval: str
-
-
-def _is_end(column: str) -> bool:
-    """Whether a column holds ends of intervals, which are shown with the rates."""
-    return column.startswith(("rate_low", "rate_high"))
-
-
-def _interval(columns: dict[str, list[Any]], name: str, i: int) -> str:
-    of = name.removeprefix("rate")
-    if of == name:
-        return ""
-    low, high = (columns[f"rate_{end}{of}"][i] for end in ("low", "high"))
-    return f"{text_of(low)} to {text_of(high)}"
-
-
-def _text(column: str, value: Any) -> str:
-    """Text of a cell: whole numbers, weights, probabilities, or ends of bins of any size."""
-    if column == "bin" or isinstance(value, str):
-        return text_of(value) if isinstance(value, str) else str(value)
-    if column == "weight":
-        return weight_of(value)
-    return text_of(value) if column.startswith(("rate", "value")) else f"{value:.4g}"
-
-
-def _heading(column: str) -> str:
-    """Heading of a column of bins: what belongs to a class begins with its name.
-
-    Examples
-    --------
-    >>> _heading("weight"), _heading("rate_bird"), _heading("value_bird"), _heading("value")
-    ('weight', 'bird: observed', 'bird: calibrated', 'calibrated')
-    """
-    for prefix, words in _COLUMNS.items():
-        if column == prefix:
-            return words
-        if column.startswith(f"{prefix}_"):
-            return f"{column.removeprefix(prefix)[1:]}: {words}"
-    return column
-
-
 #: Columns of bins and their headings.
 _COLUMNS = {"rate": "observed", "value": "calibrated", "lower": "from", "upper": "to"}
 
 
-def _download(summary: dict[str, Any]) -> str | None:
-    """The model file as an address that holds its content."""
-    if summary["model"] is None or summary["model"]["file"] is None:
+def _bins(part: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Head and rows of the table of bins; a cell is a value to sort by, its text and its interval.
+
+    Ends of intervals are shown with the rates. What belongs to a class begins with its name.
+    """
+    if part is None:
         return None
-    content = base64.b64encode(summary["model"]["file"].encode()).decode()
-    return f"data:application/json;base64,{content}"
+    columns, head, cells = part["columns"], [], []
+    for name, column in columns.items():
+        if name.startswith(("rate_low", "rate_high")):
+            continue
+        kind, _, of = name.partition("_")
+        heading = _COLUMNS.get(kind, name)
+        head.append(f"{of}: {heading}" if of and kind in _COLUMNS else heading)
+        intervals = [""] * len(column)
+        if kind == "rate":
+            lows, highs = (columns[f"rate_{end}{name[4:]}"] for end in ("low", "high"))
+            ends = zip(lows, highs, strict=True)
+            intervals = [f"{text_of(low)} to {text_of(high)}" for low, high in ends]
+        texts = [_text(kind, value) for value in column]
+        cells.append(list(zip(column, texts, intervals, strict=True)))
+    return {"head": head, "rows": list(zip(*cells, strict=True))}
+
+
+def _text(kind: str, value: Any) -> str:
+    """Text of a cell: whole numbers, weights, probabilities, or ends of bins of any size."""
+    if isinstance(value, str) or kind in ("rate", "value"):
+        return text_of(value)
+    return weight_of(value) if kind in ("bin", "weight") else f"{value:.4g}"

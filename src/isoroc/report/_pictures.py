@@ -5,55 +5,65 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
 
 from isoroc import metrics
 from isoroc._calibrators.binned import BinCalibrator
-from isoroc._estimation.grouping import group_quantile
-from isoroc._input import Sample, split_by_kind
+from isoroc._estimation.grouping import group_equal, group_quantile
+from isoroc._input import Sample
 from isoroc._simplex import Floats, Ints, binary_scores
 from isoroc._table import Table
-from isoroc._views.geometry import bin_polygons, cells_of, triangles
-from isoroc._views.rates import default_n_bins, reliability
+from isoroc._views.curves import (
+    axis_of,
+    best_rates,
+    compact,
+    event_of,
+    one_vs_rest,
+    reliability,
+    thin,
+)
+from isoroc._views.simplex import bin_polygons, cells_of, group_means, triangles
 from isoroc._views.stages import kept_stages, staged
-from isoroc._views.thinning import thin
-from isoroc.metrics import auc, roc_surface, symmetric_roc_curve
 from isoroc.report._evidence import Evidence
 from isoroc.report._numbers import short
 
-#: Largest number of classes that have diagrams of their own, the heaviest ones.
-MOST_CLASSES = 8
+#: Largest number of classes that have diagrams of their own, the heaviest ones, and the weight from
+#: which on a diagram of one of several classes says something.
+MOST_CLASSES, _LEAST_WEIGHT = 8, 25
 #: Number of simulations for a band. It has a few hundred pixels, so more would not be seen.
 _SIMULATIONS = 200
-#: Largest number of vertices of a curve, of rows for a surface and of its points.
-_VERTICES, _SURFACE_ROWS, _SURFACE_POINTS = 250, 1000, 700
+#: Largest number of vertices of a curve and of rows for a surface, and cells along its sides.
+_VERTICES, _SURFACE_ROWS, _STEPS = 250, 1000, 24
 TOP = "the most probable class"
+
+
+def _shown(evidence: Evidence) -> list[int]:
+    """The classes that have diagrams: the second of two, or the heaviest."""
+    if evidence.n_classes == 2:
+        return [1]
+    return evidence.heaviest(MOST_CLASSES, _LEAST_WEIGHT if evidence.n_classes > 4 else 0)
 
 
 def reliability_part(evidence: Evidence) -> dict[str, Any]:
     """Diagrams of the top class and of the heaviest classes, or of the second of two."""
+    chosen, several = _shown(evidence), evidence.n_classes > 2
     panels = []
-    K, names = evidence.n_classes, evidence.names
-    chosen = [1] if K == 2 else evidence.heaviest(MOST_CLASSES)
-    n_bins = default_n_bins(len(evidence.before))
-    wanted: list[tuple[str, int | None]] = [(names[k], k) for k in chosen]
-    if K > 2:
-        wanted = [(TOP, None), *wanted]
-    for name, k in wanted:
-        series = {}
-        for of, sample in evidence.series.items():
-            tables = reliability(view_of(sample, k), n_bins=n_bins, n_resamples=_SIMULATIONS)
-            series[of] = {kind: _columns(kind, table) for kind, table in tables.items()}
-        panels.append({"name": name, "top": k is None, "series": series})
-    return {"panels": panels, "classes_left_out": K - len(chosen) if K > 2 else 0}
-
-
-def view_of(sample: Sample, k: int | None) -> Sample:
-    """Sample of one event: class k, or that the most probable class comes true if k is None."""
-    if k is None:
-        return split_by_kind(sample, "top")[0]
-    column = np.ascontiguousarray(sample.forecasts[:, k])
-    return Sample(column, (sample.codes == k).view(np.uint8), sample.weights)
+    for k in [None, *chosen] if several else chosen:
+        events = {of: event_of(sample, k) for of, sample in evidence.series.items()}
+        axis = axis_of(events.values()) if events else None
+        series = {
+            of: {
+                kind: _columns(kind, table)
+                for kind, table in reliability(event, axis, n_resamples=_SIMULATIONS).items()
+            }
+            for of, event in events.items()
+            if axis is not None
+        }
+        name = TOP if k is None else evidence.names[k]
+        panels.append({"name": name, "top": k is None, "axis": axis, "series": series})
+    return {
+        "panels": panels,
+        "classes_left_out": evidence.n_classes - len(chosen) if several else 0,
+    }
 
 
 def _columns(kind: str, table: Table) -> dict[str, list[Any]]:
@@ -65,92 +75,66 @@ def _columns(kind: str, table: Table) -> dict[str, list[Any]]:
 
 def roc_part(evidence: Evidence) -> dict[str, Any]:
     """ROC curves of two classes, or of the heaviest classes against the rest, and the surface."""
-    K, names = evidence.n_classes, evidence.names
-    samples = {"before": evidence.before} | evidence.series
     curves = []
-    for k in [1] if K == 2 else evidence.heaviest(MOST_CLASSES):
-        is_class = evidence.before.codes == k
-        if is_class.all() or not is_class.any():  # no curve without both
-            continue
+    for k, found in one_vs_rest(evidence.samples, _shown(evidence)).items():
         series = {}
-        for of, sample in samples.items():
-            P = sample.forecasts
-            scores = P if P.ndim == 1 else np.ascontiguousarray(P[:, k])
-            p0, p1, _ = symmetric_roc_curve(is_class, scores, sample_weight=sample.weights)
-            kept = thin(p0, p1, _VERTICES)
+        for of, curve in found.items():
+            kept = thin(curve.p0, curve.p1, _VERTICES)
             series[of] = {
-                "false_positive_rate": short(1 - p0[kept]),
-                "true_positive_rate": short(p1[kept]),
-                "auc": auc(is_class, scores, sample_weight=sample.weights),
+                "false_positive_rate": short(1 - curve.p0[kept]),
+                "true_positive_rate": short(curve.p1[kept]),
+                "auc": curve.area(),
             }
-        curves.append({"name": names[k], "series": series})
-    part: dict[str, Any] = {"curves": curves, "surface": None}
-    if K == 3 and evidence.before.class_weights().all():
-        part["surface"] = _surface(evidence.draw(_SURFACE_ROWS))
-    return part
+        curves.append({"name": evidence.names[k], "series": series})
+    surface = None
+    if evidence.n_classes == 3:
+        few = evidence.draw(_SURFACE_ROWS)
+        if few.before.class_weights().all():
+            surface = {"names": few.names, "rows": len(few.before), "rates": _surface(few)}
+    return {"curves": curves, "surface": surface}
 
 
-def _surface(evidence: Evidence) -> dict[str, Any] | None:
-    """Points of the ROC surface of three classes, and the edges of the hull before calibration."""
-    if not evidence.before.class_weights().all():
-        return None
-    points: dict[str, Floats] = {}
+def _surface(evidence: Evidence) -> dict[str, list[Any]]:
+    """Heat maps of the ROC surface of three classes."""
+    found = {}
     for of, sample in evidence.series.items():
-        found = roc_surface(
-            sample.codes, sample.forecasts, sample_weight=sample.weights, labels=range(3)
-        ).points
-        points[of] = _spread(found)
-    first = next(iter(points.values()))
-    return {
-        "names": evidence.names,
-        "rows": len(evidence.before),
-        "points": {of: short(found, 3) for of, found in points.items()},
-        "edges": short(_edges(first), 3),
-    }
+        options: dict[str, Any] = {"sample_weight": sample.weights, "labels": range(3)}
+        points = metrics.roc_surface(sample.codes, sample.forecasts, **options).points
+        found[of] = short(best_rates(points, _STEPS)[:-1, :-1], 3)
+    return found
 
 
-def _spread(points: Floats) -> Floats:
-    """A limited number of points, one in each small box, the boxes as small as possible."""
-    for steps in (40, 30, 24, 18, 12):
-        _, first = np.unique(np.rint(points * steps), axis=0, return_index=True)
-        if len(first) <= _SURFACE_POINTS:
-            break
-    return np.asarray(points[np.sort(first)][:_SURFACE_POINTS])
-
-
-def _edges(points: Floats) -> Floats:
-    """Ends of the edges of the hull of the points, the origin and the unit vectors."""
-    corners = np.vstack([points, np.zeros(3), np.eye(3)])
-    try:
-        hull = ConvexHull(corners)
-    except QhullError:
-        return np.empty((0, 6))
-    sides = hull.simplices[(hull.equations[:, :3] > 1e-9).any(axis=1)]
-    pairs = np.sort(np.vstack([sides[:, [0, 1]], sides[:, [1, 2]], sides[:, [0, 2]]]), axis=1)
-    a, b = np.unique(pairs, axis=0).T
-    return np.hstack([corners[a], corners[b]])
-
-
-#: Largest number of points of a curve, of bins, of cells along an edge, of pairs and their points.
-_POINTS, MOST_BINS, _CELLS, _PAIRS, _PAIR_POINTS = 200, 400, 14, 6, 15
+#: Largest number of points of a curve, of bins, of cells along an edge, of pairs and their points,
+#: and the fewest rows of a pair and different shares of its classes.
+_POINTS, MOST_BINS, _CELLS, _PAIRS, _PAIR_POINTS, _PAIR_ROWS = 200, 400, 14, 6, 15, 100
 
 
 def map_part(evidence: Evidence) -> dict[str, Any] | None:
     """From forecasts to calibrated ones; None without calibrated forecasts."""
     if evidence.after is None:
         return None
+    P, Q = evidence.before.forecasts, evidence.after.forecasts
     if evidence.n_classes == 2:
-        return {"kind": "curve", **_curve(evidence)}
-    if evidence.n_classes == 3:
-        bins = evidence.binned
-        if bins is not None and not evidence.reduced and bins.n_bins_ <= MOST_BINS:
-            polygons = [short(polygon, 4) for polygon in bin_polygons(bins.tree_)]
-            return {"kind": "bins", "names": evidence.names, "polygons": polygons}
-        return {"kind": "cells", "names": evidence.names, **_cells(evidence)}
-    return {"kind": "pairs", "pairs": _pairs(evidence)}
+        return {"kind": "curve", **_curve(evidence, Q)}
+    if evidence.n_classes > 3:
+        return {"kind": "pairs", "pairs": _pairs(evidence, P, Q)}
+    bins, names = evidence.binned, evidence.names
+    if bins is not None and not evidence.reduced and bins.n_bins_ <= MOST_BINS:
+        polygons = [short(polygon, 4) for polygon in bin_polygons(bins.tree_)]
+        return {"kind": "bins", "names": names, "polygons": polygons}
+    cells, cell = cells_of(P, _CELLS)
+    weight, forecast, value = group_means(cell, evidence.before.weights, P, Q)
+    return {
+        "kind": "cells",
+        "names": names,
+        "polygons": [short(corners, 4) for corners in triangles(cells, _CELLS)],
+        "weight": short(weight),
+        "forecast": short(forecast, 4),
+        "value": short(value, 4),
+    }
 
 
-def _curve(evidence: Evidence) -> dict[str, Any]:
+def _curve(evidence: Evidence, Q: Floats) -> dict[str, Any]:
     """Calibrated probability of the second class against the forecast or score.
 
     That of a calibrator with bins is a step function; others are drawn through some of the rows.
@@ -163,60 +147,32 @@ def _curve(evidence: Evidence) -> dict[str, Any]:
         edges = np.concatenate([ends[:1], bins.tree_.cuts, ends[1:]]).clip(*ends)
         steps = np.column_stack([edges[:-1], edges[1:]]).ravel()
         return {"forecast": short(steps), "value": short(np.repeat(bins.bin_values_[:, 1], 2))}
-    value = evidence.after.forecasts[:, 1] if evidence.after is not None else score
     order = np.argsort(score, kind="stable")
     chosen = order[np.unique(np.linspace(0, len(order) - 1, _POINTS).astype(np.intp))]
-    return {"forecast": short(score[chosen]), "value": short(value[chosen])}
+    return {"forecast": short(score[chosen]), "value": short(Q[chosen, 1])}
 
 
-def _cells(evidence: Evidence) -> dict[str, Any]:
-    """Cells of the simplex with their weight, mean forecast and mean calibrated forecast."""
-    before, after = evidence.before, evidence.after
-    cells, cell = cells_of(before.forecasts, _CELLS)
-    weights = before.row_weights()
-    weight = np.bincount(cell, weights)
-    means = [
-        np.column_stack([np.bincount(cell, weights * column) for column in P.T]) / weight[:, None]
-        for P in (before.forecasts, before.forecasts if after is None else after.forecasts)
-    ]
-    return {
-        "polygons": [short(corners, 4) for corners in triangles(cells, _CELLS)],
-        "weight": short(weight),
-        "forecast": short(means[0], 4),
-        "value": short(means[1], 4),
-    }
-
-
-def _pairs(evidence: Evidence) -> list[dict[str, Any]]:
+def _pairs(evidence: Evidence, P: Floats, Q: Floats) -> list[dict[str, Any]]:
     """Pairs of classes that are most often the two most probable ones, and what became of them.
 
-    For these rows, the share of the second class in the sum of both, before and after.
+    For these rows, the share of the second class in the sum of both, before and after. Pairs with
+    few rows are left out.
     """
-    before, after = evidence.before, evidence.after
-    P, Q = before.forecasts, before.forecasts if after is None else after.forecasts
-    K = P.shape[1]
+    K, weights = P.shape[1], evidence.before.row_weights()
     best = np.sort(np.argpartition(P, K - 2, axis=1)[:, K - 2 :], axis=1)
     code: Ints = best[:, 0] * K + best[:, 1]
-    weights = before.row_weights()
     total = np.bincount(code, weights, K * K)
-    heaviest = np.argsort(-total, kind="stable")[:_PAIRS]
     found = []
-    for pair in heaviest[total[heaviest] > 0].tolist():
-        i, j = divmod(pair, K)
+    for pair in np.argsort(-total, kind="stable")[:_PAIRS].tolist():
         rows = np.flatnonzero(code == pair)
-        shares = [_share(A[rows], i, j) for A in (P, Q)]
-        group = group_quantile(shares[0], weights[rows], _PAIR_POINTS)
-        _, group = np.unique(group, return_inverse=True)
-        weight = np.bincount(group, weights[rows])
-        forecast, value = (np.bincount(group, weights[rows] * s) / weight for s in shares)
-        found.append(
-            {
-                "names": [evidence.names[i], evidence.names[j]],
-                "weight": float(total[pair]),
-                "forecast": short(forecast),
-                "value": short(value),
-            }
-        )
+        if len(rows) >= _PAIR_ROWS:
+            i, j = divmod(pair, K)
+            before, after = (_share(A[rows], i, j) for A in (P, Q))
+            group = compact(group_quantile(before, weights[rows], _PAIR_POINTS))
+            _, forecast, value = group_means(group, weights[rows], before, after)
+            names = [evidence.names[i], evidence.names[j]]
+            columns = {"forecast": short(forecast), "value": short(value)}
+            found.append({"names": names, "weight": float(total[pair]), **columns})
     return found
 
 
@@ -235,22 +191,20 @@ def path_part(evidence: Evidence) -> dict[str, Any] | None:
     if calibrator is None or calibrator.n_bins_ < 2:
         return None
     few = evidence.draw(_ROWS) if evidence.reduced else evidence
-    n_bins = calibrator.path_["n_bins"]
-    kept = kept_stages(len(n_bins), MOST_STAGES)
-    stages = []
-    for i, sample in enumerate(staged(calibrator, few.input, few.before)):
-        if i in kept:
-            stages.append({"n_bins": int(n_bins[i]), **_scores(sample), **_diagram(sample)})
-    part: dict[str, Any] = {"stages": stages, "all_stages": len(n_bins), "rows": len(few.before)}
+    stages = [
+        {"n_bins": n, **_scores(sample), **_diagram(sample)}
+        for n, sample in staged(calibrator, few.input, few.before, MOST_STAGES)
+    ]
+    n_stages = len(calibrator.path_["n_bins"])
+    part: dict[str, Any] = {"stages": stages, "all_stages": n_stages, "rows": len(few.before)}
     if not evidence.reduced and calibrator.n_bins_ <= MOST_BINS:
-        part |= _nodes(calibrator, evidence, sorted(kept))
+        part |= _nodes(calibrator, sorted(kept_stages(n_stages, MOST_STAGES)))
     return part
 
 
 def _scores(sample: Sample) -> dict[str, float]:
     P, codes = sample.forecasts, sample.codes
-    labels = np.arange(sample.n_classes)
-    options: dict[str, Any] = {"sample_weight": sample.weights, "labels": labels}
+    options: dict[str, Any] = {"sample_weight": sample.weights, "labels": range(sample.n_classes)}
     right = P.argmax(axis=1) == codes
     scores = {
         "log_loss": metrics.log_loss(codes, P, **options),
@@ -264,61 +218,44 @@ def _scores(sample: Sample) -> dict[str, float]:
 
 def _diagram(sample: Sample) -> dict[str, Any]:
     """Observed rate of each distinct forecast of the second of two classes or of the top class."""
-    view = view_of(sample, 1 if sample.n_classes == 2 else None).positive()
-    forecast, group = np.unique(view.forecasts.round(6), return_inverse=True)
-    if len(forecast) > _STAGE_POINTS:
-        group = group * _STAGE_POINTS // len(forecast)
-    weights = view.row_weights()
-    weight = np.bincount(group, weights)
-    filled = weight > 0
-    sums = (np.bincount(group, weights * column) for column in (view.forecasts, view.codes))
-    mean, rate = (total[filled] / weight[filled] for total in sums)
-    return {"forecast": short(mean, 4), "rate": short(rate, 4), "weight": short(weight[filled])}
+    event = event_of(sample, 1 if sample.n_classes == 2 else None).positive()
+    group = group_equal(event.forecasts.round(6))
+    if (n := group.max() + 1) > _STAGE_POINTS:
+        group = group * _STAGE_POINTS // n
+    weight, mean, rate = group_means(group, event.weights, event.forecasts, event.codes)
+    return {"forecast": short(mean, 4), "rate": short(rate, 4), "weight": short(weight)}
 
 
-def _nodes(calibrator: BinCalibrator, evidence: Evidence, kept: list[int]) -> dict[str, Any]:
+def _nodes(calibrator: BinCalibrator, kept: list[int]) -> dict[str, Any]:
     """Values of all nodes of the tree, and the node of each bin in each stage."""
     tree = calibrator.tree_
     values: Floats = tree.values(calibrator.pseudocount_, calibrator.prior_)
     nodes = [node.tolist() for node in tree.stages()]
     part: dict[str, Any] = {
         "node_values": short(values, 4),
-        "node_weights": short(tree.class_weights.sum(axis=1)),
         "node_of_bin": [nodes[i] for i in kept],
     }
-    if evidence.n_classes == 2:
+    if values.shape[1] == 2:
         part["cuts"] = short(tree.cuts, 6)
     return part
 
 
 def bins_part(evidence: Evidence) -> dict[str, Any] | None:
-    """Columns of the table of bins, the heaviest if there are many; None without bins."""
+    """Columns of the table of bins, the heaviest if there are many; None without bins.
+
+    `splits` has for each bin the number of the split that made it, from 1, and its threshold.
+    """
     calibrator = evidence.binned
     if calibrator is None:
         return None
-    table = calibrator.bins_
+    table, tree = calibrator.bins_, calibrator.tree_
     heaviest = np.sort(np.argsort(-table["weight"], kind="stable")[:MOST_BINS])
     columns: dict[str, Any] = {"bin": (heaviest + 1).tolist()}
     columns |= {name: short(column[heaviest]) for name, column in table.items()}
-    return {
-        "columns": columns,
-        "n_bins": calibrator.n_bins_,
-        "splits": _splits(calibrator, heaviest),
-    }
-
-
-def _splits(calibrator: BinCalibrator, bins: Ints) -> list[Any]:
-    """For each bin the number of the split that made it, from 1, and its threshold."""
-    tree = calibrator.tree_
     made = {
-        int(child): s
+        int(child): {"split": s + 1, "threshold": short(tree.thresholds[s], 4)}
         for s, children in enumerate(tree.children)
         for child in children[children >= 0]
     }
-    found: list[Any] = []
-    for node in tree.bins[bins].tolist():
-        s = made.get(node)
-        found.append(
-            None if s is None else {"split": s + 1, "threshold": short(tree.thresholds[s], 4)}
-        )
-    return found
+    splits = [made.get(node) for node in tree.bins[heaviest].tolist()]
+    return {"columns": columns, "n_bins": calibrator.n_bins_, "splits": splits}

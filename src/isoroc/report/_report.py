@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from isoroc._counts import Counts
 from isoroc._files import replacing
+from isoroc._input import Scores
 from isoroc.report._evidence import gather, gather_counts
 from isoroc.report._page import render
 from isoroc.report._summary import summarize
@@ -36,6 +37,8 @@ class Report:
         The classes in the order of the columns; by default those of the calibrator, or sorted.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
+    scores : {"auto", "probability", "logit"}, default="auto"
+        What `P` holds; with a calibrator of several columns, what it was fitted to.
     title : str, default="Calibration report"
         Title of the page.
     model_path : str, default="model.json"
@@ -65,7 +68,8 @@ class Report:
     >>> report.summary["verdict"]["tone"]
     'better'
     >>> print(report.summary["verdict"]["sentences"][0])
-    Forecasts of about 0.50 for True came true 25 % of the time; after calibration, 49 %.
+    In 201 rows True had a probability of 0.5 to 0.6 (mean 0.55) and came true in 30 % of them;
+    after calibration its probability is 0.31 on average.
     >>> report.save("report.html")  # doctest: +SKIP
     """
 
@@ -78,17 +82,19 @@ class Report:
         after: Any = None,
         labels: Any = None,
         sample_weight: Any = None,
+        scores: Scores = "auto",
         title: str = "Calibration report",
         model_path: str = "model.json",
         columns: list[str] | None = None,
         n_resamples: int = 200,
     ) -> None:
-        evidence = gather(
-            y, P, calibrator=calibrator, after=after, labels=labels, sample_weight=sample_weight
-        )
-        self.summary = summarize(
-            evidence, title=title, model_path=model_path, columns=columns, n_resamples=n_resamples
-        )
+        options: dict[str, Any] = {
+            "labels": labels,
+            "sample_weight": sample_weight,
+            "scores": scores,
+        }
+        evidence = gather(y, P, calibrator=calibrator, after=after, **options)
+        self.summary = summarize(evidence, title, model_path, columns, n_resamples)
 
     @classmethod
     def from_counts(
@@ -124,15 +130,13 @@ class Report:
         >>> p = rng.random(4000)
         >>> counts = Counts.from_arrays(p, rng.random(4000) < p**2)
         >>> print(Report.from_counts(counts, n_resamples=0).summary["verdict"]["sentences"][0])
-        Forecasts of about 0.55 for True came true 31 % of the time.
+        In 403 rows True had a probability of 0.5 to 0.6 (mean 0.55) and came true in 31 % of them.
         """
         evidence = gather_counts(counts, calibrator)
         if columns is None and counts.columns is not None:
             columns = list(counts.columns)
         report = cls.__new__(cls)
-        report.summary = summarize(
-            evidence, title=title, model_path=model_path, columns=columns, n_resamples=n_resamples
-        )
+        report.summary = summarize(evidence, title, model_path, columns, n_resamples)
         return report
 
     def to_html(self) -> str:

@@ -3,40 +3,34 @@
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from isoroc._estimation.grouping import group_equal
 from isoroc._evaluation.evaluate import check_options, evaluate_pair
 from isoroc._evaluation.evaluation import MEASURES, Evaluation, percent
 from isoroc._evaluation.measures import most_rows
 from isoroc._input import Sample
 from isoroc._persistence.document import plain
+from isoroc._views.curves import axis_of, compact, has_few_values
+from isoroc._views.simplex import group_means
 from isoroc.report._about import about_part, data_part, model_part
 from isoroc.report._evidence import Evidence
-from isoroc.report._pictures import (
-    bins_part,
-    map_part,
-    path_part,
-    reliability_part,
-    roc_part,
-    view_of,
-)
+from isoroc.report._numbers import listed
+from isoroc.report._pictures import bins_part, map_part, path_part, reliability_part, roc_part
 
 #: Changes when a key changes its name or its meaning; new keys do not change it.
-VERSION = 2
-#: Half the width of the range of forecasts around a level, the fewest rows in it, and the largest
-#: difference of mean forecasts that are compared.
-_HALF, _FEWEST, _ALIKE = 0.05, 20, 0.02
+VERSION = 3
+#: Number of groups of forecasts of equal width, of which the clearest is mentioned, the fewest rows
+#: of a group, and from how many standard errors on its gap is more than chance.
+_GROUPS, _FEWEST, _CLEAR = 10, 20, 3
+#: Changes below this are shown as 0.
+_ZERO = 5e-5
 
 
 def summarize(
-    evidence: Evidence,
-    *,
-    title: str,
-    model_path: str,
-    columns: list[str] | None,
-    n_resamples: int,
+    evidence: Evidence, title: str, model_path: str, columns: list[str] | None, n_resamples: int
 ) -> dict[str, Any]:
     """Summary of the evidence, with plain values only: it can be written as JSON."""
     start = time.perf_counter()
@@ -64,15 +58,15 @@ def summarize(
 
 def _headline(evaluation: Evaluation, judged: Evidence) -> dict[str, Any]:
     """The table of an evaluation, one entry per measure."""
-    rows = [
-        {
-            "measure": measure,
-            "title": MEASURES[measure][0][0].upper() + MEASURES[measure][0][1:],
-            "direction": evaluation.direction(measure),
-            **{of: figure._asdict() for of, figure in figures.items()},
-        }
-        for measure, figures in evaluation.measures.items()
-    ]
+    rows = []
+    for measure, figures in evaluation.measures.items():
+        title, direction = MEASURES[measure][0], evaluation.direction(measure)
+        if direction and max(map(abs, figures["change"][1:])) < _ZERO:
+            direction = "no clear change"
+        row = {"measure": measure, "title": title[0].upper() + title[1:], "direction": direction}
+        if measure == "accuracy":  # more of it is no merit: a constant decision may have the most
+            row["direction"] = {"better": "higher", "worse": "lower"}.get(direction, direction)
+        rows.append(row | {of: figure._asdict() for of, figure in figures.items()})
     notes = list(evaluation.notes)
     if judged.n_rows < evaluation.n_rows:
         notes.append(f"Diagrams and curves show {judged.n_rows:,} rows.")
@@ -84,7 +78,7 @@ def _verdict(evaluation: Evaluation, evidence: Evidence, judged: Evidence) -> di
 
     The tone is the direction of the log loss; it is empty without calibrated forecasts.
     """
-    sentences = [*_came_true(judged), *evaluation.sentences()]
+    sentences = [*_came_true(judged), *evaluation.sentences(), *_never_decided(evidence)]
     said = getattr(evidence.calibrator, "verdict_", None)
     if said:
         sentences.append(f"Verdict of the calibrator on its own calibration rows: {said}.")
@@ -97,61 +91,63 @@ def _verdict(evaluation: Evaluation, evidence: Evidence, judged: Evidence) -> di
     return {"decision": evaluation.decision, "tone": tone, "sentences": sentences}
 
 
-class _Near(NamedTuple):
-    """Rows with a forecast near a level: their number, mean forecast and rate of coming true."""
-
-    n: int
-    forecast: float
-    rate: float
-
-    @classmethod
-    def of(cls, view: Sample, level: float) -> _Near:
-        rows = np.flatnonzero(np.abs(view.forecasts - level) <= _HALF + 1e-9)
-        if not len(rows):
-            return cls(0, np.nan, np.nan)
-        weights = None if view.weights is None else view.weights[rows]
-        means = (np.average(x[rows], weights=weights) for x in (view.forecasts, view.codes))
-        return cls(len(rows), *map(float, means))
-
-
 def _came_true(evidence: Evidence) -> list[str]:
-    """How often forecasts of about one level came true, where the gap before is clearest."""
+    """What came of the forecasts whose gap is clearest, if it is more than chance.
+
+    Forecasts are those of the second of two classes, or of the most probable class of each row. A
+    group holds the rows of one forecast where forecasts have few distinct values.
+    """
     if "before" not in evidence.series:
         return []
-    k = 1 if evidence.n_classes == 2 else None
-    views = {of: view_of(sample, k) for of, sample in evidence.series.items()}
-    levels = [
-        {of: _Near.of(view, level) for of, view in views.items()} for level in np.arange(1, 20) / 20
-    ]
-    enough = [near for near in levels if near["before"].n >= _FEWEST]
-    if not enough:
+    P, codes, weights = evidence.before.arrays
+    best = np.ones(len(P), np.intp) if evidence.n_classes == 2 else P.argmax(axis=1)
+    p, right = P[np.arange(len(P)), best], codes == best
+    if has_few_values(p):
+        group = group_equal(p)
+    else:
+        place = axis_of([Sample(p, right.view(np.uint8), weights)]).position(p)
+        group = compact(np.floor(_GROUPS * place).astype(np.intp))
+    n = np.bincount(group)
+    _, mean, rate = group_means(group, weights, p, right)
+    gap = np.abs(rate - mean) * np.sqrt(n) * (n >= _FEWEST)
+    worst = int(gap.argmax())
+    spread = np.sqrt(max(mean[worst] * (1 - mean[worst]), 1 / n[worst]))
+    if gap[worst] < _CLEAR * spread:
         return []
-    clearest = max(enough, key=_clearness)
-    # Levels at which rates before and after can be compared are preferred if nearly as clear.
-    alike = max(filter(_are_alike, enough), key=_clearness, default=clearest)
-    if 2 * _clearness(alike) >= _clearness(clearest):
-        clearest = alike
-    before, after = clearest["before"], clearest.get("after")
-    of = "" if k is None else f" for {evidence.names[1]}"
-    then = ""
-    if after is not None:
-        if _are_alike(clearest):
-            then = f"; after calibration, {percent(after.rate)}"
-        else:
-            rows = np.abs(views["before"].forecasts - before.forecast) <= _HALF
-            mean = float(views["after"].forecasts[rows].mean())
-            then = f"; after calibration they are {mean:.2f} on average"
-    what = f"Forecasts of about {before.forecast:.2f}{of} came true {percent(before.rate)}"
-    return [f"{what} of the time{then}."]
+    rows = np.flatnonzero(group == worst)
+    low, level, high = (f"{v:.2g}" for v in (p[rows].min(), mean[worst], p[rows].max()))
+    level = level if low == high else f"{low} to {high} (mean {level})"
+    event = evidence.names[1] if evidence.n_classes == 2 else "the most probable class"
+    what = f"In {n[worst]:,} rows {event} had a probability of {level} and came true in "
+    what += f"{percent(rate[worst])} of them"
+    if evidence.after is None:
+        return [f"{what}."]
+    calibrated = evidence.after.forecasts[rows, best[rows]]
+    after = np.average(calibrated, weights=None if weights is None else weights[rows])
+    return [f"{what}; after calibration its probability is {after:.2g} on average."]
 
 
-def _clearness(near: dict[str, _Near]) -> float:
-    """How clear it is that rate and mean forecast before calibration differ."""
-    before = near["before"]
-    return float(abs(before.rate - before.forecast) * np.sqrt(before.n))
-
-
-def _are_alike(near: dict[str, _Near]) -> bool:
-    """Whether there are enough rows before and after, with about the same mean forecast."""
-    forecasts = [each.forecast for each in near.values()]
-    return min(each.n for each in near.values()) >= _FEWEST and np.ptp(forecasts) <= _ALIKE
+def _never_decided(evidence: Evidence) -> list[str]:
+    """Classes that have rows but are the most probable class of none after calibration."""
+    if "before" not in evidence.series or evidence.after is None:
+        return []
+    weights = evidence.before.class_weights()
+    counts = [
+        np.bincount(sample.decisions(), sample.weights, evidence.n_classes)
+        for sample in evidence.series.values()
+    ]
+    lost = np.flatnonzero((counts[-1] == 0) & (weights > 0))
+    if not len(lost):
+        return []
+    names = listed([evidence.names[k] for k in lost.tolist()], 5)
+    n = counts[0][lost].sum()
+    found = f"No row is predicted as {names}, neither before nor after calibration"
+    if n:
+        before = f"{n:,.0f} of {weights.sum():,.0f} rows before"
+        found = f"After calibration no row is predicted as {names} any more ({before})"
+    if np.count_nonzero(counts[-1]) == 1:
+        most = int(counts[-1].argmax())
+        share = percent(weights[most] / weights.sum())
+        found += f": the accuracy is just the share of {evidence.names[most]}, {share}"
+    advice = "Where errors have different costs, decide by expected cost: isoroc.decisions.decide"
+    return [f"{found}. {advice}."]

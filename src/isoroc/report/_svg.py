@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup, escape
-
-Points = Iterable[tuple[float, float]]
 
 
 def tag(name: str, content: Any = "", **attributes: Any) -> Markup:
@@ -19,10 +17,9 @@ def tag(name: str, content: Any = "", **attributes: Any) -> Markup:
     >>> print(tag("text", "<b>", class_="label", data_tip='"x"'))
     <text class="label" data-tip="&#34;x&#34;">&lt;b&gt;</text>
     """
-    pairs = Markup("").join(
+    pairs = joined(
         Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), value)
         for key, value in attributes.items()
-        if value is not None
     )
     return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), pairs, content)  # noqa: S704
 
@@ -37,16 +34,13 @@ def digits(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-class Plane:
-    """A part of a picture with linear scales.
+def at_points(x: Any, y: Any) -> str:
+    """Positions as text, for paths and polygons."""
+    return " ".join(f"{digits(a)},{digits(d)}" for a, d in zip(x, y, strict=True))
 
-    Parameters
-    ----------
-    left, top, width, height : float
-        Position in the picture.
-    x, y : (low, high)
-        Values at the ends of the axes.
-    """
+
+class Plane:
+    """A part of a picture with linear scales; x and y are the values at the ends of the axes."""
 
     def __init__(
         self,
@@ -67,19 +61,14 @@ class Plane:
         up = (np.asarray(y) - self.y[0]) / (self.y[1] - self.y[0])
         return self.left + right * self.width, self.top + (1 - up) * self.height
 
-    def points(self, x: Sequence[float], y: Sequence[float]) -> str:
-        """Positions as text, for paths and polygons."""
-        across, down = self.at(x, y)
-        return " ".join(f"{digits(a)},{digits(d)}" for a, d in zip(across, down, strict=True))
-
-    def line(self, x: Sequence[float], y: Sequence[float], **attributes: Any) -> Markup:
+    def line(self, x: Any, y: Any, **attributes: Any) -> Markup:
         """Line through points."""
-        return tag("polyline", points=self.points(x, y), fill="none", **attributes)
+        return tag("polyline", points=at_points(*self.at(x, y)), fill="none", **attributes)
 
-    def area(self, x: Sequence[float], low: Any, high: Any, **attributes: Any) -> Markup:
+    def area(self, x: Any, low: Any, high: Any, **attributes: Any) -> Markup:
         """Area between two lines."""
-        both = self.points([*x, *reversed(x)], [*low, *reversed(high)])
-        return tag("polygon", points=both, **attributes)
+        both = self.at(np.append(x, x[::-1]), np.append(low, high[::-1]))
+        return tag("polygon", points=at_points(*both), **attributes)
 
     def mark(self, x: float, y: float, radius: float = 3, **attributes: Any) -> Markup:
         """Circle."""
@@ -96,41 +85,36 @@ class Plane:
         x_label: str,
         y_label: str,
         *,
-        x_ticks: Sequence[float] | None = None,
-        y_ticks: Sequence[float] | None = None,
-        show_x: bool = True,
+        x_ticks: Mapping[float, str] | None = None,
+        y_ticks: Mapping[float, str] | None = None,
     ) -> Markup:
-        """Grid, ticks and labels."""
+        """Grid, ticks and labels; a tick without text has a line only."""
         x_ticks = ticks(*self.x) if x_ticks is None else x_ticks
         y_ticks = ticks(*self.y) if y_ticks is None else y_ticks
         bottom, right = self.top + self.height, self.left + self.width
         parts = []
-        for tick in x_ticks:
-            a, _ = self.at(tick, self.y[0])
-            parts.append(tag("path", d=f"M{digits(a)},{self.top}V{bottom}", class_="grid"))
-            if show_x:
-                number = f"{tick:g}"
-                parts.append(tag("text", number, x=digits(a), y=bottom + 14, class_="tick mid"))
-        for tick in y_ticks:
-            _, d = self.at(self.x[0], tick)
+        for tick, text in x_ticks.items():
+            a = digits(self.at(tick, self.y[0])[0])
+            parts.append(tag("path", d=f"M{a},{self.top}V{bottom}", class_="grid"))
+            parts.append(tag("text", text, x=a, y=bottom + 14, class_="tick mid"))
+        for tick, text in y_ticks.items():
+            d = self.at(self.x[0], tick)[1]
             parts.append(tag("path", d=f"M{self.left},{digits(d)}H{right}", class_="grid"))
             place = {"x": self.left - 5, "y": digits(d + 3.5)}
-            parts.append(tag("text", f"{tick:g}", class_="tick end", **place))
-        if x_label:
-            middle = {"x": self.left + self.width / 2, "y": bottom + 30}
-            parts.append(tag("text", x_label, class_="label mid", **middle))
-        if y_label:
-            turn = f"translate(11 {digits(self.top + self.height / 2)}) rotate(-90)"
-            parts.append(tag("text", y_label, class_="label mid", transform=turn))
+            parts.append(tag("text", text, class_="tick end", **place))
+        middle = {"x": self.left + self.width / 2, "y": bottom + 30}
+        parts.append(tag("text", x_label, class_="label mid", **middle))
+        turn = f"translate(11 {digits(self.top + self.height / 2)}) rotate(-90)"
+        parts.append(tag("text", y_label, class_="label mid", transform=turn))
         return joined(parts)
 
 
-def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round values in a range.
+def ticks(low: float, high: float, most: int = 6) -> dict[float, str]:
+    """Round values in a range, and their texts.
 
     Examples
     --------
-    >>> ticks(0, 1), ticks(-3.1, 12)
+    >>> list(ticks(0, 1)), list(ticks(-3.1, 12))
     ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [0.0, 5.0, 10.0])
     """
     step = 10 ** np.floor(np.log10((high - low) / most))
@@ -139,18 +123,13 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
             break
     first = np.ceil(low / (factor * step) - 1e-9)
     last = np.floor(high / (factor * step) + 1e-9)
-    return [float(f"{k * factor * step + 0.0:.10g}") for k in np.arange(first, last + 1)]
+    found = [float(f"{k * factor * step + 0.0:.10g}") for k in np.arange(first, last + 1)]
+    return {tick: f"{tick:g}" for tick in found}
 
 
 def picture(
-    content: Any, *, width: float, height: float, title: str, role: str = "img", **attributes: Any
+    parts: Sequence[Any], title: str, *, width: float = 340, height: float = 286, **attributes: Any
 ) -> Markup:
     """Picture with a title for screen readers."""
-    return tag(
-        "svg",
-        content,
-        viewBox=f"0 0 {width:g} {height:g}",
-        role=role,
-        aria_label=title,
-        **attributes,
-    )
+    attributes = {"viewBox": f"0 0 {width:g} {height:g}", "role": "img", **attributes}
+    return tag("svg", joined(parts), aria_label=title, **attributes)

@@ -64,11 +64,12 @@ class Stages:
         keep: Sequence[str] | None,
         outputs: dict[str, Node],
         replaced: Sequence[str] = (),
+        where: Node | None = None,
     ) -> Any:
         """The whole statement: some columns of a table, and outputs by their names.
 
         If `keep` is None, all columns are handed on but the replaced ones, whose names are among
-        the outputs; the `star` of the dialect's rules must allow it.
+        the outputs; the `star` of the dialect's rules must allow it. Rows must satisfy `where`.
         """
         outputs = self._merge(outputs)
         of_stages = self._stages()
@@ -83,6 +84,8 @@ class Stages:
                 before = [*([node.copy() for node in last] if number else first), *earlier]
                 columns = {name: own[name] for name in live[number] if name in own}
             query = nodes.Select(expressions=[*before, *named(columns)]).from_(source, copy=False)
+            if where is not None and not number:
+                query = query.where(where, copy=False)
             if self._rules.limit is not None:
                 query = query.limit(integer(self._rules.limit), copy=False)
             if self._rules.offset:
@@ -91,6 +94,8 @@ class Stages:
             stages.append((name, query))
             source, before = nodes.Table(this=name.copy()), [nodes.Star()]
         query = nodes.Select(expressions=[*last, *named(outputs)]).from_(source, copy=False)
+        if where is not None and not stages:
+            query = query.where(where, copy=False)
         for name, stage_query in stages:
             query = query.with_(name, as_=stage_query, copy=False)
         return query

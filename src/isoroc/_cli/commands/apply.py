@@ -24,7 +24,7 @@ from isoroc._cli.io.formats import output_format as choose_format
 from isoroc._cli.io.types import parse_types
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.options import EVERYTHING, Force, Forecasts, InputOptions, ModelFile, Output
-from isoroc._cli.terminal import print_warning, progress_bar
+from isoroc._cli.terminal import log_note, print_warning, progress_bar
 
 
 def apply(
@@ -90,6 +90,7 @@ def apply(
         with progress_bar("calibrating", None if where else source.count()) as advance:
             step = CalibrationStep(rows, predict, added, advance)
             write_frame(step.run(form), output, form)
+    log_note(f"{output}: {sum(step.bad.n_all):,} rows calibrated by {model}")
     if step.bad.found:
         print_warning(step.bad.describe(on_bad))
 

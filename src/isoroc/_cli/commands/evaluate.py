@@ -65,7 +65,7 @@ def evaluate(
         entries = found[0].to_dict() | {"failed": failed}
         if len(found) > 1:
             entries["compared"] = found[1].to_dict()
-        print_json(_origin(names, model, compare) | entries)
+        print_json("evaluate", _origin(names, model, compare) | entries)
     else:
         for evaluation, title in zip(found, ("", "other, compared with after: "), strict=False):
             _show(evaluation, title, markdown=markdown)
@@ -106,7 +106,7 @@ def _pairs(compared: Compared) -> list[Pair]:
     return [make_pair(a, b) for a, b in pairwise(samples)] or [make_pair(samples[0])]
 
 
-def _values(found: list[Evaluation]) -> dict[str, dict[str, Any]]:
+def _values(found: list[Evaluation]) -> dict[str, Any]:
     """Figures by column and metric, for conditions."""
     tables: list[dict[str, dict[str, Any]]] = [{} for _ in found]
     for columns, evaluation in zip(tables, found, strict=True):
@@ -115,7 +115,7 @@ def _values(found: list[Evaluation]) -> dict[str, dict[str, Any]]:
                 columns.setdefault(of, {})[measure] = figure
         if evaluation.is_paired:  # shares, such as that of changed decisions, also count as after
             columns["after"] = columns["change"] | columns["after"]
-    values = tables[0]
+    values: dict[str, Any] = {"rows": found[0].n_rows} | tables[0]
     for columns in tables[1:]:
         values |= {"other": columns["after"], "other_change": columns["change"]}
     return values

@@ -116,7 +116,7 @@ def fit(
         about = {"calibrator": calibrator, "classes": model.classes_, "verdict": verdicts}
         about |= {} if failed else {"checksum": read(output)["checksum"]}
         outcome = {"output": output, "failed": failed, "versions": versions()}
-        print_json(about | summary | found | outcome)
+        print_json("fit", about | summary | found | outcome)
     for text in failed:
         print_error("check failed", f"{text}; {output} was not written")
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
@@ -176,7 +176,8 @@ def _read(forecasts: list[str], selection: Selection, group: str | None) -> _Dat
 def _own_options() -> list[str]:
     """Options of the command itself."""
     named = [*inspect.signature(fit).parameters, *(field.name for field in fields(Selection))]
-    return [name for name in named if name not in ("forecasts", "parameters", "selection")]
+    hidden = ("forecasts", "parameters", "selection")
+    return [name.replace("_", "-") for name in named if name not in hidden]
 
 
 def _verdicts(model: Any, *, counted: bool) -> list[str]:
@@ -248,7 +249,7 @@ def _total_losses(sample: Sample, model: Any) -> Totals:
     totals = Totals()
     for start in range(0, len(sample), BATCH):
         part = sample.take(np.arange(start, min(start + BATCH, len(sample))))
-        Q = calibrate(model, part.forecasts, part.groups)
+        Q = calibrate(model, part.as_given(), part.groups)
         totals.add(make_pair(part, replace(part, forecasts=Q, scores="probability")))
     return totals
 

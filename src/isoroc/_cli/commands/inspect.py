@@ -17,7 +17,7 @@ def inspect(model: ModelFile, /, *, json: Json = False) -> None:
         "file": model,
         "calibrator": calibrator.calibrator,
         "classes": calibrator.classes_,
-        "columns of forecasts": calibrator.n_features_in_,
+        "n_columns": calibrator.n_features_in_,
         "parameters": _parameters(document["model"]),
         "saved": document["saved"],
         "isoroc": document["library"],
@@ -35,7 +35,7 @@ def inspect(model: ModelFile, /, *, json: Json = False) -> None:
         simple = (str, int, float, list, type(None))
         parameters = about["parameters"].items()
         about["parameters"] = {k: v if isinstance(v, simple) else str(v) for k, v in parameters}
-        print_json(about | {name: dict(table) for name, table in tables.items()})
+        print_json("inspect", about | {name: dict(table) for name, table in tables.items()})
         return
     rows = [row for name, value in about.items() for row in _rows(name, value)]
     print_table(f"model {model}", ["", "value"], rows)
@@ -68,7 +68,7 @@ def _fitted(model: dict[str, Any]) -> dict[str, Any]:
 def _values(entry: Any) -> Any:
     """Values of an entry of a document, without what only describes how they are stored."""
     if isinstance(entry, list) and any(isinstance(part, dict) for part in entry):
-        named = ((f"{k} {part.get('kind', '')}".strip(), part) for k, part in enumerate(entry))
+        named = ((f"{k}_{part.get('kind', '')}".rstrip("_"), part) for k, part in enumerate(entry))
         return {name: _values(part) for name, part in named}
     if not isinstance(entry, dict):
         return entry

@@ -8,7 +8,7 @@ from typing import Any
 
 from isoroc._cli.comparing import read_compared
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.files import PICTURE, STATE, check_target, open_source, output_to
+from isoroc._cli.io.files import STATE, check_picture, check_target, open_source, output_to
 from isoroc._cli.models import Model
 from isoroc._cli.options import ALL_ROWS, Force, Forecasts, Json, ModelFile, Selection
 from isoroc._cli.terminal import print_json, print_note, print_table, print_text
@@ -58,7 +58,7 @@ def monitor(
         Picture of all batches over time to write: a .png, .svg or .pdf file.
     """
     if plot is not None:
-        _check_picture(plot, [model, state, *forecasts], force=force)
+        check_picture("--plot", plot, [model, state, *forecasts], force=force)
     if state is not None:
         check_target(state, [model, *forecasts], STATE, force=force)
     if selection.weight is not None:
@@ -91,7 +91,7 @@ def monitor(
         entries: dict[str, Any] = {"alarm": found.alarm_, "advice": found.advice_}
         entries |= {"batch": _entries(batch), "counted_before": None if again else counted}
         entries |= {"total": _entries(found.report())} | {name: vars(found)[name] for name in names}
-        print_json(entries)
+        print_json("monitor", entries)
     else:
         _show(found, batch)
     return ExitCode.OK if found.alarm_ is None else ExitCode.CHECK_FAILED
@@ -154,21 +154,9 @@ def _differences(report: BatchReport) -> list[str]:
     return [f"{(low + high) / 2:+.4f} ± {(high - low) / 2:.4f}" for low, high in ends]
 
 
-def _check_picture(target: str, inputs: list[str | None], *, force: bool) -> None:
-    """Refuse names of files that do not say which kind of picture they are."""
-    if _format(target) not in ("png", "svg", "pdf"):
-        raise CommandError(f"--plot {target}: expected a name that ends in .png, .svg or .pdf.")
-    existing = [item for item in inputs if item is None or Path(item).exists()]
-    check_target(target, existing, PICTURE, force=force)
-
-
 def _save_picture(monitor: CalibrationMonitor, target: str) -> None:
     """Draw all batches of a monitor, and write the picture whole or not at all."""
     from isoroc.plots import MonitorDisplay  # noqa: PLC0415 -- of an extra, needed here only
 
     with output_to(target) as path:
-        MonitorDisplay(monitor).save(path, format=_format(target))
-
-
-def _format(target: str) -> str:
-    return Path(target).suffix.lower().removeprefix(".")
+        MonitorDisplay(monitor).save(path, format=Path(target).suffix[1:].lower())

@@ -58,6 +58,8 @@ def report(
         raise CommandError("name the page with -o report.html, or print its summary with --json.")
     if output is not None:
         check_target(output, [model, *forecasts], PAGE, force=force)
+        if Path(output).suffix.lower() not in ("", ".html", ".htm"):
+            raise CommandError(f"{output}: a report is a page; expected a name that ends in .html.")
     check_options(0.95, resamples, 0)
     options: dict[str, Any] = {"model_path": model or "model.json", "n_resamples": resamples}
     if counts and selection != ALL_ROWS:
@@ -92,8 +94,8 @@ def _read(
     if model is not None:
         selection = select_for(model, selection, source)
         expected = model.of_fit()
-    takes_logits = model is not None and model.calibrator.scores_ == "logit"
-    if not takes_logits and are_countable(source, selection, expected.get("columns")):
+    is_countable = model is None or model.calibrator.scores_ == "probability"
+    if is_countable and are_countable(source, selection, expected.get("columns")):
         counted, columns = read_counts(source, selection, **expected)
         if model is not None:
             model.check_columns(columns.forecasts)
@@ -102,7 +104,7 @@ def _read(
     make = partial(
         Report,
         sample.classes[sample.codes],
-        sample.forecasts if model is not None else compared["before"].forecasts,
+        sample.as_given() if model is not None else compared["before"].forecasts,
         after=compared["after"].forecasts if "after" in compared else None,
         labels=sample.classes,
         sample_weight=sample.weights,

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from isoroc._cli.errors import CommandError
+from isoroc._cli.errors import CommandError, in_options
 from isoroc._cli.io.source import ROW, Source
 from isoroc._input import InputError, Names, check_forecasts, check_groups, check_weights
 from isoroc._simplex import Floats
@@ -36,8 +36,8 @@ def read_forecasts(
     try:
         return check(values[:, 0] if len(columns) == 1 else values)
     except InputError as error:
-        fix = str(error.fix).replace('scores="logit"', "--scores logit")
-        if len(columns) > 1:
+        fix = in_options(error.fix)
+        if len(columns) > 1 and "divide" not in fix:
             fix = (
                 "name one column of probabilities for each class with --probs, or one column of "
                 "scores for two classes"

@@ -162,6 +162,16 @@ def check_target(
             raise CommandError(f"{target}: holds {found}, not {kind}; {fix}.")
 
 
+def check_picture(option: str, target: str, inputs: Iterable[str | None], *, force: bool) -> str:
+    """Format of a picture, whose name must say it; otherwise as `check_target`."""
+    kind = Path(target).suffix.lower().removeprefix(".")
+    if kind not in ("png", "svg", "pdf"):
+        raise CommandError(f"{option} {target}: expected a name that ends in .png, .svg or .pdf.")
+    existing = [item for item in inputs if item is None or Path(item).exists()]
+    check_target(target, existing, PICTURE, force=force)
+    return kind
+
+
 def _kind_of(path: Path) -> str:
     """What a file holds; empty if it is empty."""
     with path.open("rb") as file:

@@ -95,6 +95,9 @@ def output_format(target: str, option: str | None, of_input: Format) -> Format:
     """Format to write: the one of the option, of the target's name, or of the input."""
     name = None if target == STANDARD else Format.from_name(Path(target).name)
     found = name if option is None else Format.from_option(option)
+    if found is None and target != STANDARD and (end := PurePath(target).suffix):
+        fix = f"expected {', '.join(KINDS)}, or --output-format"
+        raise CommandError(f"{target}: {end} is not the ending of a format; {fix}.")
     if found is not None:
         same = found.kind == of_input.kind
         return replace(found, separator=of_input.separator) if same else found

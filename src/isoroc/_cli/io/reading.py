@@ -28,7 +28,14 @@ from isoroc._cli.terminal import print_warning, progress_bar
 from isoroc._counts import Counts
 from isoroc._counts.builders import Builder
 from isoroc._counts.grid import Resolution
-from isoroc._input import Names, Sample, check_forecasts, find_reversal, resolve_scores
+from isoroc._input import (
+    Names,
+    Sample,
+    check_forecasts,
+    check_units,
+    find_reversal,
+    resolve_scores,
+)
 from isoroc._simplex import Floats
 
 #: Factor by which a full array grows; it can be small, because growing rarely copies.
@@ -76,8 +83,9 @@ def read_sample(
     P, codes, weights = _read_arrays(source, selection, found, encoder)
     ordered, known, place = _match_classes(encoder, selection, found.forecasts, columns, classes)
     _reorder_columns(P, [found.forecasts.index(name) for name in ordered])
-    kind = resolve_scores(P, selection.scores, name=", ".join(ordered), warn=True)
-    sample = Sample(P, place[codes], weights if found.weight else None, known, kind)
+    unit = resolve_scores(P, selection.scores)
+    sample = Sample(P, place[codes], weights if found.weight else None, known, unit)
+    check_units(sample, selection.scores, name=", ".join(ordered))
     warn_of_reversal(sample)
     return sample, found._replace(forecasts=ordered)
 
@@ -105,7 +113,7 @@ def stream_samples(
     kind = find_scores(source, selection, ordered)
 
     def samples() -> Iterator[tuple[Sample, pl.DataFrame]]:
-        check = partial(check_forecasts, scores=kind)
+        check = partial(check_forecasts, scores=kind, advice="pass")
         for batch in read_batches(source, selection, found, others):
             P = read_forecasts(batch, ordered, source, check)
             weights = read_weights(batch, found.weight, source) if found.weight else None
@@ -134,7 +142,7 @@ def read_counts(
         if sample.weights is None or sample.weights.any():
             key = None if fold_by is None else batch[fold_by].cast(pl.Int64).to_numpy()
             y = sample.classes[sample.codes]
-            builder.add(sample.forecasts, y, sample.weights, fold_by=key)
+            builder.add(sample.as_given(), y, sample.weights, fold_by=key)
     return Counts(*builder.result(), tuple(stream.columns.forecasts)), stream.columns
 
 
@@ -276,7 +284,7 @@ def _read_arrays(
     K = len(columns.forecasts)
     forecasts = _GrowingArray(*([K] if K > 1 else []), dtype=np.float64)
     codes, weights = _GrowingArray(dtype=np.uint16), _GrowingArray(dtype=np.float64)
-    check = partial(check_forecasts, scores=selection.scores)
+    check = partial(check_forecasts, scores=selection.scores, advice="pass")
     for batch in read_batches(source, selection, columns):
         forecasts.extend(read_forecasts(batch, columns.forecasts, source, check))
         codes.extend(encoder.encode(batch))

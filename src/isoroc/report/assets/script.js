@@ -3,7 +3,6 @@
   const data = JSON.parse(document.getElementById("report-data").textContent);
   const svgNS = "http://www.w3.org/2000/svg";
   const byId = (id) => document.getElementById(id);
-  const digits = (value) => (typeof value === "number" ? value.toFixed(4) : "∞");
 
   // Light and dark.
   const root = document.documentElement;
@@ -28,10 +27,10 @@
     tip.style.visibility = "visible";
   };
   const hideTip = () => { tip.style.visibility = "hidden"; };
-  for (const [type, act] of [["pointerover", showTip], ["focusin", showTip]]) {
+  for (const type of ["pointerover", "focusin"]) {
     document.addEventListener(type, (event) => {
       const mark = event.target.closest("[data-tip]");
-      if (mark) act(mark); else hideTip();
+      if (mark) showTip(mark); else hideTip();
     });
   }
   document.addEventListener("focusout", hideTip);
@@ -96,7 +95,7 @@
     byId("stage-bins").textContent = stage.n_bins;
     byId("stage").setAttribute("aria-valuetext", `${stage.n_bins} bins`);
     for (const cell of document.querySelectorAll("[data-score]")) {
-      cell.textContent = digits(stage[cell.dataset.score]);
+      cell.textContent = stage[cell.dataset.score].toFixed(4);
     }
     const heaviest = Math.max(...stage.weight);
     byId("stage-marks").replaceChildren(...stage.forecast.map((forecast, k) => {
@@ -110,8 +109,9 @@
       return mark;
     }));
     const here = document.querySelector("#path-chart .here");
-    const place = JSON.parse(here.dataset.places)[i];
-    if (place) { here.setAttribute("cx", place[0]); here.setAttribute("cy", place[1]); }
+    const [cx, cy] = JSON.parse(here.dataset.places)[i];
+    here.setAttribute("cx", cx);
+    here.setAttribute("cy", cy);
     if (data.path.node_of_bin) showMap(data.path.node_of_bin[i]);
   };
   const showMap = (nodes) => {
@@ -133,53 +133,5 @@
   if (data.path) {
     byId("stage").addEventListener("input", (event) => showStage(Number(event.target.value)));
     showStage(data.path.stages.length - 1);
-  }
-
-  // The ROC surface, turned by dragging, by arrow keys and by buttons.
-  if (data.surface) {
-    const surface = byId("surface");
-    let [turn, tilt] = [0.7, 0.45];
-    const project = ([x, y, z]) => {
-      const [a, b, c] = [x - 0.5, y - 0.5, z - 0.5];
-      const side = a * Math.cos(turn) - b * Math.sin(turn);
-      const depth = a * Math.sin(turn) + b * Math.cos(turn);
-      return [200 + 215 * side, 185 - 215 * (c * Math.cos(tilt) - depth * Math.sin(tilt))];
-    };
-    const at = (point) => project(point).map((v) => v.toFixed(1)).join(",");
-    const axes = [[1, 0, 0], [0, 1, 0], [0, 0, 1]];
-    const draw = () => {
-      surface.querySelector(".hull").setAttribute("d", data.surface.edges
-        .map((e) => `M${at(e.slice(0, 3))}L${at(e.slice(3))}`).join(""));
-      for (const of of ["before", "after"]) {
-        const points = data.surface.points[of] || [];
-        surface.querySelector(`.points.${of}`).setAttribute("d", points.map((p) => `M${at(p)}h0`).join(""));
-      }
-      surface.querySelector(".axes").setAttribute("d", axes.map((end) => `M${at([0, 0, 0])}L${at(end)}`).join(""));
-      axes.forEach((end, k) => {
-        const label = surface.querySelector(`[data-axis="${k}"]`);
-        const [x, y] = project(end.map((v) => 0.5 + (v - 0.5) * 1.12));
-        const name = data.surface.names[k];
-        label.textContent = name.length > 22 ? `${name.slice(0, 21)}…` : name;
-        const half = 3.2 * label.textContent.length;  // of its width, about
-        label.setAttribute("x", Math.min(400 - half, Math.max(half, x)).toFixed(1));
-        label.setAttribute("y", Math.min(352, Math.max(12, y)).toFixed(1));
-      });
-    };
-    const turnBy = (dx, dy) => {
-      turn += dx;
-      tilt = Math.min(1.5, Math.max(-0.2, tilt + dy));
-      draw();
-    };
-    surface.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1] }[event.key];
-      if (step) { event.preventDefault(); turnBy(...step); }
-    });
-    surface.addEventListener("pointermove", (event) => {
-      if (event.buttons) turnBy(event.movementX / 150, event.movementY / 150);
-    });
-    for (const button of document.querySelectorAll("[data-turn]")) {
-      button.addEventListener("click", () => turnBy(0.15 * Number(button.dataset.turn), 0));
-    }
-    draw();
   }
 })();

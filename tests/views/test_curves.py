@@ -4,7 +4,15 @@ from hypothesis import given
 from scipy.stats import binomtest
 
 from isoroc._input import Sample
-from isoroc._views.rates import consistency_band, histogram, isotonic_curve, observed_rates
+from isoroc._views.curves import (
+    Axis,
+    axis_of,
+    best_rates,
+    consistency_band,
+    histogram,
+    isotonic_curve,
+    observed_rates,
+)
 from strategies import binary_data, isotonic_oracle
 
 
@@ -62,8 +70,17 @@ def test_coverage_of_the_band_for_calibrated_forecasts(weighted):
         band = consistency_band(sample, confidence=0.9, n_resamples=120, seed=seed)
         curve = isotonic_curve(sample)
         rate = np.interp(band["forecast"], curve["forecast"], curve["rate"])
-        inside.append(np.mean((rate >= band["low"] - 1e-9) & (rate <= band["high"] + 1e-9)))
-    assert 0.87 < np.mean(inside) < 0.97
+        inside.append(
+            [
+                ((rate >= band[f"low{ends}"] - 1e-9) & (rate <= band[f"high{ends}"] + 1e-9))
+                for ends in ("", "_all")
+            ]
+        )
+    pointwise, whole = (np.concatenate(found) for found in zip(*inside, strict=True))
+    assert 0.87 < pointwise.mean() < 0.97
+    # All of the curve is in the outer band about as often as the level says.
+    assert 0.8 < np.mean([found.all() for _, found in inside]) < 0.99
+    assert pointwise.mean() < whole.mean()
 
 
 def test_band_excludes_the_curve_of_miscalibrated_forecasts():
@@ -86,3 +103,60 @@ def test_band_of_many_forecasts():
     assert (band["forecast"] < band["high"]).mean() > 0.95
     # The error of isotonic regression is of the order n ** (-1/3).
     assert 0.005 < np.median(band["high"] - band["low"]) < 0.1
+
+
+def test_few_distinct_forecasts_have_a_marker_and_a_bar_each():
+    levels = np.array([0.05, 0.3, 0.7, 0.9])
+    p = np.repeat(levels, 50)
+    sample = Sample(p, (np.arange(200) % 3 == 0).astype(np.uint8), None)
+    rates = observed_rates(sample, n_bins=None, confidence=0.9)
+    np.testing.assert_allclose(rates["forecast"], levels)
+    assert observed_rates(sample, n_bins=2, confidence=0.9).n_rows == 2
+    bars = histogram(sample)
+    filled = bars["percent"] > 0
+    assert bars["percent"][filled].tolist() == [25] * 4
+    middle = (bars["left"] + bars["right"])[filled] / 2
+    np.testing.assert_allclose(middle, levels, atol=1e-3)
+    np.testing.assert_array_equal(bars["left"][1:], bars["right"][:-1])
+
+
+def test_bars_contain_their_left_end():
+    p = np.append(np.arange(100) / 100, np.arange(0.001, 1, 0.01))
+    counted = histogram(Sample(p, np.zeros(200, dtype=np.uint8), None))
+    assert counted["percent"].tolist() == [5.0] * 20
+
+
+@pytest.mark.parametrize(
+    ("p", "scale"),
+    [
+        (np.linspace(0, 1, 1000), "linear"),
+        (np.geomspace(1e-4, 0.15, 1000), "log"),
+        (np.append(np.geomspace(1e-5, 0.1, 500), 1 - np.geomspace(1e-5, 0.1, 500)), "logit"),
+        (np.append(np.zeros(500), np.ones(500)), "logit"),
+        (np.zeros(100), "log"),
+    ],
+)
+def test_scale_follows_the_forecasts(p, scale):
+    sample = Sample(p, np.zeros(len(p), dtype=np.uint8), None)
+    axis = axis_of([sample])
+    assert axis.scale == scale
+    place = axis.position(axis.values(10))
+    np.testing.assert_allclose(place, np.arange(11) / 10, atol=1e-9)
+    assert histogram(sample, axis)["percent"].sum() == pytest.approx(100)
+    ticks = axis.position(axis.ticks())
+    assert ticks[0] >= 0
+    assert (np.diff(ticks) > 0).all()
+    assert len(ticks) <= 9
+
+
+def test_position_outside_the_axis_is_at_its_end():
+    assert Axis("log", 0.01).position([0.0, 0.1, 1.0]).tolist() == pytest.approx([0, 0.5, 1])
+
+
+def test_heat_map_of_a_surface_is_that_of_its_definition():
+    points = np.random.default_rng(0).random((60, 3))
+    table = best_rates(points, 8)
+    for i in range(9):
+        for j in range(9):
+            reached = points[(points[:, 0] >= i / 8) & (points[:, 1] >= j / 8), 2]
+            assert table[i, j] == reached.max(initial=0)

@@ -1,41 +1,38 @@
-"""Geometry of the simplex: bins as polygons, cells that group many forecasts."""
+"""Points of the simplex: colours, bins as polygons, cells that group many forecasts."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from isoroc._simplex import Floats, Ints
 from isoroc._tree import BinTree
 
-#: Corners of a regular tetrahedron with edges of length 1, one per class.
-TETRAHEDRON: Floats = np.array(
-    [
-        [0, 0, 0],
-        [1, 0, 0],
-        [1 / 2, np.sqrt(3) / 2, 0],
-        [1 / 2, np.sqrt(3) / 6, np.sqrt(2 / 3)],
-    ]
-)
+#: The palette of Okabe and Ito, safe for colour-blind readers; colours of medium lightness first.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+
+
+def mix(values: Floats) -> Floats:
+    """Colours of points of the simplex, shape (m, 3): those of the classes, weighted.
+
+    Colours are mixed in linear light, not in gamma-encoded RGB, which would make mixtures too dark.
+
+    Examples
+    --------
+    >>> mix(np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])).round(2)
+    array([[0.  , 0.45, 0.7 ],
+           [0.61, 0.51, 0.33]])
+    """
+    names = [COLOURS[k % len(COLOURS)] for k in range(values.shape[1])]
+    light = (np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in names]) / 255) ** 2.2
+    return np.asarray((values @ light).clip(0, 1) ** (1 / 2.2))
 
 
 def bin_polygons(tree: BinTree) -> list[Floats]:
     """Corners of the bins of a tree of three classes, as points of the simplex.
 
     A bin that meets the simplex in a point or an edge only has an empty array.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> tree = BinTree(
-    ...     thresholds=np.array([[0.5, 0.25, 0.25]]),
-    ...     children=np.array([[1, 2, -1]]),
-    ...     split_nodes=np.array([0]),
-    ...     class_weights=np.ones((3, 3)),
-    ... )
-    >>> bin_polygons(tree)[0]
-    array([[1.   , 0.   , 0.   ],
-           [0.625, 0.375, 0.   ],
-           [0.25 , 0.   , 0.75 ]])
     """
     polygons: dict[int, Floats] = {0: np.eye(3)}
     for gamma, children, node in zip(tree.thresholds, tree.children, tree.split_nodes, strict=True):
@@ -45,9 +42,7 @@ def bin_polygons(tree: BinTree) -> list[Floats]:
             part = whole
             for j in present[present != k]:
                 # R_k lies where p_k - gamma_k >= p_j - gamma_j
-                difference = np.zeros(3)
-                difference[[k, j]] = 1, -1
-                part = _clip(part, part @ difference - (gamma[k] - gamma[j]))
+                part = _clip(part, part[:, k] - part[:, j] - (gamma[k] - gamma[j]))
             polygons[int(children[k])] = part
     return [polygons[int(node)] for node in tree.bins]
 
@@ -74,7 +69,6 @@ def cells_of(P: Floats, steps: int) -> tuple[Ints, Ints]:
 
     Examples
     --------
-    >>> import numpy as np
     >>> cells_of(np.array([[0.6, 0.2, 0.2], [0.4, 0.3, 0.3], [1.0, 0.0, 0.0]]), 2)
     (array([[0, 0, 0],
            [1, 0, 0]]), array([1, 0, 1]))
@@ -90,15 +84,18 @@ def cells_of(P: Floats, steps: int) -> tuple[Ints, Ints]:
 
 
 def triangles(cells: Ints, steps: int) -> Floats:
-    """Corners of small triangles, shape (m, 3, 3), as points of the simplex.
-
-    Examples
-    --------
-    >>> triangles(np.array([[0, 0, 0]]), 2)[0]
-    array([[0. , 0.5, 0.5],
-           [0.5, 0. , 0.5],
-           [0.5, 0.5, 0. ]])
-    """
+    """Corners of small triangles, shape (m, 3, 3), as points of the simplex."""
     missing = steps - cells.sum(axis=1)
     shape = np.where((missing == 1)[:, None, None], np.eye(3), 1 - np.eye(3))
     return np.asarray((cells[:, None, :] + shape) / steps)
+
+
+def group_means(group: Ints, weights: Floats | None, *columns: Any) -> tuple[Floats, ...]:
+    """Weight of each group, and the means of arrays of one row per member; no group is empty."""
+    weight = np.bincount(group, weights).astype(np.float64)
+    means = []
+    for values in columns:
+        weighted = values.reshape(len(values), -1) * (1 if weights is None else weights[:, None])
+        sums = np.column_stack([np.bincount(group, column) for column in weighted.T])
+        means.append((sums / weight[:, None]).reshape(-1, *values.shape[1:]))
+    return weight, *means

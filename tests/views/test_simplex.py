@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from isoroc._views.geometry import TETRAHEDRON, bin_polygons, cells_of, triangles
+from isoroc._views.simplex import bin_polygons, cells_of, triangles
 from strategies import forecasts, trees
 
 CORNERS = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
@@ -46,8 +46,3 @@ def test_cells_contain_their_forecasts(P):
     assert [area(c) for c in corners] == pytest.approx([1 / 49] * len(corners))
     for p, k in zip(P, cell, strict=True):
         assert contains(corners[k], p)
-
-
-def test_tetrahedron_is_regular():
-    distance = np.linalg.norm(TETRAHEDRON[:, None] - TETRAHEDRON[None], axis=2)
-    np.testing.assert_allclose(distance, 1 - np.eye(4))

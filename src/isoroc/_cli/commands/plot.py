@@ -1,0 +1,41 @@
+"""``isoroc plot``: reliability diagrams before and after calibration."""
+
+from __future__ import annotations
+
+from isoroc._cli.comparing import read_compared
+from isoroc._cli.io.files import check_picture, open_source, output_to
+from isoroc._cli.options import ALL_ROWS, Force, Forecasts, OptionalModel, Output, Selection
+from isoroc._cli.terminal import print_note
+
+
+def plot(
+    forecasts: Forecasts,
+    /,
+    *,
+    output: Output,
+    model: OptionalModel = None,
+    selection: Selection = ALL_ROWS,
+    force: Force = False,
+) -> None:
+    """Draw reliability diagrams before and after calibration.
+
+    Parameters
+    ----------
+    output
+        Picture to write: a .png, .svg or .pdf file.
+    """
+    kind = check_picture("--output", output, [model, *forecasts], force=force)
+    with open_source(forecasts, selection) as source:
+        sample, compared = read_compared(source, selection, model)
+    from isoroc.plots import ReliabilityDisplay  # noqa: PLC0415 -- of an extra, needed here only
+
+    display = ReliabilityDisplay.from_predictions(
+        sample.classes[sample.codes],
+        compared["before"].forecasts,
+        after=compared["after"].forecasts if model is not None else None,
+        labels=sample.classes,
+        sample_weight=sample.weights,
+    )
+    with output_to(output) as to:
+        display.figure_.savefig(to, format=kind)
+    print_note(f"{output}: reliability of {len(sample):,} rows")

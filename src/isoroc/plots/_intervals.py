@@ -1,0 +1,168 @@
+"""MembersDisplay and GroupsDisplay: one line per member of a mixture or per group of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from matplotlib.axes import Axes
+
+from isoroc._evaluation.evaluation import MEASURES, UNKNOWN, Evaluation
+from isoroc._input import InputError, check_option
+from isoroc._table import Table
+from isoroc.plots._display import Display, Layer
+from isoroc.plots._style import NEUTRAL, SERIES, axes_for, shortened, tidy, wrapped
+
+#: Largest number of groups, those with the most rows, and the normal quantile of 95 % intervals.
+_MAX_GROUPS, _Z = 30, 1.96
+
+
+class MembersDisplay(Display):
+    """Members of an `AutoCalibrator`: their weights, and what each of them gains.
+
+    The gain is the log loss that a member saves on unseen rows, with a 95 % interval. Create it
+    with `from_estimator`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from isoroc import AutoCalibrator
+    >>> from isoroc.plots import MembersDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(500)
+    >>> calibrator = AutoCalibrator(random_state=0).fit(p, rng.random(500) < p**2)
+    >>> display = MembersDisplay.from_estimator(calibrator, ax=Figure().subplots())
+    >>> display.panels
+    ['weight', 'gain']
+    """
+
+    def __init__(self, layers: list[Layer], *, names: list[str], verdict: str) -> None:
+        self.layers = layers
+        #: The members, and "mixture".
+        self.names = names
+        #: Whether calibration helps, in a sentence.
+        self.verdict = verdict
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Axes | Sequence[Axes] | None = None) -> Self:
+        """Draw the members of a calibrator.
+
+        Parameters
+        ----------
+        estimator : AutoCalibrator
+            Fitted.
+        ax : Axes or sequence of Axes, default=None
+            Where to draw: one axes, which is divided, or two.
+        """
+        table = getattr(estimator, "member_scores_", None)
+        if table is None:
+            problem = f"{type(estimator).__name__} has no members"
+            raise InputError("estimator", None, problem, "pass a fitted AutoCalibrator")
+        gain, error = table["gain"], _Z * table["gain_se"]
+        gains = Table(value=gain, low=gain - error, high=gain + error)
+        layers = [Layer("weight", "members", "bars", Table(value=table["weight"][:-1]))]
+        layers.append(Layer("gain", "members", "intervals", gains))
+        names = [str(name).removesuffix("Calibrator") for name in table["member"]]
+        return cls(layers, names=names, verdict=estimator.verdict_).plot(ax)
+
+    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
+        """Draw in `ax`; see `from_estimator`."""
+        axes = axes_for(ax, 2, columns=2, size=(4.2, 1.2 + 0.3 * len(self.names)))
+        weight = self.layers[0].data["value"]
+        axes[0].barh(self.names[:-1], weight, color=SERIES["after"][0], height=0.6)
+        axes[0].invert_yaxis()
+        for i, share in enumerate(weight):
+            axes[0].annotate(f" {100 * share:.0f} %", (share, i), va="center", size="small")
+        tidy(axes[0], xlabel="weight in the mixture", xlim=(0, max(1.15 * weight.max(), 0.1)))
+        _forest(axes[1], self.names, self.layers[1].data, 1)
+        axes[1].set_xlabel("log loss saved on unseen rows")
+        axes[0].set_title(wrapped(self.verdict.partition(":")[0], 40), fontsize="medium")
+        return self._drawn_in(axes)
+
+
+class GroupsDisplay(Display):
+    """Change of a measure by calibration in each group of rows, with its interval.
+
+    Create it with `from_evaluation`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from isoroc import evaluate
+    >>> from isoroc.plots import GroupsDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> p, region = rng.random(600), rng.choice(["north", "south"], 600)
+    >>> y = rng.random(600) < p**2
+    >>> result = evaluate(y, p, p**2, groups=region, n_resamples=0)
+    >>> display = GroupsDisplay.from_evaluation(result, ax=Figure().subplots())
+    >>> display.names
+    ['all rows (600)', 'south (302)', 'north (298)']
+    """
+
+    def __init__(self, layers: list[Layer], *, names: list[str], measure: str) -> None:
+        self.layers = layers
+        #: All rows, and the groups with the most rows first, with their numbers of rows.
+        self.names = names
+        #: What is measured.
+        self.measure = measure
+
+    @classmethod
+    def from_evaluation(
+        cls,
+        evaluation: Evaluation,
+        *,
+        measure: str = "log_loss",
+        ax: Axes | Sequence[Axes] | None = None,
+    ) -> Self:
+        """Draw the groups of an evaluation.
+
+        Parameters
+        ----------
+        evaluation : Evaluation
+            Result of ``isoroc.evaluate(y, P, after, groups=...)``.
+        measure : str, default="log_loss"
+            A measure of the evaluation that has a change.
+        ax : Axes, default=None
+            Where to draw.
+        """
+        if not evaluation.groups or not evaluation.is_paired:
+            fix = "pass the result of evaluate(y, P, after, groups=...)"
+            raise InputError("evaluation", None, "has no groups before and after", fix)
+        known = [name for name, figures in evaluation.measures.items() if "change" in figures]
+        check_option("measure", measure, tuple(known))
+        order = sorted(evaluation.groups.items(), key=lambda item: -item[1].n_rows)[:_MAX_GROUPS]
+        rows = {"all rows": evaluation} | dict(order)
+        figures = [e.measures.get(measure, {}).get("change", UNKNOWN) for e in rows.values()]
+        table = Table.from_rows(figures, "value", "low", "high")
+        names = [f"{name} ({e.n_rows:,})" for name, e in rows.items()]
+        return cls(
+            [Layer("groups", "change", "intervals", table)], names=names, measure=measure
+        ).plot(ax)
+
+    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
+        """Draw in `ax`; see `from_evaluation`."""
+        axes = axes_for(ax, 1, columns=1, size=(5.6, 1.2 + 0.28 * len(self.names)))
+        title, better = MEASURES[self.measure]
+        _forest(axes[0], self.names, self.layers[0].data, better)
+        words = {-1: " (below 0 is better)", 1: " (above 0 is better)"}
+        axes[0].set_xlabel(f"change of the {title}{words.get(better, '')}")
+        return self._drawn_in(axes)
+
+
+def _forest(ax: Axes, names: list[str], data: Table, better: int) -> None:
+    """Values with intervals, one below the other; colours say on which side of 0 they lie."""
+    ax.axvline(0, color=NEUTRAL, lw=1)
+    good, bad = SERIES["after"], SERIES["before"]
+    for i, (value, low, high) in enumerate(zip(*data.values(), strict=True)):
+        colour, marker, _ = (NEUTRAL, "s", "")
+        if better * low > 0 < better * high:
+            colour, marker, _ = good
+        elif better * low < 0 > better * high:
+            colour, marker, _ = bad
+        ax.plot([low, high], [i, i], color=colour, lw=1.8)
+        ax.plot([value], [i], color=colour, marker=marker, ms=6)
+    ax.set_yticks(range(len(names)), [shortened(name, 32) for name in names])
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    tidy(ax)

@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+
+from isoroc import GroupedCalibrator, InputError
+from isoroc.plots import MapDisplay, ReliabilityDisplay
+
+
+def columns(display, panel, kind):
+    (found,) = (layer.data for layer in display.of_panel(panel) if layer.kind == kind)
+    return found
+
+
+@pytest.mark.parametrize("K", [2, 3, 13])
+def test_cells_hold_all_rows_and_the_line_is_their_mean(K, draw_forecasts, make_axes):
+    P, y = draw_forecasts(800, K)
+    Q = np.sqrt(P) / np.sqrt(P).sum(axis=1, keepdims=True)
+    display = MapDisplay.from_predictions(
+        y, P, after=Q, labels=np.arange(K), scale="linear", ax=make_axes()
+    )
+    expected = {2: ["1"], 3: ["0", "1", "2"], 13: ["the top class"]}[K]
+    assert display.panels == expected
+    k = P.argmax(axis=1) if K == 13 else 1
+    before, after = P[np.arange(800), k], Q[np.arange(800), k]
+    panel = expected[0] if K == 13 else "1"
+    cells, line = columns(display, panel, "density"), columns(display, panel, "map")
+    assert cells["weight"].sum() == 800
+    for name, p in (("before", before), ("after", after)):
+        assert cells["weight"] @ cells[name] / 800 == pytest.approx(p.mean(), abs=1 / 80)
+    for x, value in zip(line["before"], line["after"], strict=True):
+        rows = np.floor(20 * before) == np.floor(20 * x)
+        assert value == pytest.approx(after[rows].mean())
+
+
+def test_groups_are_side_by_side(make_axes):
+    rng = np.random.default_rng(0)
+    p, region = rng.random(1200), rng.choice(["north", "south"], 1200)
+    y = rng.random(1200) < np.where(region == "north", p, p**3)
+    calibrator = GroupedCalibrator(random_state=0).fit(p, y, groups=region)
+    display = MapDisplay.from_estimator(calibrator, p, y, groups=region, ax=make_axes())
+    assert display.panels == ["north", "south"]
+    assert columns(display, "south", "density")["weight"].sum() == (region == "south").sum()
+    north, south = (columns(display, panel, "map")["after"].mean() for panel in display.panels)
+    assert south < north
+    # Other displays of a grouped calibrator take the groups as well.
+    other = ReliabilityDisplay.from_estimator(calibrator, p, y, groups=region, ax=make_axes())
+    assert {layer.series for layer in other.layers} == {"before", "after"}
+
+
+def test_bad_input():
+    with pytest.raises(InputError, match="after: there are no second forecasts"):
+        MapDisplay.from_predictions([0, 1], [0.2, 0.7])
+    with pytest.raises(InputError, match="pos_label: got 7"):
+        MapDisplay.from_predictions([0, 1], [0.2, 0.7], after=[0.1, 0.8], pos_label=7)
+    with pytest.raises(InputError, match="groups: 1 rows"):
+        MapDisplay.from_predictions([0, 1], [0.2, 0.7], after=[0.1, 0.8], groups=["a"])

@@ -1,0 +1,292 @@
+"""In which unit forecasts are: what users say, what is refused, and what messages recommend."""
+
+import inspect
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit, softmax
+
+import isoroc
+from isoroc import (
+    AutoCalibrator,
+    Counts,
+    InputError,
+    IRPCalibrator,
+    IsotonicCalibrator,
+    TemperatureCalibrator,
+    decisions,
+    evaluate,
+    metrics,
+)
+from zoo import KINDS, make, takes_classes
+
+RNG = np.random.default_rng(0)
+Z = 2 * RNG.normal(size=800)
+P = expit(Z)
+Y = RNG.random(800) < P
+LOGITS = 2 * RNG.normal(size=(600, 3))
+P3 = softmax(LOGITS, axis=1)
+Y3 = (LOGITS + RNG.gumbel(size=LOGITS.shape)).argmax(axis=1)
+ONE_COLUMN = {"percent": 100 * P, "log_probability": np.log(P)}
+COLUMNS = {"percent": 100 * P3, "proportion": 7 * P3, "log_probability": np.log(P3)}
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("unit", ONE_COLUMN)
+def test_scores_of_two_classes_in_other_units(name, unit, tmp_path):
+    same: Any = (P, "probability") if unit == "percent" else (Z, "logit")
+    plain = make(name).fit(same[0], Y, scores=same[1])
+    other = make(name).fit(ONE_COLUMN[unit], Y, scores=unit)
+    assert (other.scores_, plain.scores_) == (unit, same[1])
+    np.testing.assert_allclose(
+        other.predict_proba(ONE_COLUMN[unit]), plain.predict_proba(same[0]), atol=1e-6
+    )
+    other.save(tmp_path / "m.json")
+    loaded = isoroc.load(tmp_path / "m.json")
+    assert loaded.scores_ == unit
+    np.testing.assert_array_equal(
+        loaded.predict_proba(ONE_COLUMN[unit]), other.predict_proba(ONE_COLUMN[unit])
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if takes_classes(name, 3)])
+@pytest.mark.parametrize("unit", COLUMNS)
+def test_columns_in_other_units(name, unit):
+    plain = make(name).fit(P3, Y3)
+    other = make(name).fit(COLUMNS[unit], Y3, scores=unit)
+    assert other.scores_ == unit
+    atol = 2e-3 if unit == "log_probability" else 1e-6
+    np.testing.assert_allclose(
+        other.predict_proba(COLUMNS[unit]), plain.predict_proba(P3), atol=atol
+    )
+
+
+@pytest.mark.parametrize(("unit", "forecasts", "y"), [
+    *((unit, forecasts, Y) for unit, forecasts in ONE_COLUMN.items()),
+    *((unit, forecasts, Y3) for unit, forecasts in COLUMNS.items()),
+])  # fmt: skip
+def test_evaluations_and_counts_know_the_units(unit, forecasts, y):
+    plain = P if forecasts.ndim == 1 else P3
+    found = evaluate(y, forecasts, scores=unit, n_resamples=0)
+    if unit != "log_probability" or forecasts.ndim == 2:
+        expected = evaluate(y, plain, n_resamples=0)
+        for measure in ("log_loss", "brier_score_loss"):
+            assert found[measure, "before"] == pytest.approx(expected[measure, "before"])
+    given: Any = ((plain, "probability"), (forecasts, unit))
+    counts = [
+        Counts.from_arrays(values, y, scores=scores, resolution=16) for values, scores in given
+    ]
+    np.testing.assert_allclose(
+        counts[1].class_weights.sum(axis=0), counts[0].class_weights.sum(axis=0)
+    )
+    np.testing.assert_allclose(
+        (counts[1].forecasts.T @ counts[1].rows), (counts[0].forecasts.T @ counts[0].rows)
+    )
+
+
+def test_rounded_rows_are_proportions():
+    rounded = np.round(P3, 2)
+    with pytest.raises(InputError, match=r'divide each row by its sum.*pass scores="proportion"'):
+        TemperatureCalibrator().fit(rounded, Y3)
+    with pytest.raises(InputError, match=r"not to 1; divide each row by its sum\.$"):
+        metrics.log_loss(Y3, rounded)
+    calibrator = TemperatureCalibrator().fit(rounded, Y3, scores="proportion")
+    expected = TemperatureCalibrator().fit(rounded / rounded.sum(axis=1, keepdims=True), Y3)
+    np.testing.assert_allclose(calibrator.temperature_, expected.temperature_)
+    with pytest.raises(InputError, match=r'look like percentages: .* pass scores="percent"'):
+        TemperatureCalibrator().fit(100 * P3, Y3)
+    with pytest.raises(InputError, match=r"row \d+ sums to .*, not to 100; .*proportion"):
+        TemperatureCalibrator().fit(np.round(100 * P3), Y3, scores="percent")
+    with pytest.raises(InputError, match="row 0 sums to 0"):
+        TemperatureCalibrator().fit(np.zeros((600, 3)), Y3, scores="proportion")
+
+
+# What can hardly be log odds
+
+
+@pytest.mark.parametrize(("scores", "recommended"), [
+    (100 * P, "percent"), (np.round(100 * P), "percent"), (np.round(100 * P, 1), "percent"),
+    (np.log(P), "log_probability"), (np.round(10 * P), "rank"), (np.ceil(5 * P), "rank"),
+    (np.ceil(10 * P) / 2, "rank"), (300 + 550 * P, "rank"), (np.round(300 + 550 * P), "rank"),
+    (-300 * (1.2 - P), "rank"),
+])  # fmt: skip
+def test_scores_that_can_hardly_be_log_odds_are_refused(scores, recommended):
+    with pytest.raises(InputError, match=f'scores="logit", .*scores="{recommended}"'):
+        AutoCalibrator().fit(scores, Y)
+    with pytest.raises(InputError, match=f'scores="{recommended}"'):
+        Counts.from_arrays(scores, Y)
+    assert TemperatureCalibrator().fit(scores, Y, scores="logit").scores_ == "logit"
+    kind = TemperatureCalibrator if recommended != "rank" else IsotonicCalibrator
+    assert kind().fit(scores, Y, scores=recommended).scores_ == recommended
+    assert IRPCalibrator().fit(scores, Y).scores_ == "logit"  # only the order counts
+
+
+def test_ranks_are_for_calibrators_that_use_only_the_order():
+    with pytest.raises(InputError, match=r"scores: .*AutoCalibrator uses more than the order"):
+        AutoCalibrator().fit(np.ceil(5 * P), Y, scores="rank")
+    with pytest.raises(InputError, match=r"scores: expected one of .*; got 'rank'"):
+        IsotonicCalibrator().fit(P3, Y3, scores="rank")
+    with pytest.raises(InputError, match=r"scores: expected one of .*; got 'proportion'"):
+        IsotonicCalibrator().fit(P, Y, scores="proportion")
+
+
+def log_odds(seed):
+    """Log odds as models make them, and outcomes of which they may be far off."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.choice([20, 50, 300, 3000]))
+    shape = {
+        "normal": lambda: rng.normal(size=n),
+        "laplace": lambda: rng.laplace(size=n),
+        "uniform": lambda: rng.uniform(-1.7, 1.7, n),
+        "tree": lambda: rng.choice(rng.normal(size=7), n),
+        "bimodal": lambda: rng.choice([-1, 1], n) + 0.3 * rng.normal(size=n),
+    }[str(rng.choice(["normal", "laplace", "uniform", "tree", "bimodal"]))]()
+    z = rng.choice([-7, -5, -3, -1, 0, 1, 3, 5, 7]) + rng.choice([0.3, 1, 2, 5, 20]) * shape
+    truth = z * rng.choice([0.5, 1, 2]) + rng.choice([-1, 0, 1])
+    z = (z, np.round(z, 1), np.round(z, 2), z.astype(np.float32))[rng.integers(4)]
+    return z, rng.random(n) < expit(truth)
+
+
+def test_log_odds_are_not_refused():
+    tried = refused = 0
+    for seed in range(1500):
+        z, y = log_odds(seed)
+        if 0 < y.sum() < len(y):
+            tried += 1
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    Counts.from_arrays(z, y)
+                except InputError:
+                    refused += 1
+    assert tried > 1000
+    assert refused == 0
+
+
+@pytest.mark.parametrize("scores", [
+    np.r_[Z, -8.0], RNG.integers(-128, 128, 800).astype(float), np.sign(P - 0.5),
+    4 + RNG.normal(size=800), -4 + RNG.normal(size=800), 200 * Z, np.log(P / (1 - P)) - 3,
+])  # fmt: skip
+def test_plausible_log_odds_are_read_without_a_word(scores):
+    y = RNG.random(len(scores)) < expit(scores)
+    assert TemperatureCalibrator().fit(scores, y).scores_ == "logit"
+
+
+def test_scores_on_one_side_that_contradict_the_outcomes_warn():
+    with pytest.warns(UserWarning, match=r"every forecast is then at least 0\.5, but the rate"):
+        TemperatureCalibrator().fit(10 * P, RNG.random(800) < P / 3)
+
+
+# Forecasts in another unit than those of fit
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_probabilities_for_a_calibrator_of_another_unit_warn(loaded, tmp_path):
+    def read(calibrator):
+        calibrator.save(tmp_path / "m.json")
+        return isoroc.load_map(tmp_path / "m.json") if loaded else calibrator
+
+    of_columns = read(TemperatureCalibrator().fit(LOGITS, Y3, scores="logit"))
+    of_scores = read(TemperatureCalibrator().fit(Z, Y))
+    of_percent = read(TemperatureCalibrator().fit(100 * P, Y, scores="percent"))
+    for calibrator, right, wrong in (
+        (of_columns, LOGITS, P3), (of_scores, Z, P), (of_percent, 100 * P, P),
+    ):  # fmt: skip
+        calibrator.predict_proba(right)
+        calibrator.predict_proba(right[:1])
+        with pytest.warns(UserWarning, match=r"must be in the unit of those of fit"):
+            calibrator.predict_proba(wrong)
+    of_scores.predict_proba(P[:5])  # a few log odds may lie in [0, 1]
+    with pytest.raises(InputError, match=r'P: row \d+ is .* For logits fit with scores="logit"'):
+        read(TemperatureCalibrator().fit(P, Y)).predict_proba(Z)
+    with pytest.warns(UserWarning, match="sum to one in each row"):
+        TemperatureCalibrator().fit(P3, Y3, scores="logit")
+
+
+# Messages
+
+WRONG = {
+    "rounded": (np.round(P3, 2), Y3),
+    "percent": (100 * P3, Y3),
+    "logits": (LOGITS, Y3),
+    "log odds": (Z, Y),
+    "scores in percent": (100 * P, Y),
+    "swapped": (Y3, P3),
+    "swapped scores": (Y.astype(int), P),
+    "swapped texts": (np.where(Y, "yes", "no"), P),
+    "duplicate columns": (pd.DataFrame(P3, columns=["a", "b", "a"]), Y3),
+    "an id": (np.column_stack([np.arange(600), P3]), Y3),
+    "ragged": ([[0.5, 0.5], [1.0]], [0, 1]),
+    "NaN": (np.where(P3 > 0.9, np.nan, P3), Y3),
+    "an absent class": (P3, np.minimum(Y3, 1)),
+}
+FUNCTIONS = {
+    "fit": lambda P, y: TemperatureCalibrator().fit(P, y),
+    "predict_proba": lambda P, _: TemperatureCalibrator().fit(P3, Y3).predict_proba(P),
+    "from_arrays": Counts.from_arrays,
+    "evaluate": lambda P, y: evaluate(y, P, n_resamples=0),
+    "log_loss": lambda P, y: metrics.log_loss(y, P),
+    "calibration_error": lambda P, y: metrics.calibration_error(y, P),
+    "roc_curve": lambda P, y: metrics.auc(y, P),
+    "decide": lambda P, _: decisions.decide(P, 1 - np.eye(3)),
+}
+SIGNATURES: dict[str, Any] = {
+    "fit": TemperatureCalibrator.fit,
+    "predict_proba": TemperatureCalibrator.predict_proba,
+    "from_arrays": Counts.from_arrays,
+    "evaluate": evaluate,
+    "log_loss": metrics.log_loss,
+    "calibration_error": metrics.calibration_error,
+    "roc_curve": metrics.auc,
+    "decide": decisions.decide,
+}
+
+
+@pytest.mark.parametrize("called", FUNCTIONS)
+@pytest.mark.parametrize("case", WRONG)
+def test_messages_recommend_only_arguments_that_the_function_has(called, case):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            FUNCTIONS[called](*WRONG[case])
+        except InputError as error:
+            text = str(error).replace("softmax(logits, axis=1)", "")
+        else:
+            return
+    own = inspect.signature(SIGNATURES[called]).parameters
+    of_fit = re.findall(r"fit with (\w+)=", text)
+    recommended = set(re.findall(r"(\w+)=", text)) - set(of_fit)
+    assert recommended <= set(own), text
+    assert set(of_fit) <= set(inspect.signature(TemperatureCalibrator.fit).parameters)
+
+
+@pytest.mark.parametrize("case", ["rounded", "percent", "logits", "scores in percent"])
+def test_what_messages_recommend_works(case):
+    forecasts, y = WRONG[case]
+    with pytest.raises(InputError) as caught:
+        AutoCalibrator().fit(forecasts, y)
+    for unit in re.findall(r'scores="(\w+)"', caught.value.fix):
+        kind = IsotonicCalibrator if unit == "rank" else TemperatureCalibrator
+        assert kind().fit(forecasts, y, scores=unit).scores_ == unit
+
+
+@pytest.mark.parametrize(("case", "words"), [
+    ("swapped", "the two arguments are swapped"),
+    ("swapped scores", "the two arguments are swapped"),
+    ("swapped texts", "the two arguments are swapped"),
+    ("duplicate columns", "P: several columns have the same name"),
+    ("an id", "leave out column 0, without which the rows sum to 1"),
+    ("ragged", "its rows have different numbers of entries"),
+])  # fmt: skip
+def test_mistakes_are_named(case, words):
+    with pytest.raises(InputError, match=words):
+        TemperatureCalibrator().fit(*WRONG[case])
+
+
+def test_ragged_costs():
+    with pytest.raises(InputError, match=r"^costs: its rows have different numbers of entries"):
+        decisions.decide(P3, [[0, 1], [1], [1, 0]])
