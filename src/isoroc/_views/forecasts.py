@@ -33,15 +33,17 @@ def forecasts_of(estimator: Any, X: Any, groups: Any = None) -> Forecasts:
     """Forecasts of an estimator before and after calibration.
 
     - Calibrator: `X` holds the forecasts before calibration, `predict_proba` returns those after.
-      Logits of several classes become probabilities.
+      Other units than scores of two classes become probabilities.
     - `CalibratedClassifier`: the mean of the forecasts of its classifiers, and its own.
     - Any other classifier: its forecasts, and none after calibration.
     """
     options = {} if groups is None else {"groups": groups}
     if isinstance(estimator, Calibrator):
         after = estimator.predict_proba(X, **options)
-        if estimator.n_features_in_ > 1 and estimator.scores_ == "logit":
-            X = np.exp(check_forecasts(X, name="X", scores="logit"))
+        kind = estimator.map_.kind
+        if kind.unit != "probability" and not (kind.single and kind.scores == "logit"):
+            X = check_forecasts(X, name="X", scores=kind.unit)
+            X = np.exp(X) if kind.scores == "logit" else X
         return Forecasts(X, after, estimator.classes_)
     if isinstance(estimator, CalibratedClassifier):
         after, classes = estimator.predict_proba(X, **options), estimator.classes_
