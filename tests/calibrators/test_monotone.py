@@ -98,7 +98,7 @@ def test_on_adversarial_forecasts(K):
 @given(data=binary_data(max_rows=30))
 def test_two_classes_keep_the_order_of_any_scores(data):
     scores, y, weights = data
-    cal = MonotoneCalibrator().fit(scores, y, sample_weight=weights)
+    cal = MonotoneCalibrator().fit(scores, y, scores="logit", sample_weight=weights)
     q = cal.predict_proba(scores)[:, 1][np.argsort(scores)]
     assert (np.diff(q) >= -1e-12 * q[1:]).all()
     assert cal.verify(scores)

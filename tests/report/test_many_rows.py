@@ -82,7 +82,7 @@ def test_counts_must_fit_the_calibrator():
     calibrator = TemperatureCalibrator()
     with pytest.raises(InputError, match="not those of the counts"):
         Report.from_counts(counts, calibrator=calibrator.fit(P, y))
-    with pytest.raises(InputError, match="takes logits"):
+    with pytest.raises(InputError, match="takes logit forecasts"):
         Report.from_counts(
             Counts.from_arrays(P[:, 1], y > 0),
             calibrator=IRPCalibrator().fit(np.log(P[:, 1]), y > 0),
