@@ -199,8 +199,8 @@ class AutoCalibrator(Calibrator):
         self.cv_results_ = mixing.losses_by_fold(names, losses, row_weights, fold)
         n_rows = sample.independent_rows()
         impossible, n = round(n_rows[before[rows] == 0].sum()), round(n_rows.sum())
-        surprise = mixing.surprise(before, mixed, sample)
-        self.verdict_ = mixing.verdict(self.member_scores_, surprise, impossible, n)
+        noise = mixing.surprise(before, mixed, sample), mixing.departure(before, sample)
+        self.verdict_ = mixing.verdict(self.member_scores_, *noise, impossible, n)
         kept = [(members[m], found[m][1], weights[m]) for m in np.flatnonzero(weights)]
         left = not self.verdict_.startswith(mixing.CALIBRATE)
         if self.caution and left:

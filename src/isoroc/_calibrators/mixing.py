@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import chdtrc
 
 from isoroc._input import Sample
 from isoroc._simplex import Floats, Ints
@@ -21,8 +22,9 @@ LEAST_WEIGHT = 0.1
 STEPS, HALVINGS, LONGEST, LOWEST, FLAT = 100, 50, 5.0, -200.0, 1e-3
 #: A likelihood below this counts as this.
 TINY = 1e-300
-#: A gain of more standard errors than this is beyond noise.
-SIGNIFICANT = 2.0
+#: A gain of more standard errors than this is beyond noise; so is a gain if calibrated forecasts
+#: would depart as far from the outcomes with a lower probability than this.
+SIGNIFICANT, IMPROBABLE = 2.0, 0.01
 #: How the verdict begins where it is.
 CALIBRATE = "calibrate"
 
@@ -153,6 +155,21 @@ def surprise(before: Floats, after: Floats, sample: Sample) -> float:
     return float(np.sqrt(sample.squared_weights() @ variance) / weights.sum())
 
 
+def departure(before: Floats, sample: Sample) -> float:
+    """P-value of a score test for forecasts of shape (n, K) that are too confident or too timid.
+
+    Of two classes, also for log odds that are shifted. The test has far more power than the gain
+    of a mixture that must be learned from the same few rows.
+    """
+    weights, (n, K) = sample.row_weights(), before.shape
+    P = (weights.sum() * before + 1 / K) / (weights.sum() + 1)
+    directions = [np.log(P)] if K > 2 else [np.log(P), np.broadcast_to([0.0, 1.0], P.shape)]
+    centred = np.stack([d - (P * d).sum(axis=1, keepdims=True) for d in directions], axis=1)
+    score = weights @ centred[np.arange(n), :, sample.codes]
+    variance = np.einsum("i,ik,iak,ibk->ab", sample.squared_weights(), P, centred, centred)
+    return float(chdtrc(len(score), score @ np.linalg.pinv(variance) @ score))
+
+
 def losses_by_fold(names: list[str], losses: Floats, row_weights: Floats, fold: Ints) -> Table:
     """Mean loss of each member in each fold."""
     table = Table(member=np.array(names))
@@ -164,16 +181,20 @@ def losses_by_fold(names: list[str], losses: Floats, row_weights: Floats, fold: 
     return table
 
 
-def verdict(scores: Table, least_error: float, impossible: int, n_rows: int) -> str:
+def verdict(scores: Table, least_error: float, p: float, impossible: int, n_rows: int) -> str:
     """Whether the mixture, the last row, is better than the forecasts beyond noise.
 
-    Of n rows, the outcomes of some, `impossible`, were given probability 0.
+    `p` is that of the `departure`. Of n rows, the outcomes of some, `impossible`, were given
+    probability 0.
     """
     loss, gain, error = (float(scores[name][-1]) for name in ("log_loss", "gain", "gain_se"))
     error = max(error, least_error)
     change = f"log loss {loss + gain:.4f} before, {loss:.4f} after on unseen rows"
     if gain > SIGNIFICANT * error:
         text = f"{CALIBRATE}: {change}, better by {gain:.4f} (standard error {error:.4f})"
+    elif gain > 0 and p < IMPROBABLE:
+        text = f"{CALIBRATE}: {change}, better by {gain:.4f}; calibrated forecasts would depart as "
+        text += f"far from the outcomes with probability {p:.2g}"
     else:
         text = f"leave it: no improvement on the forecasts beyond noise ({change})"
     if impossible:
