@@ -47,8 +47,8 @@ class AutoCalibrator(Calibrator):
     Every member forecasts rows that it has not seen, in cross-validation. The weights make the
     outcomes of these rows likely under the mixture, so a map that overfits gets none. Where rows
     cannot tell, most of the weight goes to the uncalibrated forecasts, which are a member too: the
-    more, the fewer rows there are. So with few rows calibration changes little unless much is
-    wrong.
+    more, the fewer rows there are, unless a test shows that they are not calibrated. So with few
+    rows calibration changes little unless much is wrong.
 
     Parameters
     ----------
@@ -93,10 +93,11 @@ class AutoCalibrator(Calibrator):
         Log loss of each member (row) in each fold (column).
     verdict_ : str
         Whether calibration helps, in a sentence: "calibrate" if the mixture is better than the
-        forecasts by more than two standard errors, and otherwise "leave it". The standard error is
-        the larger one of that on the rows and that for outcomes which the forecasts expect; rows
-        of unequal weight count as fewer. Of calibrated forecasts about 5 % or fewer get the verdict
-        "calibrate" (``benchmarks/verdicts.py``).
+        forecasts by more than two standard errors, or better at all and a score test shows at the
+        level 1 % that they are too confident or too timid or, for two classes, shifted; otherwise
+        "leave it". The standard error is the larger one of that on the rows and that for outcomes
+        which the forecasts expect; rows of unequal weight count as fewer. Of calibrated forecasts
+        about 5 % or fewer get the verdict "calibrate" (``benchmarks/verdicts.py``).
     certificate_ : MonotonicityCertificate or None
         With ``monotone=True``, the guarantee in words: ``print(calibrator.certificate_)``.
 
@@ -186,10 +187,13 @@ class AutoCalibrator(Calibrator):
         rows = np.arange(len(fold)), sample.codes
         likelihood = np.stack([Q[rows] for _, _, Q in found], axis=1)
         row_weights = sample.row_weights()
-        prior = prior_shares(members, sample.n_classes, float(row_weights.sum()))
+        before = IdentityMap(kind=sample.kind).apply(sample.forecasts)
+        p = mixing.departure(before, sample)
+        # Few rows are a reason to stay with forecasts that may be calibrated, not with others.
+        few = float(row_weights.sum()) if p >= mixing.IMPROBABLE else np.inf
+        prior = prior_shares(members, sample.n_classes, few)
         weights = mixing.mixture_weights(likelihood, row_weights, prior)
         names = [type(member).__name__ for member in members]
-        before = IdentityMap(kind=sample.kind).apply(sample.forecasts)
         mixed = added(weights[m] * found[m][2] for m in np.flatnonzero(weights))
         columns = np.column_stack([likelihood, mixed[rows], before[rows]])
         losses = mixing.bounded_losses(columns, row_weights, sample.n_classes)
@@ -199,8 +203,8 @@ class AutoCalibrator(Calibrator):
         self.cv_results_ = mixing.losses_by_fold(names, losses, row_weights, fold)
         n_rows = sample.independent_rows()
         impossible, n = round(n_rows[before[rows] == 0].sum()), round(n_rows.sum())
-        noise = mixing.surprise(before, mixed, sample), mixing.departure(before, sample)
-        self.verdict_ = mixing.verdict(self.member_scores_, *noise, impossible, n)
+        surprise = mixing.surprise(before, mixed, sample)
+        self.verdict_ = mixing.verdict(self.member_scores_, surprise, p, impossible, n)
         kept = [(members[m], found[m][1], weights[m]) for m in np.flatnonzero(weights)]
         left = not self.verdict_.startswith(mixing.CALIBRATE)
         if self.caution and left:

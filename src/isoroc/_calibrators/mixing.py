@@ -161,12 +161,13 @@ def departure(before: Floats, sample: Sample) -> float:
     Of two classes, also for log odds that are shifted. The test has far more power than the gain
     of a mixture that must be learned from the same few rows.
     """
-    weights, (n, K) = sample.row_weights(), before.shape
-    P = (weights.sum() * before + 1 / K) / (weights.sum() + 1)
+    weights, squares, (n, K) = sample.row_weights(), sample.squared_weights(), before.shape
+    n_rows = weights.sum() ** 2 / squares.sum()
+    P = (n_rows * before + 1 / K) / (n_rows + 1)
     directions = [np.log(P)] if K > 2 else [np.log(P), np.broadcast_to([0.0, 1.0], P.shape)]
     centred = np.stack([d - (P * d).sum(axis=1, keepdims=True) for d in directions], axis=1)
     score = weights @ centred[np.arange(n), :, sample.codes]
-    variance = np.einsum("i,ik,iak,ibk->ab", sample.squared_weights(), P, centred, centred)
+    variance = np.einsum("i,ik,iak,ibk->ab", squares, P, centred, centred)
     return float(chdtrc(len(score), score @ np.linalg.pinv(variance) @ score))
 
 
