@@ -290,7 +290,8 @@ def test_a_score_test_sees_what_few_rows_cannot_show_out_of_fold(K):
     rejected = {name: float((np.array(p) < 0.01).mean()) for name, p in found.items()}
     assert rejected["calibrated"] <= 0.025
     assert rejected["confident"] >= 0.4
-    assert (rejected["shifted"] >= 0.4) == (K == 2)
+    if K == 2:
+        assert rejected["shifted"] >= 0.4
 
 
 def test_the_score_test_counts_independent_rows():

@@ -165,9 +165,9 @@ def departure(before: Floats, sample: Sample) -> float:
     n_rows = weights.sum() ** 2 / squares.sum()
     P = (n_rows * before + 1 / K) / (n_rows + 1)
     directions = [np.log(P)] if K > 2 else [np.log(P), np.broadcast_to([0.0, 1.0], P.shape)]
-    centred = np.stack([d - (P * d).sum(axis=1, keepdims=True) for d in directions], axis=1)
-    score = weights @ centred[np.arange(n), :, sample.codes]
-    variance = np.einsum("i,ik,iak,ibk->ab", squares, P, centred, centred)
+    centred = [d - (P * d).sum(axis=1, keepdims=True) for d in directions]
+    score = np.array([weights @ d[np.arange(n), sample.codes] for d in centred])
+    variance = [[squares @ (P * d * e).sum(axis=1) for e in centred] for d in centred]
     return float(chdtrc(len(score), score @ np.linalg.pinv(variance) @ score))
 
 
