@@ -6,9 +6,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from isoroc._cli.comparing import read_compared
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.files import STATE, check_picture, check_target, open_source, output_to
+from isoroc._cli.io.reading import Comparison
 from isoroc._cli.models import Model
 from isoroc._cli.options import ALL_ROWS, Force, Forecasts, Json, ModelFile, Selection
 from isoroc._cli.terminal import print_json, print_note, print_table, print_text
@@ -63,12 +63,11 @@ def monitor(
         check_target(state, [model, *forecasts], STATE, force=force)
     if selection.weight is not None:
         raise CommandError("--weight: the test counts rows; leave the weights out.")
-    begun = CalibrationMonitor(
-        Model.load(model).calibrator, confidence=confidence, tolerance=tolerance
-    )
+    loaded = Model.load(model)
+    begun = CalibrationMonitor(loaded.calibrator, confidence=confidence, tolerance=tolerance)
     with open_source(forecasts, selection) as source:
-        sample, compared = read_compared(source, selection, model)
-        name = source.name
+        compared = Comparison(source, selection, loaded).read()
+        sample, name = compared["before"], source.name
     rows = sample.classes[sample.codes], compared["after"].forecasts
     key = hash_rows(sample.forecasts, sample.codes)
     with nullcontext() if state is None else locked(state):

@@ -16,8 +16,8 @@ from isoroc._cli.io.source import ROW, Source
 from isoroc._input import InputError, Names, check_forecasts, check_groups, check_weights
 from isoroc._simplex import Floats
 
-#: Types that labels may have besides numbers.
-TEXT_TYPES = (pl.Boolean, pl.String, pl.Categorical, pl.Enum)
+#: Types that labels and forecasts may have besides numbers.
+_TEXT_TYPES = (pl.Boolean, pl.String, pl.Categorical, pl.Enum)
 _NOT_CLASSES = "labels must be classes, not measurements; check --label."
 
 
@@ -47,11 +47,9 @@ def read_forecasts(
 
 def read_leniently(batch: pl.DataFrame, columns: Sequence[str], source: Source) -> Floats:
     """Forecasts of a batch as numbers that are not validated; NaN where there is none."""
-    values = [
-        _check_numeric(batch[name], source).cast(pl.Float64, strict=False).fill_null(np.nan)
-        for name in columns
-    ]
-    return np.column_stack([column.to_numpy() for column in values])
+    check_numeric(batch.schema, columns, source)
+    numbers = batch.select(pl.col(columns).cast(pl.Float64, strict=False).fill_null(np.nan))
+    return numbers.to_numpy()
 
 
 def read_weights(batch: pl.DataFrame, column: str, source: Source) -> Floats:
@@ -69,16 +67,33 @@ def groups_of(batch: pl.DataFrame, column: str, source: Source) -> Names:
     """Group of each row of a batch."""
     values = batch[column]
     if values.null_count():
-        row, problem = int(values.is_null().arg_max() or 0), "is empty"
-        fix = "name a group for such rows"
+        row, problem = int(values.is_null().arg_max() or 0), "is empty; name a group for such rows"
     else:
         try:
             return check_groups(values, len(values))
         except InputError as error:
-            row, problem, fix = error.row or 0, error.problem, str(error.fix)
-    place = source.place(batch[ROW][row])
-    fix = f"{fix}, or leave them out with --where"
-    raise CommandError(f"{place}, column {column!r} {problem}; {fix}.")
+            row, problem = error.row or 0, f"{error.problem}; {error.fix}"
+    raise source.error(batch, row, column, f"{problem}, or leave them out with --where.")
+
+
+def is_sampled(batch: pl.DataFrame, share: float) -> pl.Series:
+    """Which rows belong to a random sample: those whose hashed row number (SplitMix64) is small."""
+    mixed = batch[ROW].to_numpy().astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return pl.Series((mixed >> np.uint64(11)) * 2.0**-53 < share)
+
+
+def check_numeric(schema: Any, columns: Sequence[str], source: Source) -> None:
+    """Raise an error if a column holds neither numbers nor text."""
+    for name in columns:
+        if not _is_plain(schema[name]):
+            problem = f"has the type {schema[name]}, which is not numeric"
+            raise CommandError(f"{source.name}: column {name!r} {problem}.")
+
+
+def _is_plain(kind: pl.DataType) -> bool:
+    return kind.is_numeric() or kind in _TEXT_TYPES
 
 
 def _locate(
@@ -93,86 +108,68 @@ def _locate(
 
 def _numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
     """Column as finite numbers."""
-    raw = _check_numeric(batch[name], source)
-    values = raw.cast(pl.Float64, strict=False)
+    check_numeric(batch.schema, [name], source)
+    values = batch[name].cast(pl.Float64, strict=False)
     finite = values.is_finite().fill_null(value=False)
     if not finite.all():
         at = int(finite.arg_min() or 0)
-        if raw[at] is None:
-            problem = "is empty"
-        elif values[at] is None:
-            problem = f"is {raw[at]!r}, not a number"
-        else:
-            problem = f"is {values[at]}, not a finite number"
-        raise CommandError(
-            f"{source.place(batch[ROW][at])}, column {name!r} {problem}; correct such rows, or "
-            "leave them out with --where."
-        )
+        raw, value = batch[name][at], values[at]
+        shown = f"is {raw!r}, not a number" if value is None else f"is {value}, not a finite number"
+        problem = "is empty" if raw is None else shown
+        fix = "correct such rows, or leave them out with --where."
+        raise source.error(batch, at, name, f"{problem}; {fix}")
     return values.to_numpy()
 
 
-def _check_numeric(column: pl.Series, source: Source) -> pl.Series:
-    if not (column.dtype.is_numeric() or column.dtype in TEXT_TYPES):
-        problem = f"has the type {column.dtype}, which is not numeric"
-        raise CommandError(f"{source.name}: column {column.name!r} {problem}.")
-    return column
-
-
-class LabelEncoder:
-    """Numbers at most `max_classes` labels of a column in the order in which they occur."""
+class Labels:
+    """At most `max_classes` labels of a column in the order in which they occur."""
 
     def __init__(self, source: Source, column: str, *, max_classes: int) -> None:
         self._source, self._column, self._max_classes = source, column, max_classes
-        self._codes: dict[Any, int] = {}
+        self._found: list[Any] = []
 
-    def encode(self, batch: pl.DataFrame) -> NDArray[np.uint16]:
-        """Number of each row's label."""
-        values = batch[self._column]
-        if not (values.dtype.is_numeric() or values.dtype in TEXT_TYPES):
-            raise CommandError(
-                f"{self._source.name}: column {self._column!r} has the type {values.dtype}; labels "
-                "must be text, integers or booleans."
-            )
-        if values.dtype in (pl.Categorical, pl.Enum):
-            values = values.cast(pl.String)
+    def add(self, batch: pl.DataFrame) -> None:
+        """Add those of a batch."""
+        values = self._values(batch)
         missing = values.is_null()
         if values.dtype.is_float():
             missing = missing | values.is_nan().fill_null(value=True)
         if missing.any():
-            row = batch[ROW][int(missing.arg_max() or 0)]
-            raise CommandError(
-                f"{self._source.place(row)}, column {self._column!r} is empty; leave out rows "
-                f'without a label with --where "{self._column} IS NOT NULL".'
-            )
-        for label in values.unique(maintain_order=True).to_list():
-            if label not in self._codes:
-                self._add(label, batch, values)
-        numbers = values.replace_strict(
-            list(self._codes), list(self._codes.values()), return_dtype=pl.UInt16, default=None
-        )
-        return numbers.to_numpy()
+            fix = f'leave out rows without a label with --where "{self._column} IS NOT NULL".'
+            raise self._error(batch, missing, f"is empty; {fix}")
+        for label in values.unique(maintain_order=True):
+            if label in self._found:
+                continue
+            if isinstance(label, float) and not label.is_integer():
+                raise self._error(batch, values == label, f"is {label!r}; {_NOT_CLASSES}")
+            if len(self._found) == self._max_classes:
+                problem = f"but the forecasts have only {self._max_classes} classes"
+                fix = "name one column for each class with --probs, or another column of labels"
+                text = f"is {label!r}, {problem}; {fix} with --label."
+                raise self._error(batch, values == label, text)
+            self._found.append(label)
 
-    def _add(self, label: Any, batch: pl.DataFrame, values: pl.Series) -> None:
-        if isinstance(label, float) and not label.is_integer():
-            problem = f"; {_NOT_CLASSES}"
-        elif len(self._codes) >= self._max_classes:
-            problem = (
-                f", but the forecasts have only {self._max_classes} classes; name one column for "
-                "each class with --probs, or another column of labels with --label."
-            )
-        else:
-            self._codes[label] = len(self._codes)
-            return
-        place = self._source.place(batch[ROW][int((values == label).arg_max() or 0)])
-        raise CommandError(f"{place}, column {self._column!r} is {label!r}{problem}")
+    def encode(self, batch: pl.DataFrame, codes: NDArray[Any]) -> NDArray[Any]:
+        """Code of each row's label, if those of all labels are `codes`."""
+        kind: Any = {"return_dtype": pl.UInt16, "default": None}
+        numbers = self._values(batch).replace_strict(self._found, range(len(codes)), **kind)
+        return np.asarray(codes[numbers.to_numpy()])
 
-    def labels(self) -> list[Any]:
-        """Labels in the order of their numbers.
+    def _values(self, batch: pl.DataFrame) -> pl.Series:
+        values = batch[self._column]
+        if not _is_plain(values.dtype):
+            what = f"column {self._column!r} has the type {values.dtype}"
+            fix = "labels must be text, integers or booleans."
+            raise CommandError(f"{self._source.name}: {what}; {fix}")
+        is_category = values.dtype in (pl.Categorical, pl.Enum)
+        return values.cast(pl.String) if is_category else values
 
-        In CSV and TSV files, where every value is text, labels become integers, floats or booleans
-        if all of them look like it.
-        """
-        found = list(self._codes)
+    def _error(self, batch: pl.DataFrame, where: pl.Series, problem: str) -> CommandError:
+        return self._source.error(batch, int(where.arg_max() or 0), self._column, problem)
+
+    def known(self) -> list[Any]:
+        """The labels; those of text files are integers, floats or booleans if all look like it."""
+        found = self._found
         if self._source.untyped and all(isinstance(label, str) for label in found):
             for parse in (_integer, _whole, _boolean):
                 with suppress(ValueError):
@@ -182,23 +179,20 @@ class LabelEncoder:
                 raise CommandError(f"{self._source.name}: {what}; {_NOT_CLASSES}")
         return found
 
-    def labels_among(self, classes: Sequence[Any]) -> list[Any]:
-        """Like `labels`, but the equal elements of `classes`.
+    def among(self, classes: Sequence[Any]) -> list[Any]:
+        """Like `known`, but the equal elements of `classes`.
 
         The same label may have another type in another file, so labels are also equal if their
         texts are: 1 is equal to 1.0 and to "1".
         """
-        known = {str(label): label for label in classes} | {label: label for label in classes}
-        found = []
-        for label in self.labels():
-            key = label if label in known else str(label)
-            if key not in known:
-                raise CommandError(
-                    f"{self._source.name}: column {self._column!r} holds {label!r}, which is not a "
-                    f"class of the model; it was fitted on {', '.join(map(str, classes))}."
-                )
-            found.append(known[key])
-        return found
+        same = {str(label): label for label in classes} | {label: label for label in classes}
+        found = [(label, label if label in same else str(label)) for label in self.known()]
+        for label, key in found:
+            if key not in same:
+                what = f"column {self._column!r} holds {label!r}, which is not a class of the model"
+                fitted = ", ".join(map(str, classes))
+                raise CommandError(f"{self._source.name}: {what}; it was fitted on {fitted}.")
+        return [same[key] for _, key in found]
 
 
 def _integer(text: str) -> int:

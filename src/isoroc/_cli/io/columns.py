@@ -114,8 +114,8 @@ def _match(word: str, columns: Sequence[str]) -> list[str]:
 def arrange(
     columns: Sequence[str],
     labels: Iterable[Any],
-    *,
     classes: Sequence[str] | None = None,
+    *,
     by_position: bool = False,
 ) -> tuple[list[str], list[Any]]:
     """Columns in the order of the sorted classes, and those classes.
@@ -159,7 +159,7 @@ def arrange_for_model(
     by_position = options.by_position
     if of_model and sorted(columns) == sorted(of_model) and not given and not by_position:
         return list(of_model)
-    ordered, known = arrange(columns, classes, classes=given, by_position=by_position)
+    ordered, known = arrange(columns, classes, given, by_position=by_position)
     if by_position:
         return list(columns)
     single = len(columns) == 1

@@ -137,13 +137,6 @@ def scan_text(path: Path, header: list[str], separator: str) -> pl.LazyFrame:
     return pl.scan_csv(path, new_columns=header, **options)
 
 
-def parse_boolean(text: pl.Expr) -> pl.Expr:
-    """True and false in any case; other text becomes null."""
-    return text.str.to_lowercase().replace_strict(
-        ["true", "false"], [True, False], default=None, return_dtype=pl.Boolean
-    )
-
-
 def check_fields(path: Path, name: str, n_fields: int, separator: str) -> None:
     """Raise an error if a row has another number of fields than the header.
 

@@ -1,19 +1,27 @@
-"""Forecasts and outcomes of files: all of them in a `Sample`, batch by batch, or counted."""
+"""Forecasts and outcomes of files: batch by batch, all of them in a `Sample`, or counted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from glob import glob
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.batches import LabelEncoder, groups_of, read_forecasts, read_weights
+from isoroc._cli.io.batches import (
+    Labels,
+    check_numeric,
+    groups_of,
+    is_sampled,
+    read_forecasts,
+    read_weights,
+)
 from isoroc._cli.io.columns import (
     arrange,
     arrange_for_model,
@@ -23,217 +31,239 @@ from isoroc._cli.io.columns import (
     split_words,
 )
 from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
+from isoroc._cli.models import Model, calibrate
 from isoroc._cli.options import Selection
 from isoroc._cli.terminal import print_warning, progress_bar
 from isoroc._counts import Counts
 from isoroc._counts.builders import Builder
 from isoroc._counts.grid import Resolution
-from isoroc._input import (
-    Names,
-    Sample,
-    check_forecasts,
-    check_units,
-    find_reversal,
-    resolve_scores,
-)
+from isoroc._input import Sample, check_forecasts, check_units, find_reversal, resolve_scores
 from isoroc._simplex import Floats
 
-#: Factor by which a full array grows; it can be small, because growing rarely copies.
-_GROWTH = 1.25
 #: Rows above which ``fit`` and ``evaluate`` do not keep them all.
 MANY = 2_000_000
 #: No row of a text file is shorter, so smaller files need not be counted.
 _LEAST_BYTES = 4
+#: Samples of the same rows by the name of their forecasts: "before", "after" if there is a model,
+#: and "other" for what they are compared with.
+Compared = dict[str, Sample]
 
 
-class Columns(NamedTuple):
-    """Names of the columns that a sample was read from."""
+class Reader:
+    """Forecasts and outcomes of the selected rows of a table.
 
-    forecasts: list[str]
-    """In the order of the classes."""
-    label: str
-    weight: str | None
-
-    def all(self) -> list[str]:
-        """All of them."""
-        return [*self.forecasts, self.label, *([self.weight] if self.weight else [])]
-
-
-class Stream(NamedTuple):
-    """Forecasts and outcomes of a table, batch by batch."""
-
-    columns: Columns
-    classes: NDArray[Any]
-    scores: Any
-    """What the forecasts are, "probability" or "logit"."""
-    batches: Iterator[tuple[Sample, pl.DataFrame]]
-    """Samples, each with the rows that it was made of."""
-
-
-def read_sample(
-    source: Source,
-    selection: Selection,
-    *,
-    columns: Sequence[str] | None = None,
-    classes: NDArray[Any] | None = None,
-) -> tuple[Sample, Columns]:
-    """Sample in a table, and its columns; `columns` and `classes` are those of a model."""
-    found = find_columns(source, selection, columns)
-    encoder = LabelEncoder(source, found.label, max_classes=max(len(found.forecasts), 2))
-    P, codes, weights = _read_arrays(source, selection, found, encoder)
-    ordered, known, place = _match_classes(encoder, selection, found.forecasts, columns, classes)
-    _reorder_columns(P, [found.forecasts.index(name) for name in ordered])
-    unit = resolve_scores(P, selection.scores)
-    sample = Sample(P, place[codes], weights if found.weight else None, known, unit)
-    check_units(sample, selection.scores, name=", ".join(ordered))
-    warn_of_reversal(sample)
-    return sample, found._replace(forecasts=ordered)
-
-
-def stream_samples(
-    source: Source,
-    selection: Selection,
-    *,
-    columns: Sequence[str] | None = None,
-    classes: NDArray[Any] | None = None,
-    others: Sequence[str] = (),
-) -> Stream:
-    """Samples of a table, as of `read_sample`, and other columns of numbers.
-
-    The labels are read first, as the order of the columns depends on them.
+    A model settles what the user left open. The labels are read first, as the order of the columns
+    depends on them.
     """
-    found = find_columns(source, selection, columns)
-    encoder = LabelEncoder(source, found.label, max_classes=max(len(found.forecasts), 2))
-    for batch in read_batches(source, selection, found._replace(forecasts=[], weight=None)):
-        encoder.encode(batch)
-    if not encoder.labels():
-        raise CommandError(f"{source.name}: no rows; at least one is needed.")
-    ordered, known, place = _match_classes(encoder, selection, found.forecasts, columns, classes)
-    found = found._replace(forecasts=ordered)
-    kind = find_scores(source, selection, ordered)
 
-    def samples() -> Iterator[tuple[Sample, pl.DataFrame]]:
-        check = partial(check_forecasts, scores=kind, advice="pass")
-        for batch in read_batches(source, selection, found, others):
-            P = read_forecasts(batch, ordered, source, check)
-            weights = read_weights(batch, found.weight, source) if found.weight else None
-            yield Sample(P, place[encoder.encode(batch)], weights, known, kind), batch
+    def __init__(self, source: Source, selection: Selection, model: Model | None = None) -> None:
+        schema = source.schema()
+        selection = selection if model is None else model.complete(selection, schema)
+        self.source, self.selection, self._model = source, selection, model
+        names, self.weight = list(schema), selection.weight
+        self.label = find_label(selection.label, names)
+        if self.weight == "none" and self.weight not in names:
+            self.weight = None
+        elif self.weight is not None:
+            check_column("--weight", self.weight, names)
+        of_model = None if model is None else model.columns
+        others = [self.label, self.weight]
+        self.found = find_forecasts(selection.probs, names, others, of_model=of_model)
+        used = [*self.found, self.label, *([self.weight] if self.weight else [])]
+        if len(set(used)) < len(used):
+            fix = "check --label, --probs and --weight"
+            raise CommandError(f"a column is used twice: {', '.join(used)}; {fix}.")
+        check_numeric(schema, self.found, source)
 
-    return Stream(found, known, kind, samples())
+    @cached_property
+    def scores(self) -> Any:
+        """What the forecasts are, "probability", "logit" or another unit."""
+        selection, columns = self.selection, self.found
+        if selection.scores != "auto" or len(columns) > 1:
+            return "probability" if selection.scores == "auto" else selection.scores
+        column = pl.col(columns[0]).cast(pl.Float64, strict=False)
+        rows = self.source.rows(selection.where).drop(ROW)
+        ends = rows.select(low=column.min(), high=column.max()).collect(engine="streaming").row(0)
+        known = np.array([end for end in ends if end is not None], dtype=float)
+        return resolve_scores(known, "auto") if len(known) else "probability"
+
+    @cached_property
+    def _labels(self) -> Labels:
+        labels = Labels(self.source, self.label, max_classes=max(len(self.found), 2))
+        for batch in self._batches([self.label]):
+            labels.add(batch)
+        if not labels.known():
+            which = "" if self.selection.where is None else f" with {self.selection.where}"
+            raise CommandError(f"{self.source.name}: no rows{which}; at least one is needed.")
+        return labels
+
+    @cached_property
+    def _matched(self) -> tuple[list[str], NDArray[Any], NDArray[Any]]:
+        """Columns in the order of the classes, these classes, and the class of each label."""
+        selection, given = self.selection, split_words(self.selection.classes)
+        if selection.positive is not None:
+            if len(self.found) > 1 or given is not None:
+                names = ", ".join(self.found)
+                raise CommandError(
+                    f"--positive names the class of a single column of forecasts; for {names} name "
+                    "the class of each with --classes."
+                )
+            given = [selection.positive]
+        if self._model is None:
+            labels, by_position = self._labels.known(), selection.by_position
+            columns, known = arrange(self.found, set(labels), given, by_position=by_position)
+        else:
+            known = self._model.calibrator.classes_.tolist()
+            labels, of_model = self._labels.among(known), self._model.columns
+            columns = arrange_for_model(self.found, known, of_model, given, selection)
+        codes = [known.index(label) for label in labels]
+        return columns, np.array(known), np.array(codes, np.min_scalar_type(len(known) - 1))
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns of the forecasts, in the order of the classes."""
+        return self._matched[0]
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The classes."""
+        return self._matched[1]
+
+    def stream(self, others: Sequence[str] = ()) -> Iterator[tuple[Sample, pl.DataFrame]]:
+        """Samples, each with the rows that it was made of, which have other columns too."""
+        columns, classes, codes = self._matched
+        weighted = [] if self.weight is None else [self.weight]
+        for batch in self._batches([*columns, self.label, *weighted, *others]):
+            P = self.forecasts(batch, columns)
+            weights = read_weights(batch, self.weight, self.source) if self.weight else None
+            yield Sample(P, self._labels.encode(batch, codes), weights, classes, self.scores), batch
+
+    def forecasts(self, batch: pl.DataFrame, columns: Sequence[str]) -> Floats:
+        """Validated forecasts of a batch."""
+        check = partial(check_forecasts, scores=self.selection.scores, advice="pass")
+        return read_forecasts(batch, columns, self.source, check)
+
+    def read(self, group: str | None = None) -> Sample:
+        """Sample of all rows, with the groups in a column."""
+        stream = self.stream([] if group is None else [group])
+        if group is None:
+            return self.check(_join([sample for sample, _ in stream]))
+        parts = (replace(part, groups=groups_of(rows, group, self.source)) for part, rows in stream)
+        return self.check(_join(list(parts)))
+
+    def check(self, sample: Sample) -> Sample:
+        """The sample of all rows, unless it is in another unit; warns of reversed forecasts."""
+        check_units(sample, self.selection.scores, name=", ".join(self.found))
+        warn_of_reversal(sample)
+        return sample
+
+    def count(
+        self, resolution: Resolution = "auto", folds: int = 5, fold_by: str | None = None
+    ) -> Counts:
+        """Counts of the rows."""
+        if fold_by is not None:
+            check_column("--fold-by", fold_by, list(self.source.schema()))
+        builder = Builder(self.classes, self.scores, resolution, folds)
+        for sample, batch in self.stream([] if fold_by is None else [fold_by]):
+            if sample.weights is None or sample.weights.any():
+                key = None if fold_by is None else batch[fold_by].cast(pl.Int64).to_numpy()
+                y = sample.classes[sample.codes]
+                builder.add(sample.as_given(), y, sample.weights, fold_by=key)
+        return Counts(*builder.result(), tuple(self.columns))
+
+    def are_many(self) -> bool:
+        """Whether more than `MANY` rows are selected, which are not kept."""
+        source, where, share = self.source, self.selection.where, self.selection.sample or 1.0
+        if source.untyped or source.format.kind == "ndjson":
+            if sum(path.stat().st_size for path in source.paths) < _LEAST_BYTES * MANY:
+                return False
+        elif where is None and (total := source.count()) is not None:
+            return total * share > MANY
+        rows = source.rows(where).select(pl.len())
+        return bool(rows.collect(engine="streaming").item() * share > MANY)
+
+    def are_countable(self) -> bool:
+        """Whether there are many rows of probabilities, so that they are counted."""
+        return self.are_many() and self.scores == "probability"
+
+    def _batches(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """Selected rows of some columns, batch by batch."""
+        source, where, share = self.source, self.selection.where, self.selection.sample
+        if share is not None and not 0 < share <= 1:
+            raise CommandError(f"--sample {share:g}: expected a fraction between 0 and 1.")
+        rows = source.rows(where).select(ROW, *dict.fromkeys(names))
+        total = source.count() if where is None else None
+        with file_errors(source.name), progress_bar("reading", total) as advance:
+            for whole in rows.collect_batches(chunk_size=BATCH):
+                advance(len(whole))
+                batch = whole if share is None else whole.filter(is_sampled(whole, share))
+                if not batch.is_empty():
+                    yield batch
 
 
-def read_counts(
-    source: Source,
-    selection: Selection,
-    *,
-    resolution: Resolution = "auto",
-    folds: int = 5,
-    fold_by: str | None = None,
-    columns: Sequence[str] | None = None,
-    classes: NDArray[Any] | None = None,
-) -> tuple[Counts, Columns]:
-    """Counts of a table, and the columns that they are made of; otherwise as `read_sample`."""
-    if selection.scores == "auto":
-        selection = replace(selection, scores="probability")
-    extra = [] if fold_by is None else [check_column("--fold-by", fold_by, list(source.schema()))]
-    stream = stream_samples(source, selection, columns=columns, classes=classes, others=extra)
-    builder = Builder(stream.classes, stream.scores, resolution, folds)
-    for sample, batch in stream.batches:
-        if sample.weights is None or sample.weights.any():
-            key = None if fold_by is None else batch[fold_by].cast(pl.Int64).to_numpy()
-            y = sample.classes[sample.codes]
-            builder.add(sample.as_given(), y, sample.weights, fold_by=key)
-    return Counts(*builder.result(), tuple(stream.columns.forecasts)), stream.columns
+class Comparison:
+    """Forecasts of the same rows: before calibration, after it, and what they are compared with.
+
+    `compare` is another model file, or other columns; `by` a column of groups of the rows.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        selection: Selection,
+        model: Model | None,
+        compare: str | None = None,
+        by: str | None = None,
+    ) -> None:
+        self.models = {} if model is None else {"after": model}
+        if compare is not None and Path(compare).is_file():
+            self.models["other"] = Model.load(compare)
+        self.reader = Reader(source, selection, next(iter(self.models.values()), None))
+        self._other: Reader | None = None
+        if compare is not None and "other" not in self.models:
+            other: Any = {"probs": [compare], "classes": None, "by_position": False}
+            self._other = Reader(source, replace(self.reader.selection, **other))
+        groups = {f"{each.path}: its groups": each.group for each in self.models.values()}
+        for option, column in (groups | {"--by": by}).items():
+            if column is not None:
+                check_column(option, column, list(source.schema()))
+        self._source, self._by = source, by
+
+    def stream(self) -> Iterator[Compared]:
+        """Batches of rows with the forecasts that are compared."""
+        reader, other, columns = self.reader, self._other, list[str]()
+        for model in self.models.values():
+            model.check(reader.columns, reader.classes, reader.selection)
+        if other is not None:
+            classes = reader.classes.tolist()
+            columns = arrange_for_model(other.found, classes, None, None, other.selection)
+        groups = [self._by, *(model.group for model in self.models.values())]
+        for sample, batch in reader.stream([*columns, *(name for name in groups if name)]):
+            by = None if self._by is None else groups_of(batch, self._by, self._source)
+            compared = {"before": replace(sample, groups=by)}
+            for name, model in self.models.items():
+                of = None if model.group is None else groups_of(batch, model.group, self._source)
+                Q = calibrate(model.calibrator, sample.as_given(), of)
+                compared[name] = replace(sample, forecasts=Q, scores="probability")
+            if other is not None:
+                P = other.forecasts(batch, columns)
+                compared["other"] = replace(sample, forecasts=P, scores=other.scores)
+            yield compared
+
+    def read(self) -> Compared:
+        """All rows with the forecasts that are compared."""
+        batches = list(self.stream())
+        compared = {name: _join([batch[name] for batch in batches]) for name in batches[0]}
+        self.reader.check(compared["before"])
+        if self._other is not None:
+            self._other.check(compared["other"])
+        return compared
 
 
 def load_counts(files: list[str]) -> Counts:
     """Counts of files and globs, merged."""
     paths = [path for item in files for path in (sorted(glob(item)) or [item])]  # noqa: PTH207
     return Counts.from_parquet(*paths)
-
-
-def read_groups(source: Source, selection: Selection, column: str, option: str) -> Names:
-    """Group of each row of `read_sample`; `option` is what named the column."""
-    check_column(option, column, list(source.schema()))
-    batches = read_batches(source, selection, Columns([], column, None))
-    return np.concatenate([groups_of(batch, column, source) for batch in batches])
-
-
-def are_many(source: Source, selection: Selection) -> bool:
-    """Whether more than `MANY` rows of a table are selected, which are not kept."""
-    share = 1.0 if selection.sample is None else selection.sample
-    if source.untyped or source.format.kind == "ndjson":
-        if sum(path.stat().st_size for path in source.paths) < _LEAST_BYTES * MANY:
-            return False
-    elif selection.where is None and (total := source.count()) is not None:
-        return total * share > MANY
-    rows = source.rows(selection.where).select(pl.len())
-    return bool(rows.collect(engine="streaming").item() * share > MANY)
-
-
-def are_countable(
-    source: Source, selection: Selection, columns: Sequence[str] | None = None
-) -> bool:
-    """Whether a table has many rows and holds probabilities, so that it is counted."""
-    if not are_many(source, selection):
-        return False
-    found = find_columns(source, selection, columns)
-    return bool(find_scores(source, selection, found.forecasts) == "probability")
-
-
-def find_scores(source: Source, selection: Selection, columns: Sequence[str]) -> Any:
-    """What the forecasts in some columns are, "probability" or "logit"."""
-    if selection.scores != "auto" or len(columns) > 1:
-        return "probability" if selection.scores == "auto" else selection.scores
-    column = pl.col(columns[0]).cast(pl.Float64, strict=False)
-    rows = source.rows(selection.where).drop(ROW)
-    ends = rows.select(low=column.min(), high=column.max()).collect(engine="streaming").row(0)
-    known = np.array([end for end in ends if end is not None], dtype=float)
-    return resolve_scores(known, "auto") if len(known) else "probability"
-
-
-def find_columns(source: Source, selection: Selection, of_model: Sequence[str] | None) -> Columns:
-    """Columns that the user named, or that have usual names."""
-    names = list(source.schema())
-    label = find_label(selection.label, names)
-    weight = selection.weight
-    if weight == "none" and weight not in names:
-        weight = None
-    elif weight is not None:
-        check_column("--weight", weight, names)
-    forecasts = find_forecasts(selection.probs, names, [label, weight], of_model=of_model)
-    found = Columns(forecasts, label, weight)
-    if len(set(found.all())) < len(found.all()):
-        used = ", ".join(found.all())
-        raise CommandError(f"a column is used twice: {used}; check --label, --probs and --weight.")
-    return found
-
-
-def read_batches(
-    source: Source, selection: Selection, columns: Columns, others: Sequence[str] = ()
-) -> Iterator[pl.DataFrame]:
-    """Selected rows and columns, and other columns of whole numbers, batch by batch."""
-    share = selection.sample
-    if share is not None and not 0 < share <= 1:
-        raise CommandError(f"--sample {share:g}: expected a fraction between 0 and 1.")
-    names = columns.all()
-    wanted = [*names, *(name for name in others if name not in names)]
-    rows = source.rows(selection.where).select(ROW, *wanted)
-    total = source.count() if selection.where is None else None
-    with file_errors(source.name), progress_bar("reading", total) as advance:
-        for whole in rows.collect_batches(chunk_size=BATCH):
-            advance(len(whole))
-            batch = whole if share is None else whole.filter(is_sampled(whole, share))
-            if not batch.is_empty():
-                yield batch
-
-
-def is_sampled(batch: pl.DataFrame, share: float) -> pl.Series:
-    """Which rows belong to a random sample: those whose hashed row number (SplitMix64) is small."""
-    mixed = batch[ROW].to_numpy().astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return pl.Series((mixed >> np.uint64(11)) * 2.0**-53 < share)
 
 
 def warn_of_reversal(sample: Sample) -> None:
@@ -243,84 +273,11 @@ def warn_of_reversal(sample: Sample) -> None:
         print_warning(f"{reversal}. {option} settles it.")
 
 
-def _match_classes(
-    encoder: LabelEncoder,
-    selection: Selection,
-    forecasts: Sequence[str],
-    of_model: Sequence[str] | None,
-    classes: NDArray[Any] | None,
-) -> tuple[list[str], NDArray[Any], NDArray[Any]]:
-    """Columns in the order of the classes, these classes, and the class of each label's number."""
-    given = _given_classes(selection, forecasts)
-    if classes is None:
-        labels = encoder.labels()
-        ordered, known = arrange(
-            forecasts, set(labels), classes=given, by_position=selection.by_position
-        )
-    else:
-        known = classes.tolist()
-        labels = encoder.labels_among(known)
-        ordered = arrange_for_model(forecasts, known, of_model, given, selection)
-    place = [known.index(label) for label in labels]
-    return ordered, np.array(known), np.array(place, np.min_scalar_type(len(known) - 1))
-
-
-def _given_classes(selection: Selection, columns: Sequence[str]) -> list[str] | None:
-    """The class of each column as the user gave it."""
-    if selection.positive is None:
-        return split_words(selection.classes)
-    if len(columns) > 1 or selection.classes is not None:
-        raise CommandError(
-            f"--positive names the class of a single column of forecasts; for {', '.join(columns)} "
-            "name the class of each with --classes."
-        )
-    return [selection.positive]
-
-
-def _read_arrays(
-    source: Source, selection: Selection, columns: Columns, encoder: LabelEncoder
-) -> tuple[Floats, NDArray[np.uint16], Floats]:
-    """Forecasts in the order of their columns, codes and weights."""
-    K = len(columns.forecasts)
-    forecasts = _GrowingArray(*([K] if K > 1 else []), dtype=np.float64)
-    codes, weights = _GrowingArray(dtype=np.uint16), _GrowingArray(dtype=np.float64)
-    check = partial(check_forecasts, scores=selection.scores, advice="pass")
-    for batch in read_batches(source, selection, columns):
-        forecasts.extend(read_forecasts(batch, columns.forecasts, source, check))
-        codes.extend(encoder.encode(batch))
-        if columns.weight:
-            weights.extend(read_weights(batch, columns.weight, source))
-    P = forecasts.take()
-    if not len(P):
-        which = "" if selection.where is None else f" with {selection.where}"
-        raise CommandError(f"{source.name}: no rows{which}; at least one is needed.")
-    return P, codes.take(), weights.take()
-
-
-class _GrowingArray:
-    """An array that grows at its end."""
-
-    def __init__(self, *shape: int, dtype: type[Any]) -> None:
-        self._array = np.empty((0, *shape), dtype)
-        self._length = 0
-
-    def extend(self, values: NDArray[Any]) -> None:
-        end = self._length + len(values)
-        if end > len(self._array):
-            capacity = max(end, int(_GROWTH * len(self._array)))
-            # In place: for large arrays this moves pages and copies nothing.
-            self._array.resize((capacity, *self._array.shape[1:]), refcheck=False)
-        self._array[self._length : end] = values
-        self._length = end
-
-    def take(self) -> NDArray[Any]:
-        """The array, cut to its length."""
-        self._array.resize((self._length, *self._array.shape[1:]), refcheck=False)
-        return self._array
-
-
-def _reorder_columns(P: Floats, order: Sequence[int]) -> None:
-    """Reorder the columns of a matrix in place, some rows at a time to save memory."""
-    if list(order) != sorted(order):
-        for start in range(0, len(P), BATCH):
-            P[start : start + BATCH] = P[start : start + BATCH, order]
+def _join(parts: Sequence[Sample]) -> Sample:
+    """One sample of the rows of several."""
+    names = [name for name in ("weights", "groups") if getattr(parts[0], name) is not None]
+    arrays: Any = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("forecasts", "codes", *names)
+    }
+    return replace(parts[0], **arrays)

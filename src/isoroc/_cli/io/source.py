@@ -15,7 +15,7 @@ import polars as pl
 
 from isoroc._cli.errors import CommandError, did_you_mean, first_line
 from isoroc._cli.io import ndjson
-from isoroc._cli.io.formats import Format, check_fields, parse_boolean, read_header, scan_text
+from isoroc._cli.io.formats import Format, check_fields, read_header, scan_text
 
 #: Number of rows per batch.
 BATCH = 1 << 17
@@ -159,7 +159,7 @@ class Source:
         types = self._infer(names) if self.untyped else {}
         texts = {name: f"{OWN}text of {name}" for name in types}
         kept = (pl.col(name).alias(text) for name, text in texts.items())
-        parsed = (_parse(name, kind) for name, kind in types.items())
+        parsed = (parse_text(name, kind) for name, kind in types.items())
         typed = rows.with_columns(kept).with_columns(parsed)
         query = f"SELECT * FROM self WHERE ({where})"  # noqa: S608
         try:
@@ -201,6 +201,10 @@ class Source:
             row -= n_rows
         return f"{last}: row {row}"
 
+    def error(self, batch: pl.DataFrame, at: int, column: str, problem: str) -> CommandError:
+        """Error about a value in a row of a batch."""
+        return CommandError(f"{self.place(batch[ROW][at])}, column {column!r} {problem}")
+
 
 def _join(parts: list[pl.LazyFrame]) -> pl.LazyFrame:
     """Rows of tables that may lack columns of others."""
@@ -222,10 +226,19 @@ def _columns_of(where: str, schema: Mapping[str, pl.DataType]) -> list[str]:
     return names
 
 
-def _parse(name: str, kind: pl.DataType) -> pl.Expr:
+def parse_text(name: str, kind: pl.DataType) -> pl.Expr:
     """Values of a column of text, null where the text is not of the type."""
     text = pl.col(name)
-    return parse_boolean(text) if kind == pl.Boolean else text.cast(kind, strict=False)
+    if kind == pl.Boolean:
+        options: Any = {"default": None, "return_dtype": pl.Boolean}
+        return text.str.to_lowercase().replace_strict(["true", "false"], [True, False], **options)
+    if kind == pl.Date:
+        return text.str.to_date("%Y-%m-%d", strict=False)
+    if isinstance(kind, pl.Datetime):
+        form = "%Y-%m-%dT%H:%M:%S%.f" + ("%#z" if kind.time_zone else "")
+        options = {"time_unit": "us", "time_zone": kind.time_zone, "strict": False}
+        return text.str.replace(" ", "T", literal=True).str.to_datetime(form, **options)
+    return text.cast(kind, strict=False)
 
 
 @contextmanager
