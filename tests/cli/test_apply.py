@@ -13,8 +13,7 @@ from cli_tables import READERS, listing, make_forecasts
 from isoroc import IRPCalibrator
 from isoroc._cli import main
 from isoroc._cli.commands.apply import Calibration
-from isoroc._cli.io.formats import Format
-from isoroc._cli.io.source import ROW, Source
+from isoroc._cli.io.source import ROW, Format, Source
 from isoroc._cli.models import Model
 from strategies import labelled_forecasts
 

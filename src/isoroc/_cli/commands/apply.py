@@ -22,9 +22,8 @@ from isoroc._cli.io.columns import (
     split_words,
 )
 from isoroc._cli.io.files import TABLE, check_target, open_source, write_frame
-from isoroc._cli.io.formats import Format
-from isoroc._cli.io.formats import output_format as choose_format
-from isoroc._cli.io.source import ROW, Source, file_errors, parse_text
+from isoroc._cli.io.source import ROW, Format, Source, file_errors, parse_text
+from isoroc._cli.io.source import output_format as choose_format
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.options import EVERYTHING, Force, Forecasts, InputOptions, ModelFile, Output
 from isoroc._cli.terminal import Advance, log_note, print_note, print_warning, progress_bar
@@ -246,7 +245,7 @@ class Calibration:
         if self._copied:
             names = list(self.added)
             is_new = names[0] not in self.columns
-            return (ndjson.append if is_new else ndjson.replace)(batch, names).to_frame()
+            return (ndjson.append if is_new else ndjson.replace)(batch, names)
         found = [self._read_typed(batch, name, kind) for name, kind in self.types.items()]
         return batch.drop(ROW).with_columns(found if self._typed else [])
 

@@ -14,6 +14,7 @@ from isoroc._cli.options import InputOptions
 SUFFIX = "_cal"
 _SEVERAL = (r"proba_.+", r"prob_.+", r"p_.+", r"probability_.+", r"proba\d+", r"prob\d+", r"p\d+")
 _SINGLE = ("p", "prob", "proba", "probability", "score", "y_prob", "y_proba", "y_score", "forecast")
+_GIVE_CLASSES = "give the class of each column with --classes"
 _LABELS = ("y", "label", "target", "outcome", "y_true")
 
 
@@ -23,10 +24,8 @@ def find_label(given: str | None, columns: Sequence[str]) -> str:
         return check_column("--label", given, columns)
     found = [name for name in columns if name.lower() in _LABELS]
     if len(found) != 1:
-        what = "several columns" if found else "no column"
-        raise CommandError(
-            f"{what} could hold the outcomes; name one with --label: {', '.join(found or columns)}."
-        )
+        what = f"{'several columns' if found else 'no column'} could hold the outcomes"
+        raise CommandError(f"{what}; name one with --label: {', '.join(found or columns)}.")
     return found[0]
 
 
@@ -43,7 +42,10 @@ def find_forecasts(
     are columns that hold something else.
     """
     if given:
-        words = [w for item in given for w in ([item] if item in columns else _split(item))]
+        words: list[str] = []
+        for item in given:
+            whole = item in columns or _is_pattern(item)
+            words += [item] if whole else split_words([item]) or []
         found = [name for word in words for name in _match(word, columns)]
         if len(set(found)) < len(found):
             raise CommandError(f"--probs: a column is named twice in {', '.join(found)}.")
@@ -62,10 +64,8 @@ def find_forecasts(
     if len(families) == 1:
         return families[0]
     if not families:
-        raise CommandError(
-            "no column has a usual name of forecasts (p_*, proba_*, score, ...); name them with "
-            f"--probs: {', '.join(free)}."
-        )
+        problem = "no column has a usual name of forecasts (p_*, proba_*, score, ...)"
+        raise CommandError(f"{problem}; name them with --probs: {', '.join(free)}.")
     choices = " or ".join(",".join(family) for family in families)
     raise CommandError(f"several sets of columns could be the forecasts; --probs {choices}?")
 
@@ -89,10 +89,6 @@ def _is_pattern(word: str) -> bool:
     return word.startswith("/") and word.endswith("/") and len(word) > 2
 
 
-def _split(item: str) -> list[str]:
-    return [item] if _is_pattern(item) else split_words([item]) or []
-
-
 def _match(word: str, columns: Sequence[str]) -> list[str]:
     if word in columns:
         return [word]
@@ -106,8 +102,9 @@ def _match(word: str, columns: Sequence[str]) -> list[str]:
     else:
         return [check_column("--probs", word, columns)]
     if not found:
-        expected = f"expected some of {', '.join(columns)}"
-        raise CommandError(f"--probs {word}: no column matches; {expected}.")
+        raise CommandError(
+            f"--probs {word}: no column matches; expected some of {', '.join(columns)}."
+        )
     return found
 
 
@@ -131,10 +128,9 @@ def arrange(
     if len(columns) == 1:
         return _arrange_one(columns[0], known, classes)
     if len(known) > len(columns):
-        raise CommandError(
-            f"{len(known)} classes ({list_labels(known)}) but {len(columns)} columns of forecasts "
-            f"({', '.join(columns)}); name one column for each class with --probs."
-        )
+        problem = f"{len(known)} classes ({list_labels(known)}) but {len(columns)} columns of"
+        fix = "name one column for each class with --probs"
+        raise CommandError(f"{problem} forecasts ({', '.join(columns)}); {fix}.")
     if classes is not None:
         owners = _given_classes(columns, known, classes)
     else:
@@ -168,15 +164,16 @@ def arrange_for_model(
     if of_model and not chosen and all(_class_in_name(name, known) is None for name in names):
         raise CommandError(
             f"the model was fitted on {', '.join(of_model)}, and the names {', '.join(columns)} "
-            "are neither these nor those of its classes; give the class of each column with "
-            "--classes, or use --by-position if they are in this order."
+            f"are neither these nor those of its classes; {_GIVE_CLASSES}, or use --by-position if "
+            "they are in this order."
         )
     if not single:
         return [ordered[known.index(label)] for label in classes]
     if known[1] != classes[1]:
+        problem = f"{columns[0]} is named like those of {known[1]!s}"
+        fix = "name the column with --probs, or its class with --classes"
         raise CommandError(
-            f"the model takes scores of the class {classes[1]!s}, but {columns[0]} is named like "
-            f"those of {known[1]!s}; name the column with --probs, or its class with --classes."
+            f"the model takes scores of the class {classes[1]!s}, but {problem}; {fix}."
         )
     return ordered
 
@@ -191,18 +188,17 @@ def _arrange_one(
     column: str, known: list[Any], classes: Sequence[str] | None
 ) -> tuple[list[str], list[Any]]:
     if len(known) != 2:
-        raise CommandError(
-            f"one column of forecasts ({column}) requires two classes, but the labels have "
-            f"{len(known)} ({list_labels(known)}); name one column for each class with --probs."
-        )
+        problem = f"requires two classes, but the labels have {len(known)} ({list_labels(known)})"
+        fix = "name one column for each class with --probs"
+        raise CommandError(f"one column of forecasts ({column}) {problem}; {fix}.")
     if classes is None:
         positive = _class_in_name(column, known)
         positive = known[1] if positive is None else positive
     else:
         named = {str(label): label for label in known}
         if len(classes) != 1 or classes[0] not in named:
-            expected = f"name the class of {column}, one of {list_labels(known)}"
-            raise CommandError(f"--classes: {expected}.")
+            options = list_labels(known)
+            raise CommandError(f"--classes: name the class of {column}, one of {options}.")
         positive = named[classes[0]]
     return [column], [label for label in known if label != positive] + [positive]
 
@@ -210,13 +206,10 @@ def _arrange_one(
 def _given_classes(columns: Sequence[str], known: list[Any], classes: Sequence[str]) -> list[Any]:
     """Class of each column as the user gave it."""
     if len(classes) != len(columns) or len(set(classes)) < len(classes):
-        raise CommandError(
-            f"--classes: expected {len(columns)} different classes, one for each of "
-            f"{', '.join(columns)}; got {', '.join(classes)}."
-        )
+        expected = f"{len(columns)} different classes, one for each of {', '.join(columns)}"
+        raise CommandError(f"--classes: expected {expected}; got {', '.join(classes)}.")
     owners = _typed_like(classes, known)
-    absent = [label for label in known if label not in owners]
-    if absent:
+    if absent := [label for label in known if label not in owners]:
         raise CommandError(f"--classes: the label {absent[0]!r} is not among them.")
     return owners
 
@@ -231,10 +224,8 @@ def _classes_in_names(columns: Sequence[str], known: list[Any]) -> list[Any] | N
         return None
     named = [label for label in found if label is not None]
     if set(named) != set(known) or len(set(named)) < len(named):
-        raise CommandError(
-            f"only some of the columns {', '.join(columns)} match the classes "
-            f"{list_labels(known)}; give the class of each column with --classes."
-        )
+        problem = f"{', '.join(columns)} match the classes {list_labels(known)}"
+        raise CommandError(f"only some of the columns {problem}; {_GIVE_CLASSES}.")
     if len(named) == len(columns):
         return found
     # The other columns are of classes that do not occur: what follows the common beginning.
@@ -243,10 +234,8 @@ def _classes_in_names(columns: Sequence[str], known: list[Any]) -> list[Any] | N
     start = next(iter(starts))
     rest = [name.removeprefix(start) for name in names]
     if len(starts) > 1 or not all(name.startswith(start) for name in names) or "" in rest:
-        raise CommandError(
-            f"some of the columns {', '.join(columns)} match no label; give the class of each "
-            "column with --classes."
-        )
+        names = ", ".join(columns)
+        raise CommandError(f"some of the columns {names} match no label; {_GIVE_CLASSES}.")
     return _typed_like(rest, known)
 
 
@@ -257,10 +246,8 @@ def _classes_in_order(columns: Sequence[str], known: list[Any]) -> list[Any]:
         return known
     if all(type(label) is int and 0 <= label < K for label in known):
         return list(range(K))
-    raise CommandError(
-        f"{len(known)} classes occur ({list_labels(known)}) but there are {K} columns of forecasts "
-        f"({', '.join(columns)}); give the class of each column with --classes."
-    )
+    problem = f"{len(known)} classes occur ({list_labels(known)}) but there are {K} columns"
+    raise CommandError(f"{problem} of forecasts ({', '.join(columns)}); {_GIVE_CLASSES}.")
 
 
 def _without_common_end(columns: Sequence[str]) -> list[str]:
@@ -275,8 +262,7 @@ def _class_in_name(name: str, known: Sequence[Any]) -> Any:
     Upper and lower case are distinguished only if a label matches exactly.
     """
     for fold in (str, str.casefold):
-        ends = [label for label in known if _ends_in(fold(name), fold(str(label)))]
-        if ends:
+        if ends := [label for label in known if _ends_in(fold(name), fold(str(label)))]:
             return max(ends, key=lambda label: len(str(label)))
     return None
 
@@ -294,7 +280,5 @@ def _typed_like(texts: Sequence[str], known: list[Any]) -> list[Any]:
     try:
         return [named[text] if text in named else type(known[0])(text) for text in texts]
     except ValueError as error:
-        raise CommandError(
-            f"the classes {', '.join(texts)} are not of the type of the labels "
-            f"{list_labels(known)}; name them with --classes."
-        ) from error
+        problem = f"{', '.join(texts)} are not of the type of the labels {list_labels(known)}"
+        raise CommandError(f"the classes {problem}; name them with --classes.") from error

@@ -1,21 +1,23 @@
-"""Files of one format, read lazily as one table."""
+"""Formats of files, recognised by names or content; files of one format, read as one table."""
 
 from __future__ import annotations
 
 import csv
+import gzip
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath
+from typing import Any, Literal
 from urllib.parse import unquote
 
 import polars as pl
 
 from isoroc._cli.errors import CommandError, did_you_mean, first_line
 from isoroc._cli.io import ndjson
-from isoroc._cli.io.formats import Format, check_fields, read_header, scan_text
+from isoroc._cli.options import STANDARD
 
 #: Number of rows per batch.
 BATCH = 1 << 17
@@ -27,6 +29,85 @@ ROW = f"{OWN}row"
 #: text that stands for a missing value there.
 _TRIED = 1000
 _MISSING = ["NA", "N/A", "n/a", "null", "NULL", "None"]
+
+Kind = Literal["csv", "tsv", "ndjson", "parquet", "arrow", "arrow stream"]
+KINDS: dict[str, Kind] = {
+    ".csv": "csv", ".tsv": "tsv", ".ndjson": "ndjson", ".jsonl": "ndjson", ".parquet": "parquet",
+    ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
+}  # fmt: skip
+_COMPRESSIONS: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
+#: First bytes of formats.
+_MARKS: dict[bytes, Kind] = {
+    b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow stream"
+}  # fmt: skip
+_SEPARATORS = {"csv": ",", "tsv": "\t"}
+csv.field_size_limit(2**31 - 1)  # 128 KiB is the default
+#: A header with line breaks between quotes may take this many lines.
+_HEADER_LINES = 64
+
+
+@dataclass(frozen=True)
+class Format:
+    """Format of a file, and the compression of the whole file."""
+
+    kind: Kind
+    compression: Literal["gzip", "zstd"] | None = None
+    separator: str | None = None
+    """Separator of the fields, if the format has one."""
+
+    @classmethod
+    def from_name(cls, name: str) -> Format | None:
+        """Format that the end of a file name stands for; None if it stands for none."""
+        path = PurePath(name.lower())
+        compression = _COMPRESSIONS.get(path.suffix)
+        kind = KINDS.get(path.suffix if compression is None else PurePath(path.stem).suffix)
+        if kind is None:
+            return None
+        if compression is not None and kind in ("parquet", "arrow"):
+            fix = f"remove the ending {path.suffix}"
+            raise CommandError(f"{name}: {kind} files are compressed internally; {fix}.")
+        return cls(kind, compression, _SEPARATORS.get(kind))
+
+    @classmethod
+    def from_option(cls, name: str) -> Format:
+        """Format that the user named in an option."""
+        found = cls.from_name(f"x.{name.lower().lstrip('.')}")
+        if found is None:
+            ends = [end[1:] for end in KINDS]
+            raise CommandError(f"unknown format {name}; {did_you_mean(name, ends)}")
+        return found
+
+    @classmethod
+    def from_content(cls, path: Path) -> Format:
+        """Format that the first bytes of a file indicate."""
+        with path.open("rb") as file:
+            start = file.read(8)
+        for mark, kind in _MARKS.items():
+            if start.startswith(mark):
+                return cls(kind)
+        if start.startswith(b"(\xb5/\xfd"):
+            return cls("csv", "zstd", ",")
+        compression: Literal["gzip"] | None = "gzip" if start.startswith(b"\x1f\x8b") else None
+        if compression is not None:
+            with gzip.open(path) as inside:
+                start = inside.read(8)
+        is_json = start.lstrip().startswith(b"{")
+        return cls("ndjson", compression) if is_json else cls("csv", compression, ",")
+
+
+def output_format(target: str, option: str | None, of_input: Format) -> Format:
+    """Format to write: the one of the option, of the target's name, or of the input."""
+    name = None if target == STANDARD else Format.from_name(Path(target).name)
+    found = name if option is None else Format.from_option(option)
+    if found is None and target != STANDARD and (end := PurePath(target).suffix):
+        fix = f"expected {', '.join(KINDS)}, or --output-format"
+        raise CommandError(f"{target}: {end} is not the ending of a format; {fix}.")
+    if found is not None:
+        same = found.kind == of_input.kind
+        return replace(found, separator=of_input.separator) if same else found
+    if of_input.kind == "arrow stream":
+        return Format("arrow")
+    return replace(of_input, compression=None) if target == STANDARD else of_input
 
 
 @dataclass(frozen=True)
@@ -79,20 +160,36 @@ class Source:
 
     @cached_property
     def _schemas(self) -> list[dict[str, pl.DataType]]:
-        """Columns of each Parquet, Arrow or NDJSON file."""
-        read = pl.read_parquet_schema if self.format.kind == "parquet" else pl.read_ipc_schema
+        """Columns of each file."""
         found = []
         for path, name in zip(self.paths, self.names, strict=True):
             with file_errors(name):
-                is_json = self.format.kind == "ndjson"
-                found.append(ndjson.infer(path, name) if is_json else dict(read(path)))
+                found.append(self._read_schema(path, name))
         return found
+
+    def _read_schema(self, path: Path, name: str) -> dict[str, pl.DataType]:
+        match self.format.kind:
+            case "parquet":
+                return dict(pl.read_parquet_schema(path))
+            case "arrow":
+                return dict(pl.read_ipc_schema(path))
+            case "ndjson":
+                return ndjson.infer(path, name)
+        separator = self.format.separator or ","
+        header = _first_record(path, separator)
+        if not header:
+            raise CommandError(f"{name}: empty; the first line must name the columns.")
+        if twice := [column for k, column in enumerate(header) if column in header[:k]]:
+            raise CommandError(f"{name}: two columns are named {twice[0]!r}; rename one of them.")
+        check_fields(path, name, len(header), separator)
+        return dict.fromkeys(header, pl.String())
 
     def _scan_file(self, k: int) -> pl.LazyFrame:
         """Rows of a file of another format; folders are columns of text."""
         path = self.paths[k]
-        if self.format.separator is not None:
-            rows = scan_text(path, self._headers[k], self.format.separator)
+        if self.untyped:
+            options: Any = {"separator": self.format.separator, "infer_schema": False}
+            rows = pl.scan_csv(path, new_columns=list(self._schemas[k]), glob=False, **options)
         elif self.format.kind == "ndjson":
             rows = pl.scan_ndjson(path, schema=self._schemas[k])
         else:
@@ -102,27 +199,14 @@ class Source:
             pl.lit(unquote(value)).alias(name) for name, sign, value in folders if name and sign
         )
 
-    @cached_property
-    def _headers(self) -> list[list[str]]:
-        """Columns of each CSV or TSV file, whose rows have as many fields."""
-        separator = self.format.separator or ","
-        headers = []
-        for path, name in zip(self.paths, self.names, strict=True):
-            with file_errors(name):
-                header = read_header(path, name, separator)
-                check_fields(path, name, len(header), separator)
-            headers.append(header)
-        return headers
-
     def schema(self) -> dict[str, pl.DataType]:
         """Names and types of the columns."""
         with file_errors(self.name):
             found = dict(self.scan().collect_schema())
         for name in found:
             if name.startswith(OWN):
-                raise CommandError(
-                    f"{self.name}: the name {name!r} is reserved; rename the column."
-                )
+                problem = f"the name {name!r} is reserved"
+                raise CommandError(f"{self.name}: {problem}; rename the column.")
         return found
 
     def _scan_lines(self, texts: Collection[str], others: Collection[str | None]) -> pl.LazyFrame:
@@ -136,11 +220,8 @@ class Source:
         """Raise an error if a type cannot hold a value of an NDJSON file exactly."""
         for path, name in zip(self.paths, self.names, strict=True):
             if schema and (found := ndjson.check_values(path, schema)) is not None:
-                row, problem = found
-                raise CommandError(
-                    f"{name}: row {row}, {problem}; correct the file, or write NDJSON, where other "
-                    "columns are copied."
-                )
+                fix = "correct the file, or write NDJSON, where other columns are copied"
+                raise CommandError(f"{name}: row {found[0]}, {found[1]}; {fix}.")
 
     def rows(
         self, where: str | None = None, *, copied: Collection[str] = (), group: str | None = None
@@ -251,3 +332,47 @@ def file_errors(name: str) -> Iterator[None]:
         if "Broken pipe" in text:  # polars raises it as an OSError without a number
             raise BrokenPipeError from error
         raise CommandError(text if name in text else f"{name}: {text}") from error
+
+
+def find_separator(path: Path) -> str:
+    """Separator that splits the header of a file into most columns."""
+    return max(",;\t|", key=lambda separator: len(_first_record(path, separator)))
+
+
+def _first_record(path: Path, separator: str) -> list[str]:
+    lines = pl.scan_lines(path, glob=False).head(_HEADER_LINES).collect().to_series().to_list()
+    if lines:
+        lines[0] = lines[0].removeprefix("\ufeff")  # byte order mark
+        if "\r" in lines[0] and '"' not in lines[0]:
+            raise csv.Error("lines end in CR alone; convert them to LF or CRLF.")
+    return next(csv.reader((f"{line}\n" for line in lines), delimiter=separator), [])
+
+
+def check_fields(path: Path, name: str, n_fields: int, separator: str) -> None:
+    """Raise an error if a row has another number of fields than the header.
+
+    polars fills missing fields with null, and skips extra ones that are not read.
+    """
+    if n_fields == 1:
+        return  # without a separator there is nothing to count
+    line = pl.col("line")
+    escaped = re.escape(separator)
+    outside = line.str.replace_all(rf'(^|{escaped})"(?:[^"]|"")*"', "$1")
+    counted = pl.when(line.str.contains('"', literal=True)).then(outside).otherwise(line)
+    wrong = counted.str.count_matches(separator, literal=True) != n_fields - 1
+    lines = pl.scan_lines(path, row_index_name="at", glob=False).select(
+        at=pl.col("at").filter(wrong).min(),
+        is_open=(line.str.count_matches('"', literal=True) % 2 == 1).any(),
+    )
+    at, is_open = lines.collect(engine="streaming").row(0)
+    if at is None and not is_open:
+        return
+    # Quotes may contain line breaks, so the record decides, not the line.
+    batches = pl.scan_lines(path, glob=False).collect_batches()
+    records = (f"{line}\n" for batch in batches for line in batch.to_series())
+    for row, fields in enumerate(csv.reader(records, delimiter=separator)):
+        if len(fields) != n_fields:
+            raise CommandError(
+                f"{name}: row {row - 1} has {len(fields)} fields, but the header has {n_fields}; "
+                "the file may be truncated, or text that contains the separator lacks quotes."
+            )
