@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from isoroc._input import InputError, to_array
 from isoroc._monotonicity import Certificate
-from isoroc._persistence.schema import Fault
+from isoroc._persistence.document import Fault
 from isoroc._persistence.states import check_certificate, check_reduction, check_tree
 from isoroc._table import Table
 from isoroc._top import TopReduction
@@ -64,9 +64,7 @@ def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:  # 
     return _encode_array(array, place) if array.ndim else other(value, place)
 
 
-def decode(  # noqa: PLR0911
-    document: Any, place: str, other: Callable[[dict[str, Any], str], Any]
-) -> Any:
+def decode(document: Any, place: str, other: Callable[[dict[str, Any], str], Any]) -> Any:  # noqa: PLR0911
     """What `encode` was given, from a document that follows the schema."""
     if isinstance(document, list):
         return [decode(item, f"{place}[{i}]", other) for i, item in enumerate(document)]
@@ -79,19 +77,17 @@ def decode(  # noqa: PLR0911
         return _decode_array(document, place)
     if tag == "tuple":
         return tuple(decode(document["items"], place, other))
+    if tag not in ("dict", "table", *_STRUCTURES):
+        return other(document, place)
+    parts = {name: part for name, part in document.items() if name != "type"}
+    parts = parts.get("items", parts.get("columns", parts))
+    inner = {name: decode(part, f"{place}.{name}", other) for name, part in parts.items()}
     if tag == "dict":
-        items = document["items"].items()
-        return {name: decode(item, f"{place}.{name}", other) for name, item in items}
-    if tag == "table":
-        return _decode_table(document, place)
-    if tag in _STRUCTURES:
-        kind, check = _STRUCTURES[tag]
-        parts = {name: item for name, item in document.items() if name != "type"}
-        inner = {name: decode(item, f"{place}.{name}", other) for name, item in parts.items()}
-        structure = kind(**inner)
-        check(structure, place)
-        return structure
-    return other(document, place)
+        return inner
+    kind, check = _STRUCTURES.get(tag, (Table, _check_table))
+    structure = kind(inner) if tag == "table" else kind(**inner)
+    check(structure, place)
+    return structure
 
 
 def _word(value: float) -> str:
@@ -149,12 +145,9 @@ def _decode_array(document: dict[str, Any], place: str) -> NDArray[Any]:
     return array.reshape(shape)
 
 
-def _decode_table(document: dict[str, Any], place: str) -> Table:
-    columns = document["columns"].items()
-    table = Table({name: _decode_array(array, f"{place}.{name}") for name, array in columns})
+def _check_table(table: Table, place: str) -> None:
     if len({array.shape for array in table.values()} | {(table.n_rows,)}) > 1:
         raise Fault(place, "the columns differ in length")
-    return table
 
 
 def _of_types(values: list[Any], types: set[type], place: str) -> list[Any]:
