@@ -52,10 +52,10 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
             sections = tomllib.load(file)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CommandError(f"{path}: {error}.") from error
+    known = [_COMMON, *COMMANDS]
     for name, options in sections.items():
-        if name not in (_COMMON, *COMMANDS) or not isinstance(options, dict):
-            known = did_you_mean(name, [_COMMON, *COMMANDS])
-            raise CommandError(f"{path}: {name} is not a section; {known}")
+        if name not in known or not isinstance(options, dict):
+            raise CommandError(f"{path}: {name} is not a section; {did_you_mean(name, known)}")
     return {
         section: {name.replace("_", "-"): value for name, value in options.items()}
         for section, options in sections.items()
@@ -66,10 +66,10 @@ def _words(name: str, value: Any, given: list[str]) -> list[str]:
     """An option as words; none if the command line has it already."""
     option = f"--{name}"
     spelled = (option, *_SHORT.get(name, ()))
-    if any(word in spelled or word.startswith(f"{option}=") for word in given) or value is False:
+    if any(word in spelled or word.startswith(f"{option}=") for word in given):
         return []
-    if value is True:
-        return [option]
+    if isinstance(value, bool):
+        return [option] if value else []
     if isinstance(value, dict):  # such as type = { day = "date" }
         value = [f"{key}={of_key}" for key, of_key in value.items()]
     values = value if isinstance(value, list) else [value]

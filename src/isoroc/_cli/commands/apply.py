@@ -26,7 +26,7 @@ from isoroc._cli.io.source import ROW, Format, Source, file_errors, parse_text
 from isoroc._cli.io.source import output_format as choose_format
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.options import EVERYTHING, Force, Forecasts, InputOptions, ModelFile, Output
-from isoroc._cli.terminal import Advance, log_note, print_note, print_warning, progress_bar
+from isoroc._cli.terminal import Advance, print_note, print_warning, progress_bar
 from isoroc._input import InputError, Names, valid_rows
 from isoroc._simplex import Floats
 
@@ -111,7 +111,7 @@ def apply(
             step.adjust(prior, adapt=adapt_prior)
         with progress_bar("calibrating", None if where else source.count()) as step.advance:
             write_frame(step.run(form), output, form)
-    log_note(f"{output}: {sum(step.n_rows):,} rows calibrated by {model}")
+    print_note(f"{output}: {sum(step.n_rows):,} rows calibrated by {model}", shown=False)
     if step.bad:
         print_warning(step.describe_bad())
 

@@ -47,8 +47,7 @@ def _run_steps(folder: Path) -> int:
     for step in steps:
         words = [str(word) for word in step]
         print_text(f"\n$ isoroc {shlex.join(words)}")
-        code = run(words)
-        if code:
+        if code := run(words):
             return code
     print_text("\nThe first rows of calibrated.csv:\n")
     lines = (folder / "calibrated.csv").read_text(encoding="utf-8").splitlines()[:4]
@@ -66,5 +65,5 @@ def forecasts_of_a_month(n_rows: int, seed: int) -> dict[str, object]:
     P = (P / P.sum(axis=1, keepdims=True)).round(6)
     columns = {f"p_{name}": P[:, k] for k, name in enumerate(CLASSES)}
     camera = np.array(["garden", "roof"])[rng.integers(2, size=n_rows)]
-    named = {"id": np.arange(n_rows), "camera": camera}
-    return {**named, **columns, "animal": np.array(CLASSES)[outcome]}
+    animal = np.array(CLASSES)[outcome]
+    return {"id": np.arange(n_rows), "camera": camera, **columns, "animal": animal}

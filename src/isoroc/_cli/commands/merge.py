@@ -70,10 +70,9 @@ def _select(paths: list[str], *, again: bool) -> tuple[list[str], dict[str, str]
         known = own.keys() & seen.keys()
         if known and not again:
             if len(known) < len(own):
-                raise CommandError(
-                    f"{path}: {len(known)} of the {len(own)} files that it was merged from are "
-                    "part of another one as well; merge files that share none, or use --again."
-                )
+                problem = f"{len(known)} of the {len(own)} files that it was merged from are part"
+                fix = "merge files that share none, or use --again"
+                raise CommandError(f"{path}: {problem} of another one as well; {fix}.")
             when = max(seen[key] for key in known)
             print_note(f"{path}: skipped, merged on {when} already; --again counts it again.")
             continue
