@@ -1,7 +1,5 @@
 """Atomic writes: a file appears complete or not at all."""
 
-from __future__ import annotations
-
 import errno
 import os
 import secrets

@@ -1,7 +1,5 @@
 """Public names that are imported at their first use, so that optional packages may be missing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.batches import read_forecasts, read_weights
+from isoroc._cli.io.reading import read_forecasts, read_weights
 from isoroc._cli.io.source import ROW, Format, Source
 from isoroc._input import InputError
 

@@ -1,12 +1,10 @@
 """Conditions of ``--fail-if``, such as ``after.log_loss.high > before.log_loss * 1.01``."""
 
-from __future__ import annotations
-
 import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from isoroc._cli.errors import CommandError, did_you_mean
 
@@ -33,7 +31,7 @@ class Condition(NamedTuple):
     right: ast.expr
 
     @classmethod
-    def parse(cls, text: str) -> Condition:
+    def parse(cls, text: str) -> Self:
         """Condition that a text stands for."""
         try:
             match ast.parse(text.strip(), mode="eval").body:

@@ -1,7 +1,5 @@
 """``isoroc.toml``: options of the commands in a file."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import fields
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Calibrators by name, their parameters from words, and model files."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import re
@@ -9,7 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from importlib.metadata import version as version_of
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from numpy.typing import NDArray
 
@@ -85,7 +83,7 @@ class Model(NamedTuple):
     """Column of the groups, if the calibrator was fitted with groups."""
 
     @classmethod
-    def load(cls, path: str, load: Callable[[str], Any] = load_map) -> Model:
+    def load(cls, path: str, load: Callable[[str], Any] = load_map) -> Self:
         """Model in a file: its map, which is quick to import, or the calibrator: `isoroc.load`."""
         if path == STANDARD:
             raise CommandError("a model cannot be read from standard input; name a file.")
@@ -117,7 +115,7 @@ class Model(NamedTuple):
             raise CommandError(f"{self.path}: its classes ({list_labels(own)}) {theirs}.")
         if selection.by_position or selection.classes or selection.positive:
             return
-        if columns != arrange_for_model(columns, own, self.columns, None, selection):
+        if columns != arrange_for_model(columns, own, self.columns, selection):
             fitted = ", ".join(self.columns or ())
             raise CommandError(f"{self.path}: was fitted on the columns {fitted} in another order.")
 

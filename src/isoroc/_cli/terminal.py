@@ -1,7 +1,5 @@
 """What users see: results on standard output, everything else on standard error."""
 
-from __future__ import annotations
-
 import codecs
 import json
 import re

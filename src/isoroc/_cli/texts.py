@@ -1,7 +1,5 @@
 """Texts of ``--help``."""
 
-from __future__ import annotations
-
 import re
 from textwrap import dedent
 

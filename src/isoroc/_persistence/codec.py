@@ -3,8 +3,6 @@
 What JSON has no word for becomes an object with a "type", see `schema.json`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import fields

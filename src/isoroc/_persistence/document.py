@@ -4,8 +4,6 @@
 knows the part of the JSON Schema language that it is written in.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -6,8 +6,6 @@ and a letter in a shape stands for the same number wherever it is used. The comp
 their arrays, so a tree that came from a file must be beyond doubt.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec

@@ -1,7 +1,5 @@
 """``isoroc apply``: add calibrated forecasts to a table, batch by batch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,7 +11,6 @@ from numpy.typing import NDArray
 
 from isoroc._cli.errors import CommandError, did_you_mean
 from isoroc._cli.io import ndjson
-from isoroc._cli.io.batches import groups_of, is_sampled, read_forecasts, read_leniently
 from isoroc._cli.io.columns import (
     SUFFIX,
     arrange_for_model,
@@ -22,6 +19,7 @@ from isoroc._cli.io.columns import (
     split_words,
 )
 from isoroc._cli.io.files import TABLE, check_target, open_source, write_frame
+from isoroc._cli.io.reading import groups_of, is_sampled, read_forecasts, read_leniently
 from isoroc._cli.io.source import ROW, Format, Source, file_errors, parse_text
 from isoroc._cli.io.source import output_format as choose_format
 from isoroc._cli.models import Model, calibrate
@@ -100,9 +98,10 @@ def apply(
         given = list(schema)
         columns = find_forecasts(selection.probs, given, of_model=loaded.columns)
         loaded.check_columns(columns)
-        classes, named = loaded.calibrator.classes_.tolist(), split_words(selection.classes)
-        columns = arrange_for_model(columns, classes, loaded.columns, named, selection)
-        added = _name_columns(columns, classes, given, suffix, split_words(names), replace=replace)
+        classes = loaded.calibrator.classes_.tolist()
+        columns = arrange_for_model(columns, classes, loaded.columns, selection)
+        named = columns if replace else split_words(names)
+        added = _name_columns(columns, len(classes), [] if replace else given, suffix, named)
         if loaded.group is not None:
             check_column("the model's column of groups", loaded.group, given)
         types, where = _parse_types(type, schema, columns), selection.where
@@ -117,31 +116,20 @@ def apply(
 
 
 def _name_columns(
-    columns: list[str],
-    classes: list[Any],
-    given: list[str],
-    suffix: str,
-    names: list[str] | None,
-    *,
-    replace: bool,
+    columns: list[str], K: int, given: list[str], suffix: str, names: list[str] | None
 ) -> dict[str, int]:
     """Names of the calibrated columns, and the class whose probability each of them holds."""
-    K = len(classes)
-    held = range(K) if len(columns) > 1 else [K - 1]  # one score in, one probability out
-    if replace:
-        return dict(zip(columns, held, strict=True))
     if names is None:
         names = [f"{column}{suffix}" for column in columns]
-    elif len(names) == K:
-        held = range(K)
-    elif len(names) != len(columns):
+    elif len(names) not in (K, len(columns)):
         raise CommandError(f"--names: expected {K} names, one for each class, got {len(names)}.")
     if taken := [name for name in names if name in given]:
         fix = "choose another --suffix or --names, or use --replace"
         raise CommandError(f"column {taken[0]!r} exists already; {fix}.")
     if len(set(names)) < len(names):
         raise CommandError(f"--names: {', '.join(names)} are not all different.")
-    return dict(zip(names, held, strict=True))
+    # One score in, one probability out.
+    return dict(zip(names, range(K) if len(names) == K else [K - 1], strict=True))
 
 
 def _parse_types(

@@ -1,7 +1,5 @@
 """``isoroc calibrators``: the calibrators and their parameters."""
 
-from __future__ import annotations
-
 from inspect import getdoc, signature
 from typing import Any
 

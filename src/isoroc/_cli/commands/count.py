@@ -1,7 +1,5 @@
 """``isoroc count``: gather forecasts and outcomes in cells, and write a file of counts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from isoroc._cli.errors import CommandError

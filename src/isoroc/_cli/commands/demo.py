@@ -1,7 +1,5 @@
 """``isoroc demo``: fit, evaluate, report and apply on generated data."""
 
-from __future__ import annotations
-
 import shlex
 import tempfile
 from pathlib import Path

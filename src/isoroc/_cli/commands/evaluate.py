@@ -1,7 +1,5 @@
 """``isoroc evaluate``: metrics of forecasts before and after calibration."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

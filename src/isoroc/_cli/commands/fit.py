@@ -1,7 +1,5 @@
 """``isoroc fit``: fit a calibrator to forecasts and outcomes, and write a model file."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import fields, replace
 from typing import Annotated, Any, NamedTuple

@@ -1,7 +1,5 @@
 """``isoroc inspect``: show the contents of a model file."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from isoroc._cli.models import Model

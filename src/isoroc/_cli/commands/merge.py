@@ -1,7 +1,5 @@
 """``isoroc merge``: one file of counts from several."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """``isoroc monitor``: whether calibrated forecasts are still right on new rows."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any

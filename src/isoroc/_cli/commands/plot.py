@@ -1,7 +1,5 @@
 """``isoroc plot``: reliability diagrams before and after calibration."""
 
-from __future__ import annotations
-
 from isoroc._cli.io.files import check_picture, open_source, output_to
 from isoroc._cli.io.reading import Comparison
 from isoroc._cli.models import Model

@@ -1,7 +1,5 @@
 """``isoroc report``: one page about forecasts before and after calibration."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -1,14 +1,12 @@
 """Which columns hold the forecasts and the outcome, and which class each forecast belongs to."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
 from isoroc._cli.errors import CommandError, did_you_mean
-from isoroc._cli.options import InputOptions
+from isoroc._cli.options import InputOptions, Selection
 
 #: What `apply` appends to the names of the forecasts that it calibrates.
 SUFFIX = "_cal"
@@ -144,15 +142,13 @@ def arrange_for_model(
     columns: Sequence[str],
     classes: Sequence[Any],
     of_model: Sequence[str] | None,
-    given: Sequence[str] | None,
     options: InputOptions,
 ) -> list[str]:
-    """Columns in the order of a model's classes.
+    """Columns in the order of a model's classes; `of_model` are those that it was fitted on.
 
-    `of_model` are the columns that it was fitted on, and `given` the class of each column as the
-    user gave it. Columns with neither these names nor those of classes are refused.
+    Columns with neither these names nor those of classes are refused.
     """
-    by_position = options.by_position
+    by_position, given = options.by_position, given_classes(options, columns)
     if of_model and sorted(columns) == sorted(of_model) and not given and not by_position:
         return list(of_model)
     ordered, known = arrange(columns, classes, given, by_position=by_position)
@@ -176,6 +172,17 @@ def arrange_for_model(
             f"the model takes scores of the class {classes[1]!s}, but {problem}; {fix}."
         )
     return ordered
+
+
+def given_classes(options: InputOptions, columns: Sequence[str]) -> list[str] | None:
+    """The class of each column as the user gave it."""
+    if not isinstance(options, Selection) or options.positive is None:
+        return split_words(options.classes)
+    if len(columns) > 1 or options.classes is not None:
+        problem = "--positive names the class of a single column of forecasts"
+        fix = f"for {', '.join(columns)} name the class of each with --classes"
+        raise CommandError(f"{problem}; {fix}.")
+    return [options.positive]
 
 
 def list_labels(labels: Sequence[Any]) -> str:

@@ -1,7 +1,5 @@
 """Tables in files: finding them, and writing them atomically."""
 
-from __future__ import annotations
-
 import glob
 import os
 import shutil

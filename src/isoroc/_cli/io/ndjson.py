@@ -1,7 +1,5 @@
 """NDJSON files: types of their columns from all rows, and lines that are copied unchanged."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

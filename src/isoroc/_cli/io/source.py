@@ -1,7 +1,5 @@
 """Formats of files, recognised by names or content; files of one format, read as one table."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import re
@@ -10,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from urllib.parse import unquote
 
 import polars as pl
@@ -56,7 +54,7 @@ class Format:
     """Separator of the fields, if the format has one."""
 
     @classmethod
-    def from_name(cls, name: str) -> Format | None:
+    def from_name(cls, name: str) -> Self | None:
         """Format that the end of a file name stands for; None if it stands for none."""
         path = PurePath(name.lower())
         compression = _COMPRESSIONS.get(path.suffix)
@@ -69,7 +67,7 @@ class Format:
         return cls(kind, compression, _SEPARATORS.get(kind))
 
     @classmethod
-    def from_option(cls, name: str) -> Format:
+    def from_option(cls, name: str) -> Self:
         """Format that the user named in an option."""
         found = cls.from_name(f"x.{name.lower().lstrip('.')}")
         if found is None:
@@ -78,7 +76,7 @@ class Format:
         return found
 
     @classmethod
-    def from_content(cls, path: Path) -> Format:
+    def from_content(cls, path: Path) -> Self:
         """Format that the first bytes of a file indicate."""
         with path.open("rb") as file:
             start = file.read(8)
