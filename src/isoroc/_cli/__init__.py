@@ -1,7 +1,4 @@
-"""The command line: calibrate and evaluate forecasts in files.
-
-Here is the command as a process: its entry point, signals that end it, and standard streams.
-"""
+"""The command line, and the command as a process: its entry point, signals and streams."""
 
 import codecs
 import os

@@ -45,10 +45,7 @@ class Condition(NamedTuple):
         raise CommandError(f"--fail-if {text!r}: not a condition; write for example {examples}.")
 
     def failure(self, values: Values, column: str = "") -> str | None:
-        """The condition and the actual values if it holds or a value is NaN, otherwise None.
-
-        A figure that does not start with the name of a column is that of `column`.
-        """
+        """The condition and its values if it holds or one is NaN; figures are those of `column`."""
         left, right = (
             _evaluate(side, lambda names: _look_up(names, values, column))
             for side in (self.left, self.right)

@@ -23,10 +23,7 @@ _SHORT = {"label": ("-l", "-y"), "probs": ("-p",), "weight": ("-w",), "output": 
 
 
 def with_options_of_file(words: list[str], config: str | None) -> list[str]:
-    """Words of a command line, followed by the options of a file that they do not contain.
-
-    The file is ``isoroc.toml`` in the current folder by default, if it exists.
-    """
+    """Words of a command line, followed by the options of a file that they do not contain."""
     if not words or words[0] not in COMMANDS or {"--help", "-h"} & set(words):
         return words
     path = Path(config or DEFAULT)

@@ -33,10 +33,7 @@ def calibrator_classes() -> dict[str, type[Any]]:
 
 
 def make_calibrator(name: str, words: dict[str, str], options: list[str]) -> Any:
-    """Unfitted calibrator with parameters as the user gave them.
-
-    `options` are other options of the command, for the message about a misspelled one.
-    """
+    """Unfitted calibrator with parameters as given; `options` are others of the command."""
     known = calibrator_classes()
     if name not in known:
         raise CommandError(f"--calibrator {name}: unknown; {did_you_mean(name, known)}")

@@ -96,10 +96,7 @@ def print_json(command: str, value: dict[str, Any]) -> None:
 def print_table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, numeric: bool = False
 ) -> None:
-    """Print a table, not wrapped to any width unless standard output is a terminal.
-
-    If it is numeric, all columns but the first hold numbers, which are aligned to the right.
-    """
+    """Print a table, as wide as it needs unless on a terminal; numbers are aligned to the right."""
     console = Console()
     table = RichTable(title=Text(visible(title)), title_justify="left", title_style="bold")
     for k, name in enumerate(columns):

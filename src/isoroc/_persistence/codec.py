@@ -1,7 +1,4 @@
-"""Values of parameters and fitted attributes as JSON, and back, bit for bit.
-
-What JSON has no word for becomes an object with a "type", see `schema.json`.
-"""
+"""Values of parameters and fitted attributes as JSON, and back, bit for bit: see `schema.json`."""
 
 import math
 from collections.abc import Callable
@@ -32,10 +29,7 @@ _MAX_CHARACTERS = 2**24
 
 
 def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:  # noqa: PLR0911
-    """JSON value of a parameter or a fitted attribute, which error messages call `place`.
-
-    A random generator becomes None. `other` turns what has no entry here into a document.
-    """
+    """JSON value of what messages call `place`; `other` turns what has no entry into a document."""
     if value is None or isinstance(value, np.random.RandomState | np.random.Generator):
         return None
     if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:

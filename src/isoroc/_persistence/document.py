@@ -60,10 +60,7 @@ class ModelFileError(ValueError):
 def write(
     path: str | os.PathLike[str], model: dict[str, Any], summary: dict[str, Any] | None = None
 ) -> None:
-    """Write the document of a calibrator to a model file, whole or not at all.
-
-    A summary has further entries: anything that JSON can represent, and arrays.
-    """
+    """Write the document of a calibrator, and a summary, to a model file, whole or not at all."""
     document = _with_checksum(model, summary)
     try:
         data = _serialise(document)

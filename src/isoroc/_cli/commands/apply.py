@@ -156,10 +156,7 @@ def _parse_types(
 
 @dataclass
 class Calibration:
-    """Adds columns of calibrated forecasts to the rows of a table, batch by batch.
-
-    Batches may be processed by several threads, and appending to a list is atomic.
-    """
+    """Adds columns of calibrated forecasts to batches of rows, perhaps in several threads."""
 
     source: Source
     model: Model
@@ -177,13 +174,13 @@ class Calibration:
     """Number of rows of each batch."""
     bad: list[tuple[int, int, str]] = field(default_factory=list)
     """Batches with bad rows: number of the first, how many, what is wrong with the first."""
-    _typed: bool = False  # whether the output stores types
-    _copied: bool = False  # whether the lines of NDJSON files are copied
-    _numbers: list[str] = field(default_factory=list)  # columns of text that become numbers
 
     def __post_init__(self) -> None:
-        self.predict: Callable[[Floats, Names | None], Floats]
-        self.predict = partial(calibrate, self.model.calibrator)
+        self._typed = False  # whether the output stores types
+        self._copied = False  # whether the lines of NDJSON files are copied
+        self._numbers: list[str] = []  # columns of text that become numbers
+        self._calibrated: Callable[[Floats, Names | None], Floats]
+        self._calibrated = partial(calibrate, self.model.calibrator)
 
     def run(self, form: Format) -> pl.LazyFrame:
         """All rows with the calibrated columns, lazily, to be written to a format.
@@ -266,9 +263,10 @@ class Calibration:
         return Q, valid
 
     def _predict(self, batch: pl.DataFrame) -> Floats:
-        group = self.model.group
-        groups = None if group is None else groups_of(batch, group, self.source)
-        return read_forecasts(batch, self.columns, self.source, lambda P: self.predict(P, groups))
+        groups = groups_of(batch, self.model.group, self.source)
+        return read_forecasts(
+            batch, self.columns, self.source, lambda P: self._calibrated(P, groups)
+        )
 
     def _problem(self, row: pl.DataFrame) -> str:
         """What is wrong with a bad row."""
@@ -291,8 +289,9 @@ class Calibration:
         from isoroc.decisions import adjust_prior  # noqa: PLC0415  # slow to import
 
         if prior is not None and adapt:
-            problem = "--prior sets class shares and --adapt-prior estimates them"
-            raise CommandError(f"{problem}; use one.")
+            raise CommandError(
+                "--prior sets class shares and --adapt-prior estimates them; use one."
+            )
         calibrator = self.model.calibrator
         labels, old = calibrator.classes_, _old_shares(calibrator)
         new: Any = self._estimate(old) if adapt else _parse_shares(split_words(prior) or [])
@@ -301,7 +300,7 @@ class Calibration:
         except InputError as error:
             fix = "give the share of each class, CLASS=SHARE; they sum to one"
             raise CommandError(f"--prior {error.problem}; {fix}.") from error
-        self.predict = lambda P, groups: adjust_prior(
+        self._calibrated = lambda P, groups: adjust_prior(
             calibrate(calibrator, P, groups), old, new, labels=labels
         )
 
@@ -341,14 +340,12 @@ def _parse_shares(words: Sequence[str]) -> dict[str, float]:
 def _old_shares(calibrator: Any) -> Floats:
     weights = np.asarray(calibrator.summary_.get("class_weights", []), dtype=np.float64)
     if weights.shape != calibrator.classes_.shape:
-        raise CommandError(
-            "the model file does not contain the class weights of its calibration rows, which "
-            "--prior and --adapt-prior need; fit the model again with this version."
-        )
+        problem = "the model file does not contain the class weights of its calibration rows"
+        fix = "which --prior and --adapt-prior need; fit the model again with this version"
+        raise CommandError(f"{problem}, {fix}.")
     if not weights.all():
         absent = calibrator.classes_[int(np.argmin(weights))]
-        raise CommandError(
-            f"class {absent!s} did not occur in the calibration rows, so its share cannot be "
-            "adjusted; fit the model to rows of all classes."
-        )
+        problem = f"class {absent!s} did not occur in the calibration rows"
+        fix = "fit the model to rows of all classes"
+        raise CommandError(f"{problem}, so its share cannot be adjusted; {fix}.")
     return np.asarray(weights / weights.sum())

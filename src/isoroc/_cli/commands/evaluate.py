@@ -51,16 +51,8 @@ def evaluate(
     options = check_options(confidence, resamples, random_state=0)
     with open_source(forecasts, selection) as source:
         loaded = None if model is None else Model.load(model)
-        comparison = Comparison(source, selection, loaded, compare, by)
-        found = _evaluate(comparison, all_rows=by is not None, **options)
-    origin = {
-        "files": source.names,
-        "models": {
-            name: {"file": each.path, "checksum": each.calibrator.checksum}
-            for name, each in comparison.models.items()
-        },
-        "versions": versions(),
-    }
+        comparison = Comparison(source, selection, loaded, compare)
+        found = _evaluate(comparison, by, **options)
     values = _values(found)
     last = "after" if found[0].is_paired else "before"
     failed = [text for condition in conditions if (text := condition.failure(values, last))]
@@ -68,6 +60,11 @@ def evaluate(
         entries = found[0].to_dict() | {"failed": failed}
         if len(found) > 1:
             entries["compared"] = found[1].to_dict()
+        models = {
+            name: {"file": each.path, "checksum": each.calibrator.checksum}
+            for name, each in comparison.models.items()
+        }
+        origin = {"files": source.names, "models": models, "versions": versions()}
         print_json("evaluate", origin | entries)
     else:
         for evaluation, title in zip(found, ("", "other, compared with after: "), strict=False):
@@ -77,10 +74,10 @@ def evaluate(
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
 
 
-def _evaluate(comparison: Comparison, *, all_rows: bool, **options: Any) -> list[Evaluation]:
+def _evaluate(comparison: Comparison, by: str | None, **options: Any) -> list[Evaluation]:
     """Evaluation of the first forecasts against the second, and of these against the third."""
-    if all_rows or not comparison.reader.are_many():
-        return [evaluate_pair(pair, **options) for pair in _pairs(comparison.read())]
+    if by is not None or not comparison.reader.are_many():
+        return [evaluate_pair(pair, **options) for pair in _pairs(comparison.read(by))]
     collectors: list[Collector] = []
     for compared in comparison.stream():
         pairs = _pairs(compared)

@@ -205,11 +205,7 @@ def _losses(found: dict[str, Any]) -> list[str]:
 
 
 def _figures(model: Any, sample: Sample, old: str | None, *, counted: bool) -> dict[str, Any]:
-    """Rows, log losses before and after, and what cross-validation says about unseen rows.
-
-    `old` is another model file, which is applied to the same rows; if they are counted, the sample
-    holds cells, whose weights are numbers of rows.
-    """
+    """Rows, log losses before, after and of the model `old`, and what is known of unseen rows."""
     K = sample.n_classes
     per_class = sample.class_weights() if counted else np.bincount(sample.codes, minlength=K)
     found: dict[str, Any] = {"rows": int(model.summary_["rows"])}

@@ -34,11 +34,7 @@ def find_forecasts(
     *,
     of_model: Sequence[str] | None = None,
 ) -> list[str]:
-    """Columns of the forecasts: the given ones, those of a model, or those with usual names.
-
-    What is given are names, globs such as ``p_*``, or regular expressions between slashes; `others`
-    are columns that hold something else.
-    """
+    """Columns of the forecasts: names, globs or patterns given, of a model, or usual."""
     if given:
         words: list[str] = []
         for item in given:
@@ -144,10 +140,7 @@ def arrange_for_model(
     of_model: Sequence[str] | None,
     options: InputOptions,
 ) -> list[str]:
-    """Columns in the order of a model's classes; `of_model` are those that it was fitted on.
-
-    Columns with neither these names nor those of classes are refused.
-    """
+    """Columns in the order of a model's classes; names must be those `of_model` or of classes."""
     by_position, given = options.by_position, given_classes(options, columns)
     if of_model and sorted(columns) == sorted(of_model) and not given and not by_position:
         return list(of_model)
@@ -264,10 +257,7 @@ def _without_common_end(columns: Sequence[str]) -> list[str]:
 
 
 def _class_in_name(name: str, known: Sequence[Any]) -> Any:
-    """Longest label that a name ends in, as a separate word; None if it ends in none.
-
-    Upper and lower case are distinguished only if a label matches exactly.
-    """
+    """Longest label that a name ends in, as a separate word, in the same case or else in any."""
     for fold in (str, str.casefold):
         if ends := [label for label in known if _ends_in(fold(name), fold(str(label)))]:
             return max(ends, key=lambda label: len(str(label)))

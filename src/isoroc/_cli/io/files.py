@@ -33,11 +33,7 @@ _MARKS = {
 
 @contextmanager
 def open_source(given: Sequence[str], options: InputOptions = EVERYTHING) -> Iterator[Source]:
-    """Context that yields the table in some files, globs, folders or standard input.
-
-    Standard input and pipes can be read only once, so they are copied to temporary files. The
-    separator of CSV files is recognised if none is given.
-    """
+    """Context that yields the table in some files, globs, folders or standard input."""
     separator = "\t" if options.separator in ("tab", "\\t") else options.separator
     if separator is not None and len(separator.encode()) != 1:
         raise CommandError(f"--separator {separator}: expected one ASCII character, or tab.")
@@ -135,11 +131,7 @@ def _holds_binary(kind: pl.DataType) -> bool:
 def check_target(
     target: str, inputs: Iterable[str | None] = (), kind: str = "", *, force: bool = True
 ) -> None:
-    """Raise an error if a target cannot be written to, before any work is done for it.
-
-    None of the inputs may be the target, also under another name. Without `force`, an existing file
-    must be of the kind that replaces it.
-    """
+    """Raise an error unless a target is writable, no input and, but for `force`, of the kind."""
     path, real = Path(target), Path(os.path.realpath(target))
     if target == STANDARD:
         return

@@ -40,10 +40,7 @@ def decode(lines: pl.LazyFrame, schema: Mapping[str, pl.DataType]) -> pl.LazyFra
 
 
 def check_values(path: Path, schema: Mapping[str, pl.DataType]) -> tuple[int, str] | None:
-    """The first row with a value that its column cannot hold exactly, and what is wrong with it.
-
-    A row can have one only if a value begins with another character than those of its type.
-    """
+    """The first row with a value that its column cannot hold exactly, and what is wrong with it."""
     text = "|".join(_suspicious(name, kind) for name, kind in schema.items())
     found = scan_lines(path).with_row_index("at").filter(pl.col(LINE).str.contains(text))
     for batch in found.collect_batches() if schema else ():
@@ -57,7 +54,7 @@ def check_values(path: Path, schema: Mapping[str, pl.DataType]) -> tuple[int, st
 
 
 def _suspicious(name: str, kind: pl.DataType) -> str:
-    """Regular expression of rows in which a value may not fit."""
+    """Regular expression of rows in which a value begins unlike those of its type."""
     if kind.is_nested():
         starts = "."
     elif kind == pl.String:

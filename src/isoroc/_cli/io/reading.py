@@ -1,11 +1,7 @@
-"""Forecasts and outcomes of files: batch by batch, all of them in a `Sample`, or counted.
-
-Errors name the file, the row and the column.
-"""
+"""Forecasts and outcomes of files: in batches, all at once or counted; errors name the row."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from glob import glob
@@ -51,6 +47,12 @@ MANY = 2_000_000
 _LEAST_BYTES = 4
 #: Types that labels and forecasts may have besides numbers.
 _TEXT_TYPES = (pl.Boolean, pl.String, pl.Categorical, pl.Enum)
+#: What all labels of a text file may look like, and how they are then read; 01 is a name.
+_LOOKS: dict[str, Callable[[str], Any]] = {
+    r"0|-?[1-9]\d*": int,
+    r"(?:0|-?[1-9]\d*)(?:\.0*)?": float,
+    r"(?i:true|false)": lambda text: text.lower() == "true",
+}
 _NOT_CLASSES = "labels must be classes, not measurements; check --label."
 #: Samples of the same rows by the name of their forecasts: "before", "after" if there is a model,
 #: and "other" for what they are compared with.
@@ -79,10 +81,9 @@ class Labels:
             if isinstance(label, float) and not label.is_integer():
                 raise self._error(batch, values == label, f"is {label!r}; {_NOT_CLASSES}")
             if len(self._found) == self._max_classes:
-                problem = f"but the forecasts have only {self._max_classes} classes"
+                problem = f"is {label!r}, but the forecasts have only {self._max_classes} classes"
                 fix = "name one column for each class with --probs, or another column of labels"
-                text = f"is {label!r}, {problem}; {fix} with --label."
-                raise self._error(batch, values == label, text)
+                raise self._error(batch, values == label, f"{problem}; {fix} with --label.")
             self._found.append(label)
 
     def encode(self, batch: pl.DataFrame, codes: NDArray[Any]) -> NDArray[Any]:
@@ -95,10 +96,9 @@ class Labels:
         values = batch[self._column]
         if not _is_plain(values.dtype):
             what = f"column {self._column!r} has the type {values.dtype}"
-            fix = "labels must be text, integers or booleans."
-            raise CommandError(f"{self._source.name}: {what}; {fix}")
-        is_category = values.dtype in (pl.Categorical, pl.Enum)
-        return values.cast(pl.String) if is_category else values
+            fix = "labels must be text, integers or booleans"
+            raise CommandError(f"{self._source.name}: {what}; {fix}.")
+        return values.cast(pl.String) if values.dtype in (pl.Categorical, pl.Enum) else values
 
     def _error(self, batch: pl.DataFrame, where: pl.Series, problem: str) -> CommandError:
         return self._source.error(batch, int(where.arg_max() or 0), self._column, problem)
@@ -107,8 +107,8 @@ class Labels:
         """The labels; those of text files are integers, floats or booleans if all look like it."""
         found = self._found
         if self._source.untyped and all(isinstance(label, str) for label in found):
-            for parse in (_integer, _whole, _boolean):
-                with suppress(ValueError):
+            for look, parse in _LOOKS.items():
+                if all(re.fullmatch(look, label) for label in found):
                     return [parse(label) for label in found]
             if all(re.fullmatch(r"-?\d*\.\d+", label) for label in found):
                 what = f"column {self._column!r} holds {found[0]}"
@@ -116,11 +116,7 @@ class Labels:
         return found
 
     def among(self, classes: Sequence[Any]) -> list[Any]:
-        """Like `known`, but the equal elements of `classes`.
-
-        The same label may have another type in another file, so labels are also equal if their
-        texts are: 1 is equal to 1.0 and to "1".
-        """
+        """Like `known`, but the equal elements of `classes`, where 1 is equal to 1.0 and to "1"."""
         same = {str(label): label for label in classes} | {label: label for label in classes}
         found = [(label, label if label in same else str(label)) for label in self.known()]
         for label, key in found:
@@ -131,28 +127,8 @@ class Labels:
         return [same[key] for _, key in found]
 
 
-def _integer(text: str) -> int:
-    if not re.fullmatch(r"0|-?[1-9]\d*", text):  # 01 is a name
-        raise ValueError(text)
-    return int(text)
-
-
-def _whole(text: str) -> float:
-    return float(_integer(text.rstrip("0").removesuffix(".") if "." in text else text))
-
-
-def _boolean(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError(text)
-    return text.lower() == "true"
-
-
 class Reader:
-    """Forecasts and outcomes of the selected rows of a table.
-
-    A model settles what the user left open. The labels are read first, as the order of the columns
-    depends on them.
-    """
+    """Forecasts and outcomes of selected rows; a model settles what the user left open."""
 
     def __init__(self, source: Source, selection: Selection, model: Model | None = None) -> None:
         schema = source.schema()
@@ -235,11 +211,11 @@ class Reader:
 
     def read(self, group: str | None = None) -> Sample:
         """Sample of all rows, with the groups in a column."""
-        stream = self.stream([] if group is None else [group])
-        if group is None:
-            return self.check(_join([sample for sample, _ in stream]))
-        parts = (replace(part, groups=groups_of(rows, group, self.source)) for part, rows in stream)
-        return self.check(_join(list(parts)))
+        parts = [
+            replace(sample, groups=groups_of(batch, group, self.source))
+            for sample, batch in self.stream([] if group is None else [group])
+        ]
+        return self.check(_join(parts))
 
     def check(self, sample: Sample) -> Sample:
         """The sample of all rows, unless it is in another unit; warns of reversed forecasts."""
@@ -292,18 +268,10 @@ class Reader:
 
 
 class Comparison:
-    """Forecasts of the same rows: before calibration, after it, and what they are compared with.
-
-    `compare` is another model file, or other columns; `by` a column of groups of the rows.
-    """
+    """The same rows before and after calibration, and by another model or in other columns."""
 
     def __init__(
-        self,
-        source: Source,
-        selection: Selection,
-        model: Model | None,
-        compare: str | None = None,
-        by: str | None = None,
+        self, source: Source, selection: Selection, model: Model | None, compare: str | None = None
     ) -> None:
         self.models = {} if model is None else {"after": model}
         if compare is not None and Path(compare).is_file():
@@ -313,36 +281,33 @@ class Comparison:
         if compare is not None and "other" not in self.models:
             other: Any = {"probs": [compare], "classes": None, "by_position": False}
             self._other = Reader(source, replace(self.reader.selection, **other))
-        groups = {f"{each.path}: its groups": each.group for each in self.models.values()}
-        for option, column in (groups | {"--by": by}).items():
-            if column is not None:
-                check_column(option, column, list(source.schema()))
-        self._source, self._by = source, by
 
-    def stream(self) -> Iterator[Compared]:
-        """Batches of rows with the forecasts that are compared."""
-        reader, other, columns = self.reader, self._other, list[str]()
+    def stream(self, by: str | None = None) -> Iterator[Compared]:
+        """Batches of rows with the forecasts that are compared, and the groups in a column."""
+        reader, other, columns, source = self.reader, self._other, list[str](), self.reader.source
+        groups = {"--by": by}
         for model in self.models.values():
             model.check(reader.columns, reader.classes, reader.selection)
+            groups[f"{model.path}: its groups"] = model.group
         if other is not None:
             classes = reader.classes.tolist()
             columns = arrange_for_model(other.found, classes, None, other.selection)
-        groups = [self._by, *(model.group for model in self.models.values())]
-        for sample, batch in reader.stream([*columns, *(name for name in groups if name)]):
-            by = None if self._by is None else groups_of(batch, self._by, self._source)
-            compared = {"before": replace(sample, groups=by)}
+        names = list(source.schema())
+        extra = [check_column(option, name, names) for option, name in groups.items() if name]
+        for sample, batch in reader.stream([*columns, *extra]):
+            compared = {"before": replace(sample, groups=groups_of(batch, by, source))}
             for name, model in self.models.items():
-                of = None if model.group is None else groups_of(batch, model.group, self._source)
-                Q = calibrate(model.calibrator, sample.as_given(), of)
+                of_model = groups_of(batch, model.group, source)
+                Q = calibrate(model.calibrator, sample.as_given(), of_model)
                 compared[name] = replace(sample, forecasts=Q, scores="probability")
             if other is not None:
                 P = other.forecasts(batch, columns)
                 compared["other"] = replace(sample, forecasts=P, scores=other.scores)
             yield compared
 
-    def read(self) -> Compared:
-        """All rows with the forecasts that are compared."""
-        batches = list(self.stream())
+    def read(self, by: str | None = None) -> Compared:
+        """All rows with the forecasts that are compared, and the groups in a column."""
+        batches = list(self.stream(by))
         compared = {name: _join([batch[name] for batch in batches]) for name in batches[0]}
         self.reader.check(compared["before"])
         if self._other is not None:
@@ -379,21 +344,15 @@ def read_forecasts(
     source: Source,
     check: Callable[[Floats], Floats] = check_forecasts,
 ) -> Floats:
-    """Validated forecasts of a batch, or what a calibrator makes of them.
-
-    `check` takes an array of shape (n, K), or (n,) for one column, and raises `InputError` if a row
-    is invalid: `check_forecasts` or a calibrator's `predict_proba`.
-    """
+    """Forecasts of a batch, of shape (n, K) or (n,), as `check` or a calibrator returns them."""
     values = np.column_stack([_numbers(batch, name, source) for name in columns])
     try:
         return check(values[:, 0] if len(columns) == 1 else values)
     except InputError as error:
         fix = in_options(error.fix)
         if len(columns) > 1 and "divide" not in fix:
-            fix = (
-                "name one column of probabilities for each class with --probs, or one column of "
-                "scores for two classes"
-            )
+            fix = "name one column of probabilities for each class with --probs, or one column of "
+            fix += "scores for two classes"
         raise _locate(error, fix, batch, columns, source) from error
 
 
@@ -415,8 +374,10 @@ def read_weights(batch: pl.DataFrame, column: str, source: Source) -> Floats:
     return weights
 
 
-def groups_of(batch: pl.DataFrame, column: str, source: Source) -> Names:
-    """Group of each row of a batch."""
+def groups_of(batch: pl.DataFrame, column: str | None, source: Source) -> Names | None:
+    """Group of each row of a batch, if there is a column of groups."""
+    if column is None:
+        return None
     values = batch[column]
     if values.null_count():
         row, problem = int(values.is_null().arg_max() or 0), "is empty; name a group for such rows"

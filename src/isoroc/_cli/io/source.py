@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path, PurePath
 from typing import Any, Literal, Self
 from urllib.parse import unquote
@@ -110,11 +110,7 @@ def output_format(target: str, option: str | None, of_input: Format) -> Format:
 
 @dataclass(frozen=True)
 class Source:
-    """Files of one format, read in order as one table.
-
-    A file may lack columns of others, and its numbers may have other types. All columns of CSV and
-    TSV files are text, so that they can be copied without a change.
-    """
+    """Files of one format as one table; all columns of CSV and TSV files are text, to be copied."""
 
     paths: list[Path]
     format: Format
@@ -159,28 +155,16 @@ class Source:
     @cached_property
     def _schemas(self) -> list[dict[str, pl.DataType]]:
         """Columns of each file."""
+        read: Any = {
+            "parquet": lambda path, _: pl.read_parquet_schema(path),
+            "arrow": lambda path, _: pl.read_ipc_schema(path),
+            "ndjson": ndjson.infer,
+        }.get(self.format.kind, partial(_read_header, separator=self.format.separator or ","))
         found = []
         for path, name in zip(self.paths, self.names, strict=True):
             with file_errors(name):
-                found.append(self._read_schema(path, name))
+                found.append(dict(read(path, name)))
         return found
-
-    def _read_schema(self, path: Path, name: str) -> dict[str, pl.DataType]:
-        match self.format.kind:
-            case "parquet":
-                return dict(pl.read_parquet_schema(path))
-            case "arrow":
-                return dict(pl.read_ipc_schema(path))
-            case "ndjson":
-                return ndjson.infer(path, name)
-        separator = self.format.separator or ","
-        header = _first_record(path, separator)
-        if not header:
-            raise CommandError(f"{name}: empty; the first line must name the columns.")
-        if twice := [column for k, column in enumerate(header) if column in header[:k]]:
-            raise CommandError(f"{name}: two columns are named {twice[0]!r}; rename one of them.")
-        check_fields(path, name, len(header), separator)
-        return dict.fromkeys(header, pl.String())
 
     def _scan_file(self, k: int) -> pl.LazyFrame:
         """Rows of a file of another format; folders are columns of text."""
@@ -201,10 +185,8 @@ class Source:
         """Names and types of the columns."""
         with file_errors(self.name):
             found = dict(self.scan().collect_schema())
-        for name in found:
-            if name.startswith(OWN):
-                problem = f"the name {name!r} is reserved"
-                raise CommandError(f"{self.name}: {problem}; rename the column.")
+        for name in (name for name in found if name.startswith(OWN)):
+            raise CommandError(f"{self.name}: the name {name!r} is reserved; rename the column.")
         return found
 
     def _scan_lines(self, texts: Collection[str], others: Collection[str | None]) -> pl.LazyFrame:
@@ -244,10 +226,8 @@ class Source:
         try:
             pl.DataFrame(schema=typed.collect_schema()).lazy().sql(query).collect()
         except pl.exceptions.PolarsError as error:
-            raise CommandError(
-                f"--where {where!r}: {first_line(error)}; CAST(column AS DOUBLE) and "
-                "CAST(column AS TEXT) change the type of a column."
-            ) from error
+            fix = "CAST(column AS DOUBLE) and CAST(column AS TEXT) change the type of a column"
+            raise CommandError(f"--where {where!r}: {first_line(error)}; {fix}.") from error
         restored = (pl.col(text).alias(name) for name, text in texts.items())
         return typed.sql(query).with_columns(restored).drop(texts.values())
 
@@ -295,10 +275,8 @@ def _columns_of(where: str, schema: Mapping[str, pl.DataType]) -> list[str]:
     try:
         names = list(dict.fromkeys(pl.sql_expr(where).meta.root_names()))
     except pl.exceptions.PolarsError as error:
-        raise CommandError(
-            f"--where {where!r}: {first_line(error)}; write a condition as in SQL, for example "
-            "\"y IS NOT NULL AND day >= '2025-01-01'\"."
-        ) from error
+        fix = "write a condition as in SQL, for example \"y IS NOT NULL AND day >= '2025-01-01'\""
+        raise CommandError(f"--where {where!r}: {first_line(error)}; {fix}.") from error
     for name in names:
         if name not in schema:
             raise CommandError(f"--where: no column {name!r}; {did_you_mean(name, schema)}")
@@ -337,6 +315,16 @@ def find_separator(path: Path) -> str:
     return max(",;\t|", key=lambda separator: len(_first_record(path, separator)))
 
 
+def _read_header(path: Path, name: str, separator: str) -> dict[str, pl.DataType]:
+    header = _first_record(path, separator)
+    if not header:
+        raise CommandError(f"{name}: empty; the first line must name the columns.")
+    if twice := [column for k, column in enumerate(header) if column in header[:k]]:
+        raise CommandError(f"{name}: two columns are named {twice[0]!r}; rename one of them.")
+    check_fields(path, name, len(header), separator)
+    return dict.fromkeys(header, pl.String())
+
+
 def _first_record(path: Path, separator: str) -> list[str]:
     lines = pl.scan_lines(path, glob=False).head(_HEADER_LINES).collect().to_series().to_list()
     if lines:
@@ -347,15 +335,11 @@ def _first_record(path: Path, separator: str) -> list[str]:
 
 
 def check_fields(path: Path, name: str, n_fields: int, separator: str) -> None:
-    """Raise an error if a row has another number of fields than the header.
-
-    polars fills missing fields with null, and skips extra ones that are not read.
-    """
+    """Raise an error if a row has more or fewer fields than the header, which polars hides."""
     if n_fields == 1:
         return  # without a separator there is nothing to count
     line = pl.col("line")
-    escaped = re.escape(separator)
-    outside = line.str.replace_all(rf'(^|{escaped})"(?:[^"]|"")*"', "$1")
+    outside = line.str.replace_all(rf'(^|{re.escape(separator)})"(?:[^"]|"")*"', "$1")
     counted = pl.when(line.str.contains('"', literal=True)).then(outside).otherwise(line)
     wrong = counted.str.count_matches(separator, literal=True) != n_fields - 1
     lines = pl.scan_lines(path, row_index_name="at", glob=False).select(
@@ -370,7 +354,6 @@ def check_fields(path: Path, name: str, n_fields: int, separator: str) -> None:
     records = (f"{line}\n" for batch in batches for line in batch.to_series())
     for row, fields in enumerate(csv.reader(records, delimiter=separator)):
         if len(fields) != n_fields:
-            raise CommandError(
-                f"{name}: row {row - 1} has {len(fields)} fields, but the header has {n_fields}; "
-                "the file may be truncated, or text that contains the separator lacks quotes."
-            )
+            problem = f"row {row - 1} has {len(fields)} fields, but the header has {n_fields}"
+            cause = "the file may be truncated, or text that contains the separator lacks quotes"
+            raise CommandError(f"{name}: {problem}; {cause}.")
