@@ -23,11 +23,9 @@ _OPTIONS = {
     **dict.fromkeys(("P", "y_prob"), "--probs"),
     **dict.fromkeys(("y", "y_true"), "--label"),
     **dict.fromkeys(("labels", "classes"), "--classes"),
-    "sample_weight": "--weight",
-    "n_resamples": "--resamples",
-    "confidence": "--confidence",
+    "sample_weight": "--weight", "n_resamples": "--resamples", "confidence": "--confidence",
     "tolerance": "--tolerance",
-}
+}  # fmt: skip
 
 #: Errors that the user can fix.
 _BAD_INPUT = (CycloptsError, CommandError, ValueError, TypeError, OSError, ImportError, MemoryError)

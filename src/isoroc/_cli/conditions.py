@@ -58,6 +58,7 @@ class Condition(NamedTuple):
 
 def _evaluate(node: ast.expr, look_up: Callable[[list[str]], float]) -> float:
     """Value of numbers, names that dots join, arithmetic and ``abs``; else a ValueError."""
+    names = ast.unparse(node).split(".")
     match node:
         case ast.Constant(int() | float() as number) if not isinstance(number, bool):
             return float(number)
@@ -67,23 +68,15 @@ def _evaluate(node: ast.expr, look_up: Callable[[list[str]], float]) -> float:
             operation, operands = _OPERATIONS[type(sign)], [operand]
         case ast.Call(ast.Name("abs"), [argument], []):
             operation, operands = abs, [argument]
+        case ast.Name() | ast.Attribute() if all(map(str.isidentifier, names)):
+            return look_up(names)
         case _:
-            return look_up(_names(node))
+            raise ValueError(ast.dump(node))
     numbers = [_evaluate(each, look_up) for each in operands]
     try:
         return operation(*numbers)
     except (ZeroDivisionError, OverflowError):
         return math.nan
-
-
-def _names(node: ast.expr) -> list[str]:
-    """Names that dots join."""
-    match node:
-        case ast.Name(name):
-            return [name]
-        case ast.Attribute(value, name):
-            return [*_names(value), name]
-    raise ValueError(ast.dump(node))
 
 
 def _look_up(names: list[str], values: Values, column: str) -> float:

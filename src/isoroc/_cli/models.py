@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import isoroc
 from isoroc._cli.errors import CommandError, did_you_mean
-from isoroc._cli.io.columns import arrange_for_model, list_labels
+from isoroc._cli.io.columns import list_labels, order_columns
 from isoroc._cli.io.files import write_bytes
 from isoroc._cli.options import STANDARD, Selection
 from isoroc._files import temporary_folder
@@ -74,10 +74,8 @@ class Model(NamedTuple):
     calibrator: Any
     columns: list[str] | None
     label: str | None
-    weight: str | None
-    """Column of the weights."""
-    group: str | None
-    """Column of the groups, if the calibrator was fitted with groups."""
+    weight: str | None  # column of the weights
+    group: str | None  # column of the groups, if the calibrator was fitted with groups
 
     @classmethod
     def load(cls, path: str, load: Callable[[str], Any] = load_map) -> Self:
@@ -112,7 +110,7 @@ class Model(NamedTuple):
             raise CommandError(f"{self.path}: its classes ({list_labels(own)}) {theirs}.")
         if selection.by_position or selection.classes or selection.positive:
             return
-        if columns != arrange_for_model(columns, own, self.columns, selection):
+        if columns != order_columns(columns, own, self.columns, selection):
             fitted = ", ".join(self.columns or ())
             raise CommandError(f"{self.path}: was fitted on the columns {fitted} in another order.")
 

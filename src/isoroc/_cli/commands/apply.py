@@ -11,13 +11,7 @@ from numpy.typing import NDArray
 
 from isoroc._cli.errors import CommandError, did_you_mean
 from isoroc._cli.io import ndjson
-from isoroc._cli.io.columns import (
-    SUFFIX,
-    arrange_for_model,
-    check_column,
-    find_forecasts,
-    split_words,
-)
+from isoroc._cli.io.columns import SUFFIX, check_column, find_forecasts, order_columns, split_words
 from isoroc._cli.io.files import TABLE, check_target, open_source, write_frame
 from isoroc._cli.io.reading import groups_of, is_sampled, read_forecasts, read_leniently
 from isoroc._cli.io.source import ROW, Format, Source, file_errors, parse_text
@@ -99,7 +93,7 @@ def apply(
         columns = find_forecasts(selection.probs, given, of_model=loaded.columns)
         loaded.check_columns(columns)
         classes = loaded.calibrator.classes_.tolist()
-        columns = arrange_for_model(columns, classes, loaded.columns, selection)
+        columns = order_columns(columns, classes, loaded.columns, selection)
         named = columns if replace else split_words(names)
         added = _name_columns(columns, len(classes), [] if replace else given, suffix, named)
         if loaded.group is not None:
@@ -112,7 +106,10 @@ def apply(
             write_frame(step.run(form), output, form)
     print_note(f"{output}: {sum(step.n_rows):,} rows calibrated by {model}", shown=False)
     if step.bad:
-        print_warning(step.describe_bad())
+        done = "were left out" if on_bad == "skip" else "got null"
+        n_bad, (_, _, example) = sum(count for _, count, _ in step.bad), min(step.bad)
+        shown = f"{n_bad:,} of {sum(step.n_rows):,} rows have no valid forecast and {done}"
+        print_warning(f"{shown}; {example}")
 
 
 def _name_columns(
@@ -160,18 +157,13 @@ class Calibration:
 
     source: Source
     model: Model
-    columns: list[str]
-    """Columns of the forecasts, in the order in which the model takes them."""
-    added: dict[str, int]
-    """Names of the calibrated columns, and the class whose probability each of them holds."""
+    columns: list[str]  # of the forecasts, in the order in which the model takes them
+    added: dict[str, int]  # calibrated columns, and the class whose probability each holds
     where: str | None = None
     on_bad: OnBad = "fail"
-    types: dict[str, str] = field(default_factory=dict)
-    """Types that the user asks for, of columns that are only copied."""
-    advance: Advance = lambda _: None
-    """Is called with the number of rows of each batch."""
-    n_rows: list[int] = field(default_factory=list)
-    """Number of rows of each batch."""
+    types: dict[str, str] = field(default_factory=dict)  # of columns that are only copied
+    advance: Advance = lambda _: None  # called with the number of rows of each batch
+    n_rows: list[int] = field(default_factory=list)  # of each batch
     bad: list[tuple[int, int, str]] = field(default_factory=list)
     """Batches with bad rows: number of the first, how many, what is wrong with the first."""
 
@@ -210,10 +202,8 @@ class Calibration:
     def __call__(self, batch: pl.DataFrame) -> pl.DataFrame:
         """The batch with the calibrated columns and without its row numbers."""
         if not len(batch):
-            names = [*self._numbers, *self.added]
-            return self._convert(
-                batch.with_columns(pl.lit(None, pl.Float64).alias(n) for n in names)
-            )
+            empty = dict.fromkeys([*self._numbers, *self.added], pl.lit(None, pl.Float64))
+            return self._convert(batch.with_columns(**empty))
         Q, valid = self._calibrate(batch)
         self.advance(len(batch))
         self.n_rows.append(len(batch))
@@ -275,14 +265,6 @@ class Calibration:
         except CommandError as error:
             return str(error).partition(";")[0]
         return f"{self.source.place(row[ROW][0])} is not a forecast"
-
-    def describe_bad(self) -> str:
-        """One line about the bad rows, with one of them."""
-        done = "were left out" if self.on_bad == "skip" else "got null"
-        n_bad, (_, _, example) = sum(count for _, count, _ in self.bad), min(self.bad)
-        return (
-            f"{n_bad:,} of {sum(self.n_rows):,} rows have no valid forecast and {done}; {example}"
-        )
 
     def adjust(self, prior: Sequence[str] | None, *, adapt: bool) -> None:
         """Adjust the calibrated forecasts to given class shares, or to estimated ones."""

@@ -8,7 +8,7 @@ from isoroc._cli.errors import ExitCode
 from isoroc._cli.io.files import open_source
 from isoroc._cli.io.reading import Compared, Comparison, warn_of_reversal
 from isoroc._cli.models import Model, versions
-from isoroc._cli.options import ALL_ROWS, Forecasts, Json, OptionalModel, Resamples, Selection
+from isoroc._cli.options import ALL_ROWS, Forecasts, Json, Resamples, Selection, UseModel
 from isoroc._cli.terminal import print_error, print_json, print_table, print_text
 from isoroc._evaluation.evaluate import check_options, conclude, evaluate_pair
 from isoroc._evaluation.evaluation import Evaluation
@@ -21,7 +21,7 @@ def evaluate(
     forecasts: Forecasts,
     /,
     *,
-    model: OptionalModel = None,
+    model: UseModel = None,
     compare: str | None = None,
     selection: Selection = ALL_ROWS,
     by: str | None = None,

@@ -2,7 +2,7 @@
 
 import inspect
 from dataclasses import fields, replace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 from cyclopts import Parameter
@@ -77,27 +77,20 @@ def fit(
         model = isoroc.GroupedCalibrator(model, random_state=0)
     if min_rows is not None:
         model.set_params(min_rows=min_rows)
-    data = (_read_counts if counts else _read)(forecasts, selection, group)
-    sample, counted = _fit(model, data.rows), isinstance(data.rows, Counts)
+    rows, origin = _read(forecasts, selection, group, counts=counts)
+    sample, counted = _fit(model, rows), isinstance(rows, Counts)
     found = _figures(model, sample, compare, counted=counted)
     failed = [text for condition in conditions if (text := condition.failure(found))]
-    summary = {
-        "files": data.files[:100],
-        "label": data.label,
-        "columns": data.columns or None,
-        "weight_column": data.weight,
-        "group_column": group,
-        "where": selection.where,
-        "sample": selection.sample,
-        "log_loss": {name: found[name]["log_loss"] for name in ("before", "after")},
-    }
+    loss = {name: found[name]["log_loss"] for name in ("before", "after")}
+    chosen = {"group_column": group, "where": selection.where, "sample": selection.sample}
+    summary = origin | chosen | {"log_loss": loss}
     if not failed:
         save_model(model, output, summary)
         print_note(_headline(calibrator, model, output))
     if found["rows"] < FEW:
         print_warning(f"{found['rows']} rows are too few to calibrate; collect more.")
     verdicts = _verdicts(model, counted=counted)
-    for line in (*_classes(sample, data.columns), *verdicts, *_losses(found)):
+    for line in (*_classes(sample, origin["columns"] or []), *verdicts, *_losses(found)):
         print_note(f"  {line}")
     if json:
         about = {"calibrator": calibrator, "classes": model.classes_, "verdict": verdicts}
@@ -109,33 +102,27 @@ def fit(
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
 
 
-class _Data(NamedTuple):
+def _read(
+    files: list[str], selection: Selection, group: str | None, *, counts: bool
+) -> tuple[Sample | Counts, dict[str, Any]]:
     """What a calibrator is fitted to, and where it comes from."""
-
-    rows: Sample | Counts
-    files: list[str]
-    columns: list[str]
-    label: str | None = None
-    weight: str | None = None
-
-
-def _read_counts(files: list[str], selection: Selection, group: str | None) -> _Data:
-    if group is not None:
-        raise CommandError("--group: counts have no groups; fit to the rows themselves.")
-    if selection != ALL_ROWS:
-        raise CommandError("--counts: rows and columns were chosen when they were counted.")
-    counts = load_counts(files)
-    return _Data(counts, files, list(counts.columns or []))
-
-
-def _read(files: list[str], selection: Selection, group: str | None) -> _Data:
+    if counts:
+        if group is not None:
+            raise CommandError("--group: counts have no groups; fit to the rows themselves.")
+        if selection != ALL_ROWS:
+            raise CommandError("--counts: rows and columns were chosen when they were counted.")
+        loaded = load_counts(files)
+        columns = list(loaded.columns or []) or None
+        origin: dict[str, Any] = {"files": files[:100], "label": None, "columns": columns}
+        return loaded, origin | {"weight_column": None}
     with open_source(files, selection) as source:
         reader = Reader(source, selection)
         if group is not None:
             check_column("--group", group, list(source.schema()))
         counted = group is None and reader.are_countable()
         rows = reader.count() if counted else reader.read(group)
-        return _Data(rows, source.names, reader.columns, reader.label, reader.weight)
+        origin = {"files": source.names[:100], "label": reader.label, "columns": reader.columns}
+        return rows, origin | {"weight_column": reader.weight}
 
 
 def _fit(model: Any, rows: Sample | Counts) -> Sample:

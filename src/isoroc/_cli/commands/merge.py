@@ -61,8 +61,7 @@ def merge(
 
 def _select(paths: list[str], *, again: bool) -> tuple[list[str], dict[str, str]]:
     """Files that are to be merged, and hashes of all that they consist of, with times."""
-    new: list[str] = []
-    seen: dict[str, str] = {}
+    new, seen = list[str](), dict[str, str]()
     for path in paths:
         own = _consists_of(path)
         known = own.keys() & seen.keys()

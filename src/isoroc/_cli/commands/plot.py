@@ -3,7 +3,7 @@
 from isoroc._cli.io.files import check_picture, open_source, output_to
 from isoroc._cli.io.reading import Comparison
 from isoroc._cli.models import Model
-from isoroc._cli.options import ALL_ROWS, Force, Forecasts, OptionalModel, Output, Selection
+from isoroc._cli.options import ALL_ROWS, Force, Forecasts, Output, Selection, UseModel
 from isoroc._cli.terminal import print_note
 
 
@@ -12,7 +12,7 @@ def plot(
     /,
     *,
     output: Output,
-    model: OptionalModel = None,
+    model: UseModel = None,
     selection: Selection = ALL_ROWS,
     force: Force = False,
 ) -> None:

@@ -11,15 +11,7 @@ from isoroc._cli.io.files import PAGE, check_target, open_source, write_bytes
 from isoroc._cli.io.reading import Comparison, load_counts
 from isoroc._cli.io.source import Source
 from isoroc._cli.models import Model
-from isoroc._cli.options import (
-    ALL_ROWS,
-    Force,
-    Forecasts,
-    OptionalModel,
-    Output,
-    Resamples,
-    Selection,
-)
+from isoroc._cli.options import ALL_ROWS, Force, Forecasts, Output, Resamples, Selection, UseModel
 from isoroc._cli.terminal import print_exact, print_note, print_text
 from isoroc._evaluation.evaluate import check_options
 from isoroc.report import Report
@@ -29,7 +21,7 @@ def report(
     forecasts: Forecasts,
     /,
     *,
-    model: OptionalModel = None,
+    model: UseModel = None,
     output: Output | None = None,
     selection: Selection = ALL_ROWS,
     force: Force = False,

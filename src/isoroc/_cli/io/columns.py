@@ -96,9 +96,8 @@ def _match(word: str, columns: Sequence[str]) -> list[str]:
     else:
         return [check_column("--probs", word, columns)]
     if not found:
-        raise CommandError(
-            f"--probs {word}: no column matches; expected some of {', '.join(columns)}."
-        )
+        known = ", ".join(columns)
+        raise CommandError(f"--probs {word}: no column matches; expected some of {known}.")
     return found
 
 
@@ -134,19 +133,16 @@ def arrange(
     return [columns[k] for k in order], [owners[k] for k in order]
 
 
-def arrange_for_model(
-    columns: Sequence[str],
-    classes: Sequence[Any],
-    of_model: Sequence[str] | None,
-    options: InputOptions,
+def order_columns(
+    columns: list[str], classes: list[Any], of_model: list[str] | None, options: InputOptions
 ) -> list[str]:
     """Columns in the order of a model's classes; names must be those `of_model` or of classes."""
     by_position, given = options.by_position, given_classes(options, columns)
     if of_model and sorted(columns) == sorted(of_model) and not given and not by_position:
-        return list(of_model)
+        return of_model
     ordered, known = arrange(columns, classes, given, by_position=by_position)
     if by_position:
-        return list(columns)
+        return columns
     single = len(columns) == 1
     names = (*columns, *_without_common_end(columns))
     chosen = given or (single and options.probs)
@@ -159,11 +155,9 @@ def arrange_for_model(
     if not single:
         return [ordered[known.index(label)] for label in classes]
     if known[1] != classes[1]:
-        problem = f"{columns[0]} is named like those of {known[1]!s}"
+        problem = f"the model takes scores of the class {classes[1]!s}, but {columns[0]} is named"
         fix = "name the column with --probs, or its class with --classes"
-        raise CommandError(
-            f"the model takes scores of the class {classes[1]!s}, but {problem}; {fix}."
-        )
+        raise CommandError(f"{problem} like those of {known[1]!s}; {fix}.")
     return ordered
 
 

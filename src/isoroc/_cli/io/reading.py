@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from glob import glob
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from isoroc._cli.errors import CommandError, in_options
 from isoroc._cli.io.columns import (
     arrange,
-    arrange_for_model,
     check_column,
     find_forecasts,
     find_label,
     given_classes,
+    order_columns,
 )
 from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
 from isoroc._cli.models import Model, calibrate
@@ -54,6 +54,8 @@ _LOOKS: dict[str, Callable[[str], Any]] = {
     r"(?i:true|false)": lambda text: text.lower() == "true",
 }
 _NOT_CLASSES = "labels must be classes, not measurements; check --label."
+#: What makes valid forecasts of numbers, or raises an `InputError` that names the row.
+Check = Callable[[Floats], Floats]
 #: Samples of the same rows by the name of their forecasts: "before", "after" if there is a model,
 #: and "other" for what they are compared with.
 Compared = dict[str, Sample]
@@ -130,10 +132,17 @@ class Labels:
 class Reader:
     """Forecasts and outcomes of selected rows; a model settles what the user left open."""
 
-    def __init__(self, source: Source, selection: Selection, model: Model | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        selection: Selection,
+        model: Model | None = None,
+        of: Self | None = None,
+    ) -> None:
+        """`of` is the reader of other forecasts of the same rows."""
         schema = source.schema()
         selection = selection if model is None else model.complete(selection, schema)
-        self.source, self.selection, self._model = source, selection, model
+        self.source, self.selection = source, selection
         names, self.weight = list(schema), selection.weight
         self.label = find_label(selection.label, names)
         if self.weight == "none" and self.weight not in names:
@@ -142,28 +151,30 @@ class Reader:
             check_column("--weight", self.weight, names)
         of_model = None if model is None else model.columns
         others = [self.label, self.weight]
-        self.found = find_forecasts(selection.probs, names, others, of_model=of_model)
-        used = [*self.found, self.label, *([self.weight] if self.weight else [])]
+        found = find_forecasts(selection.probs, names, others, of_model=of_model)
+        used = [*found, self.label, *([self.weight] if self.weight else [])]
         if len(set(used)) < len(used):
             fix = "check --label, --probs and --weight"
             raise CommandError(f"a column is used twice: {', '.join(used)}; {fix}.")
-        check_numeric(schema, self.found, source)
+        check_numeric(schema, found, source)
+        # The labels are read first, as the order of the columns depends on them.
+        self.labels: Labels = self._read_labels(len(found)) if of is None else of.labels
+        known = None if of is None else of.classes.tolist()
+        if model is not None:
+            known = model.calibrator.classes_.tolist()
+        if known is not None:
+            labels = self.labels.among(known)
+            self.columns = order_columns(found, known, of_model, selection)
+        else:
+            labels, given = self.labels.known(), given_classes(selection, found)
+            by_position = selection.by_position
+            self.columns, known = arrange(found, set(labels), given, by_position=by_position)
+        self.classes: NDArray[Any] = np.array(known)
+        codes = [known.index(label) for label in labels]
+        self._codes = np.array(codes, np.min_scalar_type(len(known) - 1))
 
-    @cached_property
-    def scores(self) -> Any:
-        """What the forecasts are, "probability", "logit" or another unit."""
-        selection, columns = self.selection, self.found
-        if selection.scores != "auto" or len(columns) > 1:
-            return "probability" if selection.scores == "auto" else selection.scores
-        column = pl.col(columns[0]).cast(pl.Float64, strict=False)
-        rows = self.source.rows(selection.where).drop(ROW)
-        ends = rows.select(low=column.min(), high=column.max()).collect(engine="streaming").row(0)
-        known = np.array([end for end in ends if end is not None], dtype=float)
-        return resolve_scores(known, "auto") if len(known) else "probability"
-
-    @cached_property
-    def _labels(self) -> Labels:
-        labels = Labels(self.source, self.label, max_classes=max(len(self.found), 2))
+    def _read_labels(self, n_columns: int) -> Labels:
+        labels = Labels(self.source, self.label, max_classes=max(n_columns, 2))
         for batch in self._batches([self.label]):
             labels.add(batch)
         if not labels.known():
@@ -172,42 +183,29 @@ class Reader:
         return labels
 
     @cached_property
-    def _matched(self) -> tuple[list[str], NDArray[Any], NDArray[Any]]:
-        """Columns in the order of the classes, these classes, and the class of each label."""
-        if self._model is None:
-            labels, by_position = self._labels.known(), self.selection.by_position
-            given = given_classes(self.selection, self.found)
-            columns, known = arrange(self.found, set(labels), given, by_position=by_position)
-        else:
-            known = self._model.calibrator.classes_.tolist()
-            labels, of_model = self._labels.among(known), self._model.columns
-            columns = arrange_for_model(self.found, known, of_model, self.selection)
-        codes = [known.index(label) for label in labels]
-        return columns, np.array(known), np.array(codes, np.min_scalar_type(len(known) - 1))
-
-    @property
-    def columns(self) -> list[str]:
-        """Columns of the forecasts, in the order of the classes."""
-        return self._matched[0]
-
-    @property
-    def classes(self) -> NDArray[Any]:
-        """The classes."""
-        return self._matched[1]
+    def scores(self) -> Any:
+        """What the forecasts are, "probability", "logit" or another unit."""
+        selection, columns = self.selection, self.columns
+        if selection.scores != "auto" or len(columns) > 1:
+            return "probability" if selection.scores == "auto" else selection.scores
+        column = pl.col(columns[0]).cast(pl.Float64, strict=False)
+        rows = self.source.rows(selection.where).drop(ROW)
+        ends = rows.select(low=column.min(), high=column.max()).collect(engine="streaming").row(0)
+        known = np.array([end for end in ends if end is not None], dtype=float)
+        return resolve_scores(known, "auto") if len(known) else "probability"
 
     def stream(self, others: Sequence[str] = ()) -> Iterator[tuple[Sample, pl.DataFrame]]:
         """Samples, each with the rows that it was made of, which have other columns too."""
-        columns, classes, codes = self._matched
         weighted = [] if self.weight is None else [self.weight]
-        for batch in self._batches([*columns, self.label, *weighted, *others]):
-            P = self.forecasts(batch, columns)
+        for batch in self._batches([*self.columns, self.label, *weighted, *others]):
+            codes = self.labels.encode(batch, self._codes)
             weights = read_weights(batch, self.weight, self.source) if self.weight else None
-            yield Sample(P, self._labels.encode(batch, codes), weights, classes, self.scores), batch
+            yield Sample(self.forecasts(batch), codes, weights, self.classes, self.scores), batch
 
-    def forecasts(self, batch: pl.DataFrame, columns: Sequence[str]) -> Floats:
+    def forecasts(self, batch: pl.DataFrame) -> Floats:
         """Validated forecasts of a batch."""
         check = partial(check_forecasts, scores=self.selection.scores, advice="pass")
-        return read_forecasts(batch, columns, self.source, check)
+        return read_forecasts(batch, self.columns, self.source, check)
 
     def read(self, group: str | None = None) -> Sample:
         """Sample of all rows, with the groups in a column."""
@@ -219,7 +217,7 @@ class Reader:
 
     def check(self, sample: Sample) -> Sample:
         """The sample of all rows, unless it is in another unit; warns of reversed forecasts."""
-        check_units(sample, self.selection.scores, name=", ".join(self.found))
+        check_units(sample, self.selection.scores, name=", ".join(self.columns))
         warn_of_reversal(sample)
         return sample
 
@@ -280,28 +278,25 @@ class Comparison:
         self._other: Reader | None = None
         if compare is not None and "other" not in self.models:
             other: Any = {"probs": [compare], "classes": None, "by_position": False}
-            self._other = Reader(source, replace(self.reader.selection, **other))
+            self._other = Reader(source, replace(self.reader.selection, **other), of=self.reader)
 
     def stream(self, by: str | None = None) -> Iterator[Compared]:
         """Batches of rows with the forecasts that are compared, and the groups in a column."""
-        reader, other, columns, source = self.reader, self._other, list[str](), self.reader.source
+        reader, other, source = self.reader, self._other, self.reader.source
         groups = {"--by": by}
         for model in self.models.values():
             model.check(reader.columns, reader.classes, reader.selection)
             groups[f"{model.path}: its groups"] = model.group
-        if other is not None:
-            classes = reader.classes.tolist()
-            columns = arrange_for_model(other.found, classes, None, other.selection)
         names = list(source.schema())
         extra = [check_column(option, name, names) for option, name in groups.items() if name]
-        for sample, batch in reader.stream([*columns, *extra]):
+        for sample, batch in reader.stream([*(other.columns if other else ()), *extra]):
             compared = {"before": replace(sample, groups=groups_of(batch, by, source))}
             for name, model in self.models.items():
                 of_model = groups_of(batch, model.group, source)
                 Q = calibrate(model.calibrator, sample.as_given(), of_model)
                 compared[name] = replace(sample, forecasts=Q, scores="probability")
             if other is not None:
-                P = other.forecasts(batch, columns)
+                P = other.forecasts(batch)
                 compared["other"] = replace(sample, forecasts=P, scores=other.scores)
             yield compared
 
@@ -339,10 +334,7 @@ def _join(parts: Sequence[Sample]) -> Sample:
 
 
 def read_forecasts(
-    batch: pl.DataFrame,
-    columns: Sequence[str],
-    source: Source,
-    check: Callable[[Floats], Floats] = check_forecasts,
+    batch: pl.DataFrame, columns: Sequence[str], source: Source, check: Check = check_forecasts
 ) -> Floats:
     """Forecasts of a batch, of shape (n, K) or (n,), as `check` or a calibrator returns them."""
     values = np.column_stack([_numbers(batch, name, source) for name in columns])

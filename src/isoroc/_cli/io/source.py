@@ -50,8 +50,7 @@ class Format:
 
     kind: Kind
     compression: Literal["gzip", "zstd"] | None = None
-    separator: str | None = None
-    """Separator of the fields, if the format has one."""
+    separator: str | None = None  # of the fields, if the format has one
 
     @classmethod
     def from_name(cls, name: str) -> Self | None:
@@ -114,10 +113,8 @@ class Source:
 
     paths: list[Path]
     format: Format
-    names: list[str]
-    """Names of the files in messages."""
-    hive: bool = False
-    """Whether folders named ``column=value`` are columns."""
+    names: list[str]  # in messages
+    hive: bool = False  # whether folders named ``column=value`` are columns
 
     @property
     def untyped(self) -> bool:
@@ -136,13 +133,9 @@ class Source:
         return self.names[0] + (f" and {rest} more" if rest else "")
 
     def scan(self) -> pl.LazyFrame:
-        """All rows, lazily."""
-        if self.format.kind in ("parquet", "arrow"):
-            return self._scan_typed()
-        return _join([self._scan_file(k) for k in range(len(self.paths))])
-
-    def _scan_typed(self) -> pl.LazyFrame:
-        """Rows of Parquet or Arrow files, whose folders polars reads itself."""
+        """All rows, lazily; polars itself reads the folders of Parquet and Arrow files."""
+        if self.format.kind not in ("parquet", "arrow"):
+            return _join([self._scan_file(k) for k in range(len(self.paths))])
         scan = pl.scan_parquet if self.format.kind == "parquet" else pl.scan_ipc
         rows = scan(self.paths, glob=False, hive_partitioning=self.hive)
         first, *rest = self._schemas
