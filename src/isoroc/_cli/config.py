@@ -13,9 +13,9 @@ from isoroc._cli.texts import COMMANDS
 DEFAULT = "isoroc.toml"
 #: Section whose options hold for every command that has them.
 _COMMON = "columns"
-_OF_ROWS = [field.name for field in fields(Selection)]
+_OF_ROWS = [field.name.replace("_", "-") for field in fields(Selection)]
 _ACCEPTED = {
-    "apply": [field.name for field in fields(InputOptions)],
+    "apply": [field.name.replace("_", "-") for field in fields(InputOptions)],
     **dict.fromkeys(("fit", "count", "evaluate", "monitor", "report", "plot"), _OF_ROWS),
 }
 _SHORT = {"label": ("-l", "-y"), "probs": ("-p",), "weight": ("-w",), "output": ("-o",),

@@ -41,13 +41,10 @@ def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:  # 
     if isinstance(value, list | tuple):
         items = [encode(item, f"{place}[{i}]", other) for i, item in enumerate(value)]
         return items if isinstance(value, list) else {"type": "tuple", "items": items}
-    if isinstance(value, Table):
-        arrays = value.items()
-        columns = {name: _encode_array(array, f"{place}.{name}") for name, array in arrays}
-        return {"type": "table", "columns": columns}
-    if type(value) is dict and all(isinstance(name, str) for name in value):
+    is_table = isinstance(value, Table)
+    if is_table or (type(value) is dict and all(isinstance(name, str) for name in value)):
         named = {name: encode(item, f"{place}.{name}", other) for name, item in value.items()}
-        return {"type": "dict", "items": named}
+        return {"type": "table", "columns": named} if is_table else {"type": "dict", "items": named}
     if type(value) in _TAGS:
         parts = {f.name: getattr(value, f.name) for f in fields(value)}
         inner = {name: encode(part, f"{place}.{name}", other) for name, part in parts.items()}
