@@ -88,8 +88,9 @@ def monitor(
             MonitorDisplay(found).save(path, format=kind)
     if json:
         entries: dict[str, Any] = {"alarm": found.alarm_, "advice": found.advice_}
-        entries |= {"batch": _entries(batch), "counted_before": None if again else counted}
-        entries |= {"total": _entries(found.report()), "tolerance": found.tolerance}
+        for name, report in {"batch": batch, "total": found.report()}.items():
+            entries[name] = vars(report) | {"shares": dict(report.shares)}
+        entries |= {"counted_before": None if again else counted, "tolerance": found.tolerance}
         print_json("monitor", entries | {"confidence": found.confidence})
     else:
         _show(found, batch)
@@ -117,10 +118,6 @@ def _merge(found: CalibrationMonitor, path: str, *, again: bool) -> None:
     except InputError as error:
         fix = "merge states that have no batch in common, or count twice with --again"
         raise CommandError(f"--merge {path}: {error.problem}; {fix}.") from error
-
-
-def _entries(report: BatchReport) -> dict[str, Any]:
-    return vars(report) | {"shares": dict(report.shares)}
 
 
 def _show(found: CalibrationMonitor, batch: BatchReport) -> None:
