@@ -29,8 +29,8 @@ Json = Annotated[bool, Parameter(help="Print JSON.")]
 Resamples = Annotated[
     int,
     Parameter(
-        help="How often rows are resampled for the intervals of AUC, volume and changes of order; "
-        "0 for none of these intervals."
+        help="How often rows are resampled for the interval of the volume of three classes; "
+        "0 for none."
     ),
 ]
 _ROWS = Group.create_ordered("Rows and columns")

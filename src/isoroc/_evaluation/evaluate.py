@@ -73,8 +73,8 @@ def evaluate(
     confidence : float, default=0.95
         Probability that an interval covers the true value.
     n_resamples : int, default=200
-        How often rows are resampled for the intervals of AUC, volume and changes of order; 0 for
-        none of these intervals. All others need no resampling.
+        How often rows are resampled for the interval of the volume of three classes; 0 for none.
+        All other intervals need no resampling.
     random_state : int, RandomState or None, default=0
         Seed of the resamples.
 
@@ -110,8 +110,9 @@ def evaluate(
 
     Losses, accuracy and changed decisions are those of all rows. Everything else is based on at
     most 300,000 rows of two classes, 200,000 of three, and 600,000 / K but at least 20,000 of K;
-    whole forecasts of three classes or more on 20,000. Above 50 classes there are no measures of
-    single classes and of ranking. `Evaluation.notes` says where rows were left out.
+    whole forecasts of three classes or more on 20,000. Above 50 classes there is no calibration
+    error of single classes, and ranking is based on at most 2,000,000 / K rows, but at least 2,000.
+    `Evaluation.notes` says where rows were left out.
 
     Examples
     --------
@@ -130,10 +131,10 @@ def evaluate(
                    calibration error  0.1519  0.0000  -0.1519           -0.2702 to -0.0969
          top-label calibration error  0.0000  0.0000   0.0000            -0.0912 to 0.0482
                             accuracy  0.7400  0.7850   0.0450             0.0167 to 0.0733
-                                 AUC  0.8642  0.8577  -0.0065           -0.0099 to -0.0032
+                                 AUC  0.8642  0.8577  -0.0065           -0.0098 to -0.0033
                    decisions changed                   0.2110             0.1857 to 0.2363
               pairs of rows reversed                   0.0000             0.0000 to 0.0000
-      pairs of rows that became ties                   0.1431             0.1311 to 0.1552
+      pairs of rows that became ties                   0.1431             0.1316 to 0.1546
       Calibrate: log loss 0.5031 before, 0.4410 after
       (95 % interval of the change -0.0869 to -0.0372).
       Calibration changed 21 % of the decisions and turned 14 % of the pairs of rows into ties.

@@ -37,7 +37,7 @@ MEASURES = {
 Estimates = dict[tuple[str, str], Estimate | Difference]
 #: Measures without bounds; all others, but their changes, lie between 0 and 1.
 _LOSSES = ("log_loss", "calibration_loss", "refinement_loss", "brier_score_loss")
-#: With more classes, there are no measures of single classes and of ranking: they would take long.
+#: With more classes, there is no calibration error of single classes: it would take long.
 MANY_CLASSES = 50
 #: Groups whose test has a smaller p-value are named.
 LEVEL = 0.05
@@ -106,13 +106,13 @@ class Evaluation:
     -----
     There is one kind of interval: the values that a test with the normal quantile does not reject,
     cut off at the smallest and largest possible values. For means over rows, such as losses and
-    accuracy, this is the estimate plus or minus a multiple of its standard error. The standard
-    errors of ranking measures and volumes come from resampling the rows. The variance of
-    calibration terms of forecasts with few distinct values grows with the term, so their intervals
-    are not symmetric. Where calibration terms and errors can only be estimated with a bias, it is
-    bounded and added to the interval. Both forecasts have the same rows, so the interval of a
-    change is that of paired differences. The page on metrics of the documentation shows how often
-    the intervals cover the truth.
+    accuracy, this is the estimate plus or minus a multiple of its standard error. That of ranking
+    measures comes from derivatives by the weights of the rows (infinitesimal jackknife), that of
+    volumes from resampling the rows. The variance of calibration terms of forecasts with few
+    distinct values grows with the term, so their intervals are not symmetric. Where calibration
+    terms and errors can only be estimated with a bias, it is bounded and added to the interval.
+    Both forecasts have the same rows, so the interval of a change is that of paired differences.
+    The page on metrics of the documentation shows how often the intervals cover the truth.
     """
 
     measures: Mapping[str, Mapping[str, Figure]]
@@ -201,8 +201,6 @@ class Evaluation:
             return self.measures[measure]["change"].value
 
         what = f"Calibration changed {percent(share('decisions_changed'))} of the decisions"
-        if "pairs_reversed" not in self.measures:
-            return f"{what}."
         turned, tied = share("pairs_reversed"), share("pairs_tied")
         if not turned and not tied:
             return f"{what} and kept the order of all pairs of rows."
@@ -329,8 +327,7 @@ def measures_of(n_classes: int, *, paired: bool) -> list[str]:
     if n_classes > 2:
         left_out = {"auc"} | ({"vus"} if n_classes != 3 else set())
     if n_classes > MANY_CLASSES:
-        left_out |= {"auc_one_vs_rest", "auc_one_vs_one", "classwise_calibration_error"}
-        left_out |= {"pairs_reversed", "pairs_tied"}
+        left_out.add("classwise_calibration_error")
     return [
         measure
         for measure, (_, better) in MEASURES.items()

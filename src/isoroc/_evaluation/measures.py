@@ -13,7 +13,7 @@ import numpy as np
 
 from isoroc._estimation.parts import Parts, Term
 from isoroc._evaluation.evaluation import MANY_CLASSES, Estimates
-from isoroc._evaluation.order import measure_order
+from isoroc._evaluation.order import measure_order, measure_volumes
 from isoroc._evaluation.pair import Pair, join_pairs
 from isoroc._evaluation.totals import Totals
 from isoroc._input import Kind
@@ -27,10 +27,8 @@ MOST_VALUES, LEAST_ROWS = 600_000, 20_000
 CANONICAL_ROWS = 20_000
 #: or on this many with more classes than MANY_CLASSES.
 MANY_CLASSES_ROWS = 2000
-_MANY = (
-    f"With more than {MANY_CLASSES} classes, there is no calibration error of single classes, and "
-    "order is measured by decisions."
-)
+#: Ranking is based on at most this many probabilities, but at least MANY_CLASSES_ROWS rows.
+ORDER_VALUES = 2_000_000
 
 
 class Measured(NamedTuple):
@@ -122,7 +120,10 @@ def _calibration(pair: Pair, totals: Estimates) -> Measured:
     errors = {of: part.absolute() for of, part in parts.items()}
     _put(found, whole, "calibration_error", errors)
     kinds: dict[str, Kind] = {"top_calibration_error": "top"}
-    if 2 < K <= MANY_CLASSES:
+    if K > MANY_CLASSES:
+        many = f"With more than {MANY_CLASSES} classes"
+        found.notes.append(f"{many}, there is no calibration error of single classes.")
+    elif K > 2:
         kinds["classwise_calibration_error"] = "classwise"
     for name, kind in kinds.items():
         errors = {of: Parts.of(sample, kind).absolute() for of, sample in pair.series.items()}
@@ -149,12 +150,19 @@ def _correlate(first: Term, second: Term, shares: Floats) -> float:
 
 
 def _order(pair: Pair, n_resamples: int, seed: int) -> Measured:
-    if pair.n_classes > MANY_CLASSES:
-        return Measured({}, [_MANY])
+    """Areas, reversed and tied pairs, and volumes of three classes."""
+    n, K = pair.n_rows, pair.n_classes
+    pair = pair.draw(max(MANY_CLASSES_ROWS, ORDER_VALUES // K))
     after = pair.before if pair.after is None else pair.after
-    values, errors, notes = measure_order(pair.before, after, n_resamples, seed)
-    wanted = {"before"} if pair.after is None else {"before", "after", "change"}
-    found: Estimates = {
-        key: Estimate(value, errors[key] ** 2) for key, value in values.items() if key[1] in wanted
-    }
-    return Measured(found, notes)
+    found = Measured(dict(measure_order(pair.before, after)), [])
+    if pair.n_rows < n:
+        found.notes.append(f"Ranking is based on {pair.n_rows:,} of {n:,} rows.")
+    if K == 3:
+        volumes, judged = measure_volumes(pair.before, after, n_resamples, seed)
+        found.estimates.update(volumes)
+        if judged < n:
+            found.notes.append(f"Volumes are based on {judged:,} of {n:,} rows.")
+    if pair.after is None:
+        for measure, of in [key for key in found.estimates if key[1] != "before"]:
+            del found.estimates[measure, of]
+    return found
