@@ -10,8 +10,7 @@ from isoroc._simplex import regions
 from isoroc.metrics import roc_surface, volume_under_surface
 from isoroc.metrics._surface import hull_ascents, surface
 from isoroc.metrics._surface.hull_ascents import LineSearch, ascend_to_hull
-from isoroc.metrics._surface.roc_points import Cases
-from isoroc.metrics._surface.volumes import Hull
+from isoroc.metrics._surface.roc_points import Cases, Hull
 from strategies import labelled_forecasts
 
 

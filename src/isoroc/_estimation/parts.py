@@ -12,8 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from isoroc._estimation.crossfit import CrossFit
-from isoroc._estimation.grouping import is_discrete
-from isoroc._estimation.ordering import fix_class_order
+from isoroc._estimation.grouping import fix_class_order, is_discrete
 from isoroc._estimation.ties import Ties
 from isoroc._input import Kind, Sample, split_by_kind
 from isoroc._intervals import Estimate, half_width

@@ -83,10 +83,8 @@ def bootstrap(
     metric : callable
         ``metric(y_true, y_prob)`` or ``metric(y_true, y_prob, sample_weight=...)``, returning a
         number or several.
-    y_true : array-like of shape (n,)
-        Labels.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts.
     after : array-like of shape (n, K) or (n,), default=None
         Other forecasts of the same rows. Then the difference ``metric(y_true, after) -
         metric(y_true, y_prob)`` is estimated, with both terms on the same resamples. For a loss, a
@@ -163,10 +161,8 @@ def by_group(
     metric : callable
         Any metric of `isoroc.metrics` that returns a number, or another function
         ``metric(y_true, y_prob)``.
-    y_true : array-like of shape (n,)
-        Labels.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts.
     groups : array-like of shape (n,)
         Group of each row: strings, whole numbers or booleans.
     sample_weight : array-like of shape (n,), default=None

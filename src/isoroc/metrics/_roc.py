@@ -36,14 +36,10 @@ def symmetric_roc_curve(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels of two classes.
-    y_prob : array-like of shape (n, 2) or (n,)
-        Forecasts, or real scores that increase with the probability of the second class.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row.
-    labels : array-like of shape (2,), default=None
-        The classes in the order of the columns; sorted by default.
+    y_true, y_prob : array-like of shape (n,), and (n, 2) or (n,)
+        Labels; forecasts, or scores that increase with the probability of the second class.
+    sample_weight, labels : array-like of shape (n,) and (2,), default=None
+        Weight of each row, and the classes in the order of the columns (sorted by default).
 
     Returns
     -------
@@ -70,14 +66,10 @@ def roc_convex_hull(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels of two classes.
-    y_prob : array-like of shape (n, 2) or (n,)
-        Forecasts, or real scores that increase with the probability of the second class.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row.
-    labels : array-like of shape (2,), default=None
-        The classes in the order of the columns; sorted by default.
+    y_true, y_prob : array-like of shape (n,), and (n, 2) or (n,)
+        Labels; forecasts, or scores that increase with the probability of the second class.
+    sample_weight, labels : array-like of shape (n,) and (2,), default=None
+        Weight of each row, and the classes in the order of the columns (sorted by default).
 
     Returns
     -------
@@ -102,14 +94,10 @@ def auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any = No
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels of two classes.
-    y_prob : array-like of shape (n, 2) or (n,)
-        Forecasts, or real scores that increase with the probability of the second class.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row.
-    labels : array-like of shape (2,), default=None
-        The classes in the order of the columns; sorted by default.
+    y_true, y_prob : array-like of shape (n,), and (n, 2) or (n,)
+        Labels; forecasts, or scores that increase with the probability of the second class.
+    sample_weight, labels : array-like of shape (n,) and (2,), default=None
+        Weight of each row, and the classes in the order of the columns (sorted by default).
 
     Returns
     -------
@@ -129,14 +117,10 @@ def hull_auc(y_true: Any, y_prob: Any, *, sample_weight: Any = None, labels: Any
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels of two classes.
-    y_prob : array-like of shape (n, 2) or (n,)
-        Forecasts, or real scores that increase with the probability of the second class.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row.
-    labels : array-like of shape (2,), default=None
-        The classes in the order of the columns; sorted by default.
+    y_true, y_prob : array-like of shape (n,), and (n, 2) or (n,)
+        Labels; forecasts, or scores that increase with the probability of the second class.
+    sample_weight, labels : array-like of shape (n,) and (2,), default=None
+        Weight of each row, and the classes in the order of the columns (sorted by default).
 
     Returns
     -------

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from isoroc.metrics._calibration import calibration_error, smooth_calibration_error
-from isoroc.metrics._decomposition import decompose
-from isoroc.metrics._scores import brier_score_loss, log_loss
+from isoroc.metrics._scores import brier_score_loss, decompose, log_loss
 
 
 class ProbabilityScorer:

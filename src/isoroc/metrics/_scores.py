@@ -1,12 +1,25 @@
-"""Proper scores: log loss and Brier score."""
+"""Proper scores, log loss and Brier score, and their parts.
+
+Loss = calibration + refinement: what calibration can save, and what needs a better model.
+"""
 
 from __future__ import annotations
 
 import numbers
+from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from isoroc._estimation.parts import Loss, Parts
 from isoroc._input import check_number, check_option, check_probabilities
+from isoroc._intervals import Estimate
 from isoroc._losses import EPSILON, brier_losses, log_losses, mean
+from isoroc._simplex import Floats
+from isoroc._table import Table
+
+TERMS = ("loss", "calibration", "refinement", "uncertainty", "resolution")
 
 
 def log_loss(
@@ -25,16 +38,12 @@ def log_loss(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or the probability of the second of two classes.
     eps : float, default=2.2e-16
         Probabilities below `eps` are replaced by `eps`. With 0 the loss may be infinite.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row; weight 2 is the same as the row twice.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weights (2 is a row twice), and the classes in the order of the columns, sorted by default.
 
     Returns
     -------
@@ -69,16 +78,12 @@ def brier_score_loss(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or the probability of the second of two classes.
     scale_by_half : bool or "auto", default="auto"
         Whether to return half of the sum over the classes; "auto" does so for two classes.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row; weight 2 is the same as the row twice.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weights (2 is a row twice), and the classes in the order of the columns, sorted by default.
 
     Returns
     -------
@@ -100,3 +105,126 @@ def brier_score_loss(
     if scale_by_half in ("auto", is_half):
         return score
     return score / 2 if scale_by_half else 2 * score
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Decomposition:
+    """A loss and its parts: ``loss = calibration + uncertainty - resolution``.
+
+    Converted to an array, it gives the five values in the order below.
+    """
+
+    loss: float
+    """Mean loss of the forecasts."""
+    calibration: float
+    """What calibration would save: the mean divergence of ``E[Y | p]`` from ``p``."""
+    refinement: float
+    """What would remain, ``uncertainty - resolution``: the mean entropy of ``E[Y | p]``."""
+    uncertainty: float
+    """Entropy of the class frequencies: the loss of the best constant forecast."""
+    resolution: float
+    """How much lower than that the loss would be after calibration."""
+    standard_errors: Floats
+    """Standard errors of the five values."""
+    of: Loss
+    """The loss, "log" or "brier"."""
+    bins: Literal["ties", "irp"]
+    """How ``E[Y | p]`` was estimated."""
+    _estimates: tuple[Estimate, ...]
+
+    def frame(self, confidence: float = 0.95) -> Table:
+        """Table with one row per term: value, standard error and interval."""
+        low, high = np.array([e.interval(confidence) for e in self._estimates]).T
+        value, error = np.asarray(self), self.standard_errors
+        return Table(term=np.array(TERMS), value=value, standard_error=error, low=low, high=high)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: FBT001
+        return np.array([getattr(self, term) for term in TERMS], dtype=dtype)
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.of} loss {self.loss:.4f} = calibration {self.calibration:.4f} + refinement "
+            f"{self.refinement:.4f} (uncertainty {self.uncertainty:.4f} - resolution "
+            f"{self.resolution:.4f}), {self.bins}"
+        )
+
+
+def decompose(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    loss: Loss = "log",
+    bins: Literal["ties", "irp"] | None = None,
+    sample_weight: Any = None,
+    labels: Any = None,
+) -> Decomposition:
+    """Split log loss or Brier score into calibration and refinement (equation 1 of the paper).
+
+    ``E[loss(Y, p)] = E[D(g, p)] + E[H(g)]`` with ``g = E[Y | p]``. D and H are the divergence and
+    entropy of the loss (Bröcker 2009): Kullback-Leibler divergence and Shannon entropy for "log",
+    squared distance and ``1 - sum g**2`` for "brier", half of both for two classes. (The divergence
+    is of g from p; equation 1 has the arguments the other way round.)
+
+    Parameters
+    ----------
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or the probability of the second of two classes.
+    loss : {"log", "brier"}, default="log"
+        Log loss or Brier score.
+    bins : {"ties", "irp"} or None, default=None
+        How ``E[Y | p]`` is estimated, as in `calibration_error`. "ties" is for forecasts with few
+        distinct values, "irp" for continuous ones. None means "ties" if there are at least
+        ``4 (K - 1)`` rows for each distinct forecast, and "irp" otherwise.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weight of each row, and the classes in the order of the columns (sorted by default).
+
+    Returns
+    -------
+    Decomposition
+        Calibration and refinement add up to the loss.
+
+    Notes
+    -----
+    With "ties" the divergence of mean labels from forecasts is reduced by what chance adds to it:
+    exactly for "brier", and for "log" up to what classes with few rows leave unknown.
+
+    With "irp" it is the mean of ``sum_k (y_k - p_k) d(g_k, p_k) / (g_k - p_k)``, where d is the
+    contribution of class k to D (for "brier" the fraction is ``g_k - p_k``) and g is learned from
+    other rows. With the true g the expectation is right. With any g it is 0 if the forecasts are
+    calibrated, so noise in g is not mistaken for miscalibration. The loss that recalibration with g
+    saves would be a simpler estimate, but it is too small by all errors of g; it is used if it is
+    larger.
+
+    Both terms may be negative. `Evaluation` says what the intervals are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc.metrics import decompose
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(10_000)
+    >>> parts = decompose(rng.random(10_000) < p**2, p, loss="brier")
+    >>> parts
+    brier loss 0.1721 = calibration 0.0363 + refinement 0.1358
+    (uncertainty 0.2186 - resolution 0.0829), irp
+    >>> parts.frame()
+             term     value  standard_error       low      high
+             loss   0.17209        0.002032   0.16811   0.17608
+      calibration  0.036323        0.001602  0.033221  0.039652
+       refinement   0.13577       0.0023389   0.13103   0.14035
+      uncertainty   0.21864       0.0016563   0.21539   0.22188
+       resolution  0.082866        0.002406   0.07815  0.087733
+    """
+    check_option("loss", loss, ("log", "brier"))
+    check_option("bins", bins, ("ties", "irp", None))
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
+    parts = Parts.of(sample, "canonical", bins)
+    found = parts.split_loss(loss)
+    estimates = tuple(found[term][0] for term in TERMS)
+    return Decomposition(
+        **{term: estimate.value for term, estimate in zip(TERMS, estimates, strict=True)},
+        standard_errors=np.array([estimate.error for estimate in estimates]),
+        of=loss,
+        bins="ties" if parts.bins == ["ties"] else "irp",
+        _estimates=estimates,
+    )

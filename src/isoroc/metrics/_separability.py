@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from isoroc._estimation.ordering import fix_class_order, fix_row_order
+from isoroc._estimation.grouping import fix_class_order, fix_row_order
 from isoroc._input import Sample, check_every_class, check_number, check_outcomes
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats
@@ -65,18 +65,14 @@ def pairwise_separability(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts, or real scores that increase with the probability of the second of two classes.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or scores that increase with the probability of the second class.
     n_samples : int, default=100_000
         Number of tuples to draw. For two classes the value is exact and none are drawn.
     random_state : int, RandomState or None, default=None
         Seed of the draws and of the random tie breaks.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row; rows are drawn in proportion to it.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weights, and the classes in the order of the columns (sorted by default).
 
     Returns
     -------

@@ -10,8 +10,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._estimation.grouping import halve_repeatedly, sum_classes, sum_rows
-from isoroc._estimation.ordering import fix_class_order, fix_row_order
+from isoroc._estimation.grouping import (
+    fix_class_order,
+    fix_row_order,
+    halve_repeatedly,
+    sum_classes,
+    sum_rows,
+)
 from isoroc._input import Sample, check_number, check_option, check_probabilities, split_by_kind
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats, Ints
@@ -64,10 +69,8 @@ def calibration_test(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or the probability of the second of two classes.
     kind : {"canonical", "top"}, default="canonical"
         "canonical" tests the whole forecast, "top" the largest probability against the accuracy.
     n_resamples : int, default=999

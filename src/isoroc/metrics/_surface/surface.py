@@ -21,9 +21,8 @@ from isoroc._simplex import Floats
 from isoroc.metrics._roc import roc_convex_hull, symmetric_roc_curve
 from isoroc.metrics._surface.hull_ascents import ascend_to_hull, corners_around
 from isoroc.metrics._surface.line_scan import all_lines, scan
-from isoroc.metrics._surface.roc_points import Cases, pair_curves
+from isoroc.metrics._surface.roc_points import Body, Boxes, Cases, Hull, pair_curves
 from isoroc.metrics._surface.tree_thresholds import all_points, count_thresholds
-from isoroc.metrics._surface.volumes import Body, Boxes, Hull
 
 #: Three classes: all lines of thresholds are scanned if that takes at most this many steps.
 EXACT_WORK = {"hull": 2 * 10**8, "boxes": 3 * 10**7}
@@ -120,14 +119,10 @@ def roc_surface(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts, or real scores that increase with the probability of the second of two classes.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or scores that increase with the probability of the second class.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weight of each row, and the classes in the order of the columns (sorted by default).
     resolution : int, default=None
         For three classes, how many lines of thresholds to scan in each of two directions; by
         default all of them up to some thousand rows, and 50 to 200 beyond. For more classes, in
@@ -191,18 +186,14 @@ def volume_under_surface(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts, or real scores that increase with the probability of the second of two classes.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or scores that increase with the probability of the second class.
     volume : {"hull", "boxes"}
         Which of the two volumes.
     resolution : int, default=None
         As in `roc_surface`. A volume that is not exact is a lower bound.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weight of each row, and the classes in the order of the columns (sorted by default).
 
     Returns
     -------
