@@ -110,26 +110,18 @@ class Certificate:
     For every split it names a threshold on the calibrated side that sorts the calibration points
     as the split's own threshold sorts the forecasts. `verify` checks that claim on the calibration
     rows. It says nothing about other thresholds or other rows.
-
-    Attributes
-    ----------
-    scope : {"global", "tree"}
-        Whether a split answers for all calibration points or for those that reach it.
-    thresholds : ndarray of shape (S, K)
-        gamma of each split, on the forecasts.
-    calibrated_thresholds : ndarray of shape (S, K)
-        gamma' of each split, on the calibrated forecasts.
-    slack : ndarray of shape (S,)
-        By how much every constraint of the split can be tightened at once.
-    top : int or None
-        Thresholds are on the `top` largest probabilities and the rest; None if on the classes.
     """
 
     scope: Scope
+    """Whether a split answers for all calibration points or for those that reach it."""
     thresholds: Floats
+    """gamma of each split, on the forecasts, shape (S, K)."""
     calibrated_thresholds: Floats
+    """gamma' of each split, on the calibrated forecasts, shape (S, K)."""
     slack: Floats
+    """By how much every constraint of the split can be tightened at once, shape (S,)."""
     top: int | None = None
+    """Thresholds are on the `top` largest probabilities and the rest; None if on the classes."""
 
     def verify(self, tree: BinTree, calibrated: Floats, sample: Sample) -> bool:
         """Whether the claim holds for a tree and the calibration rows, calibrated, shape (n, K).

@@ -146,8 +146,7 @@ def evaluate(
     """
     options = check_options(confidence, n_resamples, random_state)
     if isinstance(y, Counts | Iterator):
-        given = {"P": P, "groups": groups, "sample_weight": sample_weight}
-        for name, value in given.items():
+        for name, value in {"P": P, "groups": groups, "sample_weight": sample_weight}.items():
             if value is not None:
                 problem = "was passed with counts or batches"
                 raise InputError(name, None, problem, "pass it with arrays only")
@@ -178,20 +177,19 @@ def evaluate_pair(
     pair: Pair, *, confidence: float = 0.95, n_resamples: int = 200, seed: int = 0
 ) -> Evaluation:
     """Evaluation of rows, and of the groups that ``pair.before.groups`` names."""
-    collector = Collector()
-    collector.add(pair)
-    whole = conclude(collector, confidence=confidence, n_resamples=n_resamples, seed=seed)
-    if pair.before.groups is None:
-        return whole
-    found, p_values = {}, []
-    for name, rows in rows_by_group(pair.before.groups):
-        part = pair.take(rows)
+
+    def of_rows(part: Pair) -> Evaluation:
         collector = Collector()
         collector.add(part)
-        found[name] = conclude(collector, confidence=confidence, n_resamples=n_resamples, seed=seed)
-        p_values.append(_test(list(part.samples.values())[-1], seed))
-    corrected = zip(found.items(), correct_p_values(np.array(p_values)).tolist(), strict=True)
-    groups = {name: replace(group, p_value=p_value) for (name, group), p_value in corrected}
+        return conclude(collector, confidence=confidence, n_resamples=n_resamples, seed=seed)
+
+    whole = of_rows(pair)
+    if pair.before.groups is None:
+        return whole
+    parts = {name: pair.take(rows) for name, rows in rows_by_group(pair.before.groups)}
+    p_values = [_test(list(part.samples.values())[-1], seed) for part in parts.values()]
+    corrected = zip(parts.items(), correct_p_values(np.array(p_values)).tolist(), strict=True)
+    groups = {name: replace(of_rows(part), p_value=p_value) for (name, part), p_value in corrected}
     return replace(whole, groups=groups)
 
 
@@ -199,17 +197,12 @@ def conclude(
     collector: Collector, *, confidence: float = 0.95, n_resamples: int = 200, seed: int = 0
 ) -> Evaluation:
     """Evaluation of the rows that were collected."""
-    kept = collector.kept
     found, notes = collector.measure(n_resamples, seed)
+    kept, totals = collector.kept, collector.totals
     paired, K = kept.after is not None, kept.n_classes
-    return Evaluation(
-        measures=tabulate(found, confidence, paired=paired, n_classes=K),
-        n_rows=collector.totals.n_rows,
-        classes=kept.before.classes,
-        confidence=confidence,
-        impossible=collector.totals.impossible,
-        notes=tuple(notes),
-    )
+    measures = tabulate(found, confidence, paired=paired, n_classes=K)
+    classes, impossible = kept.before.classes, totals.impossible
+    return Evaluation(measures, totals.n_rows, classes, confidence, impossible, tuple(notes))
 
 
 def _collect(batches: Iterator[Any], calibrator: Any, labels: Any, scores: Scores) -> Collector:
@@ -241,9 +234,8 @@ def _test(sample: Sample, seed: int) -> float:
     if sample.forecasts.ndim == 1 or len(sample) < 2:
         return math.nan
     P, codes, weights = sample.arrays
-    labels = np.arange(sample.n_classes)
-    test = calibration_test(codes, P, sample_weight=weights, labels=labels, random_state=seed)
-    return test.p_value
+    options: dict[str, Any] = {"labels": np.arange(sample.n_classes), "random_state": seed}
+    return calibration_test(codes, P, sample_weight=weights, **options).p_value
 
 
 def correct_p_values(p_values: Floats) -> Floats:

@@ -85,8 +85,8 @@ def calibration_error(
         Subtract what chance adds to the squared error of each bin, for ``norm="l2"`` (Ferro and
         Fricker 2012; Kumar, Liang and Ma 2019). Bins with a single row are left out.
     sample_weight : array-like of shape (n,), default=None
-        Weight of each row. Only ratios of weights matter. With bins, weight 2 is the same as the
-        row twice; with "ties" and "irp" it is not, as copies of a row are no new evidence.
+        Weight of each row; only ratios matter. With bins, weight 2 is the same as the row twice;
+        with "ties" and "irp" it is not, as copies of a row are no new evidence.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; sorted by default.
 
@@ -98,22 +98,16 @@ def calibration_error(
     -----
     Estimates with bins are too large by what chance adds, which grows with the number of bins, and
     too small by what differs within bins. "ties" and "irp" use the identities
+    ``E|g - p| = E[sign(g - p) (Y - p)]`` and ``E(g - p)**2 = E[(g - p) (Y - p)]`` with
+    ``g = E[Y | p]``, summed over the classes, where the first factor is learned from other rows
+    than the second. So whatever is learned, the mean of the products is 0 if forecasts are
+    calibrated. Negative estimates are returned as 0. For "l2" the square is nearly unbiased. For
+    "l1" the mean is at most the calibration error, and below it if signs are hard to learn from few
+    rows; the interval of `isoroc.evaluate` allows for that.
 
-    - ``E|g - p| = E[sign(g - p) (Y - p)]`` and
-    - ``E(g - p)**2 = E[(g - p) (Y - p)]``, where ``g = E[Y | p]``,
-
-    summed over the classes. The first factor is learned from other rows than the second, with
-    "ties" from those with the same forecast. So whatever is learned, the mean of the products is 0
-    if forecasts are calibrated. Negative estimates are returned as 0, so for calibrated forecasts
-    the mean estimate is positive: for "l1", two classes and uniform forecasts about 0.015 with 200
-    rows and 0.001 with 10,000. For "l2" the square is nearly unbiased. For "l1" the mean of the
-    products is at most the calibration error, and below it if signs are hard to learn from few
-    rows. `isoroc.evaluate` gives the interval, which allows for that.
-
-    A monotone partition is blind to forecasts that point in the wrong direction. So a change of the
-    confidence of all forecasts, a linear map, and means in nested cells estimate what it leaves,
-    each where it exceeds the noise. With more than four classes the partitions are of the two
-    largest probabilities and the rest; the other stages use the 64 most frequent classes.
+    A monotone partition is blind to forecasts that point in the wrong direction, so other stages
+    estimate what it leaves, each where it exceeds the noise. With more than four classes partitions
+    are of the two largest probabilities and the rest, and other stages use 64 classes at most.
 
     Examples
     --------
@@ -278,9 +272,7 @@ def expected_calibration_error(
 ) -> float:
     """Expected calibration error (ECE) in bins, as torchmetrics and netcal compute it.
 
-    It is too large by what chance adds to each bin and too small by what differs within bins, so it
-    depends on the bins. `calibration_error` needs none and is 0 on average for calibrated
-    forecasts.
+    It depends on the bins; `calibration_error` needs none.
 
     Parameters
     ----------
@@ -301,10 +293,6 @@ def expected_calibration_error(
     -------
     float
         Weighted mean over the bins of ``|frequency - mean forecast|``.
-
-    See Also
-    --------
-    calibration_error : Other norms, canonical calibration, and estimates without bins.
 
     Examples
     --------
@@ -329,25 +317,18 @@ def expected_calibration_error(
 
 @dataclass(frozen=True, eq=False)
 class CalibrationCurve:
-    """Frequencies against mean forecasts in bins, with intervals.
+    """Frequencies against mean forecasts in bins that hold rows, with intervals.
 
     ``prob_true, prob_pred = curve`` works as with scikit-learn's function.
-
-    Attributes
-    ----------
-    prob_true, prob_pred : ndarray of shape (b,)
-        Frequency and mean forecast of each bin that holds rows.
-    low, high : ndarray of shape (b,)
-        Wilson interval of the frequency.
-    weight : ndarray of shape (b,)
-        Weight of the rows in the bin.
     """
 
     prob_true: Floats
     prob_pred: Floats
     low: Floats
+    """Wilson interval of the frequency, from `low` to `high`."""
     high: Floats
     weight: Floats
+    """Weight of the rows in each bin."""
 
     def __iter__(self) -> Iterator[Floats]:
         return iter((self.prob_true, self.prob_pred))
@@ -388,10 +369,6 @@ def calibration_curve(
     Returns
     -------
     CalibrationCurve
-
-    See Also
-    --------
-    isoroc.plots.ReliabilityDisplay : Draws curves that need no bins.
 
     Examples
     --------

@@ -32,9 +32,8 @@ def log_loss(
 ) -> float:
     """Mean of ``-log`` of the probability forecast for the observed class.
 
-    An observed class that was given probability 0 counts as one of probability 2.2e-16, as in
-    scikit-learn's function of the same name: such a row costs 36.04 nats. `isoroc.evaluate` reports
-    the number of these rows next to the loss.
+    An observed class of probability 0 counts as one of probability 2.2e-16, as in scikit-learn, and
+    costs 36.04 nats. `isoroc.evaluate` reports the number of such rows.
 
     Parameters
     ----------
@@ -185,17 +184,12 @@ def decompose(
 
     Notes
     -----
-    With "ties" the divergence of mean labels from forecasts is reduced by what chance adds to it:
-    exactly for "brier", and for "log" up to what classes with few rows leave unknown.
-
+    With "ties" the divergence of mean labels from forecasts is reduced by what chance adds to it.
     With "irp" it is the mean of ``sum_k (y_k - p_k) d(g_k, p_k) / (g_k - p_k)``, where d is the
-    contribution of class k to D (for "brier" the fraction is ``g_k - p_k``) and g is learned from
-    other rows. With the true g the expectation is right. With any g it is 0 if the forecasts are
-    calibrated, so noise in g is not mistaken for miscalibration. The loss that recalibration with g
-    saves would be a simpler estimate, but it is too small by all errors of g; it is used if it is
-    larger.
-
-    Both terms may be negative. `Evaluation` says what the intervals are.
+    contribution of class k to D and g is learned from other rows. With the true g the expectation
+    is right, and with any g it is 0 if the forecasts are calibrated. The loss that recalibration
+    with g saves is too small by all errors of g; it is used if it is larger. Both terms may be
+    negative. `Evaluation` says what the intervals are.
 
     Examples
     --------

@@ -22,21 +22,13 @@ BLOCK = 2**21
 
 @dataclass(frozen=True, repr=False)
 class Separability:
-    """Share of separated tuples, estimated from a sample. ``float(separability)`` is its value.
-
-    Attributes
-    ----------
-    value : float
-    standard_error : float
-        Standard error due to drawing tuples, given the rows; 0 if the value is exact. For the
-        variation between samples of rows use `isoroc.metrics.bootstrap`.
-    n_samples : int
-        Number of tuples drawn, 0 if the value is exact.
-    """
+    """Share of separated tuples, estimated from a sample. ``float(separability)`` is its value."""
 
     value: float
     standard_error: float
+    """Due to drawing tuples, given the rows; 0 if the value is exact. See also `bootstrap`."""
     n_samples: int
+    """Number of tuples drawn, 0 if the value is exact."""
 
     def __float__(self) -> float:
         return self.value
@@ -57,11 +49,10 @@ def pairwise_separability(
 ) -> Separability:
     """Share of K-tuples of rows, one of each class, that some threshold separates.
 
-    A threshold that puts each row of the tuple into the region of its own class exists iff, of all
-    assignments of the K rows to the K classes, the true one has the largest sum of forecasts: then
-    the bounds on the differences of gamma have no negative cycle. Ties are broken at random.
-    Separability is 1 for perfect forecasts and 1 / K! for forecasts without information, such as
-    constant ones. For two classes it equals the area under the ROC curve.
+    Such a threshold puts each row of the tuple into the region of its own class. It exists iff, of
+    all assignments of the K rows to the K classes, the true one has the largest sum of forecasts.
+    Ties are broken at random. Separability is 1 for perfect forecasts, 1 / K! for constant ones,
+    and the area under the ROC curve for two classes.
 
     Parameters
     ----------

@@ -59,13 +59,9 @@ def calibration_test(
 
     If they are, labels drawn from the forecasts have the same distribution as the observed ones
     (consistency resampling, Bröcker and Smith 2007, Vaicenavicius et al. 2019). So the statistic is
-    compared with its values for drawn labels. This controls the probability to reject calibrated
-    forecasts, for any statistic, n, K and forecasts.
-
-    The forecasts are repeatedly halved into nested cells of equal size. At each scale the squared
-    sum of residuals of each cell is divided by its variance under calibration and summed over the
-    cells; the statistic is that of the scale that deviates most, as in minimax optimal tests
-    (T-Cal, Lee et al. 2023).
+    compared with its values for drawn labels, which controls the probability to reject calibrated
+    forecasts for any n, K and forecasts. The statistic is the largest deviation over nested cells
+    of the forecasts, as in minimax optimal tests (T-Cal, Lee et al. 2023).
 
     Parameters
     ----------
@@ -74,8 +70,7 @@ def calibration_test(
     kind : {"canonical", "top"}, default="canonical"
         "canonical" tests the whole forecast, "top" the largest probability against the accuracy.
     n_resamples : int, default=999
-        Number of times labels are drawn; the smallest possible p-value is
-        ``1 / (n_resamples + 1)``.
+        How often labels are drawn; the smallest possible p-value is ``1 / (n_resamples + 1)``.
     sample_weight : array-like of shape (n,), default=None
         Weight of the residual of each row. A row is one outcome whatever its weight, so the test
         keeps its level; weight 2 is not the same as the row twice.

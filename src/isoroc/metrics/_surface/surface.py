@@ -42,24 +42,16 @@ MAX_CELLS = 4096
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RocSurface:
-    """Points of a ROC surface, and thresholds that reach them.
-
-    Attributes
-    ----------
-    points : ndarray of shape (m, K)
-        Entry [q, k]: the share of class k that is in region k under threshold q.
-    thresholds : ndarray of shape (m, K)
-        Thresholds gamma that reach the points; their coordinates sum to 1.
-    exact : bool
-        Whether all points that `roc_surface` describes were found.
-    resolution : int or None
-        If not exact, the `resolution` that was used, see `roc_surface`.
-    """
+    """Points of a ROC surface, and thresholds that reach them."""
 
     points: Floats
+    """Entry [q, k]: the share of class k that is in region k under threshold q."""
     thresholds: Floats
+    """Thresholds gamma that reach the points, shape (m, K); their coordinates sum to 1."""
     exact: bool
+    """Whether all points that `roc_surface` describes were found."""
     resolution: int | None = None
+    """If not exact, the `resolution` that was used, see `roc_surface`."""
 
     def __repr__(self) -> str:
         m, K = self.points.shape
@@ -68,25 +60,16 @@ class RocSurface:
 
 @dataclass(frozen=True, repr=False)
 class Volume:
-    """Volume under a ROC surface, and how it was computed. ``float(volume)`` is its value.
-
-    Attributes
-    ----------
-    value : float
-    volume : "hull" or "boxes"
-    exact : bool
-        Whether all thresholds were taken into account; otherwise the value is a lower bound.
-    resolution : int or None
-        If not exact, the `resolution` that was used, see `volume_under_surface`.
-    n_points : int
-        Number of ROC points that span the volume.
-    """
+    """Volume under a ROC surface, and how it was computed. ``float(volume)`` is its value."""
 
     value: float
     volume: Literal["hull", "boxes"]
     exact: bool
+    """Whether all thresholds were taken into account; otherwise the value is a lower bound."""
     resolution: int | None = None
+    """If not exact, the `resolution` that was used, see `roc_surface`."""
     n_points: int = field(default=0, compare=False)
+    """Number of ROC points that span the volume."""
 
     def __float__(self) -> float:
         return self.value
@@ -111,11 +94,9 @@ def roc_surface(
     """The ROC surface: the shares of each class that one threshold can classify correctly.
 
     A threshold gamma puts a forecast p into the region k with the largest ``p_k - gamma_k``. Its
-    ROC point holds, for each class, the share of rows that fall into their own region. Of these
-    many millions of points the following are returned. For two classes: the symmetric ROC curve.
-    For three: all undominated points, and the undominated points of each pair of classes while the
-    third is out of reach. For more classes: points that span the hull, all of them if the result is
-    exact.
+    ROC point holds, for each class, the share of rows that fall into their own region. Returned
+    are, for two classes, the symmetric ROC curve; for three, all undominated points, also of each
+    pair of classes while the third is out of reach; for more, points that span the hull.
 
     Parameters
     ----------
@@ -127,9 +108,7 @@ def roc_surface(
         For three classes, how many lines of thresholds to scan in each of two directions; by
         default all of them up to some thousand rows, and 50 to 200 beyond. For more classes, in
         how many directions to search for the hull; by default the result is exact for few rows
-        (about 125 for four classes, 40 for five), and 300 to 1,000 directions are searched
-        beyond. If all thresholds are at most as many as the resolution, the result is exact. Two
-        classes need none.
+        (about 125 for four classes, 40 for five), and 300 to 1,000 directions are searched beyond.
 
     Returns
     -------
@@ -277,15 +256,10 @@ def _search(sample: Sample, counts: Points, resolution: int | None) -> tuple[Flo
     cases = Cases.of(counts)
     if count_thresholds(cases) <= (resolution or EXACT_THRESHOLDS):
         return all_points(cases), None
-    n_ascents = resolution or N_ASCENTS[sample.n_classes]
-    return _ascend(sample, counts, n_ascents), n_ascents
-
-
-def _ascend(sample: Sample, counts: Points, n_ascents: int) -> Floats:
-    """Rows that span the hull of four classes or more, as far as ascents find it."""
-    if len(counts.forecasts) <= MAX_CELLS:
-        return ascend_to_hull(Cases.of(counts), n_ascents)
-    cells = Points.from_arrays(sample.forecasts, sample.codes, sample.weights, MAX_CELLS)
-    rows = ascend_to_hull(Cases.of(cells), n_ascents)
     K = sample.n_classes
-    return np.hstack([Cases.of(counts).reach(rows[:, K:]), rows[:, K:]])
+    n_ascents = resolution or N_ASCENTS[K]
+    if len(counts.forecasts) <= MAX_CELLS:
+        return ascend_to_hull(cases, n_ascents), n_ascents
+    cells = Points.from_arrays(sample.forecasts, sample.codes, sample.weights, MAX_CELLS)
+    thresholds = ascend_to_hull(Cases.of(cells), n_ascents)[:, K:]
+    return np.hstack([cases.reach(thresholds), thresholds]), n_ascents
