@@ -25,11 +25,8 @@ def cells_shape(n_classes: int) -> tuple[int, int, int]:
 
 
 def sum_in_cells(P: Floats, codes: NDArray[Any], weights: Floats | None = None) -> Floats:
-    """Sums over the rows in each cell, shape (C, N_CELLS, 3).
-
-    There are C = K classes, or only the second of two. The sums are those of the weights, of
-    outcomes less forecasts, and of the squares of these.
-    """
+    """Sums in cells, (C, N_CELLS, 3): of weights, of outcomes less forecasts, of their squares."""
+    # There are C = K classes, or only the second of two.
     sums = np.zeros(cells_shape(P.shape[1]))
     for c, k in enumerate(range(1, 2) if P.shape[1] == 2 else range(P.shape[1])):
         residual, cell = (codes == k) - P[:, k], cells_of(P[:, k])

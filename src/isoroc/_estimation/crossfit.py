@@ -139,10 +139,7 @@ class CrossFit:
         return sharpen(self._P)
 
     def _learn_values(self, training: _Training) -> Floats:
-        """E[Y | forecast] of every row, shape (n, C), learned from some of them.
-
-        The values of IRP, plus linear maps and means of what they leave.
-        """
+        """E[Y | forecast] of every row, (n, C): IRP, plus maps and means of what it leaves."""
         P, tree = self._P, training.tree
         shares = bin_values(tree.class_weights[0], np.full(tree.n_classes, 1 / tree.n_classes))
         values = tree.values(pseudocount=1.0, prior=shares)[tree.bins][training.bin_of]
@@ -212,11 +209,7 @@ class _Training(NamedTuple):
 
 
 def fit_confidence(P: Floats, sharper: Floats, residuals: Floats, weights: Floats) -> Floats:
-    """Two numbers for all classes: a multiple of the forecasts, and a change of their sharpness.
-
-    Forecasts without information have multiple -1, inverted forecasts a lower one. Over- and
-    underconfident forecasts are too sharp or not sharp enough. `sharper` is that of `sharpen`.
-    """
+    """Two numbers for all classes: a multiple of the forecasts, and a change of their sharpness."""
     return compiled.fit_confidence(P, sharper, residuals, weights, NEGLIGIBLE, THRESHOLD)
 
 
@@ -255,11 +248,8 @@ def fit_cells(cell: Ints, n_levels: int, residuals: Floats, weights: Floats) -> 
 
 
 def fit_bins(tree: BinTree, bin_of: Ints, residuals: Floats, weights: Floats) -> Floats:
-    """Means in the bins of a tree, each shrunk to the mean of the bin it was split from.
-
-    Deep bins have few rows, and the first splits tell much (hierarchical shrinkage, Agarwal et al.
-    2022).
-    """
+    """Means in the bins of a tree, each shrunk to that of the bin it was split from."""
+    # Deep bins have few rows (hierarchical shrinkage, Agarwal et al. 2022).
     n_nodes = len(tree.class_weights)
     sums, weight = np.zeros((n_nodes, residuals.shape[1])), np.zeros(n_nodes)
     sums[tree.bins] = sum_rows(bin_of, residuals, weights, len(tree.bins))

@@ -161,11 +161,8 @@ def sum_rows(group: Ints, values: Floats, weights: Floats | None, n_bins: int = 
 
 
 def _key(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A 64-bit hash of each row.
-
-    Short fractions have only a few nonzero bits, so bits are mixed (finaliser of SplitMix64) after
-    each column is added.
-    """
+    """A 64-bit hash of each row."""
+    # Short fractions have few nonzero bits, so bits are mixed (finaliser of SplitMix64).
     key = np.zeros(len(bits), dtype=np.uint64)
     for column in bits.T:
         key += column
@@ -177,10 +174,7 @@ def _key(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _group_scores(scores: Floats, weights: Floats | None, n_bins: int) -> Ints:
-    """Bins by the middle of the share of the weight that each distinct score takes up.
-
-    This treats small and large scores alike, and equal scores like one of their total weight.
-    """
+    """Bins by the middle of the share of the weight that each distinct score takes up."""
     distinct, place = np.unique(scores, return_inverse=True)
     weight = np.bincount(place, weights, len(distinct))
     cumulative = np.cumsum(weight)
@@ -230,10 +224,7 @@ def fix_row_order(sample: Sample) -> Sample:
 
 
 def order_rows(sample: Sample) -> Ints:
-    """Rows sorted by their forecasts, for any order of several classes.
-
-    Only rows whose forecasts are equal up to a permutation of the classes can tie.
-    """
+    """Rows sorted by their forecasts; only those equal up to a permutation of classes can tie."""
     P, codes, weights = sample.arrays
     largest = P if P.ndim == 1 else P.max(axis=1)
     order = np.argsort(largest)

@@ -28,10 +28,7 @@ CONFIDENCE = 0.95
 
 
 class Parts(NamedTuple):
-    """The parts of a sample that must be calibrated.
-
-    Metrics of the same parts share what is learned by cross-fitting.
-    """
+    """The parts of a sample that must be calibrated; metrics of them share what is learned."""
 
     whole: Sample
     """The rows of positive weight; forecasts are a matrix."""
@@ -43,11 +40,7 @@ class Parts(NamedTuple):
 
     @classmethod
     def of(cls, sample: Sample, kind: Kind, bins: Bins | None = None) -> Parts:
-        """Parts of a sample, whose forecasts are a matrix.
-
-        With ``bins=None``, the estimate is "ties" if forecasts have few distinct values and "irp"
-        otherwise.
-        """
+        """Parts of a sample; by default bins are "ties" for few distinct values, or "irp"."""
         # Decided by all rows, also those of weight 0: resampling must not change it.
         chosen: list[Bins] = [
             (("ties" if is_discrete(part.forecasts) else "irp") if bins is None else bins)

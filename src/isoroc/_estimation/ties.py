@@ -56,10 +56,7 @@ class Ties:
         return float(shares @ value), float(shares**2 @ variance), float(shares @ bias)
 
     def _square(self) -> tuple[Floats, Floats, Floats]:
-        """Squared distance of mean labels and forecasts less what chance adds, which is unbiased.
-
-        Groups of one row tell nothing.
-        """
+        """Squared distance of mean labels and forecasts less what chance adds: unbiased."""
         p, n = self.p, self.n[:, 0]
         g = self.counts / self.n
         several = n > 1.5

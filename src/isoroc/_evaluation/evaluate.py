@@ -55,18 +55,13 @@ def evaluate(
         iterator of batches ``(y, P)``, ``(y, P, after)`` or ``(y, P, after, sample_weight)``, with
         `labels`.
     P : array-like of shape (n, K) or (n,)
-        Forecasts before calibration, or real scores that increase with the probability of the
-        second of two classes.
+        Forecasts before calibration, or scores that increase with that of the second class.
     after : array-like of shape (n, K) or (n,), or calibrator, default=None
-        Forecasts of the same rows after calibration, or a fitted calibrator that makes them. By
-        default only `P` is measured.
+        Forecasts of the same rows after calibration, or a fitted calibrator that makes them.
     groups : array-like of shape (n,), default=None
-        Group of each row: strings, whole numbers or booleans. Each group gets an evaluation and a
-        test of calibration.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+        Group of each row. Each group gets an evaluation and a test of calibration.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weight of each row, and the classes in the order of the columns (sorted by default).
     scores : {"auto", "probability", "logit"}, default="auto"
         What the numbers in `P` are. "auto": columns are probabilities, and scores are log odds if
         one lies outside [0, 1].
@@ -74,7 +69,6 @@ def evaluate(
         Probability that an interval covers the true value.
     n_resamples : int, default=200
         How often rows are resampled for the interval of the volume of three classes; 0 for none.
-        All other intervals need no resampling.
     random_state : int, RandomState or None, default=0
         Seed of the resamples.
 

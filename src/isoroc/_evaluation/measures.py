@@ -115,10 +115,7 @@ def _terms(pair: Pair) -> dict[tuple[str, str], Floats]:
 
 
 class Collector:
-    """Collects rows, batch by batch, and measures them.
-
-    Losses and decisions are added up. Of many rows, some are kept, each with the same probability.
-    """
+    """Adds up losses and decisions of batches, keeps some rows of many, and measures them."""
 
     def __init__(self) -> None:
         self.totals = Totals()

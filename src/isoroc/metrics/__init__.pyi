@@ -7,8 +7,14 @@ from ._calibration import (
 )
 from ._resampling import BootstrapResult, bootstrap, by_group
 from ._roc import RocCurve, auc, hull_auc, roc_convex_hull, symmetric_roc_curve
-from ._scorers import ProbabilityScorer, scorers
-from ._scores import Decomposition, brier_score_loss, decompose, log_loss
+from ._scores import (
+    Decomposition,
+    ProbabilityScorer,
+    brier_score_loss,
+    decompose,
+    log_loss,
+    scorers,
+)
 from ._separability import Separability, pairwise_separability
 from ._significance import CalibrationTest, calibration_test
 from ._surface.surface import RocSurface, Volume, roc_surface, volume_under_surface

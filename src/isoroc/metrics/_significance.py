@@ -145,11 +145,8 @@ class _Scales:
             yield sums
 
     def measure(self, codes: NDArray[np.integer[Any]]) -> list[float]:
-        """Squared sums of residuals over their variances, summed over the cells of each scale.
-
-        Adding 1 to the variance limits the influence of cells with certain forecasts, whose
-        variance is close to 0.
-        """
+        """Squared sums of residuals over their variances, summed over the cells of each scale."""
+        # Adding 1 limits the influence of cells with certain forecasts, whose variance is near 0.
         hits = sum_classes(self.cell, codes, self.n_classes, self.weights)
         sums = self._levels(hits - self.expected)
         return [float((s**2 / (v + 1)).sum()) for s, v in zip(sums, self.variances, strict=True)]

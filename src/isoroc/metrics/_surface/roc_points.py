@@ -111,11 +111,7 @@ class Body(ABC):
 
 
 class Boxes(Body):
-    """Union of the boxes between the origin and each point: everything that the points dominate.
-
-    In more than three dimensions the volume can take long to compute. `most` limits the number of
-    undominated points that are used; they are spread evenly.
-    """
+    """Union of the boxes between the origin and each point, of at most `most` points."""
 
     concave = False
 

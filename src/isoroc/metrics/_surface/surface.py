@@ -19,10 +19,14 @@ from isoroc._input import (
 )
 from isoroc._simplex import Floats
 from isoroc.metrics._roc import roc_convex_hull, symmetric_roc_curve
-from isoroc.metrics._surface.hull_ascents import ascend_to_hull, corners_around
 from isoroc.metrics._surface.line_scan import all_lines, scan
+from isoroc.metrics._surface.many_classes import (
+    all_points,
+    ascend_to_hull,
+    corners_around,
+    count_thresholds,
+)
 from isoroc.metrics._surface.roc_points import Body, Boxes, Cases, Hull, pair_curves
-from isoroc.metrics._surface.tree_thresholds import all_points, count_thresholds
 
 #: Three classes: all lines of thresholds are scanned if that takes at most this many steps.
 EXACT_WORK = {"hull": 2 * 10**8, "boxes": 3 * 10**7}
