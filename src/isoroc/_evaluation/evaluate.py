@@ -89,18 +89,16 @@ def evaluate(
         Those of `isoroc.metrics.calibration_error`: of whole forecasts, of each class (three
         classes or more), and of the largest probability.
     accuracy, decisions_changed
-        Share of rows whose label is the decision, the class with the largest probability (the first
-        on ties), and share of rows whose decision changed. Scores of two classes decide for the
-        second one above 0.5, or above 0 if they are log odds.
+        Shares of rows whose label is the decision, the class with the largest probability (the
+        first on ties), and whose decision changed. Log odds decide for the second class above 0.
     auc, or auc_one_vs_rest and auc_one_vs_one
         Area under the ROC curve of two classes. For more, areas of each class against all others,
         and of each pair of classes by the scores of either (Hand and Till 2001); plain means.
     vus
         Volume under the hull of the ROC surface (three classes), from at most 2,000 rows.
     pairs_reversed, pairs_tied
-        Shares of pairs of rows, among those that the score of a class ordered before, that the
-        score of this class orders the other way round after, or no longer tells apart. The pairs
-        of all classes are pooled; two classes have one score.
+        Shares of pairs of rows, among those that the score of a class ordered before, that it
+        orders the other way round after, or no longer tells apart; pooled over the classes.
 
     Losses, accuracy and changed decisions are those of all rows. Everything else is based on at
     most 300,000 rows of two classes, 200,000 of three, and 600,000 / K but at least 20,000 of K;
@@ -116,22 +114,8 @@ def evaluate(
     >>> p = rng.random(1000)
     >>> y = rng.random(1000) < p**2
     >>> result = evaluate(y, p, after=np.ceil(10 * p**2) / 10 - 0.05)  # a step function
-    >>> result
-                             measure  before   after   change  95 % interval of the change
-                            log loss  0.5031  0.4410  -0.0620           -0.0869 to -0.0372
-                    calibration loss  0.0745  0.0016  -0.0729           -0.1011 to -0.0475
-                     refinement loss  0.4286  0.4395   0.0109            -0.0113 to 0.0356
-                         Brier score  0.1703  0.1440  -0.0263           -0.0361 to -0.0165
-                   calibration error  0.1519  0.0000  -0.1519           -0.2702 to -0.0969
-         top-label calibration error  0.0000  0.0000   0.0000            -0.0912 to 0.0482
-                            accuracy  0.7400  0.7850   0.0450             0.0167 to 0.0733
-                                 AUC  0.8642  0.8577  -0.0065           -0.0098 to -0.0033
-                   decisions changed                   0.2110             0.1857 to 0.2363
-              pairs of rows reversed                   0.0000             0.0000 to 0.0000
-      pairs of rows that became ties                   0.1431             0.1316 to 0.1546
-      Calibrate: log loss 0.5031 before, 0.4410 after
-      (95 % interval of the change -0.0869 to -0.0372).
-      Calibration changed 21 % of the decisions and turned 14 % of the pairs of rows into ties.
+    >>> print(result.verdict)
+    calibrate: log loss 0.5031 before, 0.4410 after (95 % interval of the change -0.0869 to -0.0372)
     >>> result["decisions_changed", "change"], result.decision
     (0.211, 'calibrate')
     >>> batches = ((y[rows], p[rows]) for rows in np.split(np.arange(1000), 4))

@@ -81,15 +81,12 @@ class Evaluation:
 
     Notes
     -----
-    There is one kind of interval: the values that a test with the normal quantile does not reject,
-    cut off at the smallest and largest possible values. For means over rows, such as losses and
-    accuracy, this is the estimate plus or minus a multiple of its standard error. That of ranking
-    measures comes from derivatives by the weights of the rows (infinitesimal jackknife), that of
-    volumes from resampling the rows. The variance of calibration terms of forecasts with few
-    distinct values grows with the term, so their intervals are not symmetric. Where calibration
-    terms and errors can only be estimated with a bias, it is bounded and added to the interval.
-    Both forecasts have the same rows, so the interval of a change is that of paired differences.
-    The page on metrics of the documentation shows how often the intervals cover the truth.
+    An interval holds the values that a test with the normal quantile does not reject, cut off at
+    the smallest and largest possible values. Standard errors of means over rows, such as losses,
+    are the usual ones, those of ranking measures come from derivatives by the weights of the rows
+    (infinitesimal jackknife), and those of volumes from resampling. Calibration terms have a
+    variance that grows with the term, and a bound on their bias is added. The interval of a change
+    is that of paired differences. The page on metrics shows how often intervals cover the truth.
     """
 
     measures: Mapping[str, Mapping[str, Figure]]

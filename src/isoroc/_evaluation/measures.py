@@ -1,13 +1,8 @@
-"""All measures of a pair of forecasts, as estimates with intervals.
-
-Losses, accuracy and changed decisions are those of all rows. Whatever has to be sorted, learned or
-resampled is based on rows drawn at random if there are many.
-"""
+"""All measures of a pair of forecasts: means over all rows, and what is estimated from some."""
 
 from __future__ import annotations
 
 from math import nan, sqrt
-from typing import NamedTuple
 
 import numpy as np
 
@@ -29,13 +24,6 @@ CANONICAL_ROWS = 20_000
 MANY_CLASSES_ROWS = 2000
 #: Ranking is based on at most this many probabilities, but at least MANY_CLASSES_ROWS rows.
 ORDER_VALUES = 2_000_000
-
-
-class Measured(NamedTuple):
-    """Estimates by measure and what they are of, and how they were computed."""
-
-    estimates: Estimates
-    notes: list[str]
 
 
 class Mean:
@@ -143,8 +131,8 @@ class Collector:
         self._kept = [join_pairs(self._kept)]
         return self._kept[0]
 
-    def measure(self, n_resamples: int, seed: int) -> Measured:
-        """All measures of the rows that were added."""
+    def measure(self, n_resamples: int, seed: int) -> tuple[Estimates, list[str]]:
+        """All measures of the rows that were added, and how they were computed."""
         kept = self.kept
         judged = kept.draw(most_rows(kept.n_classes))
         means = self.totals.means
@@ -152,16 +140,12 @@ class Collector:
         notes = []
         if judged.n_rows < self.totals.n_rows:
             some = f"{judged.n_rows:,} of {self.totals.n_rows:,} rows, drawn at random"
-            notes.append(
-                f"Calibration errors and ranking are based on {some}; losses and decisions on all "
-                "rows."
-            )
+            what = f"Calibration errors and ranking are based on {some}"
+            notes.append(f"{what}; losses and decisions on all rows.")
         if kept.counted is not None:
             notes.append("The rows were counted: each has the mean forecast of its cell.")
-        for measured in (_calibration(judged, found), _order(judged, n_resamples, seed)):
-            found |= measured.estimates
-            notes += measured.notes
-        return Measured(found, notes)
+        notes += _calibration(judged, found) + _order(judged, found, n_resamples, seed)
+        return found, notes
 
 
 def most_rows(n_classes: int) -> int:
@@ -169,50 +153,45 @@ def most_rows(n_classes: int) -> int:
     return max(LEAST_ROWS, MOST_VALUES // n_classes)
 
 
-def _calibration(pair: Pair, totals: Estimates) -> Measured:
-    """Calibration errors, and the parts of the log loss."""
-    found = Measured({}, [])
+def _calibration(pair: Pair, found: Estimates) -> list[str]:
+    """Add calibration errors and the parts of the log loss, and return notes."""
+    notes: list[str] = []
     K = pair.n_classes
     if pair.n_rows < 2:  # what is learned about a row comes from other rows
-        return found
-    whole = (
-        pair if K == 2 else pair.draw(CANONICAL_ROWS if K <= MANY_CLASSES else MANY_CLASSES_ROWS)
-    )
+        return notes
+    most = CANONICAL_ROWS if K <= MANY_CLASSES else MANY_CLASSES_ROWS
+    whole = pair if K == 2 else pair.draw(most)
     if whole.n_rows < pair.n_rows and pair.series:
-        found.notes.append(
-            f"Calibration of whole forecasts is estimated from {whole.n_rows:,} rows."
-        )
+        notes.append(f"Calibration of whole forecasts is estimated from {whole.n_rows:,} rows.")
     parts = {of: Parts.of(sample, "canonical") for of, sample in whole.series.items()}
     losses = {of: part.split_loss() for of, part in parts.items()}
     for of, terms in losses.items():  # the two parts add up to the loss of all rows
         rest, rows = terms["refinement"]
-        value = totals["log_loss", of].value - terms["calibration"][0].value
+        value = found["log_loss", of].value - terms["calibration"][0].value
         terms["refinement"] = rest._replace(value=value), rows
     for name in ("calibration", "refinement"):
         _put(found, whole, f"{name}_loss", {of: terms[name] for of, terms in losses.items()})
-    errors = {of: part.absolute() for of, part in parts.items()}
-    _put(found, whole, "calibration_error", errors)
+    _put(found, whole, "calibration_error", {of: part.absolute() for of, part in parts.items()})
     kinds: dict[str, Kind] = {"top_calibration_error": "top"}
     if K > MANY_CLASSES:
         many = f"With more than {MANY_CLASSES} classes"
-        found.notes.append(f"{many}, there is no calibration error of single classes.")
+        notes.append(f"{many}, there is no calibration error of single classes.")
     elif K > 2:
         kinds["classwise_calibration_error"] = "classwise"
     for name, kind in kinds.items():
         errors = {of: Parts.of(sample, kind).absolute() for of, sample in pair.series.items()}
         _put(found, pair, name, errors)
-    return found
+    return notes
 
 
-def _put(found: Measured, pair: Pair, measure: str, terms: dict[str, Term]) -> None:
+def _put(found: Estimates, pair: Pair, measure: str, terms: dict[str, Term]) -> None:
     """Add estimates of a measure before and after, and of its change."""
     for of, (estimate, _) in terms.items():
-        found.estimates[measure, of] = estimate
+        found[measure, of] = estimate
     if len(terms) == 2:
         weights = pair.before.row_weights()
         correlation = _correlate(terms["before"], terms["after"], weights / weights.sum())
-        change = Difference(terms["before"][0], terms["after"][0], correlation)
-        found.estimates[measure, "change"] = change
+        found[measure, "change"] = Difference(terms["before"][0], terms["after"][0], correlation)
 
 
 def _correlate(first: Term, second: Term, shares: Floats) -> float:
@@ -222,20 +201,18 @@ def _correlate(first: Term, second: Term, shares: Floats) -> float:
     return float(a @ b) / sqrt(sizes[0] * sizes[1]) if all(sizes) else 0.0
 
 
-def _order(pair: Pair, n_resamples: int, seed: int) -> Measured:
-    """Areas, reversed and tied pairs, and volumes of three classes."""
+def _order(pair: Pair, found: Estimates, n_resamples: int, seed: int) -> list[str]:
+    """Add areas, reversed and tied pairs, and volumes of three classes, and return notes."""
     n, K = pair.n_rows, pair.n_classes
     pair = pair.draw(max(MANY_CLASSES_ROWS, ORDER_VALUES // K))
     after = pair.before if pair.after is None else pair.after
-    found = Measured(dict(measure_order(pair.before, after)), [])
+    measured, notes = measure_order(pair.before, after), []
     if pair.n_rows < n:
-        found.notes.append(f"Ranking is based on {pair.n_rows:,} of {n:,} rows.")
+        notes.append(f"Ranking is based on {pair.n_rows:,} of {n:,} rows.")
     if K == 3:
         volumes, judged = measure_volumes(pair.before, after, n_resamples, seed)
-        found.estimates.update(volumes)
+        measured |= volumes
         if judged < n:
-            found.notes.append(f"Volumes are based on {judged:,} of {n:,} rows.")
-    if pair.after is None:
-        for measure, of in [key for key in found.estimates if key[1] != "before"]:
-            del found.estimates[measure, of]
-    return found
+            notes.append(f"Volumes are based on {judged:,} of {n:,} rows.")
+    found |= {key: e for key, e in measured.items() if pair.after is not None or key[1] == "before"}
+    return notes

@@ -6,7 +6,15 @@ from ._calibration import (
     smooth_calibration_error,
 )
 from ._resampling import BootstrapResult, bootstrap, by_group
-from ._roc import RocCurve, auc, hull_auc, roc_convex_hull, symmetric_roc_curve
+from ._roc import (
+    RocCurve,
+    Separability,
+    auc,
+    hull_auc,
+    pairwise_separability,
+    roc_convex_hull,
+    symmetric_roc_curve,
+)
 from ._scores import (
     Decomposition,
     ProbabilityScorer,
@@ -15,7 +23,6 @@ from ._scores import (
     log_loss,
     scorers,
 )
-from ._separability import Separability, pairwise_separability
 from ._significance import CalibrationTest, calibration_test
 from ._surface.surface import RocSurface, Volume, roc_surface, volume_under_surface
 

@@ -194,17 +194,9 @@ def decompose(
     >>> from isoroc.metrics import decompose
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(10_000)
-    >>> parts = decompose(rng.random(10_000) < p**2, p, loss="brier")
-    >>> parts
+    >>> decompose(rng.random(10_000) < p**2, p, loss="brier")
     brier loss 0.1721 = calibration 0.0363 + refinement 0.1358
     (uncertainty 0.2186 - resolution 0.0829), irp
-    >>> parts.frame()
-             term     value  standard_error       low      high
-             loss   0.17209        0.002032   0.16811   0.17608
-      calibration  0.036323        0.001602  0.033221  0.039652
-       refinement   0.13577       0.0023389   0.13103   0.14035
-      uncertainty   0.21864       0.0016563   0.21539   0.22188
-       resolution  0.082866        0.002406   0.07815  0.087733
     """
     check_option("loss", loss, ("log", "brier"))
     check_option("bins", bins, ("ties", "irp", None))

@@ -117,7 +117,6 @@ def roc_surface(
     Returns
     -------
     RocSurface
-        Points and thresholds, and whether they are exact.
 
     Examples
     --------
@@ -181,7 +180,6 @@ def volume_under_surface(
     Returns
     -------
     Volume
-        A number, with `exact` and the `resolution` that was used.
 
     Examples
     --------
@@ -226,12 +224,9 @@ def _check_sample(
         check_number("resolution", resolution, numbers.Integral, minimum=1)
     K = sample.n_classes
     if max(N_ASCENTS) < K:
-        raise InputError(
-            "y_prob",
-            None,
-            f"{K} classes, but hulls have too many faces beyond {max(N_ASCENTS)}",
-            "use pairwise_separability, which takes any number of classes",
-        )
+        problem = f"{K} classes, but hulls have too many faces beyond {max(N_ASCENTS)}"
+        fix = "use pairwise_separability, which takes any number of classes"
+        raise InputError("y_prob", None, problem, fix)
     sample = sample.positive()
     check_every_class(sample, "a ROC surface needs all classes")
     return sample
