@@ -43,8 +43,8 @@ def pairs_by_definition(before, after, weights):
 
 
 def total_pairs(before, after, weights):
-    ranks = (np.unique(x, return_inverse=True)[1] for x in (before, after))
-    return tuple(pairs_of_rows(*ranks, weights) @ weights / 2)  # each pair has two rows
+    first, second = (np.unique(x, return_inverse=True)[1] for x in (before, after))
+    return tuple(pairs_of_rows(first, second, weights) @ weights / 2)  # each pair has two rows
 
 
 @given(st.lists(st.tuples(*[st.integers(-6, 6)] * 2, st.integers(0, 4)), min_size=1, max_size=40))

@@ -1,6 +1,7 @@
 import contextlib
 import inspect
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,7 +86,7 @@ BINNED = [name for name in metrics.__all__ if callable(getattr(metrics, name))]
 BINNED = [
     name for name in BINNED if "n_bins" in inspect.signature(getattr(metrics, name)).parameters
 ]
-CHOICES = {
+CHOICES: dict[str, list[Any]] = {
     "bins": [None, 4, "quantile", "exact", "ties", "irp"],
     "norm": ["l1", "l2", "max"],
     "kind": ["canonical", "classwise", "top", "auto"],

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,7 @@ from isoroc._input import Sample
 from isoroc._simplex import Floats, Ints
 
 
-def group_rows(
-    forecasts: Floats, weights: Floats | None, bins: int | Literal["quantile", "exact"], n_bins: int
-) -> Ints:
+def group_rows(forecasts: Floats, weights: Floats | None, bins: int | str, n_bins: int) -> Ints:
     """Bins of a kind: a number of bins of equal width, "quantile" with `n_bins`, or "exact"."""
     if bins == "exact":
         return group_equal(forecasts)

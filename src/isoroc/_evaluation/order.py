@@ -38,13 +38,13 @@ class Functional(NamedTuple):
 def measure_order(before: Sample, after: Sample) -> dict[tuple[str, str], Estimate]:
     """Areas under ROC curves before and after, and shares of reversed and tied pairs."""
     names = ["auc"] if before.n_classes == 2 else ["auc_one_vs_rest", "auc_one_vs_one"]
-    ranks = [rank_rows(sample.forecasts) for sample in (before, after)]
+    old, new = rank_rows(before.forecasts), rank_rows(after.forecasts)
     found = {}
-    for name, first, second in zip(names, *(areas(before, rank) for rank in ranks), strict=False):
+    for name, first, second in zip(names, areas(before, old), areas(before, new), strict=False):
         change = Functional(second.value - first.value, second.slopes - first.slopes)
         for of, functional in (("before", first), ("after", second), ("change", change)):
             found[name, of] = functional.estimate()
-    shares = changed_pairs(*(rank.values() for rank in ranks), before.row_weights())
+    shares = changed_pairs(old.values(), new.values(), before.row_weights())
     for name, share in zip(("pairs_reversed", "pairs_tied"), shares, strict=True):
         found[name, "change"] = share.estimate()
     return found
@@ -102,8 +102,8 @@ def changed_pairs(
     A pair weighs the product of the weights of its rows. The pairs of all rankings are pooled.
     """
     found = np.zeros((3, len(weights)))
-    for ranks in zip(before, after, strict=True):
-        found += pairs_of_rows(*ranks, weights)
+    for old, new in zip(before, after, strict=True):
+        found += pairs_of_rows(old, new, weights)
     ordered, *changed = weights * found
     total = max(float(ordered.sum()), 1e-300)
     shares = [float(pairs.sum()) / total for pairs in changed]

@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from itertools import combinations
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial import ConvexHull
@@ -89,31 +88,13 @@ def _pair_curve(counts: Points, i: int, j: int, *, hull: bool) -> Floats:
     return np.hstack([points, sum_to_one(thresholds)])[undominated, :]
 
 
-class Body(ABC):
-    """A set in the unit cube that ROC points span."""
+class Boxes:
+    """Union of the boxes between the origin and each point, of at most `most` points.
 
-    concave: ClassVar[bool]
-    """Whether the border on the last axis is a concave function of the other axes."""
-    kept: Ints
-    """Indices of the points that span it."""
-    volume: float
+    `kept` has the indices of the points that span it.
+    """
 
-    @abstractmethod
-    def __init__(self, points: Floats) -> None: ...
-
-    @abstractmethod
-    def heights(self, cells: int, order: Ints) -> Floats:
-        """How far the body of three classes reaches on the last axis, shape (cells + 2,) * 2.
-
-        Entry [i, j] is for the line over (i / cells, j / cells) on the other two axes, negative
-        where the line misses the body; `order` is the order of the axes.
-        """
-
-
-class Boxes(Body):
-    """Union of the boxes between the origin and each point, of at most `most` points."""
-
-    concave = False
+    concave = False  # the border on the last axis, as a function of the other axes
 
     def __init__(self, points: Floats, most: int | None = None) -> None:
         order = np.lexsort(-points.T[::-1])
@@ -122,7 +103,13 @@ class Boxes(Body):
             undominated, self.volume = kernels.undominated(points)
             kept = np.flatnonzero(undominated)
         else:
-            moocore = import_moocore()
+            try:
+                import moocore  # noqa: PLC0415
+            except ImportError:
+                need = (
+                    'volume="boxes" with four classes or more needs moocore: pip install moocore.'
+                )
+                raise ImportError(need) from None
             kept = np.flatnonzero(moocore.is_nondominated(points, maximise=True))
             if most is not None and len(kept) > most:
                 kept = kept[np.linspace(0, len(kept) - 1, most).astype(np.intp)]
@@ -131,7 +118,11 @@ class Boxes(Body):
         self._points = points[kept]
 
     def heights(self, cells: int, order: Ints) -> Floats:
-        """How far the boxes reach on the last axis, see `Body`."""
+        """How far the body of three classes reaches on the last axis, shape (cells + 2,) * 2.
+
+        Entry [i, j] is for the line over (i / cells, j / cells) on the other two axes, negative
+        where the line misses the body; `order` is the order of the axes.
+        """
         table = np.full((cells + 2, cells + 2), -1.0)
         i, j = (cells * self._points[:, order[:2]].T).astype(np.intp)
         np.maximum.at(table, (i, j), self._points[:, order[2]])
@@ -140,7 +131,7 @@ class Boxes(Body):
         return np.ascontiguousarray(table)
 
 
-class Hull(Body):
+class Hull:
     """Convex hull of the points, the origin and the unit vectors."""
 
     concave = True
@@ -153,7 +144,7 @@ class Hull(Body):
         self._faces = np.unique(hull.equations, axis=0)
 
     def heights(self, cells: int, order: Ints) -> Floats:
-        """How far the hull reaches on the last axis, see `Body`."""
+        """How far the hull reaches on the last axis, see `Boxes`."""
         # A face is normal @ point + offset = 0, the hull on the side where that is negative.
         faces = self._faces[:, [*order, 3]]
         above = faces[:, 2] > 1e-9
@@ -166,12 +157,5 @@ class Hull(Body):
         return table
 
 
-def import_moocore() -> Any:
-    """The optional package that computes unions of boxes in four and more dimensions."""
-    try:
-        import moocore  # noqa: PLC0415
-    except ImportError:
-        raise ImportError(
-            'volume="boxes" with four classes or more needs moocore: pip install moocore.'
-        ) from None
-    return moocore
+#: What ROC points span, a set in the unit cube.
+Body = Boxes | Hull
