@@ -52,6 +52,5 @@ def error_in_cells(sums: Floats, width: float) -> tuple[float, float, float]:
     variance = share**2 * (2 * V**2 + 4 * V * np.maximum(excess, 0.0))
     square = float((share * excess).sum(axis=1).mean())
     half = width * float(np.sqrt(variance.sum(axis=1)).mean())
-    ends = (square, square - half, square + half)
-    error, low, high = (float(np.sqrt(max(end, 0.0))) for end in ends)
+    error, low, high = np.sqrt(np.maximum([square, square - half, square + half], 0.0)).tolist()
     return error, low, high

@@ -105,9 +105,8 @@ def calibration_error(
     "l1" the mean is at most the calibration error, and below it if signs are hard to learn from few
     rows; the interval of `isoroc.evaluate` allows for that.
 
-    A monotone partition is blind to forecasts that point in the wrong direction, so other stages
-    estimate what it leaves, each where it exceeds the noise. With more than four classes partitions
-    are of the two largest probabilities and the rest, and other stages use 64 classes at most.
+    With more than four classes the partitions of "irp" are of the two largest probabilities and the
+    rest, and what corrects them uses 64 classes at most.
 
     Examples
     --------

@@ -168,16 +168,13 @@ def by_group(
     Parameters
     ----------
     metric : callable
-        Any metric of `isoroc.metrics` that returns a number, or another function
-        ``metric(y_true, y_prob)``.
+        A function ``metric(y_true, y_prob)`` that returns a number.
     y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
         Labels; forecasts.
     groups : array-like of shape (n,)
         Group of each row: strings, whole numbers or booleans.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row, for metrics that take weights.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns, for metrics that take them; sorted by default.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weights and classes (by default sorted), for metrics that take them.
     n_resamples : int, default=200
         Number of resamples; 0 for no intervals.
     confidence : float, default=0.95

@@ -106,10 +106,8 @@ class Boxes:
             try:
                 import moocore  # noqa: PLC0415
             except ImportError:
-                need = (
-                    'volume="boxes" with four classes or more needs moocore: pip install moocore.'
-                )
-                raise ImportError(need) from None
+                what = 'volume="boxes" with four classes or more'
+                raise ImportError(f"{what} needs moocore: pip install moocore.") from None
             kept = np.flatnonzero(moocore.is_nondominated(points, maximise=True))
             if most is not None and len(kept) > most:
                 kept = kept[np.linspace(0, len(kept) - 1, most).astype(np.intp)]
