@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 from isoroc import IRPCalibrator, metrics
 from isoroc._simplex import Floats, Ints, regions
 from isoroc._table import Table
-from isoroc.metrics._surface.volumes import Hull
+from isoroc.metrics._surface.roc_points import Hull
 from reproduction.data import CLASSIFIERS, SIZES, Forecasts, Rows
 from reproduction.published import (
     GRID_SIZES,

@@ -112,6 +112,7 @@ PARTS = {
         "_table",
     },
     "_evaluation": {
+        "_core",
         "_counts",
         "_estimation",
         "_input",

@@ -21,7 +21,7 @@ Force = Annotated[
 ]
 Json = Annotated[bool, Parameter(help="Print JSON.")]
 Resamples = Annotated[
-    int, Parameter(help="Resamples for intervals of AUC, volume and changes of order; 0: none.")
+    int, Parameter(help="Resamples for the interval of the volume of three classes; 0: none.")
 ]
 _ROWS = Group.create_ordered("Rows and columns")
 

@@ -46,8 +46,7 @@ class Report:
     columns : list of str, default=None
         Names of the columns of forecasts in the SQL query.
     n_resamples : int, default=200
-        How often rows are resampled for the intervals of AUC, volume and changes of order; 0 for
-        none of these intervals.
+        How often rows are resampled for the interval of the volume of three classes; 0 for none.
 
     Attributes
     ----------

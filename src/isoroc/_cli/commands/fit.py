@@ -18,8 +18,8 @@ from isoroc._cli.models import DEFAULT, Model, calibrate, make_calibrator, save_
 from isoroc._cli.options import ALL_ROWS, STANDARD, Force, Forecasts, Json, Output, Selection
 from isoroc._cli.terminal import print_error, print_json, print_note, print_warning
 from isoroc._counts import Counts
+from isoroc._evaluation.measures import Totals
 from isoroc._evaluation.pair import make_pair
-from isoroc._evaluation.totals import Totals
 from isoroc._input import Sample
 from isoroc._intervals import half_width
 from isoroc._persistence import read
