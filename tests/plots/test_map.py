@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from isoroc import GroupedCalibrator, InputError
-from isoroc.plots import MapDisplay, ReliabilityDisplay
+from isoroc.plots import CalibrationDisplay, MapDisplay
 
 
 def columns(display, panel, kind):
@@ -42,7 +42,7 @@ def test_groups_are_side_by_side(make_axes):
     north, south = (columns(display, panel, "map")["after"].mean() for panel in display.panels)
     assert south < north
     # Other displays of a grouped calibrator take the groups as well.
-    other = ReliabilityDisplay.from_estimator(calibrator, p, y, groups=region, ax=make_axes())
+    other = CalibrationDisplay.from_estimator(calibrator, p, y, groups=region, ax=make_axes())
     assert {layer.series for layer in other.layers} == {"before", "after"}
 
 

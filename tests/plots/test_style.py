@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from isoroc._views.curves import thin
 from isoroc._views.simplex import COLOURS, mix
-from isoroc.plots import ReliabilityDisplay
+from isoroc.plots import CalibrationDisplay
 from isoroc.plots._style import (
     SERIES,
     axes_for,
@@ -122,8 +122,8 @@ def test_strip_is_taken_from_the_axes(subplot):
 def test_text_follows_the_current_style():
     p = np.linspace(0, 1, 40)
     with plt.style.context("dark_background"):
-        dark = ReliabilityDisplay.from_predictions(p > 0.4, p)
-    light = ReliabilityDisplay.from_predictions(p > 0.4, p)
+        dark = CalibrationDisplay.from_predictions(p > 0.4, p)
+    light = CalibrationDisplay.from_predictions(p > 0.4, p)
     colours = [display.axes_[0].yaxis.label.get_color() for display in (dark, light)]
     assert colours == ["white", "black"]
     lines = [[line.get_color() for line in d.axes_[0].lines] for d in (dark, light)]
@@ -134,8 +134,8 @@ def test_drawing_in_given_axes_does_not_load_pyplot():
     code = """
 import sys
 from matplotlib.figure import Figure
-from isoroc.plots import RocDisplay, ReliabilityDisplay
-for display in (RocDisplay, ReliabilityDisplay):
+from isoroc.plots import RocDisplay, CalibrationDisplay
+for display in (RocDisplay, CalibrationDisplay):
     display.from_predictions([0, 1, 0, 1], [0.1, 0.3, 0.2, 0.9], ax=Figure().subplots())
 print("matplotlib.pyplot" in sys.modules)
 """

@@ -158,7 +158,7 @@ def calibration_curve(
 
     See Also
     --------
-    isoroc.plots.ReliabilityDisplay : Draws curves that need no bins.
+    isoroc.plots.CalibrationDisplay : Draws curves that need no bins.
 
     Examples
     --------

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from isoroc._input import check_sample
+from isoroc._input import InputError, Sample, check_sample
 from isoroc._table import Table
 from isoroc._views.forecasts import are_probabilities, forecasts_of
-from isoroc.plots._style import figure_of
+from isoroc.plots._style import TOP, Size, Where, axes_for, figure_of, shortened
+
+#: Up to this number of classes there is one panel per class, above it one for the top class.
+MAX_PANELS = 12
 
 
 class Layer(NamedTuple):
@@ -27,6 +32,7 @@ class Layer(NamedTuple):
     """Numbers, one row per point."""
 
 
+@dataclass(repr=False, eq=False)
 class Display:
     """Base class of the displays.
 
@@ -38,11 +44,23 @@ class Display:
         The figure, set by `plot`.
     axes_ : list of Axes
         One axes per panel, set by `plot`.
+    ax_ : Axes
+        The first of these axes.
+    line_ : Line2D or list of Line2D
+        The curve, or a list if there is more or less than one, set by `plot`.
     """
 
     layers: list[Layer]
-    figure_: Figure
-    axes_: list[Any]
+    figure_: Figure = field(init=False)
+    axes_: list[Any] = field(init=False)
+    ax_: Any = field(init=False)
+    line_: Any = field(init=False)
+
+    #: Largest number of panels side by side, and the size of each in inches.
+    _grid = (1, (5.2, 4.0))
+    _projection: ClassVar[str | None] = None
+    #: Draws in `axes_` and returns the curves; takes the options of lines, if any.
+    _draw: ClassVar[Callable[..., list[Any]]]
 
     @property
     def panels(self) -> list[str]:
@@ -70,9 +88,25 @@ class Display:
         """Layers of one panel."""
         return [layer for layer in self.layers if layer.panel == panel]
 
-    def _drawn_in(self, axes: list[Any]) -> Self:
-        self.axes_ = axes
-        self.figure_ = figure_of(axes[0])
+    def plot(self, ax: Where = None, *, figsize: Size = None, **options: Any) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : Axes or sequence of Axes, default=None
+            Where to draw: one axes, which is divided if there are several panels, or one per
+            panel. By default pyplot creates a figure.
+        figsize : tuple of float, default=None
+            Width and height of the new figure in inches.
+        **options
+            Of a `CalibrationDisplay`: `name`, and options of its curves.
+        """
+        columns, size = self._grid
+        new: dict[str, Any] = {"figsize": figsize, "projection": self._projection}
+        self.axes_ = axes_for(ax, len(self.panels), columns=columns, size=size, **new)
+        self.ax_, self.figure_ = self.axes_[0], figure_of(self.axes_[0])
+        lines = self._draw(**options)
+        self.line_ = lines[0] if len(lines) == 1 else lines
         return self
 
 
@@ -116,3 +150,16 @@ class BeforeAfterDisplay(Display):
     @abstractmethod
     def from_predictions(cls, y_true: Any, y_prob: Any, *, after: Any = None) -> Self:
         """Draw forecasts, optionally together with those after calibration."""
+
+
+def class_panels(sample: Sample, pos_label: Any, kind: str = "auto") -> dict[str, int | None]:
+    """Classes to draw, by the name of the panel; None for the top class."""
+    classes = sample.classes.tolist()
+    if pos_label is not None and pos_label not in classes:
+        fix = f"expected one of {shortened(str(classes), 60)}"
+        raise InputError("pos_label", None, f"got {pos_label!r}", fix)
+    if kind == "top" or (kind == "auto" and pos_label is None and len(classes) > MAX_PANELS):
+        return {TOP: None}
+    drawn = range(int(len(classes) == 2), len(classes))
+    chosen = drawn if pos_label is None else [classes.index(pos_label)]
+    return {str(classes[k]): k for k in chosen}

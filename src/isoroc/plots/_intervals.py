@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 from matplotlib.axes import Axes
@@ -11,12 +11,13 @@ from isoroc._evaluation.evaluation import MEASURES, UNKNOWN, Evaluation
 from isoroc._input import InputError, check_option
 from isoroc._table import Table
 from isoroc.plots._display import Display, Layer
-from isoroc.plots._style import NEUTRAL, SERIES, axes_for, shortened, tidy, wrapped
+from isoroc.plots._style import NEUTRAL, SERIES, Size, Where, shortened, tidy, wrapped
 
 #: Largest number of groups, those with the most rows, and the normal quantile of 95 % intervals.
 _MAX_GROUPS, _Z = 30, 1.96
 
 
+@dataclass(repr=False, eq=False)
 class MembersDisplay(Display):
     """Members of an `AutoCalibrator`: their weights, and what each of them gains.
 
@@ -37,23 +38,24 @@ class MembersDisplay(Display):
     ['weight', 'gain']
     """
 
-    def __init__(self, layers: list[Layer], *, names: list[str], verdict: str) -> None:
-        self.layers = layers
-        #: The members, and "mixture".
-        self.names = names
-        #: Whether calibration helps, in a sentence.
-        self.verdict = verdict
+    names: list[str]
+    """The members, and "mixture"."""
+    verdict: str
+    """Whether calibration helps, in a sentence."""
+
+    def __post_init__(self) -> None:
+        self._grid = (2, (4.2, 1.2 + 0.3 * len(self.names)))
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Axes | Sequence[Axes] | None = None) -> Self:
+    def from_estimator(cls, estimator: Any, *, ax: Where = None, figsize: Size = None) -> Self:
         """Draw the members of a calibrator.
 
         Parameters
         ----------
         estimator : AutoCalibrator
             Fitted.
-        ax : Axes or sequence of Axes, default=None
-            Where to draw: one axes, which is divided, or two.
+        ax, figsize
+            As in `plot`.
         """
         table = getattr(estimator, "member_scores_", None)
         if table is None:
@@ -64,23 +66,22 @@ class MembersDisplay(Display):
         layers = [Layer("weight", "members", "bars", Table(value=table["weight"][:-1]))]
         layers.append(Layer("gain", "members", "intervals", gains))
         names = [str(name).removesuffix("Calibrator") for name in table["member"]]
-        return cls(layers, names=names, verdict=estimator.verdict_).plot(ax)
+        return cls(layers, names, estimator.verdict_).plot(ax, figsize=figsize)
 
-    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
-        """Draw in `ax`; see `from_estimator`."""
-        axes = axes_for(ax, 2, columns=2, size=(4.2, 1.2 + 0.3 * len(self.names)))
-        weight = self.layers[0].data["value"]
-        axes[0].barh(self.names[:-1], weight, color=SERIES["after"][0], height=0.6)
-        axes[0].invert_yaxis()
+    def _draw(self) -> list[Any]:
+        (left, right), weight = self.axes_, self.layers[0].data["value"]
+        left.barh(self.names[:-1], weight, color=SERIES["after"][0], height=0.6)
+        left.invert_yaxis()
         for i, share in enumerate(weight):
-            axes[0].annotate(f" {100 * share:.0f} %", (share, i), va="center", size="small")
-        tidy(axes[0], xlabel="weight in the mixture", xlim=(0, max(1.15 * weight.max(), 0.1)))
-        _forest(axes[1], self.names, self.layers[1].data, 1)
-        axes[1].set_xlabel("log loss saved on unseen rows")
-        axes[0].set_title(wrapped(self.verdict.partition(":")[0], 40), fontsize="medium")
-        return self._drawn_in(axes)
+            left.annotate(f" {100 * share:.0f} %", (share, i), va="center", size="small")
+        tidy(left, xlabel="weight in the mixture", xlim=(0, max(1.15 * weight.max(), 0.1)))
+        left.set_title(wrapped(self.verdict.partition(":")[0], 40), fontsize="medium")
+        _forest(right, self.names, self.layers[1].data, 1)
+        right.set_xlabel("log loss saved on unseen rows")
+        return []
 
 
+@dataclass(repr=False, eq=False)
 class GroupsDisplay(Display):
     """Change of a measure by calibration in each group of rows, with its interval.
 
@@ -101,12 +102,13 @@ class GroupsDisplay(Display):
     ['all rows (600)', 'south (302)', 'north (298)']
     """
 
-    def __init__(self, layers: list[Layer], *, names: list[str], measure: str) -> None:
-        self.layers = layers
-        #: All rows, and the groups with the most rows first, with their numbers of rows.
-        self.names = names
-        #: What is measured.
-        self.measure = measure
+    names: list[str]
+    """All rows, and the groups with the most rows first, with their numbers of rows."""
+    measure: str
+    """What is measured."""
+
+    def __post_init__(self) -> None:
+        self._grid = (1, (5.6, 1.2 + 0.28 * len(self.names)))
 
     @classmethod
     def from_evaluation(
@@ -114,7 +116,8 @@ class GroupsDisplay(Display):
         evaluation: Evaluation,
         *,
         measure: str = "log_loss",
-        ax: Axes | Sequence[Axes] | None = None,
+        ax: Where = None,
+        figsize: Size = None,
     ) -> Self:
         """Draw the groups of an evaluation.
 
@@ -124,8 +127,8 @@ class GroupsDisplay(Display):
             Result of ``isoroc.evaluate(y, P, after, groups=...)``.
         measure : str, default="log_loss"
             A measure of the evaluation that has a change.
-        ax : Axes, default=None
-            Where to draw.
+        ax, figsize
+            As in `plot`.
         """
         if not evaluation.groups or not evaluation.is_paired:
             fix = "pass the result of evaluate(y, P, after, groups=...)"
@@ -137,30 +140,24 @@ class GroupsDisplay(Display):
         figures = [e.measures.get(measure, {}).get("change", UNKNOWN) for e in rows.values()]
         table = Table.from_rows(figures, "value", "low", "high")
         names = [f"{name} ({e.n_rows:,})" for name, e in rows.items()]
-        return cls(
-            [Layer("groups", "change", "intervals", table)], names=names, measure=measure
-        ).plot(ax)
+        layers = [Layer("groups", "change", "intervals", table)]
+        return cls(layers, names, measure).plot(ax, figsize=figsize)
 
-    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
-        """Draw in `ax`; see `from_evaluation`."""
-        axes = axes_for(ax, 1, columns=1, size=(5.6, 1.2 + 0.28 * len(self.names)))
+    def _draw(self) -> list[Any]:
         title, better = MEASURES[self.measure]
-        _forest(axes[0], self.names, self.layers[0].data, better)
+        _forest(self.ax_, self.names, self.layers[0].data, better)
         words = {-1: " (below 0 is better)", 1: " (above 0 is better)"}
-        axes[0].set_xlabel(f"change of the {title}{words.get(better, '')}")
-        return self._drawn_in(axes)
+        self.ax_.set_xlabel(f"change of the {title}{words.get(better, '')}")
+        return []
 
 
 def _forest(ax: Axes, names: list[str], data: Table, better: int) -> None:
     """Values with intervals, one below the other; colours say on which side of 0 they lie."""
     ax.axvline(0, color=NEUTRAL, lw=1)
-    good, bad = SERIES["after"], SERIES["before"]
     for i, (value, low, high) in enumerate(zip(*data.values(), strict=True)):
-        colour, marker, _ = (NEUTRAL, "s", "")
-        if better * low > 0 < better * high:
-            colour, marker, _ = good
-        elif better * low < 0 > better * high:
-            colour, marker, _ = bad
+        colour, marker = NEUTRAL, "s"
+        if better and low * high > 0:
+            colour, marker, _ = SERIES["after" if better * low > 0 else "before"]
         ax.plot([low, high], [i, i], color=colour, lw=1.8)
         ax.plot([value], [i], color=colour, marker=marker, ms=6)
     ax.set_yticks(range(len(names)), [shortened(name, 32) for name in names])

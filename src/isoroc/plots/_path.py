@@ -9,33 +9,24 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from isoroc._input import (
-    InputError,
-    Sample,
-    check_after,
-    check_choices,
-    check_outcomes,
-    check_sample,
-)
+from isoroc._input import InputError, check_after, check_choices, check_outcomes, check_sample
 from isoroc._table import Table
 from isoroc._views.forecasts import forecasts_of, unwrap
 from isoroc._views.stages import MEASURES, few_rows, is_calibration_set, measured, staged
 from isoroc.plots._display import Display, Layer
-from isoroc.plots._style import NEUTRAL, add_legend, axes_for, style_of, tidy
+from isoroc.plots._style import NEUTRAL, Size, Where, add_legend, style_of, tidy
 
 _TITLES = {
     "log loss": "log loss (nats), lower is better",
     "AUC": "AUC, higher is better",
     "VUS": "volume under the ROC surface\n(hull), higher is better",
 }
-#: From this number of bins on, the axis is logarithmic.
-_LOGARITHMIC = 20
-#: Largest number of rows for calibrators of the largest probabilities, whose stages need all rows.
-_MAX_ROWS = 20_000
-#: Largest number of stages; those of a longer path are evenly spaced on the logarithmic axis.
-_MAX_STAGES = 60
-#: An uncalibrated value further away than this multiple of the range of the paths is not drawn.
-_FAR = 3
+#: Largest number of rows for calibrators of the largest probabilities, whose stages need all rows,
+#: and of stages; those of a longer path are evenly spaced on the logarithmic axis.
+_MAX_ROWS, _MAX_STAGES = 20_000, 60
+#: From this number of bins on the axis is logarithmic. An uncalibrated value further away than the
+#: second, a multiple of the range of the paths, is not drawn.
+_LOGARITHMIC, _FAR = 20, 3
 _BEFORE = "before calibration"
 
 
@@ -76,26 +67,24 @@ class PathDisplay(Display):
     def __init__(
         self, curves: Mapping[str, Any], uncalibrated: Mapping[str, Any] | None = None
     ) -> None:
-        names = list(zip(*(curves[c] for c in ("measure", "data", "method")), strict=True))
-        self._measures = list(dict.fromkeys(str(measure) for measure, _, _ in names))
-        self._data = list(dict.fromkeys(str(data) for _, data, _ in names))
-        self.layers = []
-        # The data sets of one measure are side by side.
-        for measure, data, method in sorted(dict.fromkeys(names), key=self._place):
-            rows = [n == (measure, data, method) for n in names]
-            columns = {
-                c: np.asarray(curves[c], dtype=np.float64)[rows] for c in ("n_bins", "value")
-            }
-            self.layers.append(Layer(f"{data} {measure}", str(method), "path", Table(columns)))
-        lines = uncalibrated or {"data": (), "measure": (), "value": ()}
-        for data, measure, value in zip(
-            lines["data"], lines["measure"], lines["value"], strict=True
-        ):
+        names = list(
+            zip(*(map(str, curves[c]) for c in ("measure", "data", "method")), strict=True)
+        )
+        self._measures, self._data, _ = (list(dict.fromkeys(c)) for c in zip(*names, strict=True))
+        super().__init__([])
+        self._grid = (len(self._data), (4.4, 3.2))
+        columns = {c: np.asarray(curves[c], dtype=np.float64) for c in ("n_bins", "value")}
+        for measure in self._measures:  # the data sets of one measure are side by side
+            for name in dict.fromkeys(
+                n for d in self._data for n in names if n[:2] == (measure, d)
+            ):
+                rows = [n == name for n in names]
+                path = Table({c: column[rows] for c, column in columns.items()})
+                self.layers.append(Layer(f"{name[1]} {measure}", name[2], "path", path))
+        lines = [(uncalibrated or {}).get(c, ()) for c in ("data", "measure", "value")]
+        for data, measure, value in zip(*lines, strict=True):
             line = Table(value=np.array([value], dtype=np.float64))
             self.layers.append(Layer(f"{data} {measure}", _BEFORE, "line", line))
-
-    def _place(self, name: tuple[Any, ...]) -> tuple[int, int]:
-        return self._measures.index(str(name[0])), self._data.index(str(name[1]))
 
     @classmethod
     def from_estimator(
@@ -108,7 +97,8 @@ class PathDisplay(Display):
         name: str | None = None,
         measures: Sequence[str] | None = None,
         sample_weight: Any = None,
-        ax: Axes | Sequence[Axes] | None = None,
+        ax: Where = None,
+        figsize: Size = None,
     ) -> Self:
         """Draw the paths of calibrators.
 
@@ -131,9 +121,8 @@ class PathDisplay(Display):
             four, the volume under the hull of the ROC surface.
         sample_weight : array-like of shape (n,), default=None
             Weight of each row of X.
-        ax : Axes or sequence of Axes, default=None
-            Where to draw: one axes, which is divided if there are several panels, or one per
-            panel.
+        ax, figsize
+            As in `plot`.
         """
         if measures is not None:
             check_choices("measures", measures, MEASURES)
@@ -154,14 +143,7 @@ class PathDisplay(Display):
                     lines += [(data, *row) for row in measured(sample, measures, binned=False)]
                 for n, stage in staged(calibrator, P, sample, _MAX_STAGES):
                     curves += [(data, *row, method, n) for row in measured(stage, measures)]
-        return cls._of_rows(curves, lines).plot(ax)
-
-    @classmethod
-    def _of_rows(cls, curves: list[Any], lines: list[Any]) -> Self:
-        return cls(
-            Table.from_rows(curves, "data", "measure", "value", "method", "n_bins"),
-            Table.from_rows(lines, "data", "measure", "value"),
-        )
+        return cls(*_tables(curves, lines)).plot(ax, figsize=figsize)
 
     @classmethod
     def from_predictions(
@@ -174,7 +156,8 @@ class PathDisplay(Display):
         measures: Sequence[str] | None = None,
         sample_weight: Any = None,
         labels: Any = None,
-        ax: Axes | Sequence[Axes] | None = None,
+        ax: Where = None,
+        figsize: Size = None,
     ) -> Self:
         """Draw the paths of given forecasts.
 
@@ -190,8 +173,8 @@ class PathDisplay(Display):
             As in `from_estimator`.
         labels : array-like of shape (K,), default=None
             The classes in the order of the columns; sorted by default.
-        ax : Axes or sequence of Axes, default=None
-            As in `from_estimator`.
+        ax, figsize
+            As in `plot`.
         """
         if measures is not None:
             check_choices("measures", measures, MEASURES)
@@ -203,31 +186,29 @@ class PathDisplay(Display):
             for row in measured(check_after(Q, sample, name="stages"), measures)
         ]
         lines = [(name, *row) for row in measured(sample, measures, binned=False)]
-        return cls._of_rows(curves, lines).plot(ax)
+        return cls(*_tables(curves, lines)).plot(ax, figsize=figsize)
 
-    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
-        """Draw in `ax`; see `from_estimator`."""
-        axes = axes_for(ax, len(self.panels), columns=len(self._data), size=(4.4, 3.2))
+    def _draw(self) -> list[Any]:
+        lines: list[Any] = []
         paths = [layer for layer in self.layers if layer.kind == "path"]
         index_of = {method: i for i, method in enumerate(dict.fromkeys(s.series for s in paths))}
         most = max(layer.data["n_bins"].max() for layer in paths)
         places = [(m, d) for m in self._measures for d in self._data]
-        for axes_, (measure, data) in zip(axes, places, strict=True):
+        for ax, (measure, data) in zip(self.axes_, places, strict=True):
             limits = self._limits(measure)
             for layer in self.of_panel(f"{data} {measure}"):
-                _draw(axes_, layer, index_of.get(layer.series, -1), limits)
+                lines += _draw(ax, layer, index_of.get(layer.series, -1), limits)
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
             if most >= _LOGARITHMIC:
-                axes_.set_xscale("log")
-                axes_.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-                axes_.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:g}"))
-                axes_.xaxis.set_minor_locator(NullLocator())
-            else:
-                axes_.xaxis.set_major_locator(MaxNLocator(integer=True))
-            tidy(axes_, xlabel="number of bins", ylabel=_TITLES.get(measure, measure), ylim=limits)
-            rows = {"given rows": data, "test": "test rows", "calibration": "calibration rows"}
-            axes_.set_title(rows.get(data, data), fontsize="medium")
-            add_legend(axes_)
-        return self._drawn_in(axes)
+                ax.set_xscale("log")
+                ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:g}"))
+                ax.xaxis.set_minor_locator(NullLocator())
+            tidy(ax, xlabel="number of bins", ylabel=_TITLES.get(measure, measure), ylim=limits)
+            rows = {"test": "test rows", "calibration": "calibration rows"}
+            ax.set_title(rows.get(data, data), fontsize="medium")
+            add_legend(ax)
+        return lines
 
     def _limits(self, measure: str) -> tuple[float, float]:
         """Limits of the vertical axis, shared by all data sets of a measure.
@@ -250,9 +231,15 @@ class PathDisplay(Display):
         return float(low - margin), float(high + margin)
 
 
+def _tables(curves: list[Any], lines: list[Any]) -> tuple[Table, Table]:
+    """Rows as the arguments of a display."""
+    columns = ("data", "measure", "value")
+    return Table.from_rows(curves, *columns, "method", "n_bins"), Table.from_rows(lines, *columns)
+
+
 def _check_rows(
     estimators: Mapping[str, Any], data: tuple[Any, Any, Any], name: str, label_name: str
-) -> dict[str, tuple[Any, Any, Sample]]:
+) -> dict[str, tuple[Any, Any, Any]]:
     """Calibrators with bins, their input, and the sample of these rows."""
     X, y, weights = data
     found = {}
@@ -268,16 +255,16 @@ def _check_rows(
     return found
 
 
-def _draw(ax: Axes, layer: Layer, index: int, limits: tuple[float, float]) -> None:
+def _draw(ax: Axes, layer: Layer, index: int, limits: tuple[float, float]) -> list[Any]:
+    """Draw a layer, and return its curve if it is a path."""
     value = layer.data["value"]
     if layer.kind == "line":
         shown = limits[0] <= value[0] <= limits[1]
         level = f"{value[0]:.3g}" if np.isfinite(value[0]) else "infinite"
         label = layer.series if shown else f"{layer.series}: {level}, off the scale"
         ax.axhline(value[0] if shown else np.nan, color=NEUTRAL, lw=1.2, ls=":", label=label)
-        return
+        return []
     colour, marker, dashes = style_of(index)
-    mark: dict[str, Any] = {"marker": marker, "ms": 7, "mec": ax.get_facecolor(), "markevery": [-1]}
-    ax.plot(
-        layer.data["n_bins"], value, color=colour, ls=dashes, lw=1.6, label=layer.series, **mark
-    )
+    style: dict[str, Any] = {"marker": marker, "ms": 7, "mec": ax.get_facecolor(), "lw": 1.6}
+    style |= {"color": colour, "ls": dashes, "label": layer.series, "markevery": [-1]}
+    return ax.plot(layer.data["n_bins"], value, **style)

@@ -9,11 +9,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from typing import Any
-from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, SubFigure
+from matplotlib.figure import Figure
 
 from isoroc._input import InputError
 from isoroc._views.curves import Axis
@@ -32,9 +31,9 @@ SERIES = {
 }
 #: Panel of the most probable class of each row.
 TOP = "the top class"
-#: Axes made from other axes: the parts of a divided axes, the strip below one. A later display that
-#: is drawn in the same axes uses them again.
-_MADE: WeakKeyDictionary[Axes, list[ref[Axes]]] = WeakKeyDictionary()
+#: What `plot` takes: one axes or one per panel, and the size of a new figure in inches.
+Where = Axes | Sequence[Axes] | None
+Size = tuple[float, float] | None
 
 
 def style_of(index: int) -> tuple[str, str, Any]:
@@ -87,11 +86,12 @@ def plain(text: str) -> str:
 
 
 def axes_for(
-    ax: Axes | Sequence[Axes] | None,
+    ax: Where,
     n_panels: int,
     *,
     columns: int,
     size: tuple[float, float],
+    figsize: Size = None,
     projection: str | None = None,
 ) -> list[Any]:
     """Axes to draw in: those of a new figure of pyplot, the given ones, or parts of the given one.
@@ -103,11 +103,17 @@ def axes_for(
     if ax is None:
         from matplotlib import pyplot as plt  # noqa: PLC0415
 
-        new = plt.figure(figsize=(columns * size[0], rows * size[1]), layout="constrained")
+        figsize = figsize or (columns * size[0], rows * size[1])
+        new = plt.figure(figsize=figsize, layout="constrained")
         if projection == "ternary":  # names at the corners reach beyond what the layout expects
             new.set_layout_engine("constrained", h_pad=0.16, w_pad=0.08)
         return _fill(new, new.add_gridspec(rows, columns), n_panels, projection)
-    given = [ax] if isinstance(ax, Axes) else list(np.ravel(np.asarray(ax, dtype=object)))
+    if figsize is not None:
+        fix = "set the size of the figure that has these axes"
+        raise InputError("figsize", None, "is only for new figures, but ax is given", fix)
+    given: list[Any] = (
+        [ax] if isinstance(ax, Axes) else list(np.ravel(np.asarray(ax, dtype=object)))
+    )
     if len(given) == 1 and n_panels > 1:
         parts = _made_from(given[0])
         if len(parts) == n_panels:
@@ -117,9 +123,8 @@ def axes_for(
             problem = f"the display has {n_panels} panels, and only axes in a grid can be divided"
             raise InputError("ax", None, problem, f"pass a sequence of {n_panels} axes")
         given[0].set_axis_off()
-        parts = _fill(figure, spec.subgridspec(rows, columns), n_panels, projection)
-        _MADE[given[0]] = [ref(part) for part in parts]
-        return parts
+        given[0].isoroc_made = _fill(figure, spec.subgridspec(rows, columns), n_panels, projection)
+        return _made_from(given[0])
     if len(given) != n_panels:
         fix = f"expected {n_panels}, one per panel"
         raise InputError("ax", None, f"got {len(given)} axes", fix)
@@ -135,21 +140,18 @@ def _fill(figure: Any, grid: Any, n_panels: int, projection: str | None) -> list
     return [figure.add_subplot(grid[row, col], projection=projection) for row, col in places]
 
 
-def _made_from(ax: Axes) -> list[Any]:
-    """Axes that were made from the given ones and are still in its figure."""
-    made = [reference() for reference in _MADE.get(ax, ())]
-    return [other for other in made if other is not None and other.figure is ax.figure]
+def _made_from(ax: Any) -> list[Any]:
+    """Parts of divided axes, or the strip below axes: a later display uses them again."""
+    return [made for made in getattr(ax, "isoroc_made", ()) if made.figure is ax.figure]
 
 
-def strip_below(ax: Axes, share: float = 0.2) -> Axes:
+def strip_below(ax: Any, share: float = 0.2) -> Any:
     """Axes in the lower part of the given ones, as for a colour bar, with the same x axis.
 
     The strip of an earlier call is returned again.
     """
-    strip: Axes
     if earlier := _made_from(ax):
-        (strip,) = earlier
-        return strip
+        return earlier[0]
     if (spec := ax.get_subplotspec()) is not None:
         parts = spec.subgridspec(2, 1, height_ratios=(1 - share, share), hspace=0.04)
         ax.set_subplotspec(parts[0])
@@ -158,7 +160,7 @@ def strip_below(ax: Axes, share: float = 0.2) -> Axes:
         x, y, width, height = ax.get_position().bounds
         ax.set_position((x, y + height * (share + 0.06), width, height * (0.94 - share)))
         strip = ax.figure.add_axes((x, y, width, height * share), sharex=ax)
-    _MADE[ax] = [ref(strip)]
+    ax.isoroc_made = [strip]
     return strip
 
 
@@ -187,11 +189,8 @@ def set_scale(ax: Axes, axis: Axis) -> None:
 
 def figure_of(ax: Axes) -> Figure:
     """The figure of an axes, also if the axes is in a subfigure."""
-    figure: Any = ax.figure
-    while isinstance(figure, SubFigure):
-        figure = figure.figure
-    whole: Figure = figure
-    return whole
+    figure: Figure = ax.figure.figure
+    return figure
 
 
 def add_legend(ax: Axes, place: Any = "best", **options: Any) -> None:

@@ -27,9 +27,9 @@ def plot(
     kind = check_picture("--output", output, [model, *forecasts], force=force)
     with open_source(forecasts, selection) as source:
         sample, compared = read_compared(source, selection, model)
-    from isoroc.plots import ReliabilityDisplay  # noqa: PLC0415 -- of an extra, needed here only
+    from isoroc.plots import CalibrationDisplay  # noqa: PLC0415 -- of an extra, needed here only
 
-    display = ReliabilityDisplay.from_predictions(
+    display = CalibrationDisplay.from_predictions(
         sample.classes[sample.codes],
         compared["before"].forecasts,
         after=compared["after"].forecasts if model is not None else None,

@@ -1,22 +1,23 @@
-"""ReliabilityDisplay: observed rates against forecast probabilities."""
+"""CalibrationDisplay: observed rates against forecast probabilities."""
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from isoroc._input import InputError, Sample, check_confidence, check_number, check_option, to_array
+from isoroc._input import InputError, check_confidence, check_number, check_option, to_array
 from isoroc._views.curves import Axis, Strategy, axis_of, event_of, reliability
 from isoroc._views.forecasts import series_of
-from isoroc.plots._display import BeforeAfterDisplay, Layer
+from isoroc.plots._display import BeforeAfterDisplay, Layer, class_panels
 from isoroc.plots._style import (
     TOP,
+    Size,
+    Where,
     add_legend,
-    axes_for,
     plain,
     set_scale,
     shortened,
@@ -26,12 +27,10 @@ from isoroc.plots._style import (
     wrapped,
 )
 
-#: Up to this number of classes there is one panel per class, above it one for the top class.
-_MAX_PANELS = 12
 
-
-class ReliabilityDisplay(BeforeAfterDisplay):
-    """Observed rates against forecasts, before and after calibration.
+@dataclass(repr=False, eq=False)
+class CalibrationDisplay(BeforeAfterDisplay):
+    """Observed rates against forecasts, before and after calibration: a reliability diagram.
 
     Each panel shows, for one class or for the most probable one,
 
@@ -53,27 +52,24 @@ class ReliabilityDisplay(BeforeAfterDisplay):
     --------
     >>> import numpy as np
     >>> from matplotlib.figure import Figure
-    >>> from isoroc.plots import ReliabilityDisplay
+    >>> from isoroc.plots import CalibrationDisplay
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(500)
     >>> y = rng.random(500) < p**2
-    >>> display = ReliabilityDisplay.from_predictions(y, p, ax=Figure().subplots())
+    >>> display = CalibrationDisplay.from_predictions(y, p, ax=Figure().subplots())
     >>> display.axes_[0].get_ylabel()
     'observed rate'
     >>> display.frame()["rate"][:3].round(2)
     array([0.02, 0.05, 0.08])
     """
 
-    _needs_probabilities = True
+    scales: dict[str, Axis] = field(default_factory=dict)
+    """Scale of the axes of each panel, and where they start; linear by default."""
+    name: str | None = None
+    """Name in the legend."""
 
-    def __init__(
-        self, layers: list[Layer], *, scales: dict[str, Axis] | None = None, name: str | None = None
-    ) -> None:
-        self.layers = layers
-        #: Scale of the axes of each panel, and where they start; linear by default.
-        self.scales = scales or {}
-        #: Name in the legend.
-        self.name = name
+    _needs_probabilities = True
+    _grid = (4, (3.6, 4.4))
 
     @classmethod
     def from_predictions(
@@ -82,6 +78,10 @@ class ReliabilityDisplay(BeforeAfterDisplay):
         y_prob: Any,
         *,
         after: Any = None,
+        sample_weight: Any = None,
+        labels: Any = None,
+        ax: Where = None,
+        figsize: Size = None,
         kind: Literal["auto", "classwise", "top"] = "auto",
         pos_label: Any = None,
         scale: Literal["auto", "linear", "log", "logit"] = "auto",
@@ -89,11 +89,8 @@ class ReliabilityDisplay(BeforeAfterDisplay):
         strategy: Strategy = "quantile",
         confidence: float = 0.95,
         n_resamples: int = 400,
-        sample_weight: Any = None,
-        labels: Any = None,
         random_state: int = 0,
         name: str | None = None,
-        ax: Axes | Sequence[Axes] | None = None,
         **line_options: Any,
     ) -> Self:
         """Draw observed rates against forecasts.
@@ -106,6 +103,12 @@ class ReliabilityDisplay(BeforeAfterDisplay):
             Forecasts, or probabilities of `pos_label`, by default the second of two classes.
         after : array-like, default=None
             Forecasts of the same rows after calibration.
+        sample_weight : array-like of shape (n,), default=None
+            Weight of each row.
+        labels : array-like of shape (K,), default=None
+            The classes in the order of the columns; sorted by default.
+        ax, figsize
+            As in `plot`.
         kind : {"auto", "classwise", "top"}, default="auto"
             "classwise" draws one panel per class, or one for the second of two classes; "top" one
             panel for the most probable class of each row. "auto" is "classwise" for up to 12
@@ -125,17 +128,10 @@ class ReliabilityDisplay(BeforeAfterDisplay):
             Confidence level of the intervals and of both bands.
         n_resamples : int, default=400
             Number of simulations for the bands; with 0 there is none.
-        sample_weight : array-like of shape (n,), default=None
-            Weight of each row.
-        labels : array-like of shape (K,), default=None
-            The classes in the order of the columns; sorted by default.
         random_state : int, default=0
             Seed of these simulations.
         name : str, default=None
             Name in the legend, for several displays in the same axes.
-        ax : Axes or sequence of Axes, default=None
-            Where to draw: one axes, which is divided if there are several panels, or one per
-            panel.
         **line_options
             Options of the curves, such as ``color`` (also used for the other marks) and ``lw``.
         """
@@ -149,61 +145,49 @@ class ReliabilityDisplay(BeforeAfterDisplay):
         if pos_label is not None and labels is None and np.ndim(y_prob) == 1:
             labels = _second(y_true, pos_label)
         series = series_of(y_true, y_prob, after, sample_weight, labels, probabilities=True)
+        options: dict[str, Any] = {"n_bins": n_bins, "strategy": strategy, "seed": random_state}
+        options |= {"confidence": confidence, "n_resamples": n_resamples}
         layers, scales = [], {}
-        for panel, k in _panels(next(iter(series.values())), kind, pos_label).items():
+        for panel, k in class_panels(next(iter(series.values())), pos_label, kind).items():
             events = {of: event_of(sample, k) for of, sample in series.items()}
             scales[panel] = axis_of(events.values(), scale)
             for of, event in events.items():
-                tables = reliability(
-                    event,
-                    scales[panel],
-                    n_bins=n_bins,
-                    strategy=strategy,
-                    confidence=confidence,
-                    n_resamples=n_resamples,
-                    seed=random_state,
-                )
+                tables = reliability(event, scales[panel], **options)
                 layers += [Layer(panel, of, layer, data) for layer, data in tables.items()]
-        return cls(layers, scales=scales, name=name).plot(ax, **line_options)
+        return cls(layers, scales, name).plot(ax, figsize=figsize, **line_options)
 
-    def plot(
-        self,
-        ax: Axes | Sequence[Axes] | None = None,
-        *,
-        name: str | None = None,
-        **line_options: Any,
-    ) -> Self:
-        """Draw in `ax`; see `from_predictions`."""
-        axes = axes_for(ax, len(self.panels), columns=4, size=(3.6, 4.4))
-        for axes_, panel in zip(axes, self.panels, strict=True):
-            self._draw_panel(axes_, panel, name or self.name, line_options)
-            if len(axes) > 1:
-                axes_.set_title(wrapped(panel, 30), fontsize="medium")
-        if len(axes[0].get_legend_handles_labels()[0]) > 1 or self.name:
-            add_legend(axes[0], "upper left", borderaxespad=0.2)
-        return self._drawn_in(axes)
+    def _draw(self, *, name: str | None = None, **line_options: Any) -> list[Any]:
+        lines: list[Any] = []
+        for ax, panel in zip(self.axes_, self.panels, strict=True):
+            lines += self._draw_panel(ax, panel, name or self.name, line_options)
+            if len(self.axes_) > 1:
+                ax.set_title(wrapped(panel, 30), fontsize="medium")
+        if len(self.ax_.get_legend_handles_labels()[0]) > 1 or self.name:
+            add_legend(self.ax_, "upper left", borderaxespad=0.2)
+        return lines
 
     def _draw_panel(
         self, ax: Axes, panel: str, name: str | None, line_options: dict[str, Any]
-    ) -> None:
+    ) -> list[Any]:
         strip = strip_below(ax)
-        axis, top = self.scales.get(panel, Axis()), panel == TOP
         tallest = strip.get_ylim()[1] if ax.get_legend_handles_labels()[0] else 0.0
         if not tallest:
             tidy(ax)
             tidy(strip)
-            set_scale(ax, axis)
+            set_scale(ax, self.scales.get(panel, Axis()))
             ax.tick_params(labelbottom=False)
-        layers = self.of_panel(panel)
+        layers, lines = self.of_panel(panel), []
         styles = styles_in(ax, list(dict.fromkeys(layer.series for layer in layers)))
         for layer in layers:
             label = layer.series if name is None else f"{name}, {layer.series}"
             label = plain(label if len(styles) > 1 else name or layer.series)
-            _draw(ax, strip, layer, styles[layer.series], {"label": label} | line_options)
-        ax.set_ylabel("share that came true" if top else "observed rate")
-        strip.set_xlabel(f"forecast probability of {TOP if top else shortened(panel)}")
+            options = {"label": label} | line_options
+            lines += _draw(ax, strip, layer, styles[layer.series], options)
+        ax.set_ylabel("share that came true" if panel == TOP else "observed rate")
+        strip.set_xlabel(f"forecast probability of {TOP if panel == TOP else shortened(panel)}")
         percents = [layer.data["percent"].max() for layer in layers if layer.kind == "histogram"]
         strip.set(ylabel="rows (%)", ylim=(0, max(1.08 * max(percents), tallest)))
+        return lines
 
 
 def _second(y_true: Any, pos_label: Any) -> list[Any]:
@@ -217,46 +201,27 @@ def _second(y_true: Any, pos_label: Any) -> list[Any]:
     return [others[0], pos_label]
 
 
-def _panels(sample: Sample, kind: str, pos_label: Any) -> dict[str, int | None]:
-    """Classes to draw, by the name of the panel; None for the top class."""
-    classes = sample.classes.tolist()
-    if pos_label is not None and pos_label not in classes:
-        fix = f"expected one of {shortened(str(classes), 60)}"
-        raise InputError("pos_label", None, f"got {pos_label!r}", fix)
-    if kind == "top" or (kind == "auto" and pos_label is None and len(classes) > _MAX_PANELS):
-        return {TOP: None}
-    drawn = range(int(len(classes) == 2), len(classes))
-    chosen = drawn if pos_label is None else [classes.index(pos_label)]
-    return {str(classes[k]): k for k in chosen}
-
-
 def _draw(
     ax: Axes, strip: Axes, layer: Layer, style: tuple[str, str, Any], line_options: dict[str, Any]
-) -> None:
+) -> list[Any]:
+    """Draw a layer, and return its curve if it is one."""
     colour, marker, dashes = style
     colour = line_options.get("color", line_options.get("c", colour))
     data = layer.data
+    if layer.kind == "curve":
+        options = {"color": colour, "ls": dashes, "lw": 1.8} | line_options
+        return ax.plot(data["forecast"], data["rate"], **options)
     if layer.kind == "rates":
         error = np.abs([data["low"] - data["rate"], data["high"] - data["rate"]])
-        mark: dict[str, Any] = {"mec": ax.get_facecolor(), "mew": 0.6, "ms": 5, "zorder": 4}
-        ax.errorbar(
-            data["forecast"],
-            data["rate"],
-            yerr=error,
-            fmt=marker,
-            color=colour,
-            elinewidth=1.1,
-            **mark,
-        )
-    elif layer.kind == "curve":
-        options = {"color": colour, "ls": dashes, "lw": 1.8} | line_options
-        ax.plot(data["forecast"], data["rate"], **options)
+        mark: dict[str, Any] = {"fmt": marker, "mec": ax.get_facecolor(), "mew": 0.6, "ms": 5}
+        mark |= {"color": colour, "elinewidth": 1.1, "zorder": 4}
+        ax.errorbar(data["forecast"], data["rate"], yerr=error, **mark)
     elif layer.kind == "band":
-        for low, high, alpha in (("low_all", "high_all", 0.1), ("low", "high", 0.14)):
-            ax.fill_between(
-                data["forecast"], data[low], data[high], color=colour, alpha=alpha, lw=0
-            )
+        for end, alpha in (("_all", 0.1), ("", 0.14)):
+            ends = data[f"low{end}"], data[f"high{end}"]
+            ax.fill_between(data["forecast"], *ends, color=colour, alpha=alpha, lw=0)
     else:
         edges = np.append(data["left"], data["right"][-1])
         strip.stairs(data["percent"], edges, color=colour, fill=True, alpha=0.25, lw=0)
         strip.stairs(data["percent"], edges, color=colour, lw=1.4)
+    return []
