@@ -157,7 +157,7 @@ PARTS = {
         "decisions",
         "metrics",
     },
-    "report": {
+    "_report": {
         "_lazy",
         "_calibrators",
         "_counts",
@@ -187,7 +187,7 @@ PARTS = {
         "export",
         "metrics",
         "plots",
-        "report",
+        "_report",
     },
     "_cli": {
         "_calibrators",
@@ -207,7 +207,7 @@ PARTS = {
         "isoroc",
         "metrics",
         "plots",
-        "report",
+        "_report",
     },
     "__main__": {"_cli"},
 }
@@ -218,7 +218,6 @@ PUBLIC = [
     "isoroc.export",
     "isoroc.metrics",
     "isoroc.plots",
-    "isoroc.report",
 ]
 
 # Optional dependencies and the parts that may import them.
@@ -237,8 +236,8 @@ OPTIONAL = {
     "pyarrow": {"_calibrators"},
     "moocore": {"metrics"},
     "pandas": set(),
-    "jinja2": {"report"},
-    "markupsafe": {"report"},
+    "jinja2": {"_report"},
+    "markupsafe": {"_report"},
 }
 
 

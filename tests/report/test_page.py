@@ -8,9 +8,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-import isoroc.report
-from isoroc import IRPCalibrator
-from isoroc.report import Report
+import isoroc
+from isoroc import IRPCalibrator, Report
 
 HOSTILE = ["<script>alert(1)</script>", "'\"><img src=x onerror=alert(2)>", "{{ 7 * 7 }}</script>"]
 
@@ -94,15 +93,15 @@ def test_download_is_the_calibrator(tmp_path):
     assert calibrator.n_bins_ == report.summary["model"]["n_bins"]
 
 
-def test_save_writes_page_atomically(tmp_path):
+def test_pages_are_written_atomically(tmp_path):
     report = make(["a", "b"])
     path = tmp_path / "report.html"
     path.write_text("old")
-    report.save(path)
+    assert report.to_html(path) == report.to_html()
     assert path.read_text(encoding="utf-8") == report.to_html()
     assert len(list(tmp_path.iterdir())) == 1
     with pytest.raises(OSError, match="nowhere"):
-        report.save(tmp_path / "nowhere" / "report.html")
+        report.to_html(tmp_path / "nowhere" / "report.html")
 
 
 def test_json_is_strict():

@@ -65,8 +65,8 @@ def gather(
     y: Any, P: Any, sample_weight: Any, *, calibrator: Any, after: Any, labels: Any, scores: Scores
 ) -> Evidence:
     """Check the arguments of a report and put them together."""
+    _check_calibrator(calibrator)
     if calibrator is not None:
-        _check_calibrator(calibrator)
         if after is None:
             after = calibrator.predict_proba(P)
         labels = calibrator.classes_ if labels is None else labels
@@ -84,8 +84,7 @@ def gather_counts(counts: Any, calibrator: Any) -> Evidence:
     if not isinstance(counts, Counts):
         problem = f"is {type(counts).__name__}"
         raise InputError("counts", None, problem, "expected isoroc.Counts")
-    if calibrator is not None:
-        _check_calibrator(calibrator)
+    _check_calibrator(calibrator)
     pair = pair_of_counts(counts, calibrator)
     P = pair.before.forecasts
     if calibrator is not None and calibrator.n_features_in_ == 1:
@@ -94,7 +93,7 @@ def gather_counts(counts: Any, calibrator: Any) -> Evidence:
 
 
 def _check_calibrator(calibrator: Any) -> None:
-    if not isinstance(calibrator, Calibrator):
+    if calibrator is not None and not isinstance(calibrator, Calibrator):
         problem = f"{type(calibrator).__name__} is not a calibrator of isoroc"
         fix = "pass the forecasts before and after calibration as P and after"
         raise InputError("calibrator", None, problem, fix)

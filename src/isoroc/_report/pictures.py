@@ -10,6 +10,8 @@ from isoroc import metrics
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._estimation.grouping import group_equal, group_quantile
 from isoroc._input import Sample
+from isoroc._report.evidence import Evidence
+from isoroc._report.numbers import short
 from isoroc._simplex import Floats, Ints, binary_scores
 from isoroc._table import Table
 from isoroc._views.curves import (
@@ -23,8 +25,6 @@ from isoroc._views.curves import (
 )
 from isoroc._views.simplex import bin_polygons, cells_of, group_means, triangles
 from isoroc._views.stages import kept_stages, staged
-from isoroc.report._evidence import Evidence
-from isoroc.report._numbers import short
 
 #: Largest number of classes that have diagrams of their own, the heaviest ones, and the weight from
 #: which on a diagram of one of several classes says something.
