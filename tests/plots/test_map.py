@@ -49,7 +49,7 @@ def test_groups_are_side_by_side(make_axes):
 def test_bad_input():
     with pytest.raises(InputError, match="after: there are no second forecasts"):
         MapDisplay.from_predictions([0, 1], [0.2, 0.7])
-    with pytest.raises(InputError, match="pos_label: got 7"):
+    with pytest.raises(InputError, match="pos_label: is 7"):
         MapDisplay.from_predictions([0, 1], [0.2, 0.7], after=[0.1, 0.8], pos_label=7)
     with pytest.raises(InputError, match="groups: 1 rows"):
         MapDisplay.from_predictions([0, 1], [0.2, 0.7], after=[0.1, 0.8], groups=["a"])

@@ -14,8 +14,10 @@ from isoroc.plots._style import (
     SERIES,
     axes_for,
     figure_of,
+    shortened,
     strip_below,
     style_of,
+    wrapped,
 )
 
 
@@ -48,6 +50,14 @@ def test_mixtures_of_class_colours():
     middle = mix(np.full((1, 3), 1 / 3))[0]
     assert (middle > mix(np.eye(3)).min(axis=0)).all()
     assert (middle < mix(np.eye(3)).max(axis=0)).all()
+
+
+def test_long_names_are_wrapped_or_shortened():
+    assert wrapped("short") == "short"
+    assert wrapped("a name of several words that does not fit", 12, 2) == "a name of\nseveral…"
+    assert wrapped("two words of equal length", 14) == "two words of\nequal length"
+    assert shortened("a very long name of a class") == "a very l…a class"
+    assert shortened("$5") == r"\$5"
 
 
 def test_thinned_curves_keep_their_ends_and_their_shape():

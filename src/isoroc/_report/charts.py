@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,7 @@ from isoroc._views.simplex import COLOURS, mix
 
 
 def tag(name: str, content: Any = "", **attributes: Any) -> Markup:
-    """Element with escaped attributes and content; underscores in names stand for hyphens.
-
-    Examples
-    --------
-    >>> print(tag("text", "<b>", class_="label", data_tip='"x"'))
-    <text class="label" data-tip="&#34;x&#34;">&lt;b&gt;</text>
-    """
+    """Element with escaped attributes and content; underscores in names stand for hyphens."""
     pairs = joined(
         Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), value)
         for key, value in attributes.items()
@@ -45,21 +40,16 @@ def at_points(x: Any, y: Any) -> str:
     return " ".join(f"{digits(a)},{digits(d)}" for a, d in zip(x, y, strict=True))
 
 
+@dataclass
 class Plane:
     """A part of a picture with linear scales; x and y are the values at the ends of the axes."""
 
-    def __init__(
-        self,
-        *,
-        left: float = 44,
-        top: float = 10,
-        width: float = 286,
-        height: float = 240,
-        x: tuple[float, float] = (0.0, 1.0),
-        y: tuple[float, float] = (0.0, 1.0),
-    ) -> None:
-        self.left, self.top, self.width, self.height = left, top, width, height
-        self.x, self.y = x, y
+    left: float = 44
+    top: float = 10
+    width: float = 286
+    height: float = 240
+    x: tuple[float, float] = (0.0, 1.0)
+    y: tuple[float, float] = (0.0, 1.0)
 
     def at(self, x: Any, y: Any) -> tuple[Any, Any]:
         """Position of a point, or of arrays of points."""
@@ -116,13 +106,7 @@ class Plane:
 
 
 def ticks(low: float, high: float, most: int = 6) -> dict[float, str]:
-    """Round values in a range, and their texts.
-
-    Examples
-    --------
-    >>> list(ticks(0, 1)), list(ticks(-3.1, 12))
-    ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [0.0, 5.0, 10.0])
-    """
+    """Round values in a range, and their texts."""
     step = 10 ** np.floor(np.log10((high - low) / most))
     for factor in (1, 2, 5, 10):
         if (high - low) / (factor * step) <= most - 0.9:

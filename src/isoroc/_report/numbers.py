@@ -17,13 +17,7 @@ def short(values: Any, digits: int = 5) -> list[Any]:
 
 
 def text_of(value: Any, digits: int = 4) -> str:
-    """Number with a number of decimal places, and with a minus sign instead of a hyphen.
-
-    Examples
-    --------
-    >>> text_of(0.81256), text_of("inf"), text_of(None), text_of(-0.00001)
-    ('0.8126', '∞', 'unknown', '0.0000')
-    """
+    """Number with a number of decimal places, and with a minus sign instead of a hyphen."""
     if value is None:
         return "unknown"
     text = value.replace("inf", "∞") if isinstance(value, str) else f"{value:.{digits}f}"
@@ -32,23 +26,11 @@ def text_of(value: Any, digits: int = 4) -> str:
 
 
 def weight_of(value: float) -> str:
-    """Weight as text: whole numbers with separators.
-
-    Examples
-    --------
-    >>> weight_of(12345.0), weight_of(0.25)
-    ('12,345', '0.25')
-    """
+    """Weight as text: whole numbers with separators."""
     return f"{value:,.0f}" if float(value).is_integer() or value >= 1000 else f"{value:.4g}"
 
 
 def listed(names: list[str], most: int = 8) -> str:
-    """Names in a sentence, some of them if there are many.
-
-    Examples
-    --------
-    >>> listed(["a", "b", "c"]), listed(["a", "b", "c"], most=1)
-    ('a, b and c', 'a and 2 more')
-    """
+    """Names in a sentence, some of them if there are many."""
     shown = names if len(names) <= most else [*names[:most], f"{len(names) - most} more"]
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if shown[1:] else shown)

@@ -123,16 +123,6 @@ def observed_rates(
     Equal forecasts are in the same group. The intervals take a weight as a number of rows. Without
     `n_bins`, a few distinct forecasts have a group each; of others there are as many groups as the
     cube root of the rows, 2 to 15.
-
-    Examples
-    --------
-    >>> y = np.array([0, 1, 0, 1, 1], dtype=np.uint8)
-    >>> sample = Sample(np.array([0.2, 0.2, 0.4, 0.4, 0.9]), y, None)
-    >>> observed_rates(sample, n_bins=5, confidence=0.9)
-      forecast  rate      low     high  weight
-           0.2   0.5  0.12087  0.87913       2
-           0.4   0.5  0.12087  0.87913       2
-           0.9     1  0.26987        1       1
     """
     p = sample.forecasts
     if n_bins is None and strategy == "quantile" and has_few_values(p):
@@ -233,12 +223,6 @@ def thin(x: Floats, y: Floats, most: int = 2000) -> Ints:
 
     They are evenly spaced in the sum of both coordinates, each scaled to a range of 1, so the curve
     moves by no more than one step.
-
-    Examples
-    --------
-    >>> t = np.linspace(0, 1, 1001)
-    >>> thin(t, t, most=5)
-    array([   0,  250,  500,  750, 1000])
     """
     if len(x) <= most:
         return np.arange(len(x))

@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._calibrators.base import Calibrator
 from isoroc._classifier import CalibratedClassifier
-from isoroc._input import (
-    InputError,
-    Sample,
-    check_after,
-    check_forecasts,
-    check_outcomes,
-    check_probabilities,
-    first_improbable,
-)
+from isoroc._input import InputError, check_forecasts, first_improbable
 
 
-class Forecasts(NamedTuple):
-    """Forecasts of an estimator for some rows; `after` is None if it does not calibrate."""
-
-    before: Any
-    after: Any | None
-    classes: NDArray[Any]
-
-
-def forecasts_of(estimator: Any, X: Any, groups: Any = None) -> Forecasts:
-    """Forecasts of an estimator before and after calibration.
+def forecasts_of(estimator: Any, X: Any, groups: Any = None) -> tuple[Any, Any, NDArray[Any]]:
+    """Forecasts of an estimator before and after calibration, and its classes.
 
     - Calibrator: `X` holds the forecasts before calibration, `predict_proba` returns those after.
       Other units than scores of two classes become probabilities.
@@ -44,14 +27,14 @@ def forecasts_of(estimator: Any, X: Any, groups: Any = None) -> Forecasts:
         if kind.unit != "probability" and not (kind.single and kind.scores == "logit"):
             X = check_forecasts(X, name="X", scores=kind.unit)
             X = np.exp(X) if kind.scores == "logit" else X
-        return Forecasts(X, after, estimator.classes_)
+        return X, after, estimator.classes_
     if isinstance(estimator, CalibratedClassifier):
         after, classes = estimator.predict_proba(X, **options), estimator.classes_
         single = [estimator.forecast(inner, X, classes) for inner in estimator.estimators_]
-        return Forecasts(np.mean(single, axis=0), after, classes)
+        return np.mean(single, axis=0), after, classes
     for method in ("predict_proba", "decision_function"):
         if hasattr(estimator, method):
-            return Forecasts(getattr(estimator, method)(X), None, estimator.classes_)
+            return getattr(estimator, method)(X), None, estimator.classes_
     problem = f"{type(estimator).__name__} has neither predict_proba nor decision_function"
     raise InputError("estimator", None, problem, "pass a classifier or a calibrator")
 
@@ -75,25 +58,3 @@ def are_probabilities(forecasts: Any) -> bool:
     """Whether forecasts are probabilities rather than scores of two classes on another scale."""
     values = check_forecasts(forecasts, name="y_prob")
     return values.ndim == 2 or first_improbable(values) is None
-
-
-def series_of(
-    y_true: Any,
-    y_prob: Any,
-    after: Any,
-    sample_weight: Any,
-    labels: Any,
-    *,
-    probabilities: bool = False,
-    groups: Any = None,
-) -> dict[str, Sample]:
-    """Rows of positive weight: "forecasts" alone, or "before" and "after" calibration."""
-    if probabilities:
-        first = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
-    else:
-        first = check_outcomes(y_true, y_prob, sample_weight, labels)
-    first = replace(first, groups=groups)
-    if after is None:
-        return {"forecasts": first.positive()}
-    second = check_after(after, first, probabilities=probabilities)
-    return {"before": first.positive(), "after": second.positive()}

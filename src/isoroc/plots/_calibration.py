@@ -9,14 +9,11 @@ from typing import Any, Literal, Self
 import numpy as np
 from matplotlib.axes import Axes
 
-from isoroc._input import InputError, check_confidence, check_number, check_option, to_array
+from isoroc._input import Sample, check_confidence, check_number, check_option
 from isoroc._views.curves import Axis, Strategy, axis_of, event_of, reliability
-from isoroc._views.forecasts import series_of
 from isoroc.plots._display import BeforeAfterDisplay, Layer, class_panels
 from isoroc.plots._style import (
     TOP,
-    Size,
-    Where,
     add_legend,
     plain,
     set_scale,
@@ -46,17 +43,33 @@ class CalibrationDisplay(BeforeAfterDisplay):
 
     Displays drawn in the same axes share a histogram and a legend; `name` tells them apart.
 
-    Create it with `from_estimator` or `from_predictions`.
+    Options of `from_estimator` and `from_predictions`:
+
+    - `kind`: "classwise" draws one panel per class, or one for the second of two classes; "top" one
+      panel for the most probable class of each row. "auto", the default, is "classwise" for up to
+      12 classes and "top" for more;
+    - `pos_label`: draw the panel of this class only;
+    - `scale` of both axes: "linear", "log" or "logit" (log odds). "auto", the default, is "log" for
+      a panel with 95 % of its forecasts in the lowest fifth, and "logit" for one with 95 % in the
+      lowest and highest tenths;
+    - `n_bins`: number of groups of rows whose observed rates are drawn. By default each of up to 30
+      distinct forecasts is a group; if there are more, the cube root of the number of rows, between
+      2 and 15;
+    - `strategy`: groups of about equal weight, "quantile", the default, or width, "uniform";
+    - `confidence` of the intervals and of both bands, 0.95 by default;
+    - `n_resamples` and `random_state`: number of simulations for the bands, 400 by default and
+      none with 0, and their seed;
+    - `name` in the legend, and options of the curves such as ``color`` (also used for the other
+      marks) and ``lw``; these can also be passed to `plot`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib.figure import Figure
     >>> from isoroc.plots import CalibrationDisplay
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(500)
     >>> y = rng.random(500) < p**2
-    >>> display = CalibrationDisplay.from_predictions(y, p, ax=Figure().subplots())
+    >>> display = CalibrationDisplay.from_predictions(y, p)
     >>> display.axes_[0].get_ylabel()
     'observed rate'
     >>> display.frame()["rate"][:3].round(2)
@@ -67,21 +80,17 @@ class CalibrationDisplay(BeforeAfterDisplay):
     """Scale of the axes of each panel, and where they start; linear by default."""
     name: str | None = None
     """Name in the legend."""
+    line_options: dict[str, Any] = field(default_factory=dict)
+    """Options of the curves."""
 
     _needs_probabilities = True
     _grid = (4, (3.6, 4.4))
 
     @classmethod
-    def from_predictions(
+    def _of(
         cls,
-        y_true: Any,
-        y_prob: Any,
+        series: dict[str, Sample],
         *,
-        after: Any = None,
-        sample_weight: Any = None,
-        labels: Any = None,
-        ax: Where = None,
-        figsize: Size = None,
         kind: Literal["auto", "classwise", "top"] = "auto",
         pos_label: Any = None,
         scale: Literal["auto", "linear", "log", "logit"] = "auto",
@@ -93,48 +102,6 @@ class CalibrationDisplay(BeforeAfterDisplay):
         name: str | None = None,
         **line_options: Any,
     ) -> Self:
-        """Draw observed rates against forecasts.
-
-        Parameters
-        ----------
-        y_true : array-like of shape (n,)
-            Labels.
-        y_prob : array-like of shape (n, K) or (n,)
-            Forecasts, or probabilities of `pos_label`, by default the second of two classes.
-        after : array-like, default=None
-            Forecasts of the same rows after calibration.
-        sample_weight : array-like of shape (n,), default=None
-            Weight of each row.
-        labels : array-like of shape (K,), default=None
-            The classes in the order of the columns; sorted by default.
-        ax, figsize
-            As in `plot`.
-        kind : {"auto", "classwise", "top"}, default="auto"
-            "classwise" draws one panel per class, or one for the second of two classes; "top" one
-            panel for the most probable class of each row. "auto" is "classwise" for up to 12
-            classes and "top" for more.
-        pos_label : label, default=None
-            Draw the panel of this class only.
-        scale : {"auto", "linear", "log", "logit"}, default="auto"
-            Scale of both axes. "auto" is "log" for a panel with 95 % of its forecasts in the lowest
-            fifth, and "logit" (log odds) for one with 95 % in the lowest and highest tenths.
-        n_bins : int, default=None
-            Number of groups of rows whose observed rates are drawn. By default each of up to 30
-            distinct forecasts is a group; if there are more, the cube root of the number of rows,
-            between 2 and 15.
-        strategy : {"quantile", "uniform"}, default="quantile"
-            Groups of about equal weight, or of equal width.
-        confidence : float, default=0.95
-            Confidence level of the intervals and of both bands.
-        n_resamples : int, default=400
-            Number of simulations for the bands; with 0 there is none.
-        random_state : int, default=0
-            Seed of these simulations.
-        name : str, default=None
-            Name in the legend, for several displays in the same axes.
-        **line_options
-            Options of the curves, such as ``color`` (also used for the other marks) and ``lw``.
-        """
         check_option("kind", kind, ("auto", "classwise", "top"))
         check_option("scale", scale, ("auto", "linear", "log", "logit"))
         check_option("strategy", strategy, ("quantile", "uniform"))
@@ -142,9 +109,6 @@ class CalibrationDisplay(BeforeAfterDisplay):
         check_number("n_resamples", n_resamples, numbers.Integral, minimum=0)
         if n_bins is not None:
             check_number("n_bins", n_bins, numbers.Integral, minimum=1)
-        if pos_label is not None and labels is None and np.ndim(y_prob) == 1:
-            labels = _second(y_true, pos_label)
-        series = series_of(y_true, y_prob, after, sample_weight, labels, probabilities=True)
         options: dict[str, Any] = {"n_bins": n_bins, "strategy": strategy, "seed": random_state}
         options |= {"confidence": confidence, "n_resamples": n_resamples}
         layers, scales = [], {}
@@ -154,12 +118,14 @@ class CalibrationDisplay(BeforeAfterDisplay):
             for of, event in events.items():
                 tables = reliability(event, scales[panel], **options)
                 layers += [Layer(panel, of, layer, data) for layer, data in tables.items()]
-        return cls(layers, scales, name).plot(ax, figsize=figsize, **line_options)
+        return cls(layers, scales, name, line_options)
 
     def _draw(self, *, name: str | None = None, **line_options: Any) -> list[Any]:
         lines: list[Any] = []
         for ax, panel in zip(self.axes_, self.panels, strict=True):
-            lines += self._draw_panel(ax, panel, name or self.name, line_options)
+            lines += self._draw_panel(
+                ax, panel, name or self.name, self.line_options | line_options
+            )
             if len(self.axes_) > 1:
                 ax.set_title(wrapped(panel, 30), fontsize="medium")
         if len(self.ax_.get_legend_handles_labels()[0]) > 1 or self.name:
@@ -188,17 +154,6 @@ class CalibrationDisplay(BeforeAfterDisplay):
         percents = [layer.data["percent"].max() for layer in layers if layer.kind == "histogram"]
         strip.set(ylabel="rows (%)", ylim=(0, max(1.08 * max(percents), tallest)))
         return lines
-
-
-def _second(y_true: Any, pos_label: Any) -> list[Any]:
-    """The two labels, that whose probabilities are given last."""
-    found = np.unique(to_array(y_true, name="y_true")).tolist()
-    others = [label for label in found if label != pos_label]
-    if len(others) != 1:
-        problem = f"is {pos_label!r}, and the labels are {shortened(str(found), 60)}"
-        fix = "pass one of two labels, or forecasts with one column per class"
-        raise InputError("pos_label", None, problem, fix)
-    return [others[0], pos_label]
 
 
 def _draw(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
+from isoroc._input import Sample
 from isoroc._table import Table
-from isoroc._views.forecasts import series_of
 from isoroc.decisions import cost_curve
 from isoroc.plots._display import BeforeAfterDisplay, Layer
-from isoroc.plots._style import NEUTRAL, Size, Where, shortened, styles_in, tidy
+from isoroc.plots._style import NEUTRAL, shortened, styles_in, tidy
 
 
 @dataclass(repr=False, eq=False)
@@ -19,18 +19,17 @@ class CostCurveDisplay(BeforeAfterDisplay):
     Drawn are the cost of the decisions of the forecasts, or of those before and after calibration,
     the least cost that thresholds on the same scores have, chosen on these rows, and the cost of
     the better constant decision. Where a curve is above the latter, forecasts do harm. See
-    `isoroc.decisions.cost_curve`. Create it with `from_estimator` or `from_predictions`.
+    `isoroc.decisions.cost_curve`. The option `n_ratios` of `from_estimator` and `from_predictions`
+    is the number of ratios, 1001 by default.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib.figure import Figure
     >>> from isoroc.plots import CostCurveDisplay
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
     >>> y = rng.random(1000) < p**2
-    >>> ax = Figure().subplots()
-    >>> display = CostCurveDisplay.from_predictions(y, p, after=p**2, ax=ax)
+    >>> display = CostCurveDisplay.from_predictions(y, p, after=p**2)
     >>> {series: round(area, 3) for series, area in display.areas.items()}
     {'before': 0.17, 'after': 0.142}
     """
@@ -43,28 +42,7 @@ class CostCurveDisplay(BeforeAfterDisplay):
     _needs_probabilities = True
 
     @classmethod
-    def from_predictions(
-        cls,
-        y_true: Any,
-        y_prob: Any,
-        *,
-        after: Any = None,
-        sample_weight: Any = None,
-        labels: Any = None,
-        ax: Where = None,
-        figsize: Size = None,
-        n_ratios: int = 1001,
-    ) -> Self:
-        """Draw the cost curves of forecasts.
-
-        Parameters
-        ----------
-        y_true, y_prob, after, sample_weight, labels, ax, figsize
-            As in `CalibrationDisplay.from_predictions`, for two classes.
-        n_ratios : int, default=1001
-            Number of ratios, between 0 and 1.
-        """
-        series = series_of(y_true, y_prob, after, sample_weight, labels, probabilities=True)
+    def _of(cls, series: dict[str, Sample], *, n_ratios: int = 1001) -> Self:
         options: dict[str, Any] = {"n_ratios": n_ratios}
         curves = {}
         for name, sample in series.items():
@@ -80,7 +58,7 @@ class CostCurveDisplay(BeforeAfterDisplay):
         ]
         areas = {name: curve.area() for name, curve in curves.items()}
         labels = next(iter(series.values())).classes
-        return cls(layers, areas, labels).plot(ax, figsize=figsize)
+        return cls(layers, areas, labels)
 
     def _draw(self) -> list[Any]:
         ax, lines = self.ax_, []

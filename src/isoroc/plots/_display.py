@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from isoroc._input import InputError, Sample, check_sample
+from isoroc._input import (
+    InputError,
+    Sample,
+    check_after,
+    check_groups,
+    check_outcomes,
+    check_probabilities,
+    check_sample,
+    to_array,
+)
 from isoroc._table import Table
 from isoroc._views.forecasts import are_probabilities, forecasts_of
 from isoroc.plots._style import TOP, Size, Where, axes_for, figure_of, shortened
@@ -115,8 +123,10 @@ class BeforeAfterDisplay(Display):
 
     #: Whether scores that are not probabilities cannot be drawn.
     _needs_probabilities: ClassVar[bool] = False
-    #: Whether `from_predictions` takes groups.
+    #: Whether groups of rows can be drawn.
     _takes_groups: ClassVar[bool] = False
+    #: Makes the display of samples, "forecasts" alone or "before" and "after"; takes its options.
+    _of: ClassVar[Callable[..., Self]]
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
@@ -147,9 +157,64 @@ class BeforeAfterDisplay(Display):
         return cls.from_predictions(y, before, **options)
 
     @classmethod
-    @abstractmethod
-    def from_predictions(cls, y_true: Any, y_prob: Any, *, after: Any = None) -> Self:
-        """Draw forecasts, optionally together with those after calibration."""
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any,
+        *,
+        after: Any = None,
+        sample_weight: Any = None,
+        labels: Any = None,
+        ax: Where = None,
+        figsize: Size = None,
+        **options: Any,
+    ) -> Self:
+        """Draw forecasts, optionally together with those after calibration.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            Labels.
+        y_prob : array-like of shape (n, K) or (n,)
+            Forecasts, or probabilities of `pos_label`, by default the second of two classes; where
+            no probabilities are needed, also real scores that increase with them.
+        after : array-like, default=None
+            Forecasts of the same rows after calibration.
+        sample_weight : array-like of shape (n,), default=None
+            Weight of each row.
+        labels : array-like of shape (K,), default=None
+            The classes in the order of the columns; sorted by default.
+        ax, figsize
+            As in `plot`.
+        **options
+            Those that the class describes.
+        """
+        pos_label = options.get("pos_label")
+        if pos_label is not None and labels is None and np.ndim(y_prob) == 1:
+            labels = _second(y_true, pos_label)
+        if cls._needs_probabilities:
+            first = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
+        else:
+            first = check_outcomes(y_true, y_prob, sample_weight, labels)
+        if cls._takes_groups and (groups := options.pop("groups", None)) is not None:
+            first = replace(first, groups=check_groups(groups, len(first), of="y_prob"))
+        series = {"forecasts": first}
+        if after is not None:
+            second = check_after(after, first, probabilities=cls._needs_probabilities)
+            series = {"before": first, "after": second}
+        positive = {of: sample.positive() for of, sample in series.items()}
+        return cls._of(positive, **options).plot(ax, figsize=figsize)
+
+
+def _second(y_true: Any, pos_label: Any) -> list[Any]:
+    """The two labels, that whose probabilities are given last."""
+    found = np.unique(to_array(y_true, name="y_true")).tolist()
+    others = [label for label in found if label != pos_label]
+    if len(others) != 1:
+        problem = f"is {pos_label!r}, and the labels are {shortened(str(found), 60)}"
+        fix = "pass one of two labels, or forecasts with one column per class"
+        raise InputError("pos_label", None, problem, fix)
+    return [others[0], pos_label]
 
 
 def class_panels(sample: Sample, pos_label: Any, kind: str = "auto") -> dict[str, int | None]:

@@ -27,13 +27,12 @@ class MembersDisplay(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib.figure import Figure
     >>> from isoroc import AutoCalibrator
     >>> from isoroc.plots import MembersDisplay
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(500)
     >>> calibrator = AutoCalibrator(random_state=0).fit(p, rng.random(500) < p**2)
-    >>> display = MembersDisplay.from_estimator(calibrator, ax=Figure().subplots())
+    >>> display = MembersDisplay.from_estimator(calibrator)
     >>> display.panels
     ['weight', 'gain']
     """
@@ -90,14 +89,13 @@ class GroupsDisplay(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib.figure import Figure
     >>> from isoroc import evaluate
     >>> from isoroc.plots import GroupsDisplay
     >>> rng = np.random.default_rng(0)
     >>> p, region = rng.random(600), rng.choice(["north", "south"], 600)
     >>> y = rng.random(600) < p**2
     >>> result = evaluate(y, p, p**2, groups=region, n_resamples=0)
-    >>> display = GroupsDisplay.from_evaluation(result, ax=Figure().subplots())
+    >>> display = GroupsDisplay.from_evaluation(result)
     >>> display.names
     ['all rows (600)', 'south (302)', 'north (298)']
     """

@@ -32,7 +32,6 @@ class LearningCurveDisplay(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib.figure import Figure
     >>> from isoroc import IsotonicCalibrator
     >>> from isoroc.plots import LearningCurveDisplay
     >>> rng = np.random.default_rng(0)
@@ -40,7 +39,7 @@ class LearningCurveDisplay(Display):
     >>> y = rng.random(2000) < p**2
     >>> display = LearningCurveDisplay.from_estimator(
     ...     IsotonicCalibrator(), p[:1000], y[:1000], test=(p[1000:], y[1000:]),
-    ...     sizes=[50, 1000], ax=Figure().subplots()
+    ...     sizes=[50, 1000]
     ... )
     >>> display.verdict.partition(":")[0]
     'calibrate'

@@ -9,14 +9,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, LogNorm, to_rgba
 
-from isoroc._input import InputError, Sample, check_groups, check_option, rows_by_group
+from isoroc._input import InputError, Sample, check_option, rows_by_group
 from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
 from isoroc._views.curves import Axis, axis_of, compact, event_of
-from isoroc._views.forecasts import series_of
 from isoroc._views.simplex import group_means
 from isoroc.plots._display import MAX_PANELS, BeforeAfterDisplay, Layer, class_panels
-from isoroc.plots._style import SERIES, Size, Where, add_legend, set_scale, shortened, tidy, wrapped
+from isoroc.plots._style import SERIES, add_legend, set_scale, shortened, tidy, wrapped
 
 #: Number of cells along an axis, of points of a line, and of filled cells up to which they are
 #: drawn as dots.
@@ -32,17 +31,18 @@ class MapDisplay(BeforeAfterDisplay):
     classes there is one panel, for up to twelve one per class, and for more one for the class that
     was most probable before. With groups there is one panel per group and class.
 
-    Create it with `from_estimator` or `from_predictions`.
+    Options of `from_estimator` and `from_predictions`: `groups`, the group of each row, such as
+    those of a `GroupedCalibrator`; `pos_label`, the only class to draw; `scale`, as in
+    `CalibrationDisplay`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib.figure import Figure
     >>> from isoroc.plots import MapDisplay
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(500)
     >>> y = rng.random(500) < p**2
-    >>> display = MapDisplay.from_predictions(y, p, after=p**2, ax=Figure().subplots())
+    >>> display = MapDisplay.from_predictions(y, p, after=p**2)
     >>> display.panels
     ['True']
     """
@@ -52,46 +52,22 @@ class MapDisplay(BeforeAfterDisplay):
     names: list[str]
     """The class of each panel."""
 
-    _takes_groups = True
+    _needs_probabilities = _takes_groups = True
     _grid = (4, (3.3, 3.4))
 
     @classmethod
-    def from_predictions(
+    def _of(
         cls,
-        y_true: Any,
-        y_prob: Any,
+        series: dict[str, Sample],
         *,
-        after: Any = None,
-        sample_weight: Any = None,
-        labels: Any = None,
-        ax: Where = None,
-        figsize: Size = None,
-        groups: Any = None,
         pos_label: Any = None,
         scale: Literal["auto", "linear", "log", "logit"] = "auto",
     ) -> Self:
-        """Draw forecasts after calibration against those before.
-
-        Parameters
-        ----------
-        y_true, y_prob, after, sample_weight, labels, ax, figsize
-            As in `CalibrationDisplay.from_predictions`. Of the labels only the classes matter, and
-            `after` is required.
-        groups : array-like of shape (n,), default=None
-            Group of each row, such as those of a `GroupedCalibrator`.
-        pos_label : label, default=None
-            Draw the panels of this class only.
-        scale : {"auto", "linear", "log", "logit"}, default="auto"
-            Scale of both axes, as in `CalibrationDisplay`.
-        """
         check_option("scale", scale, ("auto", "linear", "log", "logit"))
-        if after is None:
+        if "after" not in series:
             fix = "pass the forecasts after calibration; those before must be probabilities"
             raise InputError("after", None, "there are no second forecasts", fix)
-        named = None if groups is None else check_groups(groups, len(y_true), of="y_prob")
-        first, second = series_of(
-            y_true, y_prob, after, sample_weight, labels, probabilities=True, groups=named
-        ).values()
+        first, second = series.values()
         shown = class_panels(first, pos_label)
         parts = {"": np.arange(len(first))}
         if first.groups is not None:
@@ -107,7 +83,7 @@ class MapDisplay(BeforeAfterDisplay):
                 scales[panel] = axis_of([before, calibrated], scale)
                 names.append(name)
                 layers += _layers(panel, before, calibrated.forecasts, scales[panel])
-        return cls(layers, scales, names).plot(ax, figsize=figsize)
+        return cls(layers, scales, names)
 
     def _draw(self) -> list[Any]:
         lines: list[Any] = []

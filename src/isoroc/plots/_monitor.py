@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from typing import IO, Any, Self
+from typing import Any, Self
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from isoroc._monitor import CalibrationMonitor
@@ -36,14 +34,13 @@ class MonitorDisplay(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib.figure import Figure
     >>> from isoroc import CalibrationMonitor
     >>> from isoroc.plots import MonitorDisplay
     >>> rng, monitor = np.random.default_rng(0), CalibrationMonitor(["no", "yes"])
     >>> for _ in range(5):
     ...     p = rng.random(100)
     ...     _ = monitor.update(np.where(rng.random(100) < p, "yes", "no"), p)
-    >>> display = MonitorDisplay.from_monitor(monitor, ax=Figure().subplots(3, 1))
+    >>> display = MonitorDisplay.from_monitor(monitor)
     >>> [layer.series for layer in display.layers]
     ['evidence', 'limit', 'observed', 'promised', 'calibration error']
     """
@@ -94,20 +91,6 @@ class MonitorDisplay(Display):
             ax.set_ylim(0 if panel == "calibration error" else low, high + 0.25 * (high - low))
         ax.set_xlabel("rows so far")
         return lines
-
-    def save(self, file: str | os.PathLike[str] | IO[bytes], *, format: str | None = None) -> None:  # noqa: A002
-        """Write a picture without pyplot.
-
-        Parameters
-        ----------
-        file : path-like or binary file
-            Where to.
-        format : str, default=None
-            Such as "png" or "svg", if it does not follow from the name.
-        """
-        figure = Figure(figsize=(7, 6.6), layout="constrained")
-        self.plot(figure.subplots(3, 1, sharex=True))
-        figure.savefig(file, format=format, dpi=150)
 
 
 def _draw(ax: Axes, layer: Layer) -> list[Any]:

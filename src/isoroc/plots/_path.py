@@ -50,7 +50,6 @@ class PathDisplay(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib.figure import Figure
     >>> from isoroc import IRPCalibrator
     >>> from isoroc.plots import PathDisplay
     >>> rng = np.random.default_rng(0)
@@ -58,7 +57,7 @@ class PathDisplay(Display):
     >>> y = rng.random(400) < p**2
     >>> calibrator = IRPCalibrator().fit(p[:200], y[:200])
     >>> display = PathDisplay.from_estimator(
-    ...     calibrator, p[:200], y[:200], test=(p[200:], y[200:]), ax=Figure().subplots()
+    ...     calibrator, p[:200], y[:200], test=(p[200:], y[200:])
     ... )
     >>> display.panels
     ['calibration log loss', 'test log loss', 'calibration AUC', 'test AUC']

@@ -9,17 +9,14 @@ from typing import Any, Literal, Self
 import numpy as np
 from matplotlib.axes import Axes
 
-from isoroc._input import InputError, check_choices, check_option, first_improbable
+from isoroc._input import InputError, Sample, check_choices, check_option, first_improbable
 from isoroc._simplex import Floats
 from isoroc._table import Table
 from isoroc._views.curves import best_rates, one_vs_rest, thin
-from isoroc._views.forecasts import series_of
 from isoroc.metrics import RocCurve, roc_convex_hull, roc_surface, volume_under_surface
 from isoroc.plots._display import MAX_PANELS, BeforeAfterDisplay, Layer, class_panels
 from isoroc.plots._style import (
     NEUTRAL,
-    Size,
-    Where,
     add_legend,
     shortened,
     style_of,
@@ -53,14 +50,15 @@ class RocDisplay(BeforeAfterDisplay):
     - "forecasts": the forecasts in the same order, and the slopes of the minorant, which are the
       isotonic regression.
 
-    Create it with `from_estimator` or `from_predictions`.
+    Options of `from_estimator` and `from_predictions`: `panels`, those to draw for two classes, by
+    default ``("roc",)``; `orientation`, the horizontal axis of a ROC curve: "usual", the false
+    positive rate, or "symmetric", the true negative rate, as in the paper.
 
     Examples
     --------
-    >>> from matplotlib.figure import Figure
     >>> from isoroc.plots import RocDisplay
     >>> display = RocDisplay.from_predictions(
-    ...     [0, 1, 0, 1], [0.1, 0.3, 0.4, 0.8], ax=Figure().subplots()
+    ...     [0, 1, 0, 1], [0.1, 0.3, 0.4, 0.8]
     ... )
     >>> display.areas
     {'forecasts': 0.75, 'hull': 0.875}
@@ -76,35 +74,15 @@ class RocDisplay(BeforeAfterDisplay):
     """What the horizontal axis of a ROC curve is."""
 
     @classmethod
-    def from_predictions(
+    def _of(
         cls,
-        y_true: Any,
-        y_prob: Any,
+        series: dict[str, Sample],
         *,
-        after: Any = None,
-        sample_weight: Any = None,
-        labels: Any = None,
-        ax: Where = None,
-        figsize: Size = None,
         panels: Sequence[str] = ("roc",),
         orientation: Literal["usual", "symmetric"] = "usual",
     ) -> Self:
-        """Draw the ROC curves of forecasts.
-
-        Parameters
-        ----------
-        y_true, y_prob, after, sample_weight, labels, ax, figsize
-            As in `CalibrationDisplay.from_predictions`; `y_prob` may also be real scores that
-            increase with the probability of the second of two classes.
-        panels : sequence of {"roc", "diagram", "forecasts"}, default=("roc",)
-            What to draw for two classes, in this order.
-        orientation : {"usual", "symmetric"}, default="usual"
-            The horizontal axis of a ROC curve: the false positive rate, or the true negative rate,
-            as in the paper.
-        """
         check_option("orientation", orientation, ("usual", "symmetric"))
         check_choices("panels", panels, _PANELS)
-        series = series_of(y_true, y_prob, after, sample_weight, labels)
         first = next(iter(series.values()))
         heaviest = np.argsort(-first.class_weights(), kind="stable")[:MAX_PANELS]
         chosen = [1] if first.n_classes == 2 else np.sort(heaviest).tolist()
@@ -129,7 +107,7 @@ class RocDisplay(BeforeAfterDisplay):
                     layers += _roc(panel, curves)
                 else:
                     layers += (_diagram if panel == "diagram" else _forecasts)(curves, share)
-        return cls(layers, areas, first.classes, orientation).plot(ax, figsize=figsize)
+        return cls(layers, areas, first.classes, orientation)
 
     def __post_init__(self) -> None:
         self._grid = (4, (3.1, 3.1)) if len(self.labels) > 2 else (3, (4.3, 4.0))
@@ -264,15 +242,15 @@ class RocSurfaceDisplay(BeforeAfterDisplay):
     calibration, with the volume under the hull of the surface, the VUS of the paper. With more than
     3,000 rows, all of this is based on 3,000 rows drawn at random.
 
-    Create it with `from_estimator` or `from_predictions`.
+    Options of `from_estimator` and `from_predictions`: `pos_label`, the class whose share is the
+    colour, by default the last one; `resolution`, as in `isoroc.metrics.roc_surface`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib.figure import Figure
     >>> from isoroc.plots import RocSurfaceDisplay
     >>> y = [0, 1, 2, 2]
-    >>> display = RocSurfaceDisplay.from_predictions(y, np.eye(3)[y], ax=Figure().subplots())
+    >>> display = RocSurfaceDisplay.from_predictions(y, np.eye(3)[y])
     >>> display.volumes["forecasts"]
     1.0
     """
@@ -285,31 +263,9 @@ class RocSurfaceDisplay(BeforeAfterDisplay):
     _grid = (2, (4.2, 4.0))
 
     @classmethod
-    def from_predictions(
-        cls,
-        y_true: Any,
-        y_prob: Any,
-        *,
-        after: Any = None,
-        sample_weight: Any = None,
-        labels: Any = None,
-        ax: Where = None,
-        figsize: Size = None,
-        pos_label: Any = None,
-        resolution: int | None = None,
+    def _of(
+        cls, series: dict[str, Sample], *, pos_label: Any = None, resolution: int | None = None
     ) -> Self:
-        """Draw the surface of forecasts.
-
-        Parameters
-        ----------
-        y_true, y_prob, after, sample_weight, labels, ax, figsize
-            As in `CalibrationDisplay.from_predictions`, for three classes.
-        pos_label : label, default=None
-            The class whose share is the colour; the last one by default.
-        resolution : int, default=None
-            As in `isoroc.metrics.roc_surface`.
-        """
-        series = series_of(y_true, y_prob, after, sample_weight, labels)
         first = next(iter(series.values()))
         if first.n_classes != 3:
             problem = f"{first.n_classes} classes, but the ROC surface is drawn for 3"
@@ -328,7 +284,7 @@ class RocSurfaceDisplay(BeforeAfterDisplay):
             rate = best_rates(points[:, order], _STEPS).ravel()
             layers.append(Layer(name, name, "rates", Table(x=x, y=y, rate=rate)))
         names = [str(label) for label in first.classes[order]]
-        return cls(layers, volumes, names).plot(ax, figsize=figsize)
+        return cls(layers, volumes, names)
 
     def _draw(self) -> list[Any]:
         grid = np.arange(_STEPS + 1) / _STEPS

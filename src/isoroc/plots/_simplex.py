@@ -13,13 +13,13 @@ from matplotlib.colors import to_rgb
 from matplotlib.transforms import ScaledTranslation
 
 from isoroc._calibrators.binned import BinCalibrator
-from isoroc._input import InputError, Sample, check_choices, check_sample
+from isoroc._input import InputError, Sample, check_choices, check_weights
 from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
-from isoroc._views.forecasts import forecasts_of, series_of, unwrap
+from isoroc._views.forecasts import unwrap
 from isoroc._views.simplex import bin_polygons, cells_of, group_means, mix, triangles
-from isoroc.plots._display import Display, Layer
-from isoroc.plots._style import NEUTRAL, Size, Where, figure_of, style_of, wrapped
+from isoroc.plots._display import BeforeAfterDisplay, Layer
+from isoroc.plots._style import NEUTRAL, figure_of, style_of, wrapped
 
 _TITLES = {
     "forecasts": "forecasts, by what came true",
@@ -143,7 +143,7 @@ def _along(polygon: Floats, n: int = 25) -> Floats:
 
 
 @dataclass(repr=False, eq=False)
-class SimplexDisplay(Display):
+class SimplexDisplay(BeforeAfterDisplay):
     """Forecasts of three classes in a triangle.
 
     Each class has a corner and a colour; the colour of a forecast is the mixture of the colours of
@@ -162,19 +162,22 @@ class SimplexDisplay(Display):
     by a number, which enlarges the corners; lines then show where a class has a probability of 0.5,
     0.9, 0.99 and so on.
 
-    Create it with `from_estimator` or `from_predictions`.
+    Options of `from_estimator` and `from_predictions`: `panels`, those to draw, in this order, by
+    default forecasts, bins (values if there are no bins of three classes) and map; `zoom`, a number
+    or "auto", the first of 1, 2, 4 and 8 for which half of the forecasts have a largest coordinate
+    below 0.9. Given axes, one per panel, must be created with ``projection="ternary"``. Bins are
+    those of the estimator, or of the single calibrator of a `CalibratedClassifier`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib.figure import Figure
     >>> from isoroc import IRPCalibrator
     >>> from isoroc.plots import SimplexDisplay
     >>> rng = np.random.default_rng(0)
     >>> P = rng.dirichlet(np.ones(3), size=600)
     >>> y = [rng.choice(3, p=p) for p in P]
     >>> calibrator = IRPCalibrator(random_state=0).fit(P, y)
-    >>> display = SimplexDisplay.from_estimator(calibrator, P, y, ax=Figure().subplots())
+    >>> display = SimplexDisplay.from_estimator(calibrator, P, y)
     >>> display.panels
     ['forecasts', 'bins', 'map']
     """
@@ -188,85 +191,26 @@ class SimplexDisplay(Display):
     _projection = "ternary"
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        sample_weight: Any = None,
-        ax: Where = None,
-        figsize: Size = None,
-        panels: Sequence[str] | None = None,
-        zoom: float | Literal["auto"] = "auto",
-    ) -> Self:
-        """Draw the forecasts of a classifier, or a calibrator with its bins and its map.
-
-        Parameters
-        ----------
-        estimator : calibrator or classifier
-            Fitted. The bins of a `CalibratedClassifier` are those of its calibrator if there is one
-            only.
-        X : array-like
-            Input of the estimator: forecasts for a calibrator, features for a classifier.
-        y : array-like of shape (n,)
-            Labels.
-        sample_weight : array-like of shape (n,), default=None
-            Weight of each row.
-        ax, figsize
-            As in `plot`; one axes per panel must be created with ``projection="ternary"``.
-        panels : sequence of {"forecasts", "bins", "map", "values"}, default=None
-            What to draw, in this order. By default forecasts, bins (values if the estimator has no
-            bins of three classes) and map.
-        zoom : float or "auto", default="auto"
-            What the logarithms of ratios of probabilities are divided by. "auto" is the first of 1,
-            2, 4 and 8 for which half of the forecasts have a largest coordinate below 0.9.
-        """
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
         estimator, X = unwrap(estimator, X)
-        before, after, classes = forecasts_of(estimator, X)
-        sample = check_sample(before, y, sample_weight, classes, name="X")
-        binned = isinstance(estimator, BinCalibrator) and getattr(estimator, "top_", None) is None
-        rows = np.flatnonzero(sample.row_weights())
-        after = None if after is None else after[rows]
-        bins = (estimator, estimator.apply(X)[rows]) if binned else None
-        return cls._make(sample.positive(), after, panels, zoom, bins).plot(ax, figsize=figsize)
+        if isinstance(estimator, BinCalibrator) and getattr(estimator, "top_", None) is None:
+            bin_of = estimator.apply(X)
+            weights = check_weights(options.get("sample_weight"), len(bin_of))
+            kept = slice(None) if weights is None else np.flatnonzero(weights)
+            options["bins"] = estimator, bin_of[kept]
+        return super().from_estimator(estimator, X, y, **options)
 
     @classmethod
-    def from_predictions(
+    def _of(
         cls,
-        y_true: Any,
-        y_prob: Any,
+        series: dict[str, Sample],
         *,
-        after: Any = None,
-        sample_weight: Any = None,
-        labels: Any = None,
-        ax: Where = None,
-        figsize: Size = None,
         panels: Sequence[str] | None = None,
         zoom: float | Literal["auto"] = "auto",
-    ) -> Self:
-        """Draw forecasts, and their calibrated values if given.
-
-        Parameters
-        ----------
-        y_true, y_prob, after, sample_weight, labels
-            As in `CalibrationDisplay.from_predictions`, for three classes.
-        ax, figsize, panels, zoom
-            As in `from_estimator`, without the panel "bins".
-        """
-        sample, *others = series_of(y_true, y_prob, after, sample_weight, labels).values()
-        calibrated = others[0].forecasts if others else None
-        return cls._make(sample, calibrated, panels, zoom).plot(ax, figsize=figsize)
-
-    @classmethod
-    def _make(
-        cls,
-        sample: Sample,
-        after: Floats | None,
-        panels: Sequence[str] | None,
-        zoom: float | Literal["auto"],
         bins: tuple[BinCalibrator, Ints] | None = None,
     ) -> Self:
+        sample, *others = series.values()
+        after = others[0].forecasts if others else None
         if sample.n_classes != 3:
             fix = "the simplex is drawn for 3; use CalibrationDisplay or RocDisplay"
             raise InputError("y_prob", None, f"{sample.n_classes} classes", fix)

@@ -50,13 +50,7 @@ def styles_in(ax: Axes, series: Sequence[str]) -> dict[str, tuple[str, str, Any]
 
 
 def wrapped(name: str, width: int = 18, lines: int = 3) -> str:
-    r"""Name in a few lines, with an ellipsis if it is longer.
-
-    Examples
-    --------
-    >>> wrapped("short"), wrapped("a name of several words that does not fit", width=12, lines=2)
-    ('short', 'a name of\nseveral…')
-    """
+    """Name in a few lines, with an ellipsis if it is longer."""
     text = " ".join(name.split()) or name
     n_lines = -(-len(text) // width)
     # Lines of about equal length look better than full ones and a rest.
@@ -67,13 +61,7 @@ def wrapped(name: str, width: int = 18, lines: int = 3) -> str:
 
 
 def shortened(name: str, width: int = 16) -> str:
-    """Name in one line, with an ellipsis in the middle if it is longer.
-
-    Examples
-    --------
-    >>> shortened("a very long name of a class")
-    'a very l…a class'
-    """
+    """Name in one line, with an ellipsis in the middle if it is longer."""
     if len(name) > width:
         half = width // 2
         name = f"{name[:half]}…{name[len(name) - (width - half - 1) :]}"

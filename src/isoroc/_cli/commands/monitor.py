@@ -159,4 +159,5 @@ def _save_picture(monitor: CalibrationMonitor, target: str) -> None:
     from isoroc.plots import MonitorDisplay  # noqa: PLC0415 -- of an extra, needed here only
 
     with output_to(target) as path:
-        MonitorDisplay(monitor).save(path, format=Path(target).suffix[1:].lower())
+        figure = MonitorDisplay.from_monitor(monitor, figsize=(7, 6.6)).figure_
+        figure.savefig(path, format=Path(target).suffix[1:].lower(), dpi=150)
