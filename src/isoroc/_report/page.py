@@ -79,12 +79,10 @@ def _map_charts(summary: dict[str, Any]) -> tuple[list[tuple[str, Markup]], Mark
         pairs = part["pairs"]
         return [(" and ".join(pair["names"]), charts.pair_chart(pair)) for pair in pairs], None
     if part["kind"] == "cells":
+        columns = zip(*(part[name] for name in ("weight", "forecast", "value")), strict=True)
         tips = [
-            f"weight {weight_of(weight)}, mean forecast {_listed(forecast)}, "
-            f"calibrated {_listed(value)}"
-            for weight, forecast, value in zip(
-                part["weight"], part["forecast"], part["value"], strict=True
-            )
+            f"weight {weight_of(w)}, mean forecast {_listed(p)}, calibrated {_listed(q)}"
+            for w, p, q in columns
         ]
         args = (part["polygons"], part["value"], part["names"])
         title = "Cells of forecasts, coloured by their calibrated value"
@@ -104,9 +102,8 @@ def _tips(bins: dict[str, Any], names: list[str]) -> list[str]:
     for i, (number, split) in enumerate(zip(columns["bin"], bins["splits"], strict=True)):
         parts = [f"Bin {number}, weight {weight_of(columns['weight'][i])}."]
         for name in names:
-            value, low, high = (
-                columns[f"{kind}_{name}"][i] for kind in ("value", "rate_low", "rate_high")
-            )
+            names_of = (f"{kind}_{name}" for kind in ("value", "rate_low", "rate_high"))
+            value, low, high = (columns[column][i] for column in names_of)
             parts.append(f"{name}: {value:.3f} (observed {low:.3f} to {high:.3f}).")
         if split:
             threshold = _listed(split["threshold"])

@@ -203,12 +203,10 @@ def _notes(evidence: Evidence) -> list[str]:
     counts = np.bincount(before.codes, minlength=evidence.n_classes)
     if evidence.counted is not None:
         counts = before.class_weights() * (n / before.row_weights().sum())
+    rare = f"fewer than {_FEW_ROWS} rows. Figures of single classes are uncertain"
     for few, words in (
         (counts == 0, "no rows. Nothing can be said about them"),
-        (
-            (counts > 0) & (counts < _FEW_ROWS),
-            f"fewer than {_FEW_ROWS} rows. Figures of single classes are uncertain",
-        ),
+        ((counts > 0) & (counts < _FEW_ROWS), rare),
     ):
         names = [evidence.names[k] for k in np.flatnonzero(few).tolist()]
         if names:
@@ -244,7 +242,13 @@ def _model_part(evidence: Evidence, path: str, columns: list[str] | None) -> dic
     calibrator = evidence.calibrator
     if calibrator is None:
         return None
-    certificate = getattr(calibrator, "certificate_", None)
+    certificate, members = (
+        getattr(calibrator, f"{n}_", None) for n in ("certificate", "member_scores")
+    )
+    if members is not None:
+        members = {
+            n: short(c) if c.dtype.kind == "f" else c.astype(str) for n, c in members.items()
+        }
     parameters = {
         name: value if isinstance(value, str | int | float | None) else str(value)
         for name, value in calibrator.get_params(deep=False).items()
@@ -253,39 +257,23 @@ def _model_part(evidence: Evidence, path: str, columns: list[str] | None) -> dic
     if calibrator.n_features_in_ == 1 and columns is None:
         names = ["score"]
     quoted = json.dumps(path, ensure_ascii=False)
+    given, what = "P", "P: new forecasts, one column per class"
+    if getattr(calibrator, "grouped_", False):
+        given, what = "P, groups", f"{what}; the group of each"
+    applied = f"calibrator.predict_proba({given})  # {what}"
     word = path if re.fullmatch(r"[A-Za-z0-9._/-]*", path) else quoted
     return {
         "calibrator": type(calibrator).__name__,
         "parameters": parameters,
         "n_bins": None if evidence.binned is None else evidence.binned.n_bins_,
         "certificate": None if certificate is None else str(certificate),
-        "members": _members(calibrator),
+        "members": members,
         "path": path,
-        "python": _python(quoted, calibrator),
+        "python": f"import isoroc\n\ncalibrator = isoroc.load({quoted})\nQ = {applied}\n",
         "command": f"isoroc apply {word} new.parquet -o calibrated.parquet",
         "sql": _sql(calibrator, names),
         "file": _file(calibrator),
     }
-
-
-def _members(calibrator: Any) -> dict[str, list[Any]] | None:
-    table = getattr(calibrator, "member_scores_", None)
-    if table is None:
-        return None
-    return {
-        name: short(column) if column.dtype.kind == "f" else [str(entry) for entry in column]
-        for name, column in table.items()
-    }
-
-
-def _python(path: str, calibrator: Any) -> str:
-    grouped = getattr(calibrator, "grouped_", False)
-    given, what = ("P, groups", "; the group of each") if grouped else ("P", "")
-    return f"""import isoroc
-
-calibrator = isoroc.load({path})
-Q = calibrator.predict_proba({given})  # P: new forecasts, one column per class{what}
-"""
 
 
 def _sql(calibrator: Any, columns: list[str]) -> str | None:

@@ -103,15 +103,11 @@ def reliability(
     seed: int = 0,
 ) -> dict[str, Table]:
     """Tables of a reliability diagram: "rates", "curve", "histogram" and, if simulated, "band"."""
-    tables = {
-        "rates": observed_rates(sample, n_bins=n_bins, strategy=strategy, confidence=confidence),
-        "curve": isotonic_curve(sample),
-        "histogram": histogram(sample, axis),
-    }
+    rates = observed_rates(sample, n_bins=n_bins, strategy=strategy, confidence=confidence)
+    tables = {"rates": rates, "curve": isotonic_curve(sample), "histogram": histogram(sample, axis)}
     if n_resamples:
-        tables["band"] = consistency_band(
-            sample, confidence=confidence, n_resamples=n_resamples, seed=seed
-        )
+        simulated: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed}
+        tables["band"] = consistency_band(sample, confidence=confidence, **simulated)
     return tables
 
 
@@ -129,7 +125,8 @@ def observed_rates(
         group = group_equal(p)
     else:
         n_bins = n_bins or int(np.clip(np.rint(np.cbrt(len(p))), 2, 15))
-        group = _groups(sample, n_bins, strategy)
+        by_width = strategy == "uniform"
+        group = compact(group_uniform(p, n_bins)) if by_width else _quantiles(sample, n_bins)
     weight, forecast, rate = group_means(group, sample.weights, p, sample.codes)
     rate = rate.clip(0, 1)
     low, high = wilson(rate, weight, confidence)
@@ -142,13 +139,9 @@ def has_few_values(p: Floats) -> bool:
     return len(np.unique(p[: 50 * most])) <= most and len(np.unique(p)) <= most
 
 
-def _groups(sample: Sample, n_groups: int, strategy: Strategy = "quantile") -> Ints:
-    """Group of each forecast; groups are in ascending order and none is empty."""
-    if strategy == "uniform":
-        group = group_uniform(sample.forecasts, n_groups)
-    else:
-        group = group_quantile(sample.forecasts, sample.weights, n_groups)
-    return compact(group)
+def _quantiles(sample: Sample, n_groups: int) -> Ints:
+    """Group of each forecast, of about equal weight; none is empty."""
+    return compact(group_quantile(sample.forecasts, sample.weights, n_groups))
 
 
 def compact(group: Ints) -> Ints:
@@ -176,7 +169,7 @@ def consistency_band(sample: Sample, *, confidence: float, n_resamples: int, see
     for a group is its effective sample size, ``(sum of w)**2 / sum of w**2``.
     """
     weights = sample.row_weights()
-    group = _groups(sample, _MAX_GROUPS)
+    group = _quantiles(sample, _MAX_GROUPS)
     weight, forecast = group_means(group, weights, sample.forecasts)
     forecast = forecast.clip(0, 1)
     n_outcomes = np.rint(weight**2 / np.bincount(group, weights**2)).astype(np.int64)
@@ -236,20 +229,15 @@ def one_vs_rest(
     samples: Mapping[str, Sample], classes: Sequence[int]
 ) -> dict[int, dict[str, RocCurve]]:
     """ROC curves of classes against the rest; a class with all rows or none has no curve."""
-    found = {}
+    found: dict[int, dict[str, RocCurve]] = {}
     codes = next(iter(samples.values())).codes
     for k in classes:
         is_class = codes == k
         if is_class.any() and not is_class.all():
-            found[k] = {
-                of: symmetric_roc_curve(
-                    is_class,
-                    P if P.ndim == 1 else np.ascontiguousarray(P[:, k]),
-                    sample_weight=sample.weights,
-                )
-                for of, sample in samples.items()
-                for P in [sample.forecasts]
-            }
+            found[k] = {}
+            for of, sample in samples.items():
+                P = sample.forecasts if sample.forecasts.ndim == 1 else sample.forecasts[:, k]
+                found[k][of] = symmetric_roc_curve(is_class, P, sample_weight=sample.weights)
     return found
 
 

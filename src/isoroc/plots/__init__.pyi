@@ -1,7 +1,6 @@
 from ._calibration import CalibrationDisplay
 from ._cost import CostCurveDisplay
-from ._intervals import GroupsDisplay, MembersDisplay
-from ._learning import LearningCurveDisplay
+from ._gains import GroupsDisplay, LearningCurveDisplay, MembersDisplay
 from ._map import MapDisplay
 from ._monitor import MonitorDisplay
 from ._path import PathDisplay

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any, Self
 
 import numpy as np
@@ -66,20 +67,17 @@ class PathDisplay(Display):
     def __init__(
         self, curves: Mapping[str, Any], uncalibrated: Mapping[str, Any] | None = None
     ) -> None:
-        names = list(
-            zip(*(map(str, curves[c]) for c in ("measure", "data", "method")), strict=True)
-        )
-        self._measures, self._data, _ = (list(dict.fromkeys(c)) for c in zip(*names, strict=True))
         super().__init__([])
+        key_of = [*zip(*(map(str, curves[c]) for c in ("measure", "data", "method")), strict=True)]
+        self._measures, self._data, _ = (list(dict.fromkeys(c)) for c in zip(*key_of, strict=True))
         self._grid = (len(self._data), (4.4, 3.2))
         columns = {c: np.asarray(curves[c], dtype=np.float64) for c in ("n_bins", "value")}
-        for measure in self._measures:  # the data sets of one measure are side by side
-            for name in dict.fromkeys(
-                n for d in self._data for n in names if n[:2] == (measure, d)
-            ):
-                rows = [n == name for n in names]
-                path = Table({c: column[rows] for c, column in columns.items()})
-                self.layers.append(Layer(f"{name[1]} {measure}", name[2], "path", path))
+        # The data sets of one measure are side by side.
+        order = {(m, d): i for i, (m, d) in enumerate(product(self._measures, self._data))}
+        for key in sorted(dict.fromkeys(key_of), key=lambda key: order[key[:2]]):
+            rows = [each == key for each in key_of]
+            path = Table({c: column[rows] for c, column in columns.items()})
+            self.layers.append(Layer(f"{key[1]} {key[0]}", key[2], "path", path))
         lines = [(uncalibrated or {}).get(c, ()) for c in ("data", "measure", "value")]
         for data, measure, value in zip(*lines, strict=True):
             line = Table(value=np.array([value], dtype=np.float64))
@@ -123,8 +121,6 @@ class PathDisplay(Display):
         ax, figsize
             As in `plot`.
         """
-        if measures is not None:
-            check_choices("measures", measures, MEASURES)
         if not isinstance(estimator, Mapping):
             estimator = {type(estimator).__name__.removesuffix("Calibrator"): estimator}
         rows = _check_rows(estimator, (X, y, sample_weight), "X", "y")
@@ -134,15 +130,12 @@ class PathDisplay(Display):
         sets = {name: rows}
         if test is not None:
             sets["test"] = _check_rows(estimator, (*test, None)[:3], "test[0]", "test[1]")
-        curves, lines = [], []
+        stages: dict[str, Any] = {}
         for data, of_data in sets.items():
-            for number, (method, of_method) in enumerate(of_data.items()):
-                calibrator, P, sample = few_rows(*of_method, _MAX_ROWS)
-                if number == 0:
-                    lines += [(data, *row) for row in measured(sample, measures, binned=False)]
-                for n, stage in staged(calibrator, P, sample, _MAX_STAGES):
-                    curves += [(data, *row, method, n) for row in measured(stage, measures)]
-        return cls(*_tables(curves, lines)).plot(ax, figsize=figsize)
+            few = {method: few_rows(*row, _MAX_ROWS) for method, row in of_data.items()}
+            paths = {method: staged(*row, _MAX_STAGES) for method, row in few.items()}
+            stages[data] = next(iter(few.values()))[2], paths
+        return cls(*_tables(stages, measures)).plot(ax, figsize=figsize)
 
     @classmethod
     def from_predictions(
@@ -175,24 +168,19 @@ class PathDisplay(Display):
         ax, figsize
             As in `plot`.
         """
-        if measures is not None:
-            check_choices("measures", measures, MEASURES)
         sample = check_outcomes(y_true, y_prob, sample_weight, labels)
-        curves = [
-            (name, *row, method, n)
+        paths = {
+            method: ((n, check_after(Q, sample, name="stages")) for n, Q in pairs)
             for method, pairs in stages.items()
-            for n, Q in pairs
-            for row in measured(check_after(Q, sample, name="stages"), measures)
-        ]
-        lines = [(name, *row) for row in measured(sample, measures, binned=False)]
-        return cls(*_tables(curves, lines)).plot(ax, figsize=figsize)
+        }
+        return cls(*_tables({name: (sample, paths)}, measures)).plot(ax, figsize=figsize)
 
     def _draw(self) -> list[Any]:
         lines: list[Any] = []
         paths = [layer for layer in self.layers if layer.kind == "path"]
         index_of = {method: i for i, method in enumerate(dict.fromkeys(s.series for s in paths))}
         most = max(layer.data["n_bins"].max() for layer in paths)
-        places = [(m, d) for m in self._measures for d in self._data]
+        places = product(self._measures, self._data)
         for ax, (measure, data) in zip(self.axes_, places, strict=True):
             limits = self._limits(measure)
             for layer in self.of_panel(f"{data} {measure}"):
@@ -230,8 +218,16 @@ class PathDisplay(Display):
         return float(low - margin), float(high + margin)
 
 
-def _tables(curves: list[Any], lines: list[Any]) -> tuple[Table, Table]:
-    """Rows as the arguments of a display."""
+def _tables(sets: dict[str, Any], measures: Sequence[str] | None) -> tuple[Table, Table]:
+    """The arguments of a display: each set has a sample and, for each method, its stages."""
+    if measures is not None:
+        check_choices("measures", measures, MEASURES)
+    curves, lines = [], []
+    for data, (sample, paths) in sets.items():
+        lines += [(data, *row) for row in measured(sample, measures, binned=False)]
+        for method, stages in paths.items():
+            for n, stage in stages:
+                curves += [(data, *row, method, n) for row in measured(stage, measures)]
     columns = ("data", "measure", "value")
     return Table.from_rows(curves, *columns, "method", "n_bins"), Table.from_rows(lines, *columns)
 
