@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from isoroc._views.curves import thin
 from isoroc._views.simplex import COLOURS, mix
 from isoroc.plots import CalibrationDisplay
-from isoroc.plots._style import (
+from isoroc.plots._display import (
     SERIES,
     axes_for,
     figure_of,

@@ -10,8 +10,8 @@ import pytest
 
 import isoroc
 from isoroc import IRPCalibrator, Report
-from isoroc._report.charts import tag, ticks
-from isoroc._report.numbers import listed, text_of, weight_of
+from isoroc._report.charts import tag, text_of, ticks, weight_of
+from isoroc._report.summary import listed
 
 HOSTILE = ["<script>alert(1)</script>", "'\"><img src=x onerror=alert(2)>", "{{ 7 * 7 }}</script>"]
 

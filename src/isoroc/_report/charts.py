@@ -11,7 +11,6 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from isoroc._evaluation.evaluation import percent
-from isoroc._report.numbers import text_of
 from isoroc._views.curves import Axis
 from isoroc._views.simplex import COLOURS, mix
 
@@ -312,3 +311,17 @@ def share_bar(share: float) -> Markup:
     """Bar of a share."""
     bar = tag("rect", width=digits(100 * share), height=8, class_="share")
     return picture([bar], percent(share), width=100, height=8, class_="bar")
+
+
+def text_of(value: Any, digits: int = 4) -> str:
+    """Number with a number of decimal places, and with a minus sign instead of a hyphen."""
+    if value is None:
+        return "unknown"
+    text = value.replace("inf", "∞") if isinstance(value, str) else f"{value:.{digits}f}"
+    text = text.removeprefix("-") if not text.strip("-0.") else text
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def weight_of(value: float) -> str:
+    """Weight as text: whole numbers with separators."""
+    return f"{value:,.0f}" if float(value).is_integer() or value >= 1000 else f"{value:.4g}"

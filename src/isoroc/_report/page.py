@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from isoroc._evaluation.evaluation import percent
 from isoroc._report import charts
-from isoroc._report.numbers import text_of, weight_of
+from isoroc._report.charts import text_of, weight_of
 
 
 def render(summary: dict[str, Any]) -> str:

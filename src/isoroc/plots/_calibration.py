@@ -11,10 +11,12 @@ from matplotlib.axes import Axes
 
 from isoroc._input import Sample, check_confidence, check_number, check_option
 from isoroc._views.curves import Axis, Strategy, axis_of, event_of, reliability
-from isoroc.plots._display import BeforeAfterDisplay, Layer, class_panels
-from isoroc.plots._style import (
+from isoroc.plots._display import (
     TOP,
+    BeforeAfterDisplay,
+    Layer,
     add_legend,
+    class_panels,
     plain,
     set_scale,
     shortened,

@@ -8,8 +8,7 @@ from typing import Any, Self
 from isoroc._input import Sample
 from isoroc._table import Table
 from isoroc.decisions import cost_curve
-from isoroc.plots._display import BeforeAfterDisplay, Layer
-from isoroc.plots._style import NEUTRAL, shortened, styles_in, tidy
+from isoroc.plots._display import NEUTRAL, BeforeAfterDisplay, Layer, shortened, styles_in, tidy
 
 
 @dataclass(repr=False, eq=False)

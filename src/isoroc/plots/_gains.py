@@ -1,4 +1,4 @@
-"""Members, groups and the learning curve: what calibration gains by member, group, number of rows."""
+"""MembersDisplay, GroupsDisplay and LearningCurveDisplay: what calibration gains, and where."""
 
 from __future__ import annotations
 
@@ -16,8 +16,18 @@ from isoroc._evaluation.evaluate import evaluate
 from isoroc._evaluation.evaluation import MEASURES, UNKNOWN, Evaluation
 from isoroc._input import InputError, check_option, check_sample
 from isoroc._table import Table
-from isoroc.plots._display import Display, Layer
-from isoroc.plots._style import NEUTRAL, SERIES, Size, Where, add_legend, shortened, tidy, wrapped
+from isoroc.plots._display import (
+    NEUTRAL,
+    SERIES,
+    Display,
+    Layer,
+    Size,
+    Where,
+    add_legend,
+    shortened,
+    tidy,
+    wrapped,
+)
 
 #: Largest number of groups, those with the most rows, and the normal quantile of 95 % intervals.
 _MAX_GROUPS, _Z = 30, 1.96
@@ -29,8 +39,7 @@ _SIZES, _FEWEST, _DRAWS = 8, 50, 3
 class MembersDisplay(Display):
     """Members of an `AutoCalibrator`: their weights, and what each of them gains.
 
-    The gain is the log loss that a member saves on unseen rows, with a 95 % interval. Create it
-    with `from_estimator`.
+    The gain is the log loss that a member saves on unseen rows, with a 95 % interval.
 
     Examples
     --------
@@ -91,8 +100,6 @@ class MembersDisplay(Display):
 @dataclass(repr=False, eq=False)
 class GroupsDisplay(Display):
     """Change of a measure by calibration in each group of rows, with its interval.
-
-    Create it with `from_evaluation`.
 
     Examples
     --------

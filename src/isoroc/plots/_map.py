@@ -14,8 +14,18 @@ from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
 from isoroc._views.curves import Axis, axis_of, compact, event_of
 from isoroc._views.simplex import group_means
-from isoroc.plots._display import MAX_PANELS, BeforeAfterDisplay, Layer, class_panels
-from isoroc.plots._style import SERIES, add_legend, set_scale, shortened, tidy, wrapped
+from isoroc.plots._display import (
+    MAX_PANELS,
+    SERIES,
+    BeforeAfterDisplay,
+    Layer,
+    add_legend,
+    class_panels,
+    set_scale,
+    shortened,
+    tidy,
+    wrapped,
+)
 
 #: Number of cells along an axis, of points of a line, and of filled cells up to which they are
 #: drawn as dots.

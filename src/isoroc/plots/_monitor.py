@@ -9,8 +9,7 @@ from matplotlib.ticker import FuncFormatter
 
 from isoroc._monitor import CalibrationMonitor
 from isoroc._table import Table
-from isoroc.plots._display import Display, Layer
-from isoroc.plots._style import NEUTRAL, SERIES, Size, Where, tidy
+from isoroc.plots._display import NEUTRAL, SERIES, Display, Layer, Size, Where, tidy
 
 #: With more batches than this, batches have no markers.
 _FEW = 60
@@ -23,13 +22,6 @@ class MonitorDisplay(Display):
       is raised;
     - "log loss": that of each batch, and what its forecasts promised;
     - "calibration error": that of each batch with its interval.
-
-    Create it with `from_monitor`.
-
-    Parameters
-    ----------
-    monitor : CalibrationMonitor
-        With one batch or more.
 
     Examples
     --------

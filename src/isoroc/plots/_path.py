@@ -14,8 +14,7 @@ from isoroc._input import InputError, check_after, check_choices, check_outcomes
 from isoroc._table import Table
 from isoroc._views.forecasts import forecasts_of, unwrap
 from isoroc._views.stages import MEASURES, few_rows, is_calibration_set, measured, staged
-from isoroc.plots._display import Display, Layer
-from isoroc.plots._style import NEUTRAL, Size, Where, add_legend, style_of, tidy
+from isoroc.plots._display import NEUTRAL, Display, Layer, Size, Where, add_legend, style_of, tidy
 
 _TITLES = {
     "log loss": "log loss (nats), lower is better",

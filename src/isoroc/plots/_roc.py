@@ -14,10 +14,13 @@ from isoroc._simplex import Floats
 from isoroc._table import Table
 from isoroc._views.curves import best_rates, one_vs_rest, thin
 from isoroc.metrics import RocCurve, roc_convex_hull, roc_surface, volume_under_surface
-from isoroc.plots._display import MAX_PANELS, BeforeAfterDisplay, Layer, class_panels
-from isoroc.plots._style import (
+from isoroc.plots._display import (
+    MAX_PANELS,
     NEUTRAL,
+    BeforeAfterDisplay,
+    Layer,
     add_legend,
+    class_panels,
     shortened,
     style_of,
     styles_in,

@@ -18,8 +18,7 @@ from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
 from isoroc._views.forecasts import unwrap
 from isoroc._views.simplex import bin_polygons, cells_of, group_means, mix, triangles
-from isoroc.plots._display import BeforeAfterDisplay, Layer
-from isoroc.plots._style import NEUTRAL, figure_of, style_of, wrapped
+from isoroc.plots._display import NEUTRAL, BeforeAfterDisplay, Layer, figure_of, style_of, wrapped
 
 _TITLES = {
     "forecasts": "forecasts, by what came true",
