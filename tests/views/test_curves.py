@@ -14,7 +14,7 @@ from isoroc._views.curves import (
     observed_rates,
     thin,
 )
-from isoroc._views.stages import kept_stages
+from isoroc._views.forecasts import kept_stages
 from strategies import binary_data, isotonic_oracle
 
 

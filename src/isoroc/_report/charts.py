@@ -298,11 +298,8 @@ def path_chart(path: dict[str, Any], before: float | None) -> Markup:
 def stage_chart(name: str) -> Markup:
     """Axes of the diagram of a stage; the script draws its marks."""
     plane = Plane()
-    parts = [
-        plane.frame(f"calibrated probability of {cut(name, 24)}", "observed rate"),
-        plane.line([0, 1], [0, 1], class_="diagonal"),
-        tag("g", id="stage-marks"),
-    ]
+    frame = plane.frame(f"calibrated probability of {cut(name, 24)}", "observed rate")
+    parts = [frame, plane.line([0, 1], [0, 1], class_="diagonal"), tag("g", id="stage-marks")]
     title = "Observed rates of the bins against their calibrated probability"
     return picture(parts, title, id="stage-chart")
 

@@ -11,8 +11,7 @@ from isoroc._calibrators.base import Calibrator
 from isoroc._counts import Counts
 from isoroc._files import replacing
 from isoroc._input import Scores
-from isoroc._report.evidence import gather, gather_counts
-from isoroc._report.summary import summarize
+from isoroc._report.summary import gather, gather_counts, summarize
 from isoroc._views.forecasts import forecasts_of, unwrap
 
 
@@ -133,15 +132,6 @@ class Report:
             A fitted calibrator of isoroc that takes probabilities.
         **options
             `title`, `model_path`, `columns` (by default those that were counted) and `n_resamples`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from isoroc import Counts, Report
-        >>> p = np.random.default_rng(0).random(4000)
-        >>> counts = Counts.from_arrays(p, np.random.default_rng(1).random(4000) < p**2)
-        >>> Report.from_counts(counts, n_resamples=0).summary["data"]["rows"]
-        4000
         """
         evidence = gather_counts(counts, calibrator)
         if options.get("columns") is None and counts.columns is not None:

@@ -1,4 +1,4 @@
-"""The summary of a report: a dictionary with everything that the page shows."""
+"""The rows of a report, and its summary: a dictionary with everything that the page shows."""
 
 from __future__ import annotations
 
@@ -7,26 +7,32 @@ import platform
 import re
 import tempfile
 import time
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
 
 from isoroc import metrics
+from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.binned import BinCalibrator
+from isoroc._counts import Counts
 from isoroc._estimation.grouping import distinct_rows, group_equal, group_quantile
 from isoroc._evaluation.evaluate import check_options, evaluate_pair
 from isoroc._evaluation.evaluation import MANY_CLASSES, MEASURES, Evaluation, percent
 from isoroc._evaluation.measures import most_rows
-from isoroc._input import Sample, find_reversal
+from isoroc._evaluation.pair import Pair, make_pair, pair_of_counts
+from isoroc._input import InputError, Sample, Scores, check_after, check_sample, find_reversal
 from isoroc._persistence.document import plain
-from isoroc._report.evidence import Evidence
 from isoroc._simplex import Floats, Ints, binary_scores
 from isoroc._table import Table
 from isoroc._views.curves import (
+    Axis,
     axis_of,
     best_rates,
     compact,
@@ -36,8 +42,8 @@ from isoroc._views.curves import (
     reliability,
     thin,
 )
+from isoroc._views.forecasts import is_calibration_set, kept_stages, staged
 from isoroc._views.simplex import bin_polygons, cells_of, group_means, triangles
-from isoroc._views.stages import kept_stages, staged
 
 #: Changes when a key changes its name or its meaning; new keys do not change it.
 VERSION = 3
@@ -53,6 +59,88 @@ _FEW_ROWS, _MOST_TEXT = 30, 120_000
 _FEW_DISTINCT, _DRAWN, _MANY_CERTAIN = 20, 20_000, 0.01
 #: Largest number of classes that are listed.
 _MOST_CLASSES = 20
+
+
+@dataclass(frozen=True)
+class Evidence(Pair):
+    """What a report is about; `input` holds the rows as the calibrator takes them.
+
+    Rows of weight 0 are left out.
+    """
+
+    calibrator: Any = None
+    input: Any = None
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The classes as text."""
+        return [str(label) for label in self.before.classes.tolist()]
+
+    @cached_property
+    def binned(self) -> BinCalibrator | None:
+        """The calibrator if it has bins of forecasts."""
+        return self.calibrator if isinstance(self.calibrator, BinCalibrator) else None
+
+    @cached_property
+    def reduced(self) -> bool:
+        """Whether the bins are those of the largest probabilities and the rest."""
+        return getattr(self.binned, "top_", None) is not None
+
+    @cached_property
+    def fitted_on_these_rows(self) -> bool:
+        """Whether the calibrator is known to have been fitted to the rows of the report."""
+        return self.binned is not None and is_calibration_set(self.binned, self.input, self.before)
+
+    def heaviest(self, most: int, least: float = 0) -> list[int]:
+        """All columns, or `most` of the classes of some weight, the heaviest first."""
+        weights = self.before.class_weights()
+        order = np.arange(self.n_classes)
+        if self.n_classes > most:
+            order = np.argsort(-weights, kind="stable")[:most]
+        chosen: list[int] = order[weights[order] >= least].tolist()
+        return chosen
+
+    def take(self, rows: Any) -> Self:
+        """The same with some of the rows."""
+        return replace(super().take(rows), input=_safe_indexing(self.input, rows))
+
+
+def gather(
+    y: Any, P: Any, sample_weight: Any, *, calibrator: Any, after: Any, labels: Any, scores: Scores
+) -> Evidence:
+    """Check the arguments of a report and put them together."""
+    _check_calibrator(calibrator)
+    if calibrator is not None:
+        if after is None:
+            after = calibrator.predict_proba(P)
+        labels = calibrator.classes_ if labels is None else labels
+        scores = calibrator.scores_
+    before = check_sample(P, y, sample_weight, labels, scores=scores, name="P")
+    changed = None if after is None else check_after(after, before, probabilities=True)
+    pair = make_pair(before, changed)
+    if before.weights is not None and len(pair.before) < len(before):
+        P = _safe_indexing(P, np.flatnonzero(before.weights))
+    return Evidence(pair.before, pair.after, None, calibrator, P)
+
+
+def gather_counts(counts: Any, calibrator: Any) -> Evidence:
+    """Evidence of counts, with the forecasts of a calibrator for each cell."""
+    if not isinstance(counts, Counts):
+        problem = f"is {type(counts).__name__}"
+        raise InputError("counts", None, problem, "expected isoroc.Counts")
+    _check_calibrator(calibrator)
+    pair = pair_of_counts(counts, calibrator)
+    P = pair.before.forecasts
+    if calibrator is not None and calibrator.n_features_in_ == 1:
+        P = P[:, 1]
+    return Evidence(pair.before, pair.after, pair.counted, calibrator, P)
+
+
+def _check_calibrator(calibrator: Any) -> None:
+    if calibrator is not None and not isinstance(calibrator, Calibrator):
+        problem = f"{type(calibrator).__name__} is not a calibrator of isoroc"
+        fix = "pass the forecasts before and after calibration as P and after"
+        raise InputError("calibrator", None, problem, fix)
 
 
 def summarize(
@@ -211,6 +299,7 @@ def _data_part(evidence: Evidence) -> dict[str, Any]:
 
 
 def _notes(evidence: Evidence) -> list[str]:
+    """Notes on rare classes, few rows, scores, and certain, tied or reversed forecasts."""
     notes = []
     before, n = evidence.before, evidence.n_rows
     counts = np.bincount(before.codes, minlength=evidence.n_classes)
@@ -235,12 +324,7 @@ def _notes(evidence: Evidence) -> list[str]:
     rows = evidence.draw(_DRAWN).before
     if (reversal := find_reversal(rows)) is not None:
         notes.append(f"Warning: {reversal}.")
-    return notes + _certain(rows)
-
-
-def _certain(sample: Sample) -> list[str]:
-    """Notes on forecasts that are certain, and on forecasts with few distinct values."""
-    P, n, notes = sample.forecasts, len(sample), []
+    P, n = rows.forecasts, len(rows)
     certain = np.count_nonzero(P.max(axis=1) == 1) / n if P.ndim == 2 else 0.0
     if certain >= _MANY_CERTAIN:
         notes.append(f"{percent(certain)} of the forecasts before calibration are certain: 0 or 1.")
@@ -336,21 +420,15 @@ def _reliability_part(evidence: Evidence) -> dict[str, Any]:
     panels = []
     for k in [None, *chosen] if several else chosen:
         events = {of: event_of(sample, k) for of, sample in evidence.series.items()}
-        axis = axis_of(events.values()) if events else None
-        series = {
-            of: {
-                kind: _columns(kind, table)
-                for kind, table in reliability(event, axis, n_resamples=_SIMULATIONS).items()
-            }
-            for of, event in events.items()
-            if axis is not None
-        }
+        axis = axis_of(events.values()) if events else Axis()
+        series: dict[str, Any] = {}
+        for of, event in events.items():
+            tables = reliability(event, axis, n_resamples=_SIMULATIONS)
+            series[of] = {kind: _columns(kind, table) for kind, table in tables.items()}
         name = TOP if k is None else evidence.names[k]
         panels.append({"name": name, "top": k is None, "axis": axis, "series": series})
-    return {
-        "panels": panels,
-        "classes_left_out": evidence.n_classes - len(chosen) if several else 0,
-    }
+    left_out = evidence.n_classes - len(chosen) if several else 0
+    return {"panels": panels, "classes_left_out": left_out}
 
 
 def _columns(kind: str, table: Table) -> dict[str, list[Any]]:
@@ -377,18 +455,13 @@ def _roc_part(evidence: Evidence) -> dict[str, Any]:
     if evidence.n_classes == 3:
         few = evidence.draw(_SURFACE_ROWS)
         if few.before.class_weights().all():
-            surface = {"names": few.names, "rows": len(few.before), "rates": _surface(few)}
+            rates: dict[str, Any] = {}
+            for of, sample in few.series.items():
+                options: dict[str, Any] = {"sample_weight": sample.weights, "labels": range(3)}
+                points = metrics.roc_surface(sample.codes, sample.forecasts, **options).points
+                rates[of] = short(best_rates(points, _STEPS)[:-1, :-1], 3)
+            surface = {"names": few.names, "rows": len(few.before), "rates": rates}
     return {"curves": curves, "surface": surface}
-
-
-def _surface(evidence: Evidence) -> dict[str, list[Any]]:
-    """Heat maps of the ROC surface of three classes."""
-    found = {}
-    for of, sample in evidence.series.items():
-        options: dict[str, Any] = {"sample_weight": sample.weights, "labels": range(3)}
-        points = metrics.roc_surface(sample.codes, sample.forecasts, **options).points
-        found[of] = short(best_rates(points, _STEPS)[:-1, :-1], 3)
-    return found
 
 
 #: Largest number of points of a curve, of bins, of cells along an edge, of pairs and their points,

@@ -31,19 +31,12 @@ from isoroc.plots._display import (
 class CalibrationDisplay(BeforeAfterDisplay):
     """Observed rates against forecasts, before and after calibration: a reliability diagram.
 
-    Each panel shows, for one class or for the most probable one,
-
-    - the isotonic curve: isotonic regression of the outcomes on the forecasts, which has no bins to
-      choose;
-    - two consistency bands around the diagonal (Dimitriadis, Gneiting and Jordan 2021). If the
-      forecasts are calibrated, the curve lies in the inner, darker band at any one forecast with
-      the given confidence, and in the outer band at all forecasts with this confidence. A curve
-      that leaves the outer band anywhere is evidence against calibration;
-    - observed rates of groups of rows with Wilson's intervals, one group per forecast where there
-      are few distinct ones;
-    - below, the histogram of the forecasts.
-
-    Displays drawn in the same axes share a histogram and a legend; `name` tells them apart.
+    Each panel shows the isotonic regression of the outcomes on the forecasts, which has no bins to
+    choose, observed rates of groups of rows with Wilson's intervals, and the histogram of the
+    forecasts. The bands around the diagonal (Dimitriadis, Gneiting and Jordan 2021) are where the
+    curve of calibrated forecasts lies with the given confidence: in the inner, darker one at any
+    one forecast, in the outer one everywhere. Displays drawn in the same axes share a histogram and
+    a legend; `name` tells them apart.
 
     Options of `from_estimator` and `from_predictions`:
 
@@ -72,8 +65,6 @@ class CalibrationDisplay(BeforeAfterDisplay):
     >>> p = rng.random(500)
     >>> y = rng.random(500) < p**2
     >>> display = CalibrationDisplay.from_predictions(y, p)
-    >>> display.axes_[0].get_ylabel()
-    'observed rate'
     >>> display.frame()["rate"][:3].round(2)
     array([0.02, 0.05, 0.08])
     """

@@ -28,9 +28,8 @@ class CostCurveDisplay(BeforeAfterDisplay):
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
     >>> y = rng.random(1000) < p**2
-    >>> display = CostCurveDisplay.from_predictions(y, p, after=p**2)
-    >>> {series: round(area, 3) for series, area in display.areas.items()}
-    {'before': 0.17, 'after': 0.142}
+    >>> CostCurveDisplay.from_predictions(y, p, after=p**2).labels
+    array([False,  True])
     """
 
     areas: dict[str, float]

@@ -269,11 +269,7 @@ def styles_in(ax: Axes, series: Sequence[str]) -> dict[str, tuple[str, str, Any]
 def wrapped(name: str, width: int = 18, lines: int = 3) -> str:
     """Name in a few lines, with an ellipsis if it is longer."""
     text = " ".join(name.split()) or name
-    n_lines = -(-len(text) // width)
-    # Lines of about equal length look better than full ones and a rest.
-    parts = textwrap.wrap(text, -(-len(text) // max(n_lines, 1)) + 1)
-    if not n_lines <= len(parts) <= min(n_lines, lines) or max(map(len, parts)) > width:
-        parts = textwrap.wrap(text, width, max_lines=lines, placeholder="…")
+    parts = textwrap.wrap(text, width, max_lines=lines, placeholder="…")
     return plain("\n".join(parts))
 
 

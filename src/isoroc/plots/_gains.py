@@ -49,8 +49,7 @@ class MembersDisplay(Display):
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(500)
     >>> calibrator = AutoCalibrator(random_state=0).fit(p, rng.random(500) < p**2)
-    >>> display = MembersDisplay.from_estimator(calibrator)
-    >>> display.panels
+    >>> MembersDisplay.from_estimator(calibrator).panels
     ['weight', 'gain']
     """
 
@@ -110,8 +109,7 @@ class GroupsDisplay(Display):
     >>> p, region = rng.random(600), rng.choice(["north", "south"], 600)
     >>> y = rng.random(600) < p**2
     >>> result = evaluate(y, p, p**2, groups=region, n_resamples=0)
-    >>> display = GroupsDisplay.from_evaluation(result)
-    >>> display.names
+    >>> GroupsDisplay.from_evaluation(result).names
     ['all rows (600)', 'south (302)', 'north (298)']
     """
 

@@ -52,8 +52,7 @@ class MapDisplay(BeforeAfterDisplay):
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(500)
     >>> y = rng.random(500) < p**2
-    >>> display = MapDisplay.from_predictions(y, p, after=p**2)
-    >>> display.panels
+    >>> MapDisplay.from_predictions(y, p, after=p**2).panels
     ['True']
     """
 

@@ -16,12 +16,11 @@ _FEW = 60
 
 
 class MonitorDisplay(Display):
-    """Batches of a `CalibrationMonitor` over time, from top to bottom.
+    """Batches of a `CalibrationMonitor` over time.
 
-    - "evidence": evidence against calibration of all rows so far, and the limit at which the alarm
-      is raised;
-    - "log loss": that of each batch, and what its forecasts promised;
-    - "calibration error": that of each batch with its interval.
+    From top to bottom: evidence against calibration of all rows so far and the limit at which the
+    alarm is raised; log loss of each batch and what its forecasts promised; calibration error of
+    each batch with its interval.
 
     Examples
     --------
@@ -32,9 +31,8 @@ class MonitorDisplay(Display):
     >>> for _ in range(5):
     ...     p = rng.random(100)
     ...     _ = monitor.update(np.where(rng.random(100) < p, "yes", "no"), p)
-    >>> display = MonitorDisplay.from_monitor(monitor)
-    >>> [layer.series for layer in display.layers]
-    ['evidence', 'limit', 'observed', 'promised', 'calibration error']
+    >>> MonitorDisplay.from_monitor(monitor).panels
+    ['evidence', 'log loss', 'calibration error']
     """
 
     _grid = (1, (6.4, 2.0))

@@ -12,8 +12,15 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 
 from isoroc._input import InputError, check_after, check_choices, check_outcomes, check_sample
 from isoroc._table import Table
-from isoroc._views.forecasts import forecasts_of, unwrap
-from isoroc._views.stages import MEASURES, few_rows, is_calibration_set, measured, staged
+from isoroc._views.forecasts import (
+    MEASURES,
+    few_rows,
+    forecasts_of,
+    is_calibration_set,
+    measured,
+    staged,
+    unwrap,
+)
 from isoroc.plots._display import NEUTRAL, Display, Layer, Size, Where, add_legend, style_of, tidy
 
 _TITLES = {
@@ -36,10 +43,6 @@ class PathDisplay(Display):
     One panel per measure and data set, one curve per calibrator, and a line for the uncalibrated
     forecasts. Create it with `from_estimator` or `from_predictions`, or pass the values.
 
-    Of a long path 60 stages are drawn. With more than 100,000 rows, the volume before calibration
-    is that of 100,000 rows drawn at random. Stages of a calibrator of the largest probabilities
-    (`top`) are measured on at most 20,000 rows drawn at random.
-
     Parameters
     ----------
     curves : mapping of columns
@@ -56,10 +59,8 @@ class PathDisplay(Display):
     >>> p = rng.random(400)
     >>> y = rng.random(400) < p**2
     >>> calibrator = IRPCalibrator().fit(p[:200], y[:200])
-    >>> display = PathDisplay.from_estimator(
-    ...     calibrator, p[:200], y[:200], test=(p[200:], y[200:])
-    ... )
-    >>> display.panels
+    >>> test = p[200:], y[200:]
+    >>> PathDisplay.from_estimator(calibrator, p[:200], y[:200], test=test).panels
     ['calibration log loss', 'test log loss', 'calibration AUC', 'test AUC']
     """
 

@@ -44,14 +44,12 @@ class RocDisplay(BeforeAfterDisplay):
     For three classes or more there is one panel per class, for the twelve heaviest classes. Panels
     for two classes, after Figure 1 of the paper:
 
-    - "roc": for each threshold, the share of the first class above it and of the second class above
-      it. The area under the hull is the AUC after isotonic calibration of the same rows without
-      smoothing;
-    - "diagram": the cumulative sum diagram, that is the number of rows in ascending order of their
-      forecasts against the number of rows of the second class among them, and its greatest convex
-      minorant. An affine map takes this panel to the panel "roc" and the minorant to the hull;
-    - "forecasts": the forecasts in the same order, and the slopes of the minorant, which are the
-      isotonic regression.
+    - "roc": the curve and its hull, whose area is the AUC after isotonic calibration of the same
+      rows without smoothing;
+    - "diagram": rows of the second class among those with the smallest forecasts, that is the
+      cumulative sum diagram, and its greatest convex minorant. An affine map takes this panel to
+      the panel "roc" and the minorant to the hull;
+    - "forecasts": the forecasts in ascending order, and their isotonic regression.
 
     Options of `from_estimator` and `from_predictions`: `panels`, those to draw for two classes, by
     default ``("roc",)``; `orientation`, the horizontal axis of a ROC curve: "usual", the false
@@ -60,13 +58,8 @@ class RocDisplay(BeforeAfterDisplay):
     Examples
     --------
     >>> from isoroc.plots import RocDisplay
-    >>> display = RocDisplay.from_predictions(
-    ...     [0, 1, 0, 1], [0.1, 0.3, 0.4, 0.8]
-    ... )
-    >>> display.areas
+    >>> RocDisplay.from_predictions([0, 1, 0, 1], [0.1, 0.3, 0.4, 0.8]).areas
     {'forecasts': 0.75, 'hull': 0.875}
-    >>> len(display.axes_)
-    1
     """
 
     areas: dict[Any, float]
@@ -253,9 +246,8 @@ class RocSurfaceDisplay(BeforeAfterDisplay):
     >>> import numpy as np
     >>> from isoroc.plots import RocSurfaceDisplay
     >>> y = [0, 1, 2, 2]
-    >>> display = RocSurfaceDisplay.from_predictions(y, np.eye(3)[y])
-    >>> display.volumes["forecasts"]
-    1.0
+    >>> RocSurfaceDisplay.from_predictions(y, np.eye(3)[y]).volumes
+    {'forecasts': 1.0}
     """
 
     volumes: dict[str, float]

@@ -148,18 +148,14 @@ class SimplexDisplay(BeforeAfterDisplay):
     Each class has a corner and a colour; the colour of a forecast is the mixture of the colours of
     the classes. Panels:
 
-    - "forecasts": the forecasts, coloured by their labels. Above 3,000 rows they are grouped into
-      small cells, coloured by the mixture of their labels; cells with more rows are stronger in
-      colour;
-    - "bins": the bins of a calibrator, coloured by their calibrated value, and the thresholds of
-      its splits; markers get smaller with each split;
-    - "map": arrows from the mean forecast of each bin to its calibrated value. Without bins, or
-      with more than 60, there is one arrow for each of a few dozen cells;
+    - "forecasts", coloured by their labels, in cells if there are more than 3,000 rows;
+    - "bins" of a calibrator, coloured by their calibrated value, and the thresholds of its splits;
+    - "map": arrows from the mean forecast of each bin to its calibrated value, or of each of a few
+      dozen cells if there are no bins or more than 60;
     - "values": the forecasts, coloured by their calibrated value.
 
-    Sharp forecasts crowd at the corners. A zoom divides the logarithms of ratios of probabilities
-    by a number, which enlarges the corners; lines then show where a class has a probability of 0.5,
-    0.9, 0.99 and so on.
+    A zoom divides the logarithms of ratios of probabilities by a number, which enlarges the
+    corners, where sharp forecasts crowd; lines show where a class has a probability of 0.5 or 0.9.
 
     Options of `from_estimator` and `from_predictions`: `panels`, those to draw, in this order, by
     default forecasts, bins (values if there are no bins of three classes) and map; `zoom`, a number
@@ -172,12 +168,10 @@ class SimplexDisplay(BeforeAfterDisplay):
     >>> import numpy as np
     >>> from isoroc import IRPCalibrator
     >>> from isoroc.plots import SimplexDisplay
-    >>> rng = np.random.default_rng(0)
-    >>> P = rng.dirichlet(np.ones(3), size=600)
-    >>> y = [rng.choice(3, p=p) for p in P]
+    >>> P = np.random.default_rng(0).dirichlet(np.ones(3), size=600)
+    >>> y = P.argmax(axis=1)
     >>> calibrator = IRPCalibrator(random_state=0).fit(P, y)
-    >>> display = SimplexDisplay.from_estimator(calibrator, P, y)
-    >>> display.panels
+    >>> SimplexDisplay.from_estimator(calibrator, P, y).panels
     ['forecasts', 'bins', 'map']
     """
 
