@@ -52,13 +52,12 @@ VERSION = 3
 _GROUPS, _FEWEST, _CLEAR = 10, 20, 3
 #: Changes below this are shown as 0.
 _ZERO = 5e-5
-#: A class with fewer rows is named in the notes. The largest size of a model or query on the page.
-_FEW_ROWS, _MOST_TEXT = 30, 120_000
+#: A class with fewer rows is named in the notes. The largest size of a model or query on the page,
+#: and the largest number of classes that are listed.
+_FEW_ROWS, _MOST_TEXT, _MOST_CLASSES = 30, 120_000, 20
 #: Distinct forecasts up to which they are called few, rows that are looked at for it at most, and
 #: the share of certain forecasts from which on they are mentioned.
 _FEW_DISTINCT, _DRAWN, _MANY_CERTAIN = 20, 20_000, 0.01
-#: Largest number of classes that are listed.
-_MOST_CLASSES = 20
 
 
 @dataclass(frozen=True)
