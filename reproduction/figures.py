@@ -17,8 +17,8 @@ from isoroc._simplex import Floats, Ints, lattice
 from isoroc._table import Table
 from isoroc._views.simplex import bin_polygons, cells_of, mix
 from isoroc.plots import PathDisplay, RocDisplay, SimplexDisplay
+from isoroc.plots._display import NEUTRAL, SERIES, axes_for, figure_of, style_of, tidy
 from isoroc.plots._simplex import Triangle
-from isoroc.plots._style import NEUTRAL, SERIES, axes_for, figure_of, style_of, tidy
 from reproduction.experiments import (
     OURS,
     PUBLISHED,

@@ -158,7 +158,7 @@ PARTS = {
         "decisions",
         "metrics",
     },
-    "report": {
+    "_report": {
         "_lazy",
         "_calibrators",
         "_counts",
@@ -188,7 +188,7 @@ PARTS = {
         "export",
         "metrics",
         "plots",
-        "report",
+        "_report",
     },
     "_cli": {
         "_calibrators",
@@ -208,7 +208,7 @@ PARTS = {
         "isoroc",
         "metrics",
         "plots",
-        "report",
+        "_report",
     },
     "__main__": {"_cli"},
 }
@@ -219,7 +219,6 @@ PUBLIC = [
     "isoroc.export",
     "isoroc.metrics",
     "isoroc.plots",
-    "isoroc.report",
 ]
 
 # Optional dependencies and the parts that may import them.
@@ -238,8 +237,8 @@ OPTIONAL = {
     "pyarrow": {"_calibrators"},
     "moocore": {"metrics"},
     "pandas": set(),
-    "jinja2": {"report"},
-    "markupsafe": {"report"},
+    "jinja2": {"_report"},
+    "markupsafe": {"_report"},
 }
 
 

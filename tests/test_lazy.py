@@ -33,7 +33,6 @@ def test_all_public_names_without_extras():
     ("name", "message"),
     [
         ("plots.RocDisplay", "matplotlib: pip install matplotlib mpltern"),
-        ("report.Report", "jinja2: pip install jinja2"),
         ("export.to_onnx", "onnx: pip install onnx"),
         ("export.to_sql", "sqlglot: pip install sqlglot"),
         ("export.to_torch", "torch: pip install torch"),
@@ -43,3 +42,8 @@ def test_what_is_missing_is_named(name, message):
     module, _, attribute = name.partition(".")
     ran = run(f"from isoroc.{module} import {attribute}")
     assert ran.stderr.endswith(f"ImportError: isoroc.{name} needs {message}\n")
+
+
+def test_reports_need_jinja2_only_for_their_page():
+    ran = run("from isoroc import Report\nprint(Report([0, 1], [0.2, 0.7]).to_html())")
+    assert ran.stderr.endswith("ImportError: Report.to_html needs jinja2: pip install jinja2\n")

@@ -1,4 +1,4 @@
-from . import decisions, export, metrics, plots, report
+from . import decisions, export, metrics, plots
 from ._calibrators.auto import AutoCalibrator
 from ._calibrators.bagging import BaggedIRPCalibrator
 from ._calibrators.dirichlet import DirichletCalibrator
@@ -24,6 +24,7 @@ from ._input import InputError
 from ._maps.files import LoadedMap, load_map
 from ._monitor import CalibrationMonitor
 from ._persistence import ModelFileError
+from ._report.report import Report
 
 __all__ = [
     "AutoCalibrator",
@@ -46,6 +47,7 @@ __all__ = [
     "ModelFileError",
     "MonotoneCalibrator",
     "RecursiveBinningCalibrator",
+    "Report",
     "SigmoidCalibrator",
     "SplineCalibrator",
     "TemperatureCalibrator",
@@ -57,6 +59,5 @@ __all__ = [
     "load_map",
     "metrics",
     "plots",
-    "report",
 ]
 __version__: str

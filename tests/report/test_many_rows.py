@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from isoroc import Counts, InputError, IRPCalibrator, TemperatureCalibrator
+from isoroc import Counts, InputError, IRPCalibrator, Report, TemperatureCalibrator
 from isoroc._evaluation import measures
-from isoroc.report import Report
 
 
 def overconfident(n, K):

@@ -85,7 +85,8 @@ def monitor(
         from isoroc.plots import MonitorDisplay  # noqa: PLC0415 -- of an extra, needed here only
 
         with output_to(plot) as path:
-            MonitorDisplay(found).save(path, format=kind)
+            figure = MonitorDisplay.from_monitor(found, figsize=(7, 6.6)).figure_
+            figure.savefig(path, format=kind, dpi=150)
     if json:
         entries: dict[str, Any] = {"alarm": found.alarm_, "advice": found.advice_}
         for name, report in {"batch": batch, "total": found.report()}.items():

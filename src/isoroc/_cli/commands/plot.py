@@ -27,10 +27,10 @@ def plot(
     with open_source(forecasts, selection) as source:
         loaded = None if model is None else Model.load(model)
         compared = Comparison(source, selection, loaded).read()
-    from isoroc.plots import ReliabilityDisplay  # noqa: PLC0415 -- of an extra, needed here only
+    from isoroc.plots import CalibrationDisplay  # noqa: PLC0415 -- of an extra, needed here only
 
     sample = compared["before"].on_simplex()
-    display = ReliabilityDisplay.from_predictions(
+    display = CalibrationDisplay.from_predictions(
         sample.classes[sample.codes],
         sample.forecasts,
         after=compared["after"].forecasts if model is not None else None,

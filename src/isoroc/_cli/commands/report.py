@@ -14,7 +14,7 @@ from isoroc._cli.models import Model
 from isoroc._cli.options import ALL_ROWS, Force, Forecasts, Output, Resamples, Selection, UseModel
 from isoroc._cli.terminal import print_exact, print_note, print_text
 from isoroc._evaluation.evaluate import check_options
-from isoroc.report import Report
+from isoroc._report.report import Report
 
 
 def report(

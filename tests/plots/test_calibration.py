@@ -7,7 +7,7 @@ from matplotlib.colors import to_hex
 from sklearn.svm import LinearSVC
 
 from isoroc import IRPCalibrator
-from isoroc.plots import ReliabilityDisplay
+from isoroc.plots import CalibrationDisplay
 
 
 def kinds(display, panel=None):
@@ -19,7 +19,7 @@ def test_two_classes_before_and_after(make_axes):
     p = rng.random(300)
     y = np.where(rng.random(300) < p**2, "yes", "no")
     calibrator = IRPCalibrator().fit(p, y)
-    display = ReliabilityDisplay.from_estimator(calibrator, p, y, ax=make_axes())
+    display = CalibrationDisplay.from_estimator(calibrator, p, y, ax=make_axes())
     (ax,) = display.axes_
     assert ax.figure is display.figure_
     assert ax.get_ylabel() == "observed rate"
@@ -51,14 +51,14 @@ def test_scores_are_shown_only_after_they_are_calibrated(make_axes):
     y = X[:, 0] + rng.normal(size=200) > 0
     scores = LinearSVC().fit(X, y).decision_function(X)
     calibrator = IRPCalibrator().fit(scores, y)
-    display = ReliabilityDisplay.from_estimator(calibrator, scores, y, ax=make_axes())
+    display = CalibrationDisplay.from_estimator(calibrator, scores, y, ax=make_axes())
     assert {layer.series for layer in display.layers} == {"forecasts"}
     assert display.axes_[0].get_legend() is None
 
 
 def test_one_panel_per_class(draw_forecasts):
     P, y = draw_forecasts(200, 5)
-    display = ReliabilityDisplay.from_predictions(y, P, n_resamples=0)
+    display = CalibrationDisplay.from_predictions(y, P, n_resamples=0)
     assert len(display.axes_) == 5
     assert "band" not in {layer.kind for layer in display.layers}
     for k, ax in enumerate(display.axes_):
@@ -69,7 +69,7 @@ def test_one_panel_per_class(draw_forecasts):
 
 def test_top_label(draw_forecasts, make_axes):
     P, y = draw_forecasts(200, 4)
-    display = ReliabilityDisplay.from_predictions(y, P, kind="top", ax=make_axes())
+    display = CalibrationDisplay.from_predictions(y, P, kind="top", ax=make_axes())
     rates = next(x for x in display.layers if x.kind == "rates").data
     assert rates["weight"] @ rates["rate"] == (P.argmax(axis=1) == y).sum()
     assert display.axes_[0].get_ylabel() == "share that came true"
@@ -77,7 +77,7 @@ def test_top_label(draw_forecasts, make_axes):
 
 def test_many_classes_have_one_panel_for_the_top_class(draw_forecasts, make_axes):
     P, y = draw_forecasts(200, 13)
-    display = ReliabilityDisplay.from_predictions(
+    display = CalibrationDisplay.from_predictions(
         y, P, labels=np.arange(13), n_resamples=0, ax=make_axes()
     )
     assert len(display.axes_) == 1
@@ -88,7 +88,7 @@ def test_number_of_groups_grows_with_the_number_of_rows(n, groups, make_axes):
     rng = np.random.default_rng(0)
     p = rng.random(n)
     y = np.append([False, True], rng.random(n - 2) < p[2:])
-    display = ReliabilityDisplay.from_predictions(y, p, ax=make_axes())
+    display = CalibrationDisplay.from_predictions(y, p, ax=make_axes())
     assert next(x for x in display.layers if x.kind == "rates").data.n_rows == groups
     assert sum(x.data.n_rows for x in display.layers) < 2000
 
@@ -98,8 +98,8 @@ def test_weights_equal_repeated_rows(make_axes):
     p, w = rng.random(80).round(1), rng.integers(0, 4, 80)
     y = rng.random(80) < p
     options: dict[str, Any] = {"n_resamples": 0, "n_bins": 4, "labels": [False, True]}
-    weighted = ReliabilityDisplay.from_predictions(y, p, sample_weight=w, ax=make_axes(), **options)
-    repeated = ReliabilityDisplay.from_predictions(
+    weighted = CalibrationDisplay.from_predictions(y, p, sample_weight=w, ax=make_axes(), **options)
+    repeated = CalibrationDisplay.from_predictions(
         np.repeat(y, w), np.repeat(p, w), ax=make_axes(), **options
     )
     for name, column in weighted.frame().items():
@@ -119,7 +119,7 @@ def test_weights_equal_repeated_rows(make_axes):
 )
 def test_bad_input(options, message):
     with pytest.raises(ValueError, match=message):
-        ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.7], **options)
+        CalibrationDisplay.from_predictions([0, 1], [0.2, 0.7], **options)
 
 
 def test_several_models_share_axes_legend_and_histogram(make_axes):
@@ -128,7 +128,7 @@ def test_several_models_share_axes_legend_and_histogram(make_axes):
     y = rng.random(300) < p
     ax = make_axes()
     for name, power in (("forest", 1), ("bayes", 2), ("boosting", 0.5)):
-        display = ReliabilityDisplay.from_predictions(y, p**power, name=name, ax=ax, n_resamples=9)
+        display = CalibrationDisplay.from_predictions(y, p**power, name=name, ax=ax, n_resamples=9)
     (drawn,) = display.axes_
     assert drawn is ax
     assert len(ax.figure.axes) == 2
@@ -149,7 +149,7 @@ def test_several_models_of_three_classes_share_panels(draw_forecasts, make_axes)
     P, y = draw_forecasts(200, 3)
     ax = make_axes()
     for name in ("a", "b"):
-        display = ReliabilityDisplay.from_predictions(y, P, name=name, ax=ax, n_resamples=0)
+        display = CalibrationDisplay.from_predictions(y, P, name=name, ax=ax, n_resamples=0)
     assert len(display.axes_) == 3
     assert len(ax.figure.axes) == 1 + 3 + 3
 
@@ -158,27 +158,27 @@ def test_positive_label(draw_forecasts, make_axes):
     p = np.linspace(0, 1, 50)
     y = np.where(p > 0.3, "yes", "no")
     options: dict[str, Any] = {"n_resamples": 0, "n_bins": 5}
-    column = ReliabilityDisplay.from_predictions(
+    column = CalibrationDisplay.from_predictions(
         y, 1 - p, pos_label="no", ax=make_axes(), **options
     )
     P = np.column_stack([1 - p, p])
-    matrix = ReliabilityDisplay.from_predictions(y, P, pos_label="no", ax=make_axes(), **options)
+    matrix = CalibrationDisplay.from_predictions(y, P, pos_label="no", ax=make_axes(), **options)
     for display in (column, matrix):
         rates = next(x for x in display.layers if x.kind == "rates").data
         assert rates["weight"] @ rates["rate"] == pytest.approx((y == "no").sum())
         assert display.figure_.axes[1].get_xlabel() == "forecast probability of no"
     P, y = draw_forecasts(100, 3)
-    one = ReliabilityDisplay.from_predictions(y, P, pos_label=2, ax=make_axes(), n_resamples=0)
+    one = CalibrationDisplay.from_predictions(y, P, pos_label=2, ax=make_axes(), n_resamples=0)
     assert len(one.axes_) == 1
     with pytest.raises(ValueError, match=r"pos_label: got 7; expected one of \[0, 1, 2\]"):
-        ReliabilityDisplay.from_predictions(y, P, pos_label=7)
+        CalibrationDisplay.from_predictions(y, P, pos_label=7)
     with pytest.raises(ValueError, match="pos_label: is 'maybe'"):
-        ReliabilityDisplay.from_predictions(["yes", "no"], [0.2, 0.4], pos_label="maybe")
+        CalibrationDisplay.from_predictions(["yes", "no"], [0.2, 0.4], pos_label="maybe")
 
 
 def test_bins_of_equal_width_and_options_of_lines(make_axes):
     p = np.linspace(0, 1, 200) ** 3
-    display = ReliabilityDisplay.from_predictions(
+    display = CalibrationDisplay.from_predictions(
         p > 0.5, p, n_bins=4, strategy="uniform", ax=make_axes(), color="red", lw=3
     )
     rates = next(x for x in display.layers if x.kind == "rates").data
@@ -191,7 +191,7 @@ def test_long_names_stay_inside_the_figure(draw_forecasts):
     P, y = draw_forecasts(60, 3)
     names = ["a name of many words that goes on and on", "x" * 60, "$a_1$"]
     for labels, K in ((names, 3), (names[:2], 2)):
-        display = ReliabilityDisplay.from_predictions(
+        display = CalibrationDisplay.from_predictions(
             np.array(labels)[y % K], P[:, :K] / P[:, :K].sum(axis=1, keepdims=True), labels=labels
         )
         figure = display.figure_
@@ -214,7 +214,7 @@ def test_rare_events_have_a_logarithmic_axis(scale, make_axes):
     p = np.exp(rng.normal(-5, 1, 3000)).clip(0, 1)
     p[:20] = 0.0
     y = rng.random(3000) < p
-    display = ReliabilityDisplay.from_predictions(y, p, after=p, scale=scale, ax=make_axes())
+    display = CalibrationDisplay.from_predictions(y, p, after=p, scale=scale, ax=make_axes())
     (ax,) = display.axes_
     expected = "log" if scale == "auto" else scale
     assert (ax.get_xscale(), ax.get_yscale()) == (expected, expected)
@@ -231,7 +231,7 @@ def test_values_and_intervals_are_in_the_frame(make_axes):
     rng = np.random.default_rng(0)
     p = rng.choice([0.1, 0.4, 0.8], 300)
     y = rng.random(300) < p
-    frame = ReliabilityDisplay.from_predictions(y, p, ax=make_axes()).frame()
+    frame = CalibrationDisplay.from_predictions(y, p, ax=make_axes()).frame()
     rates = frame["layer"] == "rates"
     np.testing.assert_allclose(frame["forecast"][rates], [0.1, 0.4, 0.8])
     for level, rate, low, high in zip(

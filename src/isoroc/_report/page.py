@@ -12,8 +12,8 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from isoroc._evaluation.evaluation import percent
-from isoroc.report import _charts
-from isoroc.report._numbers import text_of, weight_of
+from isoroc._report import charts
+from isoroc._report.charts import text_of, weight_of
 
 
 def render(summary: dict[str, Any]) -> str:
@@ -21,7 +21,7 @@ def render(summary: dict[str, Any]) -> str:
     path, model = summary["path"], summary["model"]
     data = {"path": path, "colours": None}
     if path is not None and "node_values" in path and summary["data"]["n_classes"] == 3:
-        data["colours"] = _charts.colours_of(path["node_values"])
+        data["colours"] = charts.colours_of(path["node_values"])
     download = None
     if model is not None and model["file"] is not None:  # an address that holds its content
         content = base64.b64encode(model["file"].encode()).decode()
@@ -50,12 +50,12 @@ def _template() -> Any:
     )
     environment.filters |= {"number": text_of, "percent": percent, "weight": weight_of}
     environment.filters["zipped"] = lambda columns: list(zip(*columns, strict=True))
-    environment.globals |= {"charts": _charts}
+    environment.globals |= {"charts": charts}
     return environment.from_string(_asset("page.html"))
 
 
 def _asset(name: str) -> Markup:
-    text = files("isoroc.report").joinpath("assets", name).read_text(encoding="utf-8")
+    text = files("isoroc._report").joinpath("assets", name).read_text(encoding="utf-8")
     return Markup(text)  # noqa: S704 -- a file of the package
 
 
@@ -73,28 +73,26 @@ def _map_charts(summary: dict[str, Any]) -> tuple[list[tuple[str, Markup]], Mark
     moves = path is not None and "node_values" in path
     if part["kind"] == "curve":
         name = summary["data"]["classes"][-1]["name"]
-        staged = _charts.curve_chart(part, name, id="stage-map") if moves else None
-        return [(name, _charts.curve_chart(part, name))], staged
+        staged = charts.curve_chart(part, name, id="stage-map") if moves else None
+        return [(name, charts.curve_chart(part, name))], staged
     if part["kind"] == "pairs":
         pairs = part["pairs"]
-        return [(" and ".join(pair["names"]), _charts.pair_chart(pair)) for pair in pairs], None
+        return [(" and ".join(pair["names"]), charts.pair_chart(pair)) for pair in pairs], None
     if part["kind"] == "cells":
+        columns = zip(*(part[name] for name in ("weight", "forecast", "value")), strict=True)
         tips = [
-            f"weight {weight_of(weight)}, mean forecast {_listed(forecast)}, "
-            f"calibrated {_listed(value)}"
-            for weight, forecast, value in zip(
-                part["weight"], part["forecast"], part["value"], strict=True
-            )
+            f"weight {weight_of(w)}, mean forecast {_listed(p)}, calibrated {_listed(q)}"
+            for w, p, q in columns
         ]
         args = (part["polygons"], part["value"], part["names"])
         title = "Cells of forecasts, coloured by their calibrated value"
-        return [("", _charts.simplex_chart(*args, title, tips))], None
+        return [("", charts.simplex_chart(*args, title, tips))], None
     columns = summary["bins"]["columns"]
     values = list(zip(*(columns[f"value_{name}"] for name in part["names"]), strict=True))
     args = (part["polygons"], values, part["names"])
     tips = _tips(summary["bins"], part["names"])
-    shown = _charts.simplex_chart(*args, "Bins, coloured by their calibrated value", tips)
-    staged = _charts.simplex_chart(*args, "Bins of the chosen stage")
+    shown = charts.simplex_chart(*args, "Bins, coloured by their calibrated value", tips)
+    staged = charts.simplex_chart(*args, "Bins of the chosen stage")
     return [("", shown)], Markup('<div id="stage-map">{}</div>').format(staged)
 
 
@@ -104,9 +102,8 @@ def _tips(bins: dict[str, Any], names: list[str]) -> list[str]:
     for i, (number, split) in enumerate(zip(columns["bin"], bins["splits"], strict=True)):
         parts = [f"Bin {number}, weight {weight_of(columns['weight'][i])}."]
         for name in names:
-            value, low, high = (
-                columns[f"{kind}_{name}"][i] for kind in ("value", "rate_low", "rate_high")
-            )
+            names_of = (f"{kind}_{name}" for kind in ("value", "rate_low", "rate_high"))
+            value, low, high = (columns[column][i] for column in names_of)
             parts.append(f"{name}: {value:.3f} (observed {low:.3f} to {high:.3f}).")
         if split:
             threshold = _listed(split["threshold"])

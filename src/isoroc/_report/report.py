@@ -7,12 +7,12 @@ import json
 import os
 from typing import Any, Self
 
+from isoroc._calibrators.base import Calibrator
 from isoroc._counts import Counts
 from isoroc._files import replacing
 from isoroc._input import Scores
-from isoroc.report._evidence import gather, gather_counts
-from isoroc.report._page import render
-from isoroc.report._summary import summarize
+from isoroc._report.summary import gather, gather_counts, summarize
+from isoroc._views.forecasts import forecasts_of, unwrap
 
 
 class Report:
@@ -57,19 +57,16 @@ class Report:
     Examples
     --------
     >>> import numpy as np
-    >>> from isoroc import IRPCalibrator
-    >>> from isoroc.report import Report
+    >>> from isoroc import IRPCalibrator, Report
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(4000)
     >>> y = rng.random(4000) < p**2
     >>> calibrator = IRPCalibrator().fit(p[:2000], y[:2000])
-    >>> report = Report(y[2000:], p[2000:], calibrator=calibrator, n_resamples=0)
-    >>> report.summary["verdict"]["tone"]
-    'better'
+    >>> report = Report.from_estimator(calibrator, p[2000:], y[2000:], n_resamples=0)
     >>> print(report.summary["verdict"]["sentences"][0])
     In 201 rows True had a probability of 0.5 to 0.6 (mean 0.55) and came true in 30 % of them;
     after calibration its probability is 0.31 on average.
-    >>> report.save("report.html")  # doctest: +SKIP
+    >>> page = report.to_html("report.html")  # doctest: +SKIP
     """
 
     def __init__(
@@ -87,25 +84,40 @@ class Report:
         columns: list[str] | None = None,
         n_resamples: int = 200,
     ) -> None:
-        options: dict[str, Any] = {
-            "labels": labels,
-            "sample_weight": sample_weight,
-            "scores": scores,
-        }
-        evidence = gather(y, P, calibrator=calibrator, after=after, **options)
-        self.summary = summarize(evidence, title, model_path, columns, n_resamples)
+        given: dict[str, Any] = {"labels": labels, "sample_weight": sample_weight, "scores": scores}
+        options: dict[str, Any] = {"title": title, "model_path": model_path, "columns": columns}
+        evidence = gather(y, P, calibrator=calibrator, after=after, **given)
+        self.summary = summarize(evidence, n_resamples=n_resamples, **options)
 
     @classmethod
-    def from_counts(
-        cls,
-        counts: Counts,
-        *,
-        calibrator: Any = None,
-        title: str = "Calibration report",
-        model_path: str = "model.json",
-        columns: list[str] | None = None,
-        n_resamples: int = 200,
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, groups: Any = None, **options: Any
     ) -> Self:
+        """Report about the forecasts of a classifier, or those before and after calibration.
+
+        Parameters
+        ----------
+        estimator : calibrator or classifier
+            Fitted. A `CalibratedClassifier` with one calibrator is reported with its bins, its
+            path and its certificate, one with several by its forecasts before and after.
+        X : array-like
+            Input of the estimator: forecasts for a calibrator, features for a classifier. Use
+            rows that the estimator was not fitted on.
+        y : array-like of shape (n,)
+            Labels.
+        groups : array-like of shape (n,), default=None
+            Group of each row, for a `GroupedCalibrator`.
+        **options
+            Other arguments of `Report`.
+        """
+        estimator, X = unwrap(estimator, X)
+        before, after, classes = forecasts_of(estimator, X, groups)
+        if isinstance(estimator, Calibrator):
+            before, options["calibrator"] = X, estimator
+        return cls(y, before, **{"after": after, "labels": classes} | options)
+
+    @classmethod
+    def from_counts(cls, counts: Counts, *, calibrator: Any = None, **options: Any) -> Self:
         """Report from counts of any number of rows.
 
         Losses and decisions are those of all cells. Whatever needs single rows is based on rows
@@ -117,40 +129,37 @@ class Report:
             Counts of rows that the calibrator was not fitted on.
         calibrator : calibrator, default=None
             A fitted calibrator of isoroc that takes probabilities.
-        title, model_path, columns, n_resamples
-            As for a report from rows; `columns` are by default those that were counted.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from isoroc import Counts
-        >>> from isoroc.report import Report
-        >>> rng = np.random.default_rng(0)
-        >>> p = rng.random(4000)
-        >>> counts = Counts.from_arrays(p, rng.random(4000) < p**2)
-        >>> print(Report.from_counts(counts, n_resamples=0).summary["verdict"]["sentences"][0])
-        In 403 rows True had a probability of 0.5 to 0.6 (mean 0.55) and came true in 31 % of them.
+        **options
+            `title`, `model_path`, `columns` (by default those that were counted) and `n_resamples`.
         """
         evidence = gather_counts(counts, calibrator)
-        if columns is None and counts.columns is not None:
-            columns = list(counts.columns)
+        if options.get("columns") is None and counts.columns is not None:
+            options["columns"] = list(counts.columns)
         report = cls.__new__(cls)
-        report.summary = summarize(evidence, title, model_path, columns, n_resamples)
+        report.summary = summarize(evidence, **options)
         return report
 
-    def to_html(self) -> str:
-        """The page."""
-        return render(self.summary)
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The page, also written to a file if a path is given. Requires jinja2.
+
+        Parameters
+        ----------
+        path : path-like, default=None
+            An existing file is replaced when the new one is complete.
+        """
+        try:
+            from isoroc._report.page import render  # noqa: PLC0415 -- jinja2 may be missing
+        except ModuleNotFoundError:
+            raise ImportError("Report.to_html needs jinja2: pip install jinja2") from None
+        page = render(self.summary)
+        if path is not None:
+            with replacing(path) as new:
+                new.write_text(page, encoding="utf-8")
+        return page
 
     def to_json(self) -> str:
         """The summary as JSON."""
         return json.dumps(self.summary, ensure_ascii=False, allow_nan=False)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page to a file; one that exists is replaced when the new one is complete."""
-        page = self.to_html()
-        with replacing(path) as new:
-            new.write_text(page, encoding="utf-8")
 
     def _repr_html_(self) -> str:
         # A frame of its own: neither the style of the page nor its script reaches the notebook.

@@ -55,10 +55,7 @@
   }
 
   // Sortable tables.
-  const valueOf = (row, column) => {
-    const text = row.cells[column].dataset.value;
-    return text === "-inf" ? -Infinity : text === "inf" ? Infinity : Number(text);
-  };
+  const valueOf = (row, column) => Number(row.cells[column].dataset.value.replace("inf", "Infinity"));
   for (const table of document.querySelectorAll("table.sortable")) {
     const heads = [...table.tHead.rows[0].cells];
     heads.forEach((head, column) => head.querySelector("button").addEventListener("click", () => {
