@@ -1,9 +1,7 @@
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
+from isoroc._simplex import Floats, Ints
 
 def partition_scores(scores: Floats, positive: NDArray[np.uint8]) -> tuple[Floats, int]: ...
 def merge_classes(a: Floats, wa: Floats, b: Floats, wb: Floats) -> tuple[Floats, Floats]: ...
@@ -12,3 +10,13 @@ def pool_adjacent_violators(
     a: Floats, wa: Floats, b: Floats, wb: Floats
 ) -> tuple[Floats, Floats, Floats]: ...
 def with_one_more(weights: Floats, extra: float) -> Floats: ...
+def split_blocks(
+    weights: Floats,
+    forecasts: Floats,
+    pseudocounts: Floats,
+    forecast_pseudocount: float,
+    gap: float,
+    min_weight: float,
+    min_lift: float,
+    max_bins: int,
+) -> tuple[Ints, Ints]: ...

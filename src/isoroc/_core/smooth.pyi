@@ -1,9 +1,4 @@
-from typing import TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
-
-Floats: TypeAlias = NDArray[np.float64]
+from isoroc._simplex import Floats, Ints
 
 N_KNOTS: int
 
@@ -25,7 +20,7 @@ def spline(
 ) -> Floats: ...
 def tilted(
     P: Floats,
-    place: NDArray[np.intp],
+    place: Ints,
     table: Floats,
     floor: float,
     temperature: float,

@@ -1,7 +1,7 @@
 """Best-first growth under ROC monotonicity: the paper's Algorithm 2, for any number of classes.
 
 `grow` is the algorithm. `Growth` is the tree under growth: what ROC monotonicity asks of its next
-split, and the score by which splits compete. A search (`sweep.py`, `grid.py`) proposes thresholds.
+split, and the score by which splits compete. A search (`search.py`) proposes thresholds.
 
 Where this departs from the paper:
 
@@ -27,7 +27,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._core.order import Wards, keep_order, required_differences, smallest_differences
+from isoroc._core.growth import Wards, keep_order, required_differences, smallest_differences
 from isoroc._core.rows import lift, sort_into_regions
 from isoroc._counts import Points
 from isoroc._input import Sample
@@ -99,12 +99,11 @@ class Split(NamedTuple):
     gamma: Floats
     gain: float  # M(gamma)
     children: Floats  # (c, K) class weights
-    lift: float  # by how much it raises the log likelihood of the bin's labels
 
-    @classmethod
-    def of(cls, gamma: Floats, gain: float, children: Floats) -> Split:
-        """Split with its lift."""
-        return cls(gamma, gain, children, lift(children))
+    @property
+    def lift(self) -> float:
+        """By how much it raises the log likelihood of the bin's labels."""
+        return lift(self.children)
 
 
 class _Plan(NamedTuple):

@@ -1,7 +1,7 @@
 """Two classes: isotonic regression, as a tree in the order of the IRP path and as step functions.
 
-The loops are in `_core/pav.pyx` and `_core/path.pyx`. A step function is its ascending cuts and one
-value more: ``values[i]`` for the scores with i cuts below them.
+The loops are in `_core/pav.pyx`. A step function is its ascending cuts and one value more:
+``values[i]`` for the scores with i cuts below them.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from isoroc._core.path import split_blocks, sum_ranges
-from isoroc._core.pav import with_one_more
+from isoroc._core.pav import split_blocks, with_one_more
 from isoroc._counts import BinaryCounts
 from isoroc._growth.best_first import GrowthOptions
-from isoroc._simplex import Floats, Ints, as_matrix, midpoint
+from isoroc._simplex import Floats, as_matrix, midpoint
 from isoroc._tree import BinTree, bin_values
 
 
@@ -64,26 +63,12 @@ class Blocks(NamedTuple):
             blocks = Blocks(blocks.low[first], blocks.high[last], *sums)
 
 
-class Path(NamedTuple):
-    """Tree of pooled blocks."""
-
-    tree: BinTree
-    blocks: Blocks
-    ranges: Ints  # (N, 2) the blocks [start, stop) of each node
-
-    def means(self) -> Floats:
-        """Mean forecast of each node, shape (N, 2)."""
-        forecasts = self.blocks.forecasts
-        sums = np.array([forecasts[start:stop].sum() for start, stop in self.ranges.tolist()])
-        return as_matrix((sums / self.tree.class_weights.sum(axis=1)).clip(0, 1))
-
-
 def grow_isotonic(
     blocks: Blocks, options: GrowthOptions, forecast_pseudocount: float = 0.0
-) -> Path:
-    """Tree of the isotonic regression, its splits in the order of the IRP path.
+) -> tuple[BinTree, Floats]:
+    """Tree of the isotonic regression, its splits in the order of the IRP path, and mean forecasts.
 
-    `forecast_pseudocount` are the rows that the mean forecast of a bin's own rows stands for.
+    The mean forecast of a node's own rows, shape (N, 2), stands for `forecast_pseudocount` rows.
     """
     blocks = blocks.pool(options.pseudocounts, forecast_pseudocount)
     nodes, splits = split_blocks(
@@ -101,13 +86,16 @@ def grow_isotonic(
     ranges[0] = 0, len(blocks.low)
     ranges[1::2, 0], ranges[1::2, 1] = start, cut
     ranges[2::2, 0], ranges[2::2, 1] = cut, stop
+    # Every other sum is that of the blocks between a stop and the next start; a last one ends it.
+    sums = np.vstack([np.column_stack([blocks.weights, blocks.forecasts]), np.zeros(3)])
+    sums = np.add.reduceat(sums, ranges.ravel())[::2]
     tree = BinTree(
         thresholds=as_matrix(midpoint(blocks.high[cut - 1], blocks.low[cut])),
         children=np.arange(1, len(ranges)).reshape(-1, 2),
         split_nodes=nodes,
-        class_weights=sum_ranges(blocks.weights, ranges),
+        class_weights=np.ascontiguousarray(sums[:, :2]),
     )
-    return Path(tree, blocks, ranges)
+    return tree, as_matrix((sums[:, 2] / tree.class_weights.sum(axis=1)).clip(0, 1))
 
 
 def _gap(forecast_pseudocount: float) -> float:
