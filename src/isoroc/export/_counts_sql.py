@@ -6,8 +6,17 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from isoroc._backends.sql import RULES, Dialect, SqlglotError, SqlOps, nodes
-from isoroc._backends.sql.expressions import Node, case, column, double
+from isoroc._backends.sql import (
+    RULES,
+    Dialect,
+    Node,
+    SqlglotError,
+    SqlOps,
+    case,
+    column,
+    double,
+    nodes,
+)
 from isoroc._counts import Grid, Resolution
 from isoroc._counts.files import describe
 from isoroc._counts.grid import cells, default_resolution, fold
