@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoroc._core.pav import split_blocks
 from isoroc._counts import BinaryCounts
 from isoroc._growth import GrowthOptions
-from isoroc._growth.pav import Blocks, grow_isotonic
+from isoroc._growth.pav import Blocks, grow_isotonic, irp_path
 from isoroc._tree import bin_values
 from strategies import binary_data, isotonic_oracle
 
@@ -131,9 +130,11 @@ def test_the_compiled_path_has_the_values_of_bin_values(seed, forecast_pseudocou
     pseudocounts = rng.random(2) * 4
     counts = BinaryCounts.from_arrays(scores, y, rng.random(150) + 0.5)
     blocks = Blocks.of(counts, "probability").pool(pseudocounts, forecast_pseudocount)
-    values = blocks.weights, blocks.forecasts, pseudocounts, forecast_pseudocount, 1e-14
-    expected, complete = reference_path(*values)
-    found = list(map(tuple, split_blocks(*values, 0.0, 0.0, len(blocks.low))[1].tolist()))
+    expected, complete = reference_path(
+        blocks.weights, blocks.forecasts, pseudocounts, forecast_pseudocount, 1e-14
+    )
+    _, splits = irp_path(blocks, GrowthOptions(pseudocounts), forecast_pseudocount)
+    found = list(map(tuple, splits.tolist()))
     assert found[: len(expected)] == expected
     assert len(expected) > 1
     if complete:

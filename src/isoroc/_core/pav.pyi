@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._simplex import Floats, Ints
+from isoroc._simplex import Floats
 
 def partition_scores(scores: Floats, positive: NDArray[np.uint8]) -> tuple[Floats, int]: ...
 def merge_classes(a: Floats, wa: Floats, b: Floats, wb: Floats) -> tuple[Floats, Floats]: ...
@@ -10,13 +10,14 @@ def pool_adjacent_violators(
     a: Floats, wa: Floats, b: Floats, wb: Floats
 ) -> tuple[Floats, Floats, Floats]: ...
 def with_one_more(weights: Floats, extra: float) -> Floats: ...
-def split_blocks(
-    weights: Floats,
-    forecasts: Floats,
+def best_cut(
+    sums: Floats,
+    before: int,
+    start: int,
+    stop: int,
+    after: int,
     pseudocounts: Floats,
     forecast_pseudocount: float,
     gap: float,
     min_weight: float,
-    min_lift: float,
-    max_bins: int,
-) -> tuple[Ints, Ints]: ...
+) -> tuple[int, float]: ...

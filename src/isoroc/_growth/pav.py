@@ -6,14 +6,17 @@ The loops are in `_core/pav.pyx`. A step function is its ascending cuts and one 
 
 from __future__ import annotations
 
+import heapq
+import math
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from isoroc._core.pav import split_blocks, with_one_more
+from isoroc._core.pav import best_cut, with_one_more
+from isoroc._core.rows import lift
 from isoroc._counts import BinaryCounts
 from isoroc._growth.best_first import GrowthOptions
-from isoroc._simplex import Floats, as_matrix, midpoint
+from isoroc._simplex import Floats, Ints, as_matrix, midpoint
 from isoroc._tree import BinTree, bin_values
 
 
@@ -33,6 +36,10 @@ class Blocks(NamedTuple):
         low, high, weights = counts.isotonic_blocks()
         sums = np.zeros(len(low)) if scores is None else counts.forecasts_in(low, high, scores)
         return cls(low, high, weights, sums)
+
+    def sums(self) -> Floats:
+        """Class weights and sums of forecasts, shape (m, 3)."""
+        return np.column_stack([self.weights, self.forecasts])
 
     def means(self) -> Floats:
         """Mean forecast of each block, shape (m, 2)."""
@@ -71,23 +78,14 @@ def grow_isotonic(
     The mean forecast of a node's own rows, shape (N, 2), stands for `forecast_pseudocount` rows.
     """
     blocks = blocks.pool(options.pseudocounts, forecast_pseudocount)
-    nodes, splits = split_blocks(
-        blocks.weights,
-        blocks.forecasts,
-        options.pseudocounts,
-        forecast_pseudocount,
-        _gap(forecast_pseudocount),
-        options.min_bin_weight or 0.0,
-        options.min_lift or 0.0,
-        len(blocks.low) if options.max_bins is None else options.max_bins,
-    )
+    nodes, splits = irp_path(blocks, options, forecast_pseudocount)
     start, cut, stop = splits.T
     ranges = np.empty((1 + 2 * len(splits), 2), dtype=np.intp)
     ranges[0] = 0, len(blocks.low)
     ranges[1::2, 0], ranges[1::2, 1] = start, cut
     ranges[2::2, 0], ranges[2::2, 1] = cut, stop
     # Every other sum is that of the blocks between a stop and the next start; a last one ends it.
-    sums = np.vstack([np.column_stack([blocks.weights, blocks.forecasts]), np.zeros(3)])
+    sums = np.vstack([blocks.sums(), np.zeros(3)])
     sums = np.add.reduceat(sums, ranges.ravel())[::2]
     tree = BinTree(
         thresholds=as_matrix(midpoint(blocks.high[cut - 1], blocks.low[cut])),
@@ -96,6 +94,53 @@ def grow_isotonic(
         class_weights=np.ascontiguousarray(sums[:, :2]),
     )
     return tree, as_matrix((sums[:, 2] / tree.class_weights.sum(axis=1)).clip(0, 1))
+
+
+def irp_path(
+    blocks: Blocks, options: GrowthOptions, forecast_pseudocount: float
+) -> tuple[Ints, Ints]:
+    """Best-first splitting of a sequence of isotonic blocks: the IRP path.
+
+    The best split of a bin is at the point of its cumulative sum diagram farthest from the chord.
+    That point is a vertex of the greatest convex minorant, hence an end of a block, so blocks are
+    all that has to be searched. A bin is the range of blocks [start, stop).
+
+    The means of unions of blocks are in order by themselves. Their smoothed values need not be:
+    a split is taken only if it leaves them in order, and a bin for which none does waits until
+    a neighbour is split. Without smoothing no bin ever waits and the path ends at the blocks.
+
+    The whole is node 0, and split s appends the nodes 2s + 1 and 2s + 2. Returns the nodes that are
+    split, shape (S,), and the splits (start, cut, stop), shape (S, 3), in the order of the path.
+    """
+    sums, m = blocks.sums(), len(blocks.low)
+    least = options.min_bin_weight or 0.0, (options.min_lift or 0.0) / 2
+    asked = options.pseudocounts, forecast_pseudocount, _gap(forecast_pseudocount), least[0]
+    max_bins = m if options.max_bins is None else options.max_bins
+    start_of, stop_of, node_of = {m: 0}, {0: m}, {0: 0}  # of bins by their stop, by their start
+    waiting: set[int] = set()  # bins by their start
+    nodes: list[int] = []
+    splits: list[tuple[int, int, int]] = []
+    queue = [(-math.inf, 0, m)]
+    while queue and len(splits) + 1 < max_bins:
+        _, start, stop = heapq.heappop(queue)
+        around = start_of.get(start, -1), start, stop, stop_of.get(stop, -1)
+        cut, height = best_cut(sums, *around, *asked)
+        parts = (sums[start:cut, :2], sums[cut:stop, :2])
+        if cut < 0 or (least[1] and lift(np.array([p.sum(axis=0) for p in parts])) < least[1]):
+            waiting.add(start)
+        elif queue and height < -queue[0][0]:
+            heapq.heappush(queue, (-height, start, stop))
+        else:
+            nodes.append(node_of[start])
+            node_of[start], node_of[cut] = 2 * len(nodes) - 1, 2 * len(nodes)
+            splits.append((start, cut, stop))
+            stop_of |= {start: cut, cut: stop}
+            start_of |= {cut: start, stop: cut}
+            neighbours = waiting & {start_of.get(start, -1), stop}
+            waiting -= neighbours
+            for begin in (start, cut, *neighbours):
+                heapq.heappush(queue, (-math.inf, begin, stop_of[begin]))
+    return np.array(nodes, dtype=np.intp), np.array(splits, dtype=np.intp).reshape(-1, 3)
 
 
 def _gap(forecast_pseudocount: float) -> float:
