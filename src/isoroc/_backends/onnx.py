@@ -435,8 +435,6 @@ class OnnxOps(Ops[Tensor]):
         gammas, children = np.zeros((N, K)), np.repeat(np.arange(N)[:, None], K, axis=1)
         gammas[tree.split_nodes] = np.where(tree.children >= 0, tree.thresholds, np.inf)
         children[tree.split_nodes] = tree.children
-        place = np.zeros(N, dtype=np.int64)
-        place[tree.bins] = np.arange(len(tree.bins))
 
         graph, points = self._graph, a.name
         margins = graph.node("Sub", points, graph.constant(gammas[0]))
@@ -455,9 +453,9 @@ class OnnxOps(Ops[Tensor]):
         number = [tensor(name, _INT64, ["N", 1]) for name in (node, f"{node}_next")]
         inputs = [tensor(f"{step.prefix}depth", _INT64, []), truth[0], number[0]]
         body = step.proto("one_step_down", inputs, [truth[1], number[1]])
-        more = graph.constant(np.array(max(_depth(tree) - 1, 0)))
+        more = graph.constant(np.array(max(tree.depths.max() - 1, 0)))
         leaf = graph.node("Loop", more, "", child, body=body)
-        return Tensor(self, 1, graph.node("Gather", graph.constant(place), leaf))
+        return Tensor(self, 1, graph.node("Gather", graph.constant(tree.bin_of_node), leaf))
 
     def look_up(self, table: Floats, place: Tensor) -> Tensor:
         found = self._graph.node("GatherND", self._name(table), place.name)
@@ -522,11 +520,3 @@ def _blocks(weights: Floats) -> Floats:
     matrix = np.zeros((K, K, L))
     matrix[np.arange(K), np.arange(K)] = weights
     return matrix.reshape(K, K * L)
-
-
-def _depth(tree: BinTree) -> int:
-    """Splits on the longest way from the root to a bin."""
-    depth = np.zeros(len(tree.class_weights), dtype=np.int64)
-    for node, below in zip(tree.split_nodes, tree.children, strict=True):
-        depth[below[below >= 0]] = depth[node] + 1
-    return int(depth.max())

@@ -520,7 +520,7 @@ class SqlScalars(Scalars[Node]):
 def _leads(margins: list[Node]) -> Node:
     """Whether the first margin is at least as large as the others."""
     first, *others = margins
-    leads = [nodes.GTE(this=adopt(first), expression=adopt(other)) for other in others]
+    leads: list[Node] = [nodes.GTE(this=adopt(first), expression=adopt(other)) for other in others]
     return reduce(lambda a, b: nodes.And(this=a, expression=b), leads)
 
 

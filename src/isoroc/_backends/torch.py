@@ -118,9 +118,7 @@ class TorchOps(Ops[TorchVector]):
             here = torch.nonzero(node == at)[:, 0]
             _, region = (P[here] - self._tensor(thresholds[split])).max(dim=1)
             node[here] = children[split, region]
-        place = np.full(len(tree.class_weights), -1)
-        place[tree.bins] = np.arange(len(tree.bins))
-        return TorchVector(torch.as_tensor(place, device=P.device)[node][:, None])
+        return TorchVector(torch.as_tensor(tree.bin_of_node, device=P.device)[node][:, None])
 
     def look_up(self, table: Floats, place: TorchVector) -> TorchVector:
         return TorchVector(self._tensor(table)[place.tensor[:, 0]])
