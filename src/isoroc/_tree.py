@@ -160,10 +160,7 @@ class BinTree:
         return sums
 
     def values(self, pseudocount: float = 0.0, prior: Floats | None = None) -> Floats:
-        """Calibrated forecast of each node, shape (N, K): see `bin_values`.
-
-        The prior, of shape (K,) or (N, K), is uniform by default.
-        """
+        """`bin_values` of the nodes, shape (N, K); the prior, (K,) or (N, K), may be uniform."""
         prior = np.full(self.n_classes, 1 / self.n_classes) if prior is None else prior
         return bin_values(self.class_weights, pseudocount * prior)
 

@@ -1,8 +1,7 @@
 """Vectors as lists of columns, for languages that compute with one column at a time.
 
-A language such as SQL has expressions of single columns. It implements `Scalars`, and `ColumnOps`
-writes each vector operation out in these. What several operations use is computed once: a vector
-makes its columns when they are first asked for, and by then it knows how often it is used.
+A language such as SQL implements `Scalars`, and `ColumnOps` writes vector operations out in these.
+Columns are made when they are first asked for: by then it is known how often they are used.
 """
 
 from __future__ import annotations

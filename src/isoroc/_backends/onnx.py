@@ -1,10 +1,8 @@
 """The operations as nodes of an ONNX graph of standard operators in double precision.
 
-A node takes about a microsecond, whatever it computes of a few numbers, so few nodes are written.
-Equal ones are one, and those that nothing needs are left out. Unless a map has steps, whose sums
-must be those of NumPy to the last bit, sums and multiples of vectors are not computed at once but
-kept as *linear functions* of the tensors that they are made of: what a formula does in several
-steps is then one product with a matrix.
+A node takes about a microsecond, so few are written: equal ones are one, and unused ones are left
+out. Unless a map has steps, whose sums must be those of NumPy to the last bit, sums and multiples
+of vectors are kept as *linear functions* of tensors: several steps are then one matrix product.
 """
 
 from __future__ import annotations
@@ -110,10 +108,7 @@ def _read_by(node: onnx.NodeProto) -> Iterator[str]:
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """Sum of products of tensors, by their names, with matrices, plus an offset.
-
-    Matrices have shape (width, width of the tensor), the offset has shape (width,).
-    """
+    """Sum of products of matrices, (width, width of tensor), with named tensors; plus an offset."""
 
     terms: dict[str, Floats]
     offset: Floats
@@ -155,10 +150,7 @@ class Linear:
 
 
 class Tensor(Value):
-    """A matrix of a graph, one row per forecast.
-
-    Its value is its name, or what it is a function of until something has to know its numbers.
-    """
+    """A matrix of a graph: its name, or what it is a function of until its numbers are needed."""
 
     def __init__(self, ops: OnnxOps, width: int, value: str | Linear) -> None:
         self._ops = ops

@@ -53,10 +53,7 @@ _WIDE, _LARGE = 6, 36
 
 
 def adopt(node: Node) -> Node:
-    """The node itself if it is part of no expression yet, otherwise a copy.
-
-    What is used once is never copied, so that large expressions are written in linear time.
-    """
+    """The node itself if it is part of no expression yet, otherwise a copy: in linear time."""
     return node if node.parent is None else node.copy()
 
 
@@ -108,10 +105,7 @@ def numbers_in_text(values: list[float], brackets: str = "[]") -> Node:
 
 
 def fraction(value: float) -> Node:
-    """A double as an integer times or over powers of two, exact in any arithmetic.
-
-    SQLite reads some decimals one rounding step off.
-    """
+    """A double as an integer and powers of two, as SQLite reads some decimals inexactly."""
     mantissa, exponent = math.frexp(value)
     whole, exponent = int(mantissa * 2**53), exponent - 53
     while whole % 2 == 0 and exponent < 0:
@@ -243,10 +237,7 @@ class Stages:
         return query
 
     def _merge(self, outputs: dict[str, Node]) -> dict[str, Node]:
-        """Outputs after each column that is used only once was put where it is used.
-
-        Planners take longer for columns of stages than for parts of expressions.
-        """
+        """Outputs after columns that are used only once, which planners dislike, became parts."""
         outputs, expressions = dict(outputs), self._columns | outputs
         surveyed = {name: _survey(node) for name, node in expressions.items()}
         uses = Counter(found.name for used, _ in surveyed.values() for found in used)

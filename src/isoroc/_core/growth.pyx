@@ -26,6 +26,14 @@ cdef bint has_cycle_below(double* W, Py_ssize_t K, double slack) noexcept nogil:
     return False
 
 
+cdef inline void lower_row(double* W, const double* r, Py_ssize_t i, Py_ssize_t K) noexcept nogil:
+    """Lower row i of W to the r_i - r_j of a bin that has points in region i."""
+    cdef Py_ssize_t j
+    for j in range(K):
+        if i != j and r[i] - r[j] < W[i * K + j]:
+            W[i * K + j] = r[i] - r[j]
+
+
 cdef class Wards:
     """Nodes (B,) of the bins that a split answers for; (B, K): whether each has points in a region."""
 
@@ -69,17 +77,13 @@ def keep_order(double[:, :, :, ::1] W, const double[:, :, ::1] values,
     W (M, S, K, K) are the bounds of splits without the bin. Its children have values (M, c, K), and
     points in region i of split s where held[c, s, i] != 0.
     """
-    cdef Py_ssize_t m, s, c, i, j, K = W.shape[2]
-    cdef double difference
+    cdef Py_ssize_t m, s, c, i, K = W.shape[2]
     for m in range(W.shape[0]):
         for s in range(W.shape[1]):
             for c in range(held.shape[0]):
                 for i in range(K):
                     if held[c, s, i]:
-                        for j in range(K):
-                            difference = values[m, c, i] - values[m, c, j]
-                            if i != j and difference < W[m, s, i, j]:
-                                W[m, s, i, j] = difference
+                        lower_row(&W[m, s, 0, 0], &values[m, c, 0], i, K)
             if has_cycle_below(&W[m, s, 0, 0], K, slack):
                 return False
     return True
@@ -92,8 +96,7 @@ def smallest_differences(const double[:, :, ::1] values, list wards, Py_ssize_t 
     skipped one, that split s answers for and that have points in region i. In the list of wards
     None stands for a split without any.
     """
-    cdef Py_ssize_t m, s, b, i, j, v, M = values.shape[0], K = values.shape[2]
-    cdef double difference
+    cdef Py_ssize_t m, s, b, i, v, M = values.shape[0], K = values.shape[2]
     cdef Wards bins
     bounds = np.full((M, len(wards), K, K), np.inf)
     cdef double[:, :, :, ::1] W = bounds
@@ -106,13 +109,9 @@ def smallest_differences(const double[:, :, ::1] values, list wards, Py_ssize_t 
             if v == skipped:
                 continue
             for i in range(K):
-                if not bins.held[b, i]:
-                    continue
-                for m in range(M):
-                    for j in range(K):
-                        difference = values[m, v, i] - values[m, v, j]
-                        if i != j and difference < W[m, s, i, j]:
-                            W[m, s, i, j] = difference
+                if bins.held[b, i]:
+                    for m in range(M):
+                        lower_row(&W[m, s, 0, 0], &values[m, v, 0], i, K)
     return bounds
 
 
@@ -248,10 +247,10 @@ cdef class Ascent:
     cdef Point* sorted_points  # (n,) and as much again for sorting
     cdef double* weights       # (K, K) class weights of the children,
     cdef double* totals        # (K,) their weights, and behind them two copies of both
-    cdef double* share         # (K,) mean label of the bin
+    cdef double[::1] share     # (K,) mean label of the bin
     cdef double* parts         # (K,) the children's shares of the gain
     cdef double* W             # (K, K)
-    cdef double* point_weights # (n,)
+    cdef double[::1] point_weights  # (n,)
     cdef double* latest        # (B,) another bin has points in the moving region iff this is > t,
     cdef double* earliest      # (B, K) and in another region iff this is < t
     cdef int* held             # (K, S, K) points of each child in each region of each split, and
@@ -269,24 +268,25 @@ cdef class Ascent:
         self.S, self.B = self.region.shape[1], self.outside.shape[1]
         K = self.K
         self.memory = np.empty(2 * self.n * sizeof(Point), dtype=np.int8)
-        self.scratch = np.empty(6 * K * K + 5 * K + self.B * (K + 1) + self.n)
+        self.scratch = np.empty(6 * K * K + 4 * K + self.B * (K + 1))
         self.counts = np.empty(3 * K * self.S * K + 1, dtype=np.intc)
         self.sorted_points, self.held = <Point*> &self.memory[0], &self.counts[0]
         self.weights = &self.scratch[0]
         self.totals = self.weights + K * K
-        self.share = self.totals + K + 2 * (K * K + K)
-        self.parts = self.share + K
+        self.parts = self.totals + K + 2 * (K * K + K)
         self.W = self.parts + K
         self.latest = self.W + 3 * K * K  # behind the values of the two sides
         self.earliest = self.latest + self.B
-        self.point_weights = self.earliest + self.B * K
         for s in range(2):
             self.sides[s].pseudocounts = &pseudocounts[s, 0]
             self.sides[s].bound = &self.bound[s, 0, 0]
             self.sides[s].straddled = &self.straddled[s, 0, 0, 0] if self.S else NULL
             self.sides[s].outside = &self.outside[s, 0, 0] if self.B else NULL
             self.sides[s].values = self.W + (1 + s) * K * K
-        self._average_labels()
+        self.point_weights = weights.sum(axis=1)
+        share = weights.sum(axis=0)
+        self.total = share.sum()
+        self.share = share / self.total
 
     def climb(self, double[:, ::1] gammas, const int[:, ::1] axes, int max_cycles):
         """Move the coordinates axes[a] of each gammas[a] in turn, until none gains.
@@ -326,19 +326,6 @@ cdef class Ascent:
             if best >= 0:
                 memcpy(children, self.weights, self.K * self.K * sizeof(double))
         return climbed if sound >= n_axes else -1.0
-
-    cdef void _average_labels(self) noexcept nogil:
-        cdef Py_ssize_t i, k
-        self.total = 0.0
-        memset(self.point_weights, 0, self.n * sizeof(double))
-        for k in range(self.K):
-            self.share[k] = 0.0
-            for i in range(self.n):
-                self.share[k] += self.Y[i, k]
-                self.point_weights[i] += self.Y[i, k]
-            self.total += self.share[k]
-        for k in range(self.K):
-            self.share[k] /= self.total
 
     cdef void _line_up(self, double[::1] gamma, Py_ssize_t axis) noexcept nogil:
         """Sort the points by where they change region; none is in the moving one yet."""
@@ -460,16 +447,14 @@ cdef class Ascent:
 
     cdef bint _is_feasible(self, double t, Py_ssize_t axis) noexcept nogil:
         """Whether the children, with gamma[axis] at t, leave every split ROC monotone."""
-        return self.slack == -INFINITY or (
-            self._keeps_order(&self.sides[0], t, axis) and self._keeps_order(&self.sides[1], t, axis)
-        )
-
-    cdef bint _keeps_order(self, Side* side, double t, Py_ssize_t axis) noexcept nogil:
-        return (
-            self._keeps_bound(side)
-            and self._keeps_own_order(side, t, axis)
-            and self._keeps_straddled(side)
-        )
+        cdef Side* side
+        cdef int s
+        for s in range(2 if self.slack > -INFINITY else 0):
+            side = &self.sides[s]
+            if not (self._keeps_bound(side) and self._keeps_own_order(side, t, axis)
+                    and self._keeps_straddled(side)):
+                return False
+        return True
 
     cdef bint _keeps_bound(self, Side* side) noexcept nogil:
         """Set the values of the children, as `bin_values` does; whether they satisfy the bound."""
@@ -493,39 +478,29 @@ cdef class Ascent:
 
     cdef bint _keeps_own_order(self, Side* side, double t, Py_ssize_t axis) noexcept nogil:
         """Whether the new split is ROC monotone."""
-        cdef Py_ssize_t b, i, j, K = self.K
-        cdef double difference
+        cdef Py_ssize_t b, i, K = self.K
         cdef double* W = self.W
+        for i in range(K * K):
+            W[i] = INFINITY
         for i in range(K):
-            for j in range(K):
-                W[i * K + j] = INFINITY
-                if i != j and self.totals[i] > 0:
-                    W[i * K + j] = side.values[i * K + i] - side.values[i * K + j]
+            if self.totals[i] > 0:
+                lower_row(W, side.values + i * K, i, K)
         for b in range(self.B):
             for i in range(K):
                 if (self.latest[b] > t) if i == axis else (self.earliest[b * K + i] < t):
-                    for j in range(K):
-                        difference = side.outside[b * K + i] - side.outside[b * K + j]
-                        if i != j and difference < W[i * K + j]:
-                            W[i * K + j] = difference
+                    lower_row(W, side.outside + b * K, i, K)
         return not has_cycle_below(W, K, self.slack)
 
     cdef bint _keeps_straddled(self, Side* side) noexcept nogil:
         """Whether the earlier splits on both sides of which the bin lies stay ROC monotone."""
-        cdef Py_ssize_t c, i, j, s, K = self.K, S = self.S
+        cdef Py_ssize_t c, i, s, K = self.K, S = self.S
         cdef double* W = self.W
-        cdef double* r
         for s in range(S):
             memcpy(W, side.straddled + s * K * K, K * K * sizeof(double))
             for c in range(K):
-                if self.totals[c] <= 0:
-                    continue
-                r = side.values + c * K
                 for i in range(K):
-                    if self.held[(c * S + s) * K + i] > 0:
-                        for j in range(K):
-                            if i != j and r[i] - r[j] < W[i * K + j]:
-                                W[i * K + j] = r[i] - r[j]
+                    if self.totals[c] > 0 and self.held[(c * S + s) * K + i] > 0:
+                        lower_row(W, side.values + c * K, i, K)
             if has_cycle_below(W, K, self.slack):
                 return False
         return True

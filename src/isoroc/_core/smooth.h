@@ -149,11 +149,6 @@ TILE(raise)(double *__restrict z, double lowest, ptrdiff_t K) {
     for (ptrdiff_t i = 0; i < K * ROWS; i++) z[i] = LARGER(z[i], lowest);
 }
 
-static inline void add_run(double *__restrict total, double weight, const double *__restrict part,
-                           ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; i++) total[i] += weight * part[i];
-}
-
 TILE(scale)(double *__restrict z, double factor, ptrdiff_t K) {
     for (ptrdiff_t i = 0; i < K * ROWS; i++) z[i] *= factor;
 }

@@ -17,7 +17,6 @@ cdef extern from "smooth.h" nogil:
     void store_rows(const double* tile, double* to, Py_ssize_t K, int width)
     void raise_tile(double* z, double lowest, Py_ssize_t K)
     void scale_tile(double* z, double factor, Py_ssize_t K)
-    void add_run(double* total, double weight, const double* part, Py_ssize_t n)
     void log_tile(double* z, Py_ssize_t K)
     void softmax_tile(double* z, Py_ssize_t K, double share)
     void odds_tile(const double* p, const double* logs, double* odds, Py_ssize_t K)
@@ -114,14 +113,6 @@ cdef void transform(const double[:, ::1] source, bint from_rows, double[:, ::1] 
                 store_rows(tile, &to[i, 0], K, width)
             else:
                 store(tile, &to[0, i], K, n, width)
-
-
-def add_weighted(double[:, ::1] total, double weight, const double[:, ::1] part):
-    """Add weight * part to total, in its place."""
-    cdef Py_ssize_t i
-    with nogil:
-        for i in range(total.shape[0]):
-            add_run(&total[i, 0], weight, &part[i, 0], total.shape[1])
 
 
 def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,

@@ -40,7 +40,6 @@ from isoroc._tree import BinTree, bin_values
 #: straddles a boundary sits on it, so slack 0 is allowed, up to rounding.
 LEAST_SLACK = {"global": -1e-12, "tree": 1e-9, None: -np.inf}
 
-
 Monotonicity = Literal["global", "tree"] | None
 
 
@@ -147,8 +146,7 @@ class Growth:
         self.children: list[Ints] = []
         self.split_nodes: list[int] = []
         self.wards: list[Wards] = []  # of each split
-        whole = self.point_weights.sum(axis=0)
-        K = self.n_classes
+        whole, K = self.point_weights.sum(axis=0), self.n_classes
         nothing = np.empty((0, K), dtype=np.uint8)
         self._add_node(np.arange(len(self.points)), whole, self._values(whole[None])[:, 0], nothing)
         self._nobody = np.empty((2, 0, K)), np.empty((0, K)), np.empty(0, dtype=np.int32)
@@ -236,10 +234,7 @@ class Growth:
         )
 
     def are_plausible(self, children: Floats, bound: Floats) -> NDArray[np.bool_]:
-        """Whether splits with these children, (C, K, K), keep the bound and their own order.
-
-        That is all there is to check in the tree scope; the global one has further conditions.
-        """
+        """Whether splits with children (C, K, K) keep bound and order: enough in the tree scope."""
         kept = children.sum(axis=2) > 0
         with np.errstate(invalid="ignore"):  # regions without points have no value
             values = bin_values(children, self.pseudocounts[:, None, None, :])
@@ -254,8 +249,7 @@ class Growth:
     def plan(self, node: int, gamma: Floats) -> _Plan | None:
         """The split of a bin, if it separates its points and keeps the tree ROC monotone.
 
-        This is the check that counts: it re-applies gamma as predictions will, and looks at all
-        constraints anew, whatever the search believed.
+        gamma is applied as predictions will, and all constraints are checked anew.
         """
         points = self.members[node]
         region, weights = sort_into_regions(self.points, self.point_weights, points, gamma)
@@ -279,10 +273,7 @@ class Growth:
         return _Plan(gamma, kept, parts, weights, values, held, others, others_held)
 
     def _held_by(self, parts: list[Ints], node: int, kept: Ints) -> NDArray[np.uint8]:
-        """Regions held by each part of a bin, shape (c, S + 1, K).
-
-        Of the splits that constrain the bin, and of the new one, whose regions the parts are.
-        """
+        """Regions of the splits above, and of the new one, that each part of a bin holds."""
         before = self.held[node]
         if self.monotonicity is None:
             return np.empty((len(parts), 0, self.n_classes), dtype=np.uint8)
@@ -335,8 +326,8 @@ Search = Callable[[Growth, int], Split | None]
 def grow(growth: Growth, search: Search) -> BinTree:
     """Split the best bin until none has a split that is worth it and keeps the tree ROC monotone.
 
-    A split tightens what the other bins may do, so a score found earlier is an upper bound now: a
-    bin is searched again only when it has come to the top and its split is no longer possible.
+    A split only tightens what others may do, so a bin is searched again only if it has come to the
+    top and its split is no longer possible.
     """
     queue: list[tuple[float, int, Split]] = []
 

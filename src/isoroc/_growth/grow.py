@@ -89,10 +89,7 @@ def pull_tree(
     forecast_pseudocount: float | None,
     tempered: Floats | None = None,
 ) -> Pulled:
-    """A tree grown without regard to mean forecasts, pulled towards those of its sample.
-
-    `constant` holds the pseudocounts that are the same for all bins.
-    """
+    """A tree pulled towards the mean forecasts of its sample; `constant` pseudocounts are added."""
     means, c = mean_forecasts(tree, sample, tempered), forecast_pseudocount
     if c is None:
         c = likeliest_pseudocount(tree.class_weights[tree.bins], means[tree.bins], constant)
@@ -100,10 +97,7 @@ def pull_tree(
 
 
 def likeliest_pseudocount(class_weights: Floats, means: Floats, constant: Floats) -> float:
-    """Pseudocount of the mean forecasts of bins under which their labels are likeliest.
-
-    Class weights and means have shape (B, K); `constant`, (K,), is added to all bins.
-    """
+    """Pseudocount of the mean forecasts (B, K) of bins under which their labels are likeliest."""
     weight = class_weights.sum(axis=1)
 
     def evidence(c: float) -> float:
@@ -219,6 +213,5 @@ def split_at_centroids(sample: Sample, depth: int, grid_size: int | None = None)
 
 def _start(sample: Sample) -> Growth:
     """Growth without conditions over all rows of a sample."""
-    return Growth(
-        Points.of_rows(sample), GrowthOptions(np.zeros(sample.n_classes), monotonicity=None)
-    )
+    options = GrowthOptions(np.zeros(sample.n_classes), monotonicity=None)
+    return Growth(Points.of_rows(sample), options)

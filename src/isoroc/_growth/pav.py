@@ -52,11 +52,9 @@ class Blocks(NamedTuple):
         return np.asarray(bin_values(self.weights, pseudocounts)[:, 1])
 
     def pool(self, pseudocounts: Floats, forecast_pseudocount: float = 0.0) -> Blocks:
-        """Pool blocks until their values increase strictly.
+        """Pool blocks until their values increase strictly: light ones are drawn to the prior more.
 
-        Blocks come with increasing means, but a light block is drawn to the prior more than a heavy
-        one. Whole runs of blocks out of order are pooled at a time, so the result does not depend
-        on which end one starts from.
+        Whole runs out of order are pooled at a time, so it does not matter at which end one starts.
         """
         blocks = self
         while True:
@@ -149,10 +147,7 @@ def _gap(forecast_pseudocount: float) -> float:
 
 
 def isotonic_steps(counts: BinaryCounts, pseudocounts: Floats) -> tuple[Floats, Floats]:
-    """Cuts and values of the isotonic regression of the class on the score, smoothed.
-
-    Blocks whose values the pseudocounts would bring out of order are pooled.
-    """
+    """Cuts and values of the smoothed isotonic regression; blocks out of order are pooled."""
     blocks = Blocks.of(counts).pool(pseudocounts)
     return midpoint(blocks.high[:-1], blocks.low[1:]), blocks.values(pseudocounts)
 

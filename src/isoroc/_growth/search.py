@@ -102,10 +102,7 @@ class Sweep:
         return np.random.RandomState(seed).permutation(len(members))
 
     def _starts(self, growth: Growth, here: _Bin, node: int) -> _Starts:
-        """Starts of full splits, and of pair splits unless it is the first split of the tree.
-
-        The first shall have as many regions as it can.
-        """
+        """Starts of full splits, and of pair splits but for the first, which shall be full."""
         classes = _by_weight(here.points, growth.class_weights[node])
         gammas, axes = families(classes, pairs=bool(growth.thresholds))
         gammas = gammas.copy()
@@ -181,9 +178,7 @@ def _by_weight(points: Floats, class_weights: Floats) -> tuple[int, ...]:
 def _without_ties(gammas: Floats, classes: NDArray[np.int32]) -> Floats:
     """Thresholds at points, moved by so little that only ties are decided.
 
-    A point is on the boundary of all regions of itself as threshold, where the lowest index wins.
-    The largest coordinate stays, the others grow by some 1e-12, more for classes later in the
-    order.
+    The largest coordinate stays, the others grow by some 1e-12, more for classes later in order.
     """
     rank = np.argsort(classes) + 1.0
     moved = gammas * (1 + 1e-12 * rank) + 1e-300 * rank
@@ -204,14 +199,11 @@ def steps_for(n_classes: int, steps: int | None = None) -> int:
             steps -= 1
         return steps
     if n_points(steps) > MAX_POINTS:
-        raise InputError(
-            "grid_size",
-            None,
-            f"a lattice of {n_classes} classes with step 1/{steps} has "
-            f"{n_points(steps):.3g} points",
-            f"at most {MAX_POINTS:.0e} fit into memory, so use a larger step, or another "
-            "calibrator",
+        lattice_of = f"a lattice of {n_classes} classes with step 1/{steps}"
+        fix = (
+            f"at most {MAX_POINTS:.0e} fit into memory, so use a larger step, or another calibrator"
         )
+        raise InputError("grid_size", None, f"{lattice_of} has {n_points(steps):.3g} points", fix)
     return steps
 
 

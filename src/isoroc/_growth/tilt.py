@@ -71,8 +71,7 @@ def tilt_bins(
 def find_tilt(P: Floats, weights: Floats, value: Floats) -> Floats:
     """The t for which the mean of ``P * t``, each row divided by its sum, is a value.
 
-    Its logarithm maximises a concave function, so Newton's method finds it; classes of value 0 have
-    tilt 0.
+    Its logarithm maximises a concave function: Newton's method. Classes of value 0 have tilt 0.
     """
     possible = np.flatnonzero(value)
     P, goal, weights = P[:, possible], value[possible], weights / weights.sum()
@@ -151,8 +150,7 @@ class Answer(NamedTuple):
 def largest_shares(answers: list[Answer], n_bins: int, least: float) -> Floats:
     """Shares of bins under which every split keeps its certificate, shape (B,).
 
-    For each split, the largest cap on the shares under which it passes gives its W; then each bin
-    takes what it can without lowering W.
+    The largest cap under which a split passes gives its W; bins take what does not lower W.
     """
     nothing, shares = np.zeros((1, n_bins)), np.ones((1, n_bins))
     enough = np.minimum(least, _slacks(answers, nothing))
