@@ -33,6 +33,16 @@ V = TypeVar("V", bound="Value")
 S = TypeVar("S", bound="Value")
 T = TypeVar("T")
 
+#: What the symbols stand for where values have these operators themselves.
+OPERATORS = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "<=": operator.le,
+    "==": operator.eq,
+    "&": operator.and_,
+}
 #: Columns that NumPy adds in one run, and accumulators that it has for it.
 _BLOCK, _LANES = 128, 8
 #: Columns up to which the sums of all but one are a product with a matrix.

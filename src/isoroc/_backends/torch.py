@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from isoroc._backends.ops import Function, Ops, Value
+from isoroc._backends.ops import OPERATORS, Function, Ops, Value
 from isoroc._simplex import Floats, Ints
 from isoroc._tree import BinTree
-
-_OPERATORS = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "<=": operator.le,
-    "&": operator.and_,
-}
 
 
 class TorchVector(Value):
@@ -37,7 +27,7 @@ class TorchVector(Value):
                 return torch.as_tensor(x, dtype=torch.float64, device=self.tensor.device)
             return getattr(x, "tensor", x)
 
-        return TorchVector(_OPERATORS[operator](tensor(a), tensor(b)))
+        return TorchVector(OPERATORS[operator](tensor(a), tensor(b)))
 
 
 class TorchOps(Ops[TorchVector]):

@@ -101,14 +101,12 @@ def irp_path(
 
     The best split of a bin is at the point of its cumulative sum diagram farthest from the chord.
     That point is a vertex of the greatest convex minorant, hence an end of a block, so blocks are
-    all that has to be searched. A bin is the range of blocks [start, stop).
+    all that has to be searched. Means of unions of blocks are in order by themselves. Smoothed
+    values need not be: a bin for which no split leaves them in order waits until a neighbour is
+    split. Without smoothing no bin ever waits and the path ends at the blocks.
 
-    The means of unions of blocks are in order by themselves. Their smoothed values need not be:
-    a split is taken only if it leaves them in order, and a bin for which none does waits until
-    a neighbour is split. Without smoothing no bin ever waits and the path ends at the blocks.
-
-    The whole is node 0, and split s appends the nodes 2s + 1 and 2s + 2. Returns the nodes that are
-    split, shape (S,), and the splits (start, cut, stop), shape (S, 3), in the order of the path.
+    Returns the nodes that are split, where split s appends the nodes 2s + 1 and 2s + 2 to the node
+    0, and the splits (start, cut, stop) as ranges of blocks, shape (S, 3).
     """
     sums, m = blocks.sums(), len(blocks.low)
     least = options.min_bin_weight or 0.0, (options.min_lift or 0.0) / 2

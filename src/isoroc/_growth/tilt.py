@@ -31,18 +31,13 @@ PULLS = np.geomspace(3.0, 1000.0, 11)
 ROUNDS, TRIED = 4, 66
 
 
-class Tilt(NamedTuple):
-    """What varies in bins."""
-
-    tilts: Floats  # (B, K), the largest of each row is 1
-    shares: Floats  # (B,)
-    certificate: Certificate | None
-
-
 def tilt_bins(
     tree: BinTree, values: Floats, sample: Sample, tempered: Floats, monotonicity: Monotonicity
-) -> Tilt:
-    """Tilts and shares of the bins of a tree with values (B, K), for tempered forecasts (n, K)."""
+) -> tuple[Floats, Floats, Certificate | None]:
+    """Tilts (B, K) and shares (B,) of bins with values (B, K), for tempered forecasts (n, K).
+
+    The largest tilt of each bin is 1. Also the certificate of the splits, if there is one.
+    """
     bin_of = tree.bin_of(sample.forecasts)
     key = binary_scores(sample.forecasts) if tree.n_classes == 2 else bin_of
     order = np.argsort(key, kind="stable")
@@ -54,7 +49,7 @@ def tilt_bins(
     )
     if monotonicity is None or not tree.n_splits:
         certificate = None if monotonicity is None else certify(tree, values)
-        return Tilt(tilts, np.ones(len(tilts)), certificate)
+        return tilts, np.ones(len(tilts)), certificate
     scope = monotonicity
     if tree.n_classes == 2:
         scope = "global"  # the scopes agree, see `certify`
@@ -65,7 +60,7 @@ def tilt_bins(
         answers = list(_of_rows(tree, values, Q, starts, points))
     shares = largest_shares(answers, len(tilts), LEAST_SLACK[scope])
     bounds = np.concatenate([own.bounds(shares[None]) for own in answers])
-    return Tilt(tilts, shares, Certificate(scope, tree.thresholds, *solve(bounds)))
+    return tilts, shares, Certificate(scope, tree.thresholds, *solve(bounds))
 
 
 def find_tilt(P: Floats, weights: Floats, value: Floats) -> Floats:
