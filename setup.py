@@ -9,16 +9,7 @@ from pathlib import Path
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-SUBJECTS = (
-    "growth",
-    "order",
-    "path",
-    "pav",
-    "residuals",
-    "rows",
-    "smooth",
-    "surface",
-)
+SUBJECTS = ("growth", "pav", "rows", "smooth", "surface")
 
 # Comparisons that need not trap become vector instructions.
 OPTIONS = {} if sys.platform == "win32" else {"smooth": ["-fno-trapping-math"]}

@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._core import order
+from isoroc._core import growth as kernels
 from isoroc._input import Sample
 from isoroc._simplex import Floats, Ints, as_matrix, midpoint, regions, two_columns
 from isoroc._table import Table
@@ -41,8 +41,8 @@ def smallest_differences(values: Floats, held: NDArray[np.bool_]) -> Floats:
     `values` and `held`, whether each bin has points in each region, have shape (B, K). W is +inf on
     the diagonal and where no bin has points.
     """
-    bins = order.Wards(np.arange(len(values)), held.view(np.uint8))
-    W = order.smallest_differences(np.ascontiguousarray(values)[None], [bins], -1)
+    bins = kernels.Wards(np.arange(len(values)), held.view(np.uint8))
+    W = kernels.smallest_differences(np.ascontiguousarray(values)[None], [bins], -1)
     return np.asarray(W[0, 0])
 
 

@@ -1,10 +1,9 @@
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.intp]
+from isoroc._simplex import Floats, Ints
 
 CHECKED: Final[bool]
 

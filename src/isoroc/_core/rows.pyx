@@ -126,7 +126,7 @@ def sort_into_regions(const double[:, ::1] P, const double[:, ::1] Y, const Py_s
     return region, weights
 
 
-cpdef double lift(const double[:, ::1] children) noexcept nogil:
+def lift(const double[:, ::1] children):
     """Sum of w log(w / row total) over the children minus that of their column sums."""
     cdef Py_ssize_t c, k, K = children.shape[1]
     cdef double row, column, total = 0.0, rise = 0.0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 
 from isoroc._backends.columns import ColumnOps, Columns, Scalars
+from isoroc._backends.ops import OPERATORS
 from isoroc._counts.builders import Parts, check_folds
 from isoroc._counts.cells import MOST_ENTRIES, check_entries
 from isoroc._counts.files import from_long
@@ -25,15 +25,6 @@ _FIXES = {
     "label": "labels must be known; filter such rows out first",
     "weight": "weights must be 0 or between 1e-100 and 1e+100",
     "fold_by": "row keys must be known",
-}
-_OPERATORS = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "<=": operator.le,
-    "==": operator.eq,
-    "&": operator.and_,
 }
 
 
@@ -81,7 +72,7 @@ class _FrameScalars(Scalars[Column]):
         if operator == "/" and b.is_number:
             # Polars multiplies by the reciprocal of a constant, which rounds twice.
             second = second + 0.0 * a.expression
-        return Column(_OPERATORS[operator](a.expression, second), max(a.stage, b.stage))
+        return Column(OPERATORS[operator](a.expression, second), max(a.stage, b.stage))
 
     def where(self, condition: Column, a: Column, b: Column) -> Column:
         chosen = nw.when(condition.expression).then(a.expression).otherwise(b.expression)

@@ -22,7 +22,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import xlogy
 
-from isoroc._core import residuals as compiled
 from isoroc._estimation.grouping import halve_repeatedly, order_rows, sum_rows
 from isoroc._folds import deal_folds
 from isoroc._growth import GrowthOptions, grow_tree
@@ -208,9 +207,39 @@ class _Training(NamedTuple):
     """Its bin in which each row of the sample lies."""
 
 
+def shrink_factor(energy: float, noise: float, n_terms: int) -> float:
+    """Factor of James and Stein, or 0 if the energy exceeds the noise by too little.
+
+    Too little are `THRESHOLD` standard deviations of the sum of squares of `n_terms` terms.
+    """
+    least = noise * (1 + THRESHOLD * (2 / max(n_terms, 1)) ** 0.5)
+    return 1 - noise / energy if energy > least else 0.0
+
+
 def fit_confidence(P: Floats, sharper: Floats, residuals: Floats, weights: Floats) -> Floats:
-    """Two numbers for all classes: a multiple of the forecasts, and a change of their sharpness."""
-    return compiled.fit_confidence(P, sharper, residuals, weights, NEGLIGIBLE, THRESHOLD)
+    """Two numbers for all classes: a multiple of the forecasts, and a change of their sharpness.
+
+    Forecasts without information have multiple -1, inverted forecasts a lower one. Over- and
+    underconfident forecasts are too sharp or not sharp enough. `sharper` is that of `sharpen`.
+    """
+    total, slope = float(weights.sum()), 0.0
+    multiple = P - weights @ P / total
+    if square := float(weights @ _products(multiple, multiple)):
+        slope = float(weights @ _products(multiple, sharper)) / square
+    fitted, energy, noise = np.zeros(P.shape), 0.0, 0.0
+    for direction in (multiple, sharper - slope * multiple):  # which are orthogonal
+        square = float(weights @ _products(direction, direction))
+        if square > NEGLIGIBLE * total:
+            products = weights * _products(direction, residuals)
+            energy += float(products.sum()) ** 2 / square
+            noise += float(products @ products) / square
+            fitted += products.sum() / square * direction
+    return fitted * shrink_factor(energy, noise, 2)
+
+
+def _products(a: Floats, b: Floats) -> Floats:
+    """Inner products of the rows of two matrices."""
+    return np.asarray(np.einsum("ik,ik->i", a, b))
 
 
 def sharpen(P: Floats) -> Floats:
@@ -223,17 +252,15 @@ def sharpen(P: Floats) -> Floats:
 
 def fit_linear(P: Floats, residuals: Floats, weights: Floats) -> Floats:
     """Linear map of the forecasts: a class may have been forecast in the place of another."""
-    if P.shape[1] == 1:  # the most frequent case, and one that needs no eigenvectors
-        return compiled.fit_slope(P, residuals, weights, THRESHOLD)
     x = P - weights @ P / weights.sum()
     variance, directions = np.linalg.eigh(x.T @ (weights[:, None] * x))
     kept = variance > max(NEGLIGIBLE * variance[-1], 1e-300)
     features = x @ (directions[:, kept] / np.sqrt(variance[kept]))
     coefficients = features.T @ (weights[:, None] * residuals)
     energy = float((coefficients**2).sum())
-    size = (features**2).sum(axis=1) * (residuals**2).sum(axis=1)
+    size = _products(features, features) * _products(residuals, residuals)
     n_terms = features.shape[1] * _free(residuals)
-    factor = compiled.shrink_factor(energy, float(weights**2 @ size), n_terms, THRESHOLD)
+    factor = shrink_factor(energy, float(weights**2 @ size), n_terms)
     return np.asarray(factor * (features @ coefficients))
 
 
@@ -244,17 +271,44 @@ def fit_cells(cell: Ints, n_levels: int, residuals: Floats, weights: Floats) -> 
     cell is a Haar coefficient. The coefficients of a level are used or dropped together (block
     thresholding, Cai 1999).
     """
-    return compiled.fit_cells(cell, n_levels, residuals, weights, _free(residuals), THRESHOLD)
+    n_cells, n_free = 2**n_levels, _free(residuals)
+    squares = weights**2 * _products(residuals, residuals)
+    others = (np.bincount(cell, own, n_cells) for own in (squares, weights))
+    # Sums of residuals, noise and weight in the cells of each level, the finest first.
+    levels = [np.column_stack([sum_rows(cell, residuals, weights, n_cells), *others])]
+    while len(levels[-1]) > 1:
+        levels.append(levels[-1][::2] + levels[-1][1::2])
+    *whole, noise, weight = levels.pop()[0]
+    means = np.array([whole]) / weight
+    means *= shrink_factor(float(weight * (means**2).sum()), float(noise / weight), n_free)
+    for level in reversed(levels):
+        means = np.repeat(means, 2, axis=0)
+        first = 2 * np.flatnonzero((level[::2, -1] > 0) & (level[1::2, -1] > 0))
+        low, high = level[first], level[first + 1]
+        share = (high[:, -1] / (low + high)[:, -1])[:, None]  # of the second half in its cell
+        difference = high[:, :-2] / high[:, -1:] - low[:, :-2] / low[:, -1:]
+        spread = low[:, -2] / low[:, -1] ** 2 + high[:, -2] / high[:, -1] ** 2
+        weight = low[:, -1] * share[:, 0]
+        energy, noise = weight @ _products(difference, difference), weight @ spread
+        difference *= shrink_factor(float(energy), float(noise), len(first) * n_free)
+        means[first] -= share * difference
+        means[first + 1] += (1 - share) * difference
+    return np.asarray(means[cell])
 
 
 def fit_bins(tree: BinTree, bin_of: Ints, residuals: Floats, weights: Floats) -> Floats:
-    """Means in the bins of a tree, each shrunk to that of the bin it was split from."""
-    # Deep bins have few rows (hierarchical shrinkage, Agarwal et al. 2022).
-    n_nodes = len(tree.class_weights)
-    sums, weight = np.zeros((n_nodes, residuals.shape[1])), np.zeros(n_nodes)
-    sums[tree.bins] = sum_rows(bin_of, residuals, weights, len(tree.bins))
-    weight[tree.bins] = np.bincount(bin_of, weights, len(tree.bins))
-    means = compiled.fit_nodes(sums, weight, tree.children, tree.split_nodes, SHRINKAGE)
+    """Means in the bins of a tree, each shrunk to the mean of the bin it was split from.
+
+    Deep bins have few rows, and the first splits tell much (hierarchical shrinkage, Agarwal et al.
+    2022).
+    """
+    B = len(tree.bins)
+    of_bins = sum_rows(bin_of, residuals, weights, B), np.bincount(bin_of, weights, B)
+    sums = tree.add_up(np.column_stack(of_bins))
+    weight = sums[:, -1:] + SHRINKAGE
+    means = sums[:, :-1] / weight
+    for node, below in tree.splits:
+        means[below] += SHRINKAGE / weight[below] * means[node]
     return np.asarray(means[tree.bins][bin_of])
 
 

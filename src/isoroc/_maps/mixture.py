@@ -11,10 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from isoroc._backends import Ops, V, added
-from isoroc._core import smooth
 from isoroc._maps.base import Forecasts, Map, check_nested, state
 from isoroc._maps.monotone import MonotoneMap, MonotonicityCertificate
 from isoroc._persistence import states
@@ -46,12 +43,11 @@ class MixtureMap(Map):
 
     def compiled(self, forecasts: Forecasts) -> Floats:
         """The same by the compiled loops of the members, which share logarithms."""
-        total: Floats | None = None
-        for weight, member in zip(self.weights, self.members, strict=True):
-            part = np.ascontiguousarray(member.compiled(forecasts))
-            total = np.zeros_like(part) if total is None else total
-            smooth.add_weighted(total, weight, part)
-        return np.asarray(total)
+        parts = zip(self.members, self.weights, strict=True)
+        first, *others = (member.compiled(forecasts) * float(weight) for member, weight in parts)
+        for part in others:
+            first += part
+        return first
 
     def is_increasing(self) -> bool:
         """Whether all members are; of a monotone mixture, whose members are isotone, one."""

@@ -50,8 +50,7 @@ class Rules:
     lazy: bool = False
     #: Whether entries of a constant array are found by their place, at no cost per entry.
     arrays: bool = False
-    #: Whether parts of maps are written by inner products of lists, expressions of their entries,
-    #: and joins to the last of the smaller keys.
+    #: Whether matrices are multiplied by inner products of lists, and many cuts searched in them.
     lists: bool = False
     #: Classes that a map may have: planners take more than linear time for columns.
     most_classes: int | None = None

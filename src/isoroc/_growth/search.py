@@ -1,7 +1,8 @@
-"""Finding gamma by exact line searches, the default."""
+"""Finding gamma: by exact line searches, the default, or on a lattice, as the paper does."""
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import combinations
@@ -11,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._core.growth import Ascent
+from isoroc._core.rows import count_children
 from isoroc._growth.best_first import Growth, Split, Surroundings
-from isoroc._growth.grid import LEAST_GAIN, best_of
-from isoroc._simplex import Floats, Ints
+from isoroc._input import InputError
+from isoroc._simplex import Floats, Ints, lattice
+from isoroc._tree import split_gains
 
 #: Points closer than this along an axis are ties: no threshold is put between them. It is a
 #: thousand times the rounding of p - gamma, so predictions sort the points as the search did.
@@ -29,6 +32,12 @@ NEAR_VERTEX = 0.99
 #: Ascents are shared by threads where their number times that of the points is at least this:
 #: otherwise handing them over takes longer than the ascents.
 SHARED_WORK = 5000
+#: Smaller gains, as shares of the weight, are rounding errors.
+LEAST_GAIN = 1e-12
+#: Lattice steps by number of classes: the paper's for 2 and 3, of about that many points above.
+STEPS = {2: 1000, 3: 100, 4: 30, 5: 15}
+#: Points that a lattice has at most where its step is not given, and where it is.
+USUAL_POINTS, MAX_POINTS = 100_000, 2_000_000
 
 
 class _Bin(NamedTuple):
@@ -93,10 +102,7 @@ class Sweep:
         return np.random.RandomState(seed).permutation(len(members))
 
     def _starts(self, growth: Growth, here: _Bin, node: int) -> _Starts:
-        """Starts of full splits, and of pair splits unless it is the first split of the tree.
-
-        The first shall have as many regions as it can.
-        """
+        """Starts of full splits, and of pair splits but for the first, which shall be full."""
         classes = _by_weight(here.points, growth.class_weights[node])
         gammas, axes = families(classes, pairs=bool(growth.thresholds))
         gammas = gammas.copy()
@@ -126,8 +132,14 @@ class Sweep:
         gammas = starts.gammas.copy()
 
         def climb(ascents: slice) -> tuple[Floats, Floats]:
-            some = gammas[ascents], starts.axes[ascents]
-            return _problem(growth, here).climb(*some, MAX_CYCLES)
+            problem = Ascent(
+                *here[:3],
+                pseudocounts=growth.pseudocounts,
+                slack=growth.least_slack,
+                min_weight=here.share * growth.min_bin_weight,
+                min_gap=MIN_GAP,
+            )
+            return problem.climb(gammas[ascents], starts.axes[ascents], MAX_CYCLES)
 
         if self.pool is None or len(gammas) * len(here.points) < SHARED_WORK:
             gains, children = climb(slice(None))
@@ -138,7 +150,7 @@ class Sweep:
         gammas += (1 - gammas.sum(axis=1, keepdims=True)) / gammas.shape[1]
         kept = np.asarray(children.any(axis=2))
         found = np.flatnonzero(gains > LEAST_GAIN * here.weights.sum()).tolist()
-        return [Split.of(gammas[a], float(gains[a]), children[a][kept[a]]) for a in found]
+        return [Split(gammas[a], float(gains[a]), children[a][kept[a]]) for a in found]
 
 
 @lru_cache(maxsize=64)
@@ -166,9 +178,7 @@ def _by_weight(points: Floats, class_weights: Floats) -> tuple[int, ...]:
 def _without_ties(gammas: Floats, classes: NDArray[np.int32]) -> Floats:
     """Thresholds at points, moved by so little that only ties are decided.
 
-    A point is on the boundary of all regions of itself as threshold, where the lowest index wins.
-    The largest coordinate stays, the others grow by some 1e-12, more for classes later in the
-    order.
+    The largest coordinate stays, the others grow by some 1e-12, more for classes later in order.
     """
     rank = np.argsort(classes) + 1.0
     moved = gammas * (1 + 1e-12 * rank) + 1e-300 * rank
@@ -177,13 +187,55 @@ def _without_ties(gammas: Floats, classes: NDArray[np.int32]) -> Floats:
     return np.asarray(moved)
 
 
-def _problem(growth: Growth, here: _Bin) -> Ascent:
-    return Ascent(
-        here.points,
-        here.weights,
-        here.around,
-        pseudocounts=growth.pseudocounts,
-        slack=growth.least_slack,
-        min_weight=here.share * growth.min_bin_weight,
-        min_gap=MIN_GAP,
-    )
+def steps_for(n_classes: int, steps: int | None = None) -> int:
+    """Lattice steps to use: those given, or as many as make a lattice of moderate size."""
+
+    def n_points(steps: int) -> int:
+        return math.comb(steps + n_classes - 1, steps)
+
+    if steps is None:
+        steps = STEPS.get(n_classes, 8)
+        while steps > 1 and n_points(steps) > USUAL_POINTS:
+            steps -= 1
+        return steps
+    if n_points(steps) > MAX_POINTS:
+        lattice_of = f"a lattice of {n_classes} classes with step 1/{steps}"
+        fix = (
+            f"at most {MAX_POINTS:.0e} fit into memory, so use a larger step, or another calibrator"
+        )
+        raise InputError("grid_size", None, f"{lattice_of} has {n_points(steps):.3g} points", fix)
+    return steps
+
+
+class Grid:
+    """Best threshold of a bin among the points of a lattice of step 1/steps that lie in it."""
+
+    def __init__(self, n_classes: int, steps: int | None = None) -> None:
+        self.lattice = lattice(n_classes, steps_for(n_classes, steps))
+
+    def __call__(self, growth: Growth, node: int) -> Split | None:
+        """Lattice point of largest gain that keeps the tree ROC monotone, or None."""
+        if not growth.can_be_split(node):
+            return None
+        tree = growth.tree()
+        inside = tree.bins[tree.bin_of(self.lattice)] == node
+        return best_of(growth, node, self.lattice[inside], growth.surroundings(node))
+
+
+def best_of(growth: Growth, node: int, gammas: Floats, around: Surroundings) -> Split | None:
+    """Of some thresholds the one of largest gain that is possible and worth it, or None."""
+    points = growth.members[node]
+    P, Y = growth.points[points], growth.point_weights[points]
+    children = count_children(P, Y, gammas)
+    weight = children.sum(axis=2)
+    gain = split_gains(children)
+    kept = weight > 0
+    light = np.where(kept, weight, np.inf).min(axis=1) < growth.min_bin_weight
+    possible = (kept.sum(axis=1) > 1) & ~light & (gain > LEAST_GAIN * Y.sum())
+    possible[possible] = growth.are_plausible(children[possible], around.bound)
+    rounded = np.round(gain[possible] / Y.sum(), 12)  # equals are tried in their order
+    for c in np.flatnonzero(possible)[np.argsort(-rounded, kind="stable")]:
+        split = Split(gammas[c], float(gain[c]), children[c][kept[c]])
+        if growth.is_worth_it(split) and growth.plan(node, split.gamma) is not None:
+            return split
+    return None
