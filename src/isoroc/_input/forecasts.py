@@ -9,15 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
-from isoroc._core.rows import check_rows
 from isoroc._input.arrays import to_array
-from isoroc._input.error import InputError
-from isoroc._input.parameters import check_option
+from isoroc._input.error import InputError, check_option
 from isoroc._kinds import (
     PROBABILITIES,
-    RANGE_TOLERANCE,
-    SUM_EXACT,
-    SUM_TOLERANCE,
+    SECOND_PROBABILITY,
     Kind,
     Unit,
     columns_of,
@@ -43,9 +39,8 @@ def check_forecasts(
     Logits become logarithms of probabilities. By default scores of two classes may be any numbers.
     """
     values = read_forecasts(P, name=name)
-    unit: Unit = (
-        "logit" if values.ndim == 1 and scores == "auto" else resolve_scores(values, scores)
-    )
+    any_number = values.ndim == 1 and scores == "auto"
+    unit: Unit = "logit" if any_number else resolve_scores(values, scores)
     return clean(values, kind_of(count_columns(values), unit), name=name, advice=advice)
 
 
@@ -54,14 +49,8 @@ def clean(values: Floats, kind: Kind, *, name: str, advice: str = "") -> Floats:
 
     `advice` is what to do with ``scores=``, such as "pass", for users of functions that have it.
     """
-    if kind.single:
-        low, high = kind.span
-        if values.min() >= low and values.max() <= high:
-            return values
-    if kind is PROBABILITIES:
-        row, loose = check_rows(values, SUM_TOLERANCE, SUM_EXACT, RANGE_TOLERANCE)
-        if row < 0 and not loose:
-            return values
+    if kind.is_clean(values):
+        return values
     with np.errstate(all="ignore"):
         X, good = kind.clean(NUMPY, columns_of(values))
     if not good.all():
@@ -79,11 +68,9 @@ def clean(values: Floats, kind: Kind, *, name: str, advice: str = "") -> Floats:
 
 def _odd_column(values: Floats) -> int | None:
     """The only column without which all rows are probabilities."""
-    if values.shape[1] < 3:
-        return None
     columns = np.arange(values.shape[1])
     found = [k for k in columns if valid_rows(values[:, columns != k], PROBABILITIES).all()]
-    return int(found[0]) if len(found) == 1 else None
+    return int(found[0]) if len(found) == 1 and len(columns) > 2 else None
 
 
 def valid_rows(values: Floats, kind: Kind) -> NDArray[np.bool_]:
@@ -91,6 +78,14 @@ def valid_rows(values: Floats, kind: Kind) -> NDArray[np.bool_]:
     with np.errstate(all="ignore"):
         _, good = kind.clean(NUMPY, columns_of(values))
     return np.asarray(good[:, 0])
+
+
+def first_improbable(scores: Floats) -> int | None:
+    """Row of the first score outside [0, 1] by more than rounding; None if there is none."""
+    if SECOND_PROBABILITY.is_clean(scores):
+        return None
+    good = valid_rows(scores, SECOND_PROBABILITY)
+    return None if good.all() else int(np.argmin(good))
 
 
 def read_forecasts(P: Any, *, name: str, n_columns: int | None = None) -> Floats:
@@ -104,27 +99,19 @@ def read_forecasts(P: Any, *, name: str, n_columns: int | None = None) -> Floats
         fix = "if they are the labels, the two arguments are swapped"
         raise InputError(name, None, f"forecasts must be numbers ({error})", fix) from error
     values = values.reshape(raw.shape)  # ascontiguousarray makes a vector of a single number
-    _check_shape(values, name, n_columns)
-    return values.reshape(-1) if values.size == len(values) else values
-
-
-def _check_shape(values: Floats, name: str, n_columns: int | None) -> None:
     if values.ndim not in (1, 2):
         fix = "expected a 2-D array of probabilities or a 1-D array of scores"
         raise InputError(name, None, f"{values.ndim} dimensions", fix)
     if values.shape[0] == 0:
         raise InputError(name, None, f"no rows (shape {values.shape})", "at least one is needed")
-    found = count_columns(values)
-    if found == 0:
+    if (found := count_columns(values)) == 0:
         problem = f"0 feature(s) (shape={values.shape}) while a minimum of 1 is required"
         raise InputError(name, None, problem)
-    if n_columns is not None and found != n_columns:
-        have, fitted = (
-            "one column of scores" if number == 1 else f"{number} columns"
-            for number in (found, n_columns)
-        )
-        problem = f"has {have}, but the calibrator was fitted to {fitted}"
+    if n_columns not in (None, found):
+        counts = (f"{n} columns" if n != 1 else "one column of scores" for n in (found, n_columns))
+        problem = "has {}, but the calibrator was fitted to {}".format(*counts)
         raise InputError(name, None, problem, "pass forecasts of the same kind as in fit")
+    return values.reshape(-1) if found == 1 else values
 
 
 def check_new(P: Any, kind: Kind, n_columns: int, summary: dict[str, Any]) -> Floats:
@@ -139,7 +126,7 @@ def check_new(P: Any, kind: Kind, n_columns: int, summary: dict[str, Any]) -> Fl
 
 
 def warn_if_probabilities(
-    values: Floats, kind: Kind, fitted: tuple[float, float] | None = None, *, name: str = "P"
+    values: Floats, kind: Kind, fitted: tuple[float, float] = (0.0, 1.0), *, name: str = "P"
 ) -> None:
     """Warn if forecasts of another unit look like probabilities.
 
@@ -149,7 +136,7 @@ def warn_if_probabilities(
     if kind.unit in ("probability", "proportion"):
         return
     if kind.single:
-        low, high = (0.0, 1.0) if fitted is None else fitted
+        low, high = fitted
         is_odd = len(values) >= MANY_SCORES and high - low >= WIDE
         is_odd = is_odd and values.min() >= 0 and values.max() <= 1
         why = f"lie between 0 and 1, but those of fit between {low:.6g} and {high:.6g}"
@@ -158,12 +145,9 @@ def warn_if_probabilities(
         is_odd = all(valid_rows(part, PROBABILITIES).all() for part in parts)
         why = "are probabilities that sum to one in each row"
     if is_odd:
-        warnings.warn(
-            f'{name}: forecasts are read as scores="{kind.unit}", but these {why}; new forecasts '
-            "must be in the unit of those of fit.",
-            UserWarning,
-            stacklevel=4,
-        )
+        message = f'{name}: forecasts are read as scores="{kind.unit}", but these {why}; new '
+        message += "forecasts must be in the unit of those of fit."
+        warnings.warn(message, UserWarning, stacklevel=4)
 
 
 def resolve_scores(forecasts: Floats, scores: Scores) -> Unit:
@@ -173,11 +157,3 @@ def resolve_scores(forecasts: Floats, scores: Scores) -> Unit:
         return scores
     is_unit = forecasts.ndim == 2 or first_improbable(forecasts) is None
     return "probability" if is_unit else "logit"
-
-
-def first_improbable(scores: Floats) -> int | None:
-    """Row of the first score outside [0, 1] by more than rounding; None if there is none."""
-    low, high = -RANGE_TOLERANCE, 1 + RANGE_TOLERANCE
-    if scores.min() >= low and scores.max() <= high:
-        return None
-    return int(np.argmax((scores < low) | (scores > high)))

@@ -14,12 +14,7 @@ from isoroc._simplex import Codes, Floats
 
 
 def encode_labels(
-    y: Any,
-    n_classes: int,
-    *,
-    labels: Any = None,
-    names: Sequence[str] | None = None,
-    name: str = "y",
+    y: Any, n_classes: int, *, labels: Any = None, names: Any = None, name: str = "y"
 ) -> tuple[NDArray[Any], Codes]:
     """Classes in the order of the forecasts' columns, and the column of each label.
 
@@ -40,9 +35,9 @@ def encode_labels(
         raise InputError(name, None, f"one class only, {shown(found[0])}", "two or more are needed")
     if (named := _classes_of(names, found)) is not None and len(named) == n_classes:
         return _encode_given(values, named, n_classes, name)
-    fix = "say which column is which class with labels="
     problem = f"{len(found)} of the {n_classes} classes of the forecasts"
-    raise InputError(name, None, problem, f"{fix}, {n_classes} labels in the order of the columns")
+    fix = f"with labels=, {n_classes} labels in the order of the columns"
+    raise InputError(name, None, problem, f"say which column is which class {fix}")
 
 
 def _flat(values: NDArray[Any], name: str) -> NDArray[Any]:

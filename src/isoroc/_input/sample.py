@@ -9,19 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
-from isoroc._input.arrays import check_length, slices
-from isoroc._input.columns import column_names, match_columns
+from isoroc._input import forecasts as given
+from isoroc._input.arrays import check_length, column_names, match_columns, slices
 from isoroc._input.error import InputError
-from isoroc._input.forecasts import (
-    Scores,
-    clean,
-    read_forecasts,
-    resolve_scores,
-    warn_if_probabilities,
-)
-from isoroc._input.groups import Names
+from isoroc._input.forecasts import Scores
 from isoroc._input.labels import encode_labels
-from isoroc._input.weights import check_weights
+from isoroc._input.rows import Names, check_weights
 from isoroc._kinds import LOG_ODDS, SECOND_PROBABILITY, Kind, Unit, count_columns, kind_of
 from isoroc._simplex import Codes, Floats, Ints, count_classes
 
@@ -115,23 +108,15 @@ class Sample:
 
     def draw(self, n_rows: int, seed: int = 0) -> Self:
         """Sample of some of the rows, drawn at random; all of them if there are not more."""
-        if len(self.codes) <= n_rows:
-            return self
-        rows, weights = self._drawn(n_rows, seed)
-        part = self.take(rows)
-        return part if weights is None else replace(part, weights=weights)
+        return self if len(self) <= n_rows else self.take(self.drawn_rows(n_rows, seed))
 
     def drawn_rows(self, n_rows: int, seed: int = 0) -> Ints:
         """The rows that `draw` takes."""
-        n = len(self.codes)
-        return np.arange(n) if n <= n_rows else self._drawn(n_rows, seed)[0]
-
-    def _drawn(self, n_rows: int, seed: int) -> tuple[Ints, Floats | None]:
-        rng = np.random.default_rng(seed)
-        n = len(self.codes)
+        rng, n = np.random.default_rng(seed), len(self)
+        if n <= n_rows:
+            return np.arange(n)
         few = n >= 50 * n_rows  # then choice() takes time for n_rows only, and not for n
-        drawn = rng.choice(n, n_rows, replace=False) if few else rng.permutation(n)[:n_rows]
-        return np.sort(drawn), None
+        return np.sort(rng.choice(n, n_rows, replace=False) if few else rng.permutation(n)[:n_rows])
 
     def on_simplex(self) -> Self:
         """The same with probabilities in place of logits of several columns."""
@@ -186,13 +171,18 @@ class CellSample(Sample):
 
     def draw(self, n_rows: int, seed: int = 0) -> Self:
         """Cells of rows drawn at random; all of them if there are not more."""
-        part = super().draw(n_rows, seed)
-        if part is self:
+        if len(self) <= n_rows:
             return self
+        times, unit = self._times_drawn(n_rows, seed), self.row_weights().sum() / n_rows
+        part, weights = self.take(np.flatnonzero(times)), times[times > 0] * unit
         # What a drawn row tells is as uncertain as its own weight and that of its cell's rows say.
-        each = part.squares / self.row_weights()[self.drawn_rows(n_rows, seed)]
-        weights = part.row_weights()
-        return replace(part, squares=weights * (each + weights.sum() / n_rows))
+        each = part.squares / part.row_weights()
+        return replace(part, weights=weights, squares=weights * (each + weights.sum() / n_rows))
+
+    def drawn_rows(self, n_rows: int, seed: int = 0) -> Ints:
+        """The cells that `draw` takes."""
+        few = len(self) <= n_rows
+        return np.arange(len(self)) if few else np.flatnonzero(self._times_drawn(n_rows, seed))
 
     def folds(self) -> Ints:
         """Fold of each cell, numbered from 0."""
@@ -203,11 +193,10 @@ class CellSample(Sample):
             raise InputError("counts", None, problem, fix)
         return np.asarray(fold)
 
-    def _drawn(self, n_rows: int, seed: int) -> tuple[Ints, Floats | None]:
+    def _times_drawn(self, n_rows: int, seed: int) -> Ints:
+        """How often each cell is drawn."""
         weights = self.row_weights()
-        times = np.random.default_rng(seed).multinomial(n_rows, weights / weights.sum())
-        drawn = np.flatnonzero(times)
-        return drawn, times[drawn] * (weights.sum() / n_rows)
+        return np.random.default_rng(seed).multinomial(n_rows, weights / weights.sum())
 
 
 def check_sample(
@@ -230,12 +219,12 @@ def check_sample(
     """
     if y is None:
         raise InputError(label_name, None, "requires y to be passed, but the target y is None")
-    values = read_forecasts(P, name=name)
-    unit = resolve_scores(values, scores)
+    values = given.read_forecasts(P, name=name)
+    unit = given.resolve_scores(values, scores)
     kind = kind_of(count_columns(values), unit)
     unclipped = kind is SECOND_PROBABILITY and scores == "auto" and not clip
-    warn_if_probabilities(values, kind, name=name)
-    forecasts = clean(values, LOG_ODDS if unclipped else kind, name=name, advice=advice)
+    given.warn_if_probabilities(values, kind, name=name)
+    forecasts = given.clean(values, LOG_ODDS if unclipped else kind, name=name, advice=advice)
     weights = check_weights(sample_weight, len(forecasts))
     names = column_names(P)
     K = count_classes(forecasts)
