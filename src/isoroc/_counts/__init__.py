@@ -23,20 +23,11 @@ for each column of the forecasts, and the constant ``isoroc`` with the grid as J
 classes, and sorted scores of two.
 """
 
-from isoroc._counts.builders import deal_by_content, in_cells
-from isoroc._counts.cells import Cells, Tally
-from isoroc._counts.counts import Counts
-from isoroc._counts.grid import Grid, Resolution
-from isoroc._counts.points import BinaryCounts, Points
-
-__all__ = [
-    "BinaryCounts",
-    "Cells",
-    "Counts",
-    "Grid",
-    "Points",
-    "Resolution",
-    "Tally",
-    "deal_by_content",
-    "in_cells",
-]
+from isoroc._counts.cells import deal_by_content as deal_by_content
+from isoroc._counts.cells import in_cells as in_cells
+from isoroc._counts.counts import Builder as Builder
+from isoroc._counts.counts import Counts as Counts
+from isoroc._counts.grid import Grid as Grid
+from isoroc._counts.grid import Resolution as Resolution
+from isoroc._counts.points import BinaryCounts as BinaryCounts
+from isoroc._counts.points import Points as Points

@@ -11,12 +11,104 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._counts import builders, files
-from isoroc._counts.cells import Cells, gather
-from isoroc._counts.grid import Grid, Resolution, check_resolution
-from isoroc._input import CellSample, InputError, Scores, check_number
+from isoroc._backends import NUMPY
+from isoroc._counts import files
+from isoroc._counts.cells import Cells, Tally, gather, probabilities
+from isoroc._counts.grid import MOST_EXACT, Grid, Resolution, check_folds, check_resolution, fold
+from isoroc._input import (
+    CellSample,
+    InputError,
+    Scores,
+    check_length,
+    check_number,
+    check_sample,
+    check_units,
+    slices,
+    to_array,
+)
 from isoroc._simplex import Floats
 from isoroc._table import Table
+
+
+@dataclass
+class Builder:
+    """Counts batches of arrays, or of tensors on their device: see `Counts.from_arrays`.
+
+    With `numbered`, labels are numbers of columns by default, as in `Counts.from_batches`.
+    """
+
+    labels: Any
+    scores: Scores
+    resolution: Resolution
+    folds: int
+    numbered: bool = False
+    classes: NDArray[Any] | None = None
+    tally: Tally | None = None
+
+    def __post_init__(self) -> None:
+        check_folds(self.folds)
+
+    def add(self, P: Any, y: Any, weight: Any = None, *, fold_by: Any = None) -> None:
+        """Add forecasts, labels and perhaps weights and row keys."""
+        if type(P).__module__.partition(".")[0] == "torch":
+            self._add_tensors(P, y, weight, fold_by)
+            return
+        if self.numbered and self.labels is None:
+            shape = np.shape(to_array(P, name="P"))
+            self.labels = np.arange(2 if len(shape) < 2 else max(shape[1], 2))
+        options: Any = {"scores": self.scores, "clip": True, "advice": "pass"}
+        sample = check_sample(P, y, weight, self.labels, **options)
+        check_units(sample, self.scores)
+        key = None if fold_by is None else _check_key(fold_by, len(sample))
+        if sample.weights is not None and not sample.weights.all():
+            heavy = np.flatnonzero(sample.weights)
+            sample, key = sample.take(heavy), None if key is None else key[heavy]
+        columns = probabilities(sample)
+        found = np.empty(len(columns), dtype=np.int16)
+        for rows in slices(len(columns)):
+            own = None if key is None else key[rows, None]
+            found[rows] = fold(NUMPY, np.asfortranarray(columns[rows]), self.folds, own)[:, 0]
+        tally = self._tally_for(columns.shape[1], sample.classes)
+        tally.add(columns, sample.codes, sample.weights, found)
+
+    def _add_tensors(self, P: Any, y: Any, weight: Any, fold_by: Any) -> None:
+        from isoroc._counts import tensors  # noqa: PLC0415  # the only users are those of torch
+
+        batch = tensors.check_batch(P, y, weight, fold_by, self.scores)
+        n_columns = batch.forecasts.shape[1]
+        K = max(n_columns, 2)
+        labels = np.arange(K) if self.labels is None else np.asarray(self.labels)
+        codes = tensors.encode(batch.labels, labels, K)
+        tally = self._tally_for(n_columns, labels)
+        for cells in tensors.count(batch, codes, tally.grid, int(self.folds), K):
+            tally.add_cells(cells)
+
+    def _tally_for(self, n_columns: int, classes: NDArray[Any]) -> Tally:
+        if self.tally is None:
+            grid = Grid.choose(n_columns, self.resolution)
+            most_exact = MOST_EXACT if self.resolution == "auto" else None
+            self.tally, self.classes = Tally(grid, len(classes), most_exact=most_exact), classes
+        elif n_columns != self.tally.grid.n_columns:
+            problem = f"{n_columns} columns, but {self.tally.grid.n_columns} in the first batch"
+            raise InputError("P", None, problem, "all batches must have the same columns")
+        return self.tally
+
+    def result(self) -> files.Parts:
+        """What counts are made of."""
+        if self.tally is None or self.classes is None:
+            raise InputError("batches", None, "there are none", "at least one is needed")
+        cells = self.tally.cells()
+        return self.classes, self.tally.grid, int(self.folds), cells
+
+
+def _check_key(fold_by: Any, n_rows: int) -> Floats:
+    """Row keys as doubles."""
+    key = to_array(fold_by, name="fold_by")
+    if key.dtype.kind not in "biu":
+        fix = "expected whole numbers; hash other keys to integers first"
+        raise InputError("fold_by", None, f"has the type {key.dtype}", fix)
+    check_length(key, n_rows, name="fold_by")
+    return key.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -24,8 +116,7 @@ class Counts:
     """Counts of forecasts and outcomes: cells of forecasts with the weight of each class.
 
     Counts are small, whatever the number of rows, and add up: those of two days are the sum of
-    those of each day. Every calibrator is fitted to them with `fit_counts`. They are made with
-    `from_arrays`, `from_batches` or `from_frame`, or by a warehouse.
+    those of each day. Every calibrator is fitted to them with `fit_counts`.
 
     Forecasts are probabilities. Those of up to 12 classes share a cell if ``floor(N sqrt(p_k))`` is
     the same for each class k, and so is ``floor(N (1 - max p)^(1/4))``, N being the resolution.
@@ -43,10 +134,8 @@ class Counts:
         Fold of each entry, from 0.
     rows : ndarray of shape (m,)
         Number of rows in each entry.
-    n_rows : int
-        Number of rows in all entries.
-    weight : float
-        Weight of all entries.
+    n_rows, weight : int, float
+        Number of rows, and weight, of all entries.
     resolution : int or "exact"
         N, or that every distinct forecast is a cell of its own.
     n_folds : int
@@ -121,7 +210,7 @@ class Counts:
         array([[0., 1.],
                [1., 1.]])
         """
-        builder = builders.Builder(labels, scores, resolution, folds)
+        builder = Builder(labels, scores, resolution, folds)
         builder.add(P, y, sample_weight, fold_by=fold_by)
         return cls(*builder.result())
 
@@ -154,7 +243,7 @@ class Counts:
         >>> Counts.from_batches(batches, scores="logit").n_rows
         3
         """
-        builder = builders.Builder(labels, scores, resolution, folds, numbered=True)
+        builder = Builder(labels, scores, resolution, folds, numbered=True)
         for batch in batches:
             builder.add(*batch)
         return cls(*builder.result())
@@ -206,10 +295,8 @@ class Counts:
 
         probs = [probs] if isinstance(probs, str) else list(probs)
         names = {"label": label, "weight": weight, "fold_by": fold_by}
-        return cls(
-            *count_frame(df, probs, names, labels, resolution=resolution, n_folds=folds),
-            tuple(probs),
-        )
+        options: Any = {"resolution": resolution, "folds": folds}
+        return cls(*count_frame(df, probs, names, labels, **options), tuple(probs))
 
     @property
     def forecasts(self) -> Floats:
@@ -312,31 +399,24 @@ class Counts:
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Dataframe with one row per entry: fold, cell, rows, mean forecast, class weights."""
         cells, means = self.cells, self.cells.mean_forecasts(self.grid)
-        columns = {"fold": cells.fold} | dict(zip(self.grid.names, cells.keys.T, strict=True))
-        columns["rows"] = cells.rows
-        forecast = zip(self.classes[-means.shape[1] :], means.T, strict=True)
-        columns |= {f"forecast_{label}": mean for label, mean in forecast}
-        weights = zip(self.classes, cells.class_weights.T, strict=True)
-        columns |= {f"weight_{label}": weight for label, weight in weights}
-        return Table(columns).frame(backend)
+        forecast = [f"forecast_{label}" for label in self.classes[-means.shape[1] :]]
+        weight = [f"weight_{label}" for label in self.classes]
+        names = ["fold", *self.grid.names, "rows", *forecast, *weight]
+        columns = [cells.fold, *cells.keys.T, cells.rows, *means.T, *cells.class_weights.T]
+        return Table(zip(names, columns, strict=True)).frame(backend)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write the counts to a file; requires pyarrow or polars.
-
-        The file appears whole or not at all.
-        """
+        """Write the counts to a file, whole or not at all; requires pyarrow or polars."""
         files.write(path, (self.classes, self.grid, self.n_folds, self.cells), self.columns)
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str], *paths: Any, labels: Any = None) -> Counts:
         """Counts from files of `to_parquet`, or of a warehouse that ran `counts_sql`, merged.
 
-        The answer of a warehouse may be in several files.
-
         Parameters
         ----------
         path, *paths : path-like
-            The files.
+            The files; the answer of a warehouse may be in several.
         labels : array-like of shape (K,), default=None
             The class of each column of the forecasts, where a warehouse has counted. By default
             columns are matched to labels by name, or follow the sorted labels.
@@ -346,5 +426,7 @@ class Counts:
 
     def sample(self, *, per_fold: bool) -> CellSample:
         """The counts as weighted rows, for calibrators."""
-        cells = self.cells if per_fold else self.cells.without_folds()
+        cells = self.cells
+        if not per_fold:
+            cells = gather([replace(cells, fold=np.zeros_like(cells.fold))])
         return cells.sample(self.grid, self.classes)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from isoroc._counts.cells import Cells
 from isoroc._counts.grid import Grid, cells, fold
-from isoroc._input import InputError, Scores, check_option
+from isoroc._input import WEIGHT_FIX, InputError, Scores, check_length, check_option, valid_weights
 from isoroc._kinds import kind_of, units_of
 
 try:
@@ -50,14 +50,12 @@ def check_batch(P: Any, y: Any, weight: Any, key: Any, scores: Scores) -> Batch:
     fix = "expected finite logits, or probabilities that sum to one"
     _refuse("P", ~valid.tensor[:, 0], P, fix)
     labels = torch.as_tensor(y, device=device)
-    if len(labels) != len(forecasts):
-        problem = f"{len(labels)} rows, but P has {len(forecasts)}"
-        raise InputError("y", None, problem, "they must agree")
+    check_length(labels, len(forecasts), name="y")
     weights = None
     if weight is not None:
         weights = torch.as_tensor(weight, device=device, dtype=torch.float64)
-        bad = ~((weights == 0) | ((weights >= 1e-100) & (weights <= 1e100)))
-        _refuse("sample_weight", bad, weights, "weights must be 0 or between 1e-100 and 1e+100")
+        good = valid_weights(ops, TorchVector(weights[:, None])).tensor[:, 0]
+        _refuse("sample_weight", ~good, weights, WEIGHT_FIX)
     if key is not None:
         key = torch.as_tensor(key, device=device)
         if key.is_floating_point():

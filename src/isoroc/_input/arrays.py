@@ -69,10 +69,10 @@ def column_names(P: Any) -> list[str] | None:
     if type(P) is np.ndarray:  # asking narwhals takes longer than some metrics
         return None
     match to_native(P, name="P"):
-        case nw.DataFrame(columns=names):
-            pass
-        case nw.Series(name=name):
-            names = [name]
+        case nw.DataFrame() as frame:
+            names: list[Any] = list(frame.columns)
+        case nw.Series() as series:
+            names = [series.name]
         case _:
             return None
     named = all(isinstance(name, str) and name for name in names)

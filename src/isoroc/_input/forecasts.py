@@ -102,7 +102,7 @@ def read_forecasts(P: Any, *, name: str, n_columns: int | None = None) -> Floats
     if values.ndim not in (1, 2):
         fix = "expected a 2-D array of probabilities or a 1-D array of scores"
         raise InputError(name, None, f"{values.ndim} dimensions", fix)
-    if values.shape[0] == 0:
+    if len(values) == 0:
         raise InputError(name, None, f"no rows (shape {values.shape})", "at least one is needed")
     if (found := count_columns(values)) == 0:
         problem = f"0 feature(s) (shape={values.shape}) while a minimum of 1 is required"
