@@ -28,28 +28,14 @@ _STEP = 0x9E3779B97F4A7C15
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """One entry for each cell and fold, in ascending order of fold and coordinates.
+    """One entry for each cell and fold, in ascending order of fold and coordinates."""
 
-    Attributes
-    ----------
-    keys : ndarray of shape (m, J)
-        Coordinates of the cell; the forecast itself in an exact grid.
-    fold, rows : ndarray of shape (m,)
-        The fold, and how many rows there were.
-    class_weights : ndarray of shape (m, K)
-        Weight of each class.
-    sums : ndarray of shape (m, C)
-        Sum of the forecasts, each times its weight, one column for each of theirs.
-    squares : ndarray of shape (m, K)
-        Sum of the squared weights of each class: how many rows there were in effect.
-    """
-
-    keys: NDArray[Any]
-    fold: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    class_weights: Floats
-    sums: Floats
-    squares: Floats
+    keys: NDArray[Any]  # coordinates of the cell, (m, J); the forecast itself in an exact grid
+    fold: NDArray[np.int64]  # (m,)
+    rows: NDArray[np.int64]  # how many rows there were, (m,)
+    class_weights: Floats  # weight of each class, (m, K)
+    sums: Floats  # sum of the forecasts, each times its weight, (m, C)
+    squares: Floats  # sum of the squared weights of each class: rows in effect, (m, K)
 
     def __len__(self) -> int:
         return len(self.rows)

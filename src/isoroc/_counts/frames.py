@@ -25,15 +25,8 @@ _FIXES = {
     "weight": WEIGHT_FIX,
     "fold_by": "row keys must be known",
 }
-_OPERATORS = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "<=": operator.le,
-    "==": operator.eq,
-    "&": operator.and_,
-}
+_OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+_OPERATORS |= {"<=": operator.le, "==": operator.eq, "&": operator.and_}
 
 
 class Column(NamedTuple):

@@ -37,21 +37,11 @@ _PRIME, _FACTOR, _LIMB = 67_108_859, 44_485_709, 2**26
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells of forecasts.
+    """Cells of forecasts."""
 
-    Attributes
-    ----------
-    n_columns : int
-        Columns of the forecasts, 1 for scores of two classes.
-    resolution : int or "exact"
-        N, a power of two; or every distinct forecast is a cell of its own.
-    top : int or None
-        How many of the largest probabilities have coordinates, with their classes; None if all.
-    """
-
-    n_columns: int
-    resolution: int | Literal["exact"]
-    top: int | None = None
+    n_columns: int  # of the forecasts, 1 for scores of two classes
+    resolution: int | Literal["exact"]  # N, or every distinct forecast is a cell of its own
+    top: int | None = None  # how many of the largest probabilities have coordinates; None if all
 
     @classmethod
     def choose(cls, n_columns: int, resolution: Resolution) -> Grid:

@@ -21,41 +21,25 @@ class BinaryCounts:
     """Exact counts for two classes: the scores of each class, sorted, with their weights.
 
     That is the whole content of the table "distinct score, weight of class 0, weight of class 1"
-    in a form that one sort builds and that merges with another by merging sorted arrays. Sorting
-    the classes apart leaves any real score exact and moves no index along.
-
-    Attributes
-    ----------
-    scores : tuple of two ndarrays
-        Ascending scores of class 0 and of class 1.
-    weights : tuple of two ndarrays
-        Weight of each score; empty where every row weighs 1.
+    in a form that one sort builds. Sorting the classes apart leaves any real score exact and moves
+    no index along.
     """
 
-    scores: tuple[Floats, Floats]
-    weights: tuple[Floats, Floats]
+    scores: tuple[Floats, Floats]  # ascending, of class 0 and of class 1
+    weights: tuple[Floats, Floats]  # of each score; empty where every row weighs 1
 
     @classmethod
-    def from_arrays(
-        cls, scores: Floats, positive: Codes, weights: Floats | None = None
-    ) -> BinaryCounts:
-        """Counts of rows with a score, the class 0 or 1, and perhaps a weight.
-
-        Rows of weight 0 are left out.
-        """
+    def from_arrays(cls, scores: Floats, positive: Codes, weights: Any = None) -> BinaryCounts:
+        """Counts of rows with a score, the class 0 or 1, and perhaps a weight; 0 is left out."""
         if weights is None:
             parted, n_negative = partition_scores(scores, positive)
             negatives, positives = parted[:n_negative], parted[n_negative:]
             negatives.sort()
             positives.sort()
             return cls((negatives, positives), (_UNIT, _UNIT))
-        parts = []
-        for code in (0, 1):
-            rows = np.flatnonzero((positive == code) & (weights > 0))
-            rows = rows[np.argsort(scores[rows], kind="stable")]
-            parts.append((scores[rows], weights[rows]))
-        (s0, w0), (s1, w1) = parts
-        return cls((s0, s1), (w0, w1))
+        both = (np.flatnonzero((positive == code) & (weights > 0)) for code in (0, 1))
+        first, second = (rows[np.argsort(scores[rows], kind="stable")] for rows in both)
+        return cls((scores[first], scores[second]), (weights[first], weights[second]))
 
     @classmethod
     def from_sample(cls, sample: Sample) -> BinaryCounts:
@@ -105,21 +89,11 @@ class BinaryCounts:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Points of the simplex, and the weight of each class at each.
+    """Points of the simplex, and the weight of each class at each."""
 
-    Attributes
-    ----------
-    forecasts : ndarray of shape (m, K)
-        Distinct forecasts, or mean forecasts of cells.
-    class_weights : ndarray of shape (m, K)
-        Weight of each class at each of them.
-    exact : bool
-        Whether every forecast stands for itself.
-    """
-
-    forecasts: Floats
-    class_weights: Floats
-    exact: bool = True
+    forecasts: Floats  # distinct forecasts, or mean forecasts of cells, (m, K)
+    class_weights: Floats  # (m, K)
+    exact: bool = True  # whether every forecast stands for itself
 
     @classmethod
     def of_rows(cls, sample: Sample) -> Points:

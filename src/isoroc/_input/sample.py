@@ -21,30 +21,14 @@ from isoroc._simplex import Codes, Floats, Ints, count_classes
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Validated forecasts and the outcomes that came with them.
+    """Validated forecasts and the outcomes that came with them."""
 
-    Attributes
-    ----------
-    forecasts : forecast array
-        See `isoroc._simplex`.
-    codes : ndarray of shape (n,)
-        Column of each row's label.
-    weights : ndarray of shape (n,) or None
-        Weight of each row; None where every row has weight 1.
-    classes : ndarray of shape (K,)
-        The label of each column; None in samples of ranks or of one class against the rest.
-    scores : str
-        What the forecasts were, as users say it: see `Unit`. They are clean: see `Kind.scores`.
-    groups : ndarray of str of shape (n,) or None
-        Name of each row's group.
-    """
-
-    forecasts: Floats
-    codes: Codes
-    weights: Floats | None = None
-    classes: Any = None
-    scores: Unit = "probability"
-    groups: Names | None = None
+    forecasts: Floats  # a clean forecast array: see `isoroc._simplex` and `Kind.scores`
+    codes: Codes  # column of each row's label
+    weights: Floats | None = None  # None where every row has weight 1
+    classes: Any = None  # label of each column; None for ranks or one class against the rest
+    scores: Unit = "probability"  # what the forecasts were, as users say it
+    groups: Names | None = None  # name of each row's group
 
     @property
     def kind(self) -> Kind:
@@ -141,17 +125,10 @@ class CellSample(Sample):
     """A sample whose rows are cells of counts with the weight of one class each.
 
     For a fit a cell stands for as many rows as it weighs.
-
-    Attributes
-    ----------
-    fold : ndarray of shape (n,)
-        Fold of each.
-    squares : ndarray of shape (n,)
-        Sum of the squared weights of its rows.
     """
 
     fold: Ints
-    squares: Floats
+    squares: Floats  # sum of the squared weights of the rows of each
 
     def as_rows(self) -> Sample:
         """The same with each cell as a row of its weight."""
