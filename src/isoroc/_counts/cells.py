@@ -204,7 +204,7 @@ class Tally:
         return self.parts[0].in_order()
 
     def _join(self) -> None:
-        joined = gather(self.parts, ordered=False)
+        joined = self.parts[0] if len(self.parts) == 1 else gather(self.parts, ordered=False)
         while self._are_many(joined) and (coarser := self.grid.coarser()) != self.grid:
             joined = joined.coarsen(self.grid, coarser)
             self.grid = coarser

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -44,6 +44,7 @@ class Builder:
     numbered: bool = False
     classes: NDArray[Any] | None = None
     tally: Tally | None = None
+    tables: dict[Any, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_folds(self.folds)
@@ -74,13 +75,12 @@ class Builder:
     def _add_tensors(self, P: Any, y: Any, weight: Any, fold_by: Any) -> None:
         from isoroc._counts import tensors  # noqa: PLC0415  # the only users are those of torch
 
-        batch = tensors.check_batch(P, y, weight, fold_by, self.scores)
+        batch = tensors.check_batch(P, y, weight, fold_by)
         n_columns = batch.forecasts.shape[1]
-        K = max(n_columns, 2)
-        labels = np.arange(K) if self.labels is None else np.asarray(self.labels)
-        codes = tensors.encode(batch.labels, labels, K)
+        labels = np.arange(max(n_columns, 2)) if self.labels is None else np.asarray(self.labels)
         tally = self._tally_for(n_columns, labels)
-        for cells in tensors.count(batch, codes, tally.grid, int(self.folds), K):
+        plan = tensors.plan_for(self.scores, tally.grid, int(self.folds))
+        for cells in tensors.count(batch, labels, plan, self.tables):
             tally.add_cells(cells)
 
     def _tally_for(self, n_columns: int, classes: NDArray[Any]) -> Tally:
@@ -97,6 +97,8 @@ class Builder:
         """What counts are made of."""
         if self.tally is None or self.classes is None:
             raise InputError("batches", None, "there are none", "at least one is needed")
+        for (plan, *_), table in self.tables.items():
+            self.tally.add_cells(table.cells(plan))
         cells = self.tally.cells()
         return self.classes, self.tally.grid, int(self.folds), cells
 
