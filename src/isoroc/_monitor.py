@@ -196,16 +196,14 @@ class CalibrationMonitor:
     calibrator : calibrator, map or array-like of shape (K,)
         What made the forecasts, or only their classes in the order of the columns.
     confidence : float, default=0.95
-        If forecasts are calibrated, the chance of ever raising an alarm is at most
-        ``1 - confidence``, however many batches are seen.
+        If forecasts are calibrated, the chance of ever raising an alarm is at most 1 - confidence.
     tolerance : float, default=None
         Miscalibration to put up with, in nats per row. Every model is slightly wrong, so with
         ``tolerance=0`` every model raises an alarm at some time. A calibrator that was fitted to n
         rows is wrong by about K / n; by default 2 K / n is tolerated, or 0 if only the classes are
         given.
     model : str, default=None
-        Name of what made the forecasts, by default the checksum of the calibrator. States of
-        different models are not merged.
+        Name of what made the forecasts, by default the checksum of the calibrator.
 
     Attributes
     ----------
@@ -293,8 +291,7 @@ class CalibrationMonitor:
         Q : array-like of shape (n, K) or (n,)
             Calibrated forecasts of these rows, or the probability of the second of two classes.
         batch : str, default=None
-            Name of the batch, such as a date. Rows count once, so a name that is in `seen_` is an
-            error.
+            Name of the batch, such as a date. A name that is in `seen_` is an error.
 
         Returns
         -------
@@ -375,8 +372,7 @@ class CalibrationMonitor:
 
         The evidence of both is multiplied, for each alternative, and raises the alarm if the
         product suffices; an alarm of the other monitor does not carry over. So the chance of a
-        false alarm stays at most ``1 - confidence``, however many monitors are merged. `history_`
-        gets one entry.
+        false alarm stays at most ``1 - confidence``. `history_` gets one entry.
 
         Parameters
         ----------

@@ -132,16 +132,12 @@ class Counts:
         Mean forecast of each entry, of which there is one for each cell and fold.
     class_weights : ndarray of shape (m, K)
         Weight of each class in each entry.
-    fold : ndarray of shape (m,)
-        Fold of each entry, from 0.
-    rows : ndarray of shape (m,)
-        Number of rows in each entry.
-    n_rows, weight : int, float
-        Number of rows, and weight, of all entries.
+    fold, rows : ndarray of shape (m,)
+        Fold of each entry, from 0, and number of rows in it.
+    n_rows, weight, n_folds : int, float, int
+        Number of rows, and weight, of all entries; number of folds.
     resolution : int or "exact"
         N, or that every distinct forecast is a cell of its own.
-    n_folds : int
-        Number of folds.
 
     See Also
     --------
@@ -272,10 +268,8 @@ class Counts:
         probs : str or sequence of str
             Columns of the forecasts, one for each class, or the column of the probabilities of the
             second of two classes.
-        label : str
-            Column of the outcomes.
-        weight : str, default=None
-            Column of weights.
+        label, weight : str
+            Columns of the outcomes and of the weights, if there are any.
         labels : array-like of shape (K,), default=None
             The class of each column of `probs`. By default columns are matched to labels by name,
             as in `fit`, and otherwise follow the sorted labels.
@@ -340,27 +334,23 @@ class Counts:
         return len(self.cells)
 
     def __repr__(self) -> str:
-        return (
-            f"Counts({self.n_rows:,} rows, {len(self.classes)} classes, {len(self):,} entries, "
-            f"{self.grid}, {self.n_folds} folds)"
-        )
+        sizes = f"{self.n_rows:,} rows, {len(self.classes)} classes, {len(self):,} entries"
+        return f"Counts({sizes}, {self.grid}, {self.n_folds} folds)"
 
     def __add__(self, other: Counts) -> Counts:
         return self.merge(other)
 
     def merge(self, *others: Counts) -> Counts:
-        """Counts of the rows of several counts together.
+        """Counts of the rows of several counts together, of equal classes, grids and folds.
 
-        They must have the same classes in the same order, the same grid and the same number of
-        folds; `coarsen` brings counts to the same resolution.
+        `coarsen` brings counts to the same resolution.
         """
         for other in others:
-            pairs: dict[str, tuple[Any, Any]] = {
-                "classes": (self.classes.tolist(), other.classes.tolist()),
-                "grids": (self.grid, other.grid),
-                "folds": (self.n_folds, other.n_folds),
-            }
-            for what, (mine, theirs) in pairs.items():
+            for what, mine, theirs in (
+                ("classes", self.classes.tolist(), other.classes.tolist()),
+                ("grids", self.grid, other.grid),
+                ("folds", self.n_folds, other.n_folds),
+            ):
                 if mine != theirs:
                     fix = "coarsen one of them" if what == "grids" else "count them alike"
                     raise InputError("counts", None, f"{what} differ: {mine} and {theirs}", fix)

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 
 from isoroc._core.pav import concordance, merge_classes, partition_scores, pool_adjacent_violators
-from isoroc._counts.cells import Tally
+from isoroc._counts.cells import Cells, Tally
 from isoroc._counts.grid import Grid
 from isoroc._input import Sample
-from isoroc._simplex import Codes, Floats, Ints, binary_scores, second_probabilities, two_columns
+from isoroc._simplex import Codes, Floats, binary_scores, second_probabilities, two_columns
 
 _UNIT: Floats = np.empty(0)
 
@@ -117,29 +117,15 @@ class Points:
         forecasts = two_columns(forecasts)
         K = forecasts.shape[1]
         if max_cells is None or len(forecasts) <= max_cells:
-            distinct, cell = _distinct_rows(forecasts)
-            m = len(distinct)
-            place = cell * K + codes
-            class_weights = np.bincount(place, weights, m * K).reshape(m, K).astype(np.float64)
-            return cls(*_in_canonical_order(distinct, class_weights))
-        tally = Tally(Grid.choose(K, 2**9), K, most=max_cells)
-        tally.add(forecasts, codes, weights)
-        cells = tally.cells()
-        means = cells.mean_forecasts(tally.grid)
-        return cls(*_in_canonical_order(means, cells.class_weights), exact=False)
-
-
-def _distinct_rows(forecasts: Floats) -> tuple[Floats, Ints]:
-    """Forecasts that occur, and the place of each row among them.
-
-    As `numpy.unique`, which compares rows one by one.
-    """
-    order = np.lexsort(forecasts.T[::-1])
-    ascending = forecasts[order]
-    differs = (ascending[1:] != ascending[:-1]).any(axis=1)
-    place = np.zeros(len(forecasts), dtype=np.intp)
-    place[order[1:]] = np.cumsum(differs)
-    return ascending[np.append([True], differs)], place
+            grid, rows = Grid(K, "exact"), forecasts + 0.0  # no -0.0
+            cells = Cells.count(rows, None, codes, n_classes=K, sums=rows, weights=weights)
+            cells = cells.in_order()
+        else:
+            tally = Tally(Grid.choose(K, 2**9), K, most=max_cells)
+            tally.add(forecasts, codes, weights)
+            cells, grid = tally.cells(), tally.grid
+        means = cells.mean_forecasts(grid)
+        return cls(*_in_canonical_order(means, cells.class_weights), exact=grid.exact)
 
 
 def _in_canonical_order(forecasts: Floats, class_weights: Floats) -> tuple[Floats, Floats]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial, reduce
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ _ODD = (-0x61C8864680B583EB, -0x40A7B892E31B1A47)
 
 
 class Batch(NamedTuple):
-    """Tensors of one device, of which the forecasts are not checked yet."""
+    """Tensors of one device; the forecasts are not checked yet."""
 
     forecasts: Any
     labels: Any
@@ -199,12 +199,11 @@ def count(
         yield table.cells(plan, placed.tensor[first].cpu().numpy())
 
 
-def _number(plan: Plan, batch: Batch) -> Sequence[Any]:
+def _number(plan: Plan, batch: Batch) -> list[Any]:
     """Columns of `Plan.number`: on a GPU by one kernel, where it can have so many columns."""
     columns = [*batch.forecasts.T, *([] if batch.key is None else [batch.key])]
     if batch.forecasts.is_cuda and len(columns) < MOST_COLUMNS:
-        found: Sequence[Any] = _kernel(plan, len(columns))(*columns)
-        return found
+        return list(_kernel(plan, len(columns))(*columns))
     return list(plan.number(*_vectors(batch)).tensor.T)
 
 
@@ -226,10 +225,8 @@ def _group(columns: list[Any]) -> tuple[Any, Any]:
 @cache
 def _kernel(plan: Plan, n_inputs: int) -> Callable[..., Any]:
     """`Plan.number` as one kernel of a GPU."""
-    code = write_kernel(plan, n_inputs)
-    create = torch.cuda.jiterator._create_multi_output_jit_fn  # noqa: SLF001  # the only name
-    function: Callable[..., Any] = create(code, 1 + plan.grid.n_columns)
-    return function
+    create: Any = torch.cuda.jiterator._create_multi_output_jit_fn  # noqa: SLF001  # its only name
+    return cast("Callable[..., Any]", create(write_kernel(plan, n_inputs), 1 + plan.grid.n_columns))
 
 
 def write_kernel(plan: Plan, n_inputs: int) -> str:
@@ -282,10 +279,9 @@ class _KernelScalars(Scalars[str]):
         return reduce(self.minimum, columns)
 
     def place_of(self, value: str, columns: Sequence[str]) -> str:
-        pairs = list(enumerate(map(self.keep, columns[:-1])))
-        last = self.number(len(columns) - 1)
-        value = self.keep(value)
-        return reduce(lambda rest, p: f"({p[1]} == {value} ? {p[0]}.0 : {rest})", pairs[::-1], last)
+        at, last = self.keep(value), self.number(len(columns) - 1)
+        tests = [f"{column} == {at} ? {k}.0" for k, column in enumerate(columns[:-1])]
+        return f"({' : '.join([*tests, last])})"
 
     def is_at(self, place: str, number: int) -> str:
         return f"({place} == {number})"

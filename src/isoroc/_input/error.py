@@ -13,14 +13,10 @@ class InputError(ValueError):
 
     Attributes
     ----------
-    argument : str
-        Name of the argument.
+    argument, problem, fix : str
+        Name of the argument, what is wrong, and what was expected or how to get there.
     row : int or None
         The first offending row, where one is to blame.
-    problem : str
-        What is wrong.
-    fix : str
-        What was expected, or how to get there.
 
     Examples
     --------
@@ -33,10 +29,7 @@ class InputError(ValueError):
 
     def __init__(self, argument: str, row: int | None, problem: str, fix: str = "") -> None:
         super().__init__(argument, row, problem, fix)
-        self.argument = argument
-        self.row = row
-        self.problem = problem
-        self.fix = fix
+        self.argument, self.row, self.problem, self.fix = argument, row, problem, fix
 
     def __str__(self) -> str:
         row = "" if self.row is None else f"row {self.row} "
