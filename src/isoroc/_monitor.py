@@ -38,6 +38,7 @@ KEPT_BATCHES = 1000
 #: And this many of the latest names of batches.
 KEPT_NAMES = 10_000
 FORMAT, VERSION = "isoroc-monitor", 2
+PARAMETERS = ("confidence", "tolerance", "model")
 #: Forecasts to the power of these numbers, normalised: too sharp or not sharp enough.
 POWERS = np.exp([-0.8, -0.4, -0.2, -0.1, 0.1, 0.2, 0.4, 0.8])
 #: The odds of one class against all others times the exponential of these numbers.
@@ -404,20 +405,11 @@ class CalibrationMonitor:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a small JSON file, atomically."""
-        state = {
-            "format": FORMAT,
-            "version": VERSION,
-            "labels": self.classes_.tolist(),
-            "confidence": self.confidence,
-            "tolerance": self.tolerance,
-            "model": self.model,
-            "alarm": self.alarm_,
-            "totals": _to_lists(self.totals),
-            "evidence": _to_lists(self.evidence),
-            "batches": self.n_batches,
-            "history": self.entries,
-            "seen": self.seen_,
-        }
+        state = {"format": FORMAT, "version": VERSION, "labels": self.classes_.tolist()}
+        state |= {name: getattr(self, name) for name in PARAMETERS}
+        state |= {"totals": _to_lists(self.totals), "evidence": _to_lists(self.evidence)}
+        state |= {"alarm": self.alarm_, "batches": self.n_batches}
+        state |= {"history": self.entries, "seen": self.seen_}
         with replacing(Path(path)) as new:
             new.write_text(json.dumps(state, allow_nan=False) + "\n", encoding="utf-8")
 
@@ -434,8 +426,7 @@ class CalibrationMonitor:
     def _from_state(cls, state: dict[str, Any]) -> Self:
         if state["format"] != FORMAT or state["version"] != VERSION:
             raise ValueError("it has another format or version")
-        parameters = {name: state[name] for name in ("confidence", "tolerance", "model")}
-        monitor = cls(state["labels"], **parameters)
+        monitor = cls(state["labels"], **{name: state[name] for name in PARAMETERS})
         monitor.totals = Totals.from_lists(state["totals"], len(monitor.classes_))
         found = state["evidence"]
         size = len(monitor.alternatives.family)

@@ -200,13 +200,6 @@ class Counts:
         fold_by : array-like of shape (n,), default=None
             Whole numbers; rows with the same number share a fold. By default rows with the same
             forecast do.
-
-        Examples
-        --------
-        >>> from isoroc import Counts
-        >>> Counts.from_arrays([0.2, 0.7, 0.2], ["no", "yes", "yes"]).class_weights
-        array([[0., 1.],
-               [1., 1.]])
         """
         builder = Builder(labels, scores, resolution, folds)
         builder.add(P, y, sample_weight, fold_by=fold_by)

@@ -192,24 +192,22 @@ def _normalise(frame: Any) -> Any:
     ops, given = FrameOps(), frame.collect_schema().names()
     names = [name for name in given if name.startswith("p_")]
     X, good = kind_of(len(names)).clean(ops, ops.read(names))
-    added = ops.named([f"q_{k}" for k in range(len(names))], X) | {"good": good}
-    if "weight" in given:
-        added["good_weight"] = valid_weights(ops, ops.read(["weight"]))
-    return ops.run_on(frame, added)
+    named = ops.named([f"q_{k}" for k in range(len(names))], X)
+    weighed = valid_weights(ops, ops.read(["weight"]))
+    return ops.run_on(frame, named | {"good": good, "good_weight": weighed})
 
 
 def _select(frame: Any, probs: list[str], names: dict[str, str | None]) -> Any:
     """The columns that are needed, under names of our own."""
     schema = frame.collect_schema()
-    used = [("probs", name) for name in probs] + [*names.items()]
-    for argument, name in used:
+    for argument, name in [*(("probs", name) for name in probs), *names.items()]:
         if name is not None and name not in schema:
             fix = f"there are {', '.join(map(str, schema.names()))}"
             raise InputError(argument, None, f"no column {name!r}", fix)
     chosen = {f"p_{k}": nw.col(name).cast(nw.Float64()) for k, name in enumerate(probs)}
     chosen["label"] = nw.col(str(names["label"]))
-    if (weight := names["weight"]) is not None:
-        chosen["weight"] = nw.col(weight).cast(nw.Float64())
+    weight = nw.lit(1.0) if names["weight"] is None else nw.col(names["weight"])
+    chosen["weight"] = weight.cast(nw.Float64())
     if (key := names["fold_by"]) is not None:
         if not schema[key].is_integer():
             fix = "expected whole numbers; hash other keys to integers first"
@@ -224,17 +222,16 @@ def _check_rows(frame: Any, n_columns: int) -> None:
         "probs": ([f"p_{k}" for k in range(n_columns)], nw.col("good")),
         "label": (["label"], ~nw.col("label").is_null()),
         "weight": (["weight"], nw.col("good_weight")),
-        "fold_by": (["key"], ~nw.col("key").is_null()),
     }
-    given = frame.collect_schema().names()
-    used = {name: test for name, test in tests.items() if test[0][0] in given}
+    if "key" in frame.collect_schema().names():
+        tests["fold_by"] = (["key"], ~nw.col("key").is_null())
     one, zero = nw.lit(1, nw.Int64()), nw.lit(0, nw.Int64())
-    bad = {f"bad_{name}": nw.when(t).then(zero).otherwise(one) for name, (_, t) in used.items()}
+    bad = {f"bad_{name}": nw.when(t).then(zero).otherwise(one) for name, (_, t) in tests.items()}
     flagged = frame.with_columns(**bad, row=one)
     found = _first(flagged.select(*(nw.col(name).sum() for name in (*bad, "row"))))
     if not found["row"]:
         raise InputError("df", None, "no rows", "at least one is needed")
-    for name, (columns, _) in used.items():
+    for name, (columns, _) in tests.items():
         if n_bad := int(found[f"bad_{name}"]):
             some = _first(flagged.filter(nw.col(f"bad_{name}") == 1).select(*columns).head(1))
             values = ", ".join(map(str, some.values()))
@@ -259,17 +256,12 @@ def _place(frame: Any, grid: Grid, n_folds: int) -> Any:
     outputs = ops.named(grid.names, cells(ops, X, grid))
     given = frame.collect_schema().names()
     outputs["fold"] = fold(ops, X, n_folds, ops.read(["key"]) if "key" in given else None)
-    frame = ops.run_on(frame, outputs)
-    weight = nw.col("weight") if "weight" in given else nw.lit(1.0, nw.Float64())
-    sums = {f"sum_{k}": nw.col(f"q_{k}") * weight for k in range(grid.n_columns)}
-    whole = [] if grid.exact else grid.names
-    return frame.with_columns(
-        **sums,
-        **{name: nw.col(name).cast(nw.Int64()) for name in (*whole, "fold")},
-        weight=weight,
-        weight_squared=weight * weight,
-        rows=nw.lit(1, nw.Int64()),
-    )
+    frame, weight = ops.run_on(frame, outputs), nw.col("weight")
+    added = {f"sum_{k}": nw.col(f"q_{k}") * weight for k in range(grid.n_columns)}
+    whole = ["fold"] if grid.exact else ["fold", *grid.names]
+    added |= {name: nw.col(name).cast(nw.Int64()) for name in whole}
+    added |= {"weight_squared": weight * weight, "rows": nw.lit(1, nw.Int64())}
+    return frame.with_columns(**added)
 
 
 def _first(frame: Any) -> dict[str, Any]:

@@ -77,9 +77,9 @@ def _check_labels_are_classes(values: NDArray[Any], name: str) -> None:
         what = "NaN" if np.isnan(values[row]) else "infinity"
         raise InputError(name, row, f"is {what}", "labels must be known")
     if values.dtype.kind == "O":
-        if missing := [row for row, label in enumerate(values) if label is None or label != label]:  # noqa: PLR0124
-            row = missing[0]
-            raise InputError(name, row, f"is {values[row]}", "labels must be known")
+        for row, label in enumerate(values):
+            if label is None or label != label:  # noqa: PLR0124
+                raise InputError(name, row, f"is {label}", "labels must be known")
         if len({isinstance(label, str) for label in values}) > 1:  # they cannot be sorted
             fix = "make them all strings, or all numbers"
             raise InputError(name, None, "labels of several types", fix)
@@ -114,9 +114,9 @@ def _encode_given(
     values: NDArray[Any], classes: NDArray[Any], n_classes: int, name: str
 ) -> tuple[NDArray[Any], Codes]:
     distinct = set(classes.tolist()) if classes.ndim == 1 else set()
-    if len(classes.reshape(-1)) != n_classes or len(distinct) != n_classes:
+    if classes.size != n_classes or len(distinct) != n_classes:
         fix = f"expected a list of {n_classes} distinct classes, one for each column"
-        raise InputError("labels", None, f"{len(classes.reshape(-1))} entries", fix)
+        raise InputError("labels", None, f"{classes.size} entries", fix)
     _check_labels_are_classes(classes, "labels")
     order = np.argsort(classes)
     place = np.searchsorted(classes, values, sorter=order).clip(max=n_classes - 1)

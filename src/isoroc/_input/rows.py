@@ -28,7 +28,7 @@ def check_weights(sample_weight: Any, n_rows: int, *, name: str = "sample_weight
     if sample_weight is None:
         return None
     if isinstance(sample_weight, numbers.Real):
-        return check_weights(np.full(n_rows, sample_weight), n_rows, name=name)
+        sample_weight = np.full(n_rows, sample_weight)
     weights = np.ascontiguousarray(to_array(sample_weight, name=name), dtype=np.float64)
     if weights.ndim != 1:
         fix = "Sample weights must be 1D array or scalar"
@@ -60,8 +60,7 @@ def check_counts(weights: Floats | None, *, name: str = "sample_weight") -> None
     heavy = weights[weights > 0]
     if not len(heavy):
         raise _no_weight(name)
-    total = float(heavy.sum())
-    if total < LEAST_MEAN * len(heavy):
+    if (total := float(heavy.sum())) < LEAST_MEAN * len(heavy):
         problem = f"{len(heavy)} rows have a total weight of {total:.6g}"
         fix = "weights count rows, and weight 2 is the same as the row twice. If yours are relative"
         raise InputError(name, None, problem, f"{fix}, multiply them by {len(heavy)} / {total:.6g}")
@@ -99,16 +98,9 @@ def _name(value: Any, row: int, argument: str) -> str:
         return "true" if value else "false"
     if isinstance(value, int | np.integer | float | np.floating) and float(value).is_integer():
         return str(int(value))
-    if _is_missing(value):
+    # pandas has a value that cannot be compared; NaN and its like differ from themselves.
+    if value is None or type(value).__name__ == "NAType" or value != value:  # noqa: PLR0124
         fix = 'give such rows a group of their own, such as "unknown", or leave them out'
         raise InputError(argument, row, "is missing", fix)
     fix = "groups are strings, whole numbers or booleans"
     raise InputError(argument, row, f"is {value!r}", fix)
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # of pandas
-        return True
-    if isinstance(value, np.datetime64 | np.timedelta64):
-        return bool(np.isnat(value))
-    return isinstance(value, float | np.floating) and bool(np.isnan(value))

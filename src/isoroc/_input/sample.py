@@ -50,14 +50,10 @@ class Sample:
 
     def class_weights(self) -> Floats:
         """Total weight of each class, shape (K,)."""
-        if self.weights is not None:
-            return np.asarray(np.bincount(self.codes, self.weights, self.n_classes), dtype=float)
-        if self.n_classes == 2:
-            ones = np.count_nonzero(self.codes)
-            return np.array([len(self.codes) - ones, ones], dtype=np.float64)
         total = np.zeros(self.n_classes)
-        for rows in slices(len(self.codes)):  # bincount makes a copy of eight bytes per row
-            total += np.bincount(self.codes[rows], minlength=self.n_classes)
+        for rows in slices(len(self)):  # bincount makes a copy of eight bytes per row
+            weights = None if self.weights is None else self.weights[rows]
+            total += np.bincount(self.codes[rows], weights, self.n_classes)
         return total
 
     def row_weights(self) -> Floats:
