@@ -86,8 +86,8 @@ class Table:
         self.class_weights = zeros(size * n_classes)
         self.sums = [zeros(size) for _ in range(C)]
         # Without weights, rows and squared weights follow from the weights of the classes.
-        self.squares = None if batch.weights is None else zeros(size * n_classes)
-        self.rows = None if batch.weights is None else zeros(size)
+        self.squares: Any = None if batch.weights is None else zeros(size * n_classes)
+        self.rows: Any = None if batch.weights is None else zeros(size)
 
     def add(self, number: Any, codes: Any, forecasts: Iterable[Any], weights: Any) -> None:
         """Add rows of these cells."""
@@ -108,9 +108,10 @@ class Table:
         rows = class_weights.sum(1) if self.rows is None else self.rows
         sums = torch.stack([total[found] for total in self.sums], 1)
         numbers = (rows[found].long(), class_weights[found], sums, squares[found])
-        at = found.cpu().numpy()
-        every = coordinates is not None
-        placed = coordinates[at] if every else np.column_stack(np.unravel_index(at, plan.sizes))
+        at: Any = found.cpu().numpy()
+        if coordinates is None:
+            coordinates, at = np.column_stack(np.unravel_index(at, plan.sizes)), slice(None)
+        placed = coordinates[at]
         keys = placed[:, 1:] if plan.grid.exact else placed[:, 1:].astype(np.int32)
         own_fold = placed[:, 0].astype(np.int64)
         return Cells(keys, own_fold, *(tensor.cpu().numpy() for tensor in numbers))
@@ -122,7 +123,7 @@ def check_batch(P: Any, y: Any, weight: Any, key: Any) -> Batch:
     device = forecasts.device
     if not len(forecasts):
         raise InputError("P", None, "no rows", "at least one is needed")
-    labels = torch.as_tensor(y, device=device)
+    labels: Any = torch.as_tensor(y, device=device)
     check_length(labels, len(forecasts), name="y")
     weights = None
     if weight is not None:
