@@ -156,8 +156,7 @@ class Counts:
     >>> P = rng.dirichlet(np.ones(3), size=20_000)
     >>> y = [rng.choice(["a", "b", "c"], p=p) for p in P]
     >>> day1 = Counts.from_arrays(P[:10_000], y[:10_000], resolution=32)
-    >>> day2 = Counts.from_arrays(P[10_000:], y[10_000:], resolution=32)
-    >>> both = day1 + day2
+    >>> both = day1 + Counts.from_arrays(P[10_000:], y[10_000:], resolution=32)
     >>> both
     Counts(20,000 rows, 3 classes, 8,173 entries, cells of resolution 32 of 3 columns, 5 folds)
     >>> IRPCalibrator(random_state=0).fit_counts(both).n_bins_ > 3

@@ -7,7 +7,9 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from importlib.util import find_spec
+from itertools import starmap
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -54,24 +56,17 @@ def write(path: str | os.PathLike[str], parts: Parts, columns: Sequence[str] | N
 
 
 def read(paths: Sequence[str | os.PathLike[str]], labels: Any = None) -> list[tuple[Any, ...]]:
-    """Counts of files, each as classes, grid, number of folds, cells, names of the columns.
-
-    Files without classes are parts of the answers of warehouses. Not every part has all labels, so
-    they are read as one table.
-    """
-    found: list[tuple[Any, ...]] = []
-    answers: dict[str, tuple[str, list[Any]]] = {}
+    """Counts of files, each as classes, grid, number of folds, cells, names of the columns."""
+    # Not every part of the answer of a warehouse, a file without classes, has all labels, so these
+    # are read as one table.
+    tables: dict[Any, tuple[str, dict[str, Any], list[Any]]] = {}
     for path in paths:
         name = os.fspath(path)
         frame = _read(name)
         about = _about(frame, name)
-        if about["classes"] is None:
-            answers.setdefault(frame["isoroc"][0], (name, []))[1].append(frame)
-        else:
-            found.append(_parse(frame, name, about, labels))
-    for text, (name, frames) in answers.items():
-        found.append(_parse(nw.concat(frames), name, json.loads(text), labels))
-    return found
+        key = frame["isoroc"][0] if about["classes"] is None else len(tables)
+        tables.setdefault(key, (name, about, []))[2].append(frame)
+    return list(starmap(partial(_parse, labels), tables.values()))
 
 
 def _read(name: str) -> Any:
@@ -83,7 +78,8 @@ def _read(name: str) -> Any:
         raise InputError("path", None, f"{name} is not a Parquet file ({error})", _FIX) from error
 
 
-def _parse(frame: Any, name: str, about: dict[str, Any], labels: Any) -> tuple[Any, ...]:
+def _parse(labels: Any, name: str, about: dict[str, Any], frames: list[Any]) -> tuple[Any, ...]:
+    frame = nw.concat(frames)
     grid = Grid(about["n_columns"], about["resolution"], about["top"])
     wanted = ["fold", *grid.names, "label", *grid.added]
     if missing := [column for column in wanted if column not in frame.columns]:
@@ -140,11 +136,9 @@ def from_long(
 def _classes(
     frame: Any, n_columns: int, labels: Any, columns: Sequence[str] | None
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Classes in the order of the columns, and the column of each row's label.
-
-    One forecast stands for all, as `check_sample` matches labels with names of columns.
-    """
+    """Classes in the order of the columns, and the column of each row's label."""
     y = np.array(frame["label"].to_list())
+    # One forecast stands for all, as `check_sample` matches labels with names of columns.
     P: Any = np.full((len(y), n_columns), 1 / max(n_columns, 2))
     if columns is not None and (n_columns > 1 or labels is None):
         named = dict(zip(columns, P.T, strict=True))

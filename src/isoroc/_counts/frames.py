@@ -173,15 +173,11 @@ def _add_up(frame: Any, keys: list[str], added: list[str]) -> Any:
 
 
 def _elementwise(frame: Any, step: Callable[[Any], Any]) -> Any:
-    """A dataframe with new columns that depend on their own row only.
-
-    Dask takes seconds to plan hundreds of expressions, so there pandas runs them, partition by
-    partition.
-    """
+    """A dataframe with new columns that depend on their own row only."""
     if not frame.implementation.is_dask():
         return step(frame)
 
-    def of_part(part: Any) -> Any:
+    def of_part(part: Any) -> Any:  # Dask takes seconds to plan hundreds of expressions
         return step(nw.from_native(part)).to_native()
 
     return nw.from_native(frame.to_native().map_partitions(of_part))

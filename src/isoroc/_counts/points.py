@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -70,9 +70,7 @@ class BinaryCounts:
         """Scores and weights of class 0, then of class 1."""
         return self.scores[0], self.weights[0], self.scores[1], self.weights[1]
 
-    def forecasts_in(
-        self, low: Floats, high: Floats, kind: Literal["probability", "logit"]
-    ) -> Floats:
+    def forecasts_in(self, low: Floats, high: Floats, kind: Any) -> Floats:
         """Weighted sum of the second probabilities in each of the blocks that hold all scores."""
         parts: list[tuple[Floats, Any]] = [(scores, 1.0) for scores in self.scores]
         if any(len(weights) for weights in self.weights):

@@ -10,9 +10,14 @@ from numpy.typing import NDArray
 
 from isoroc._input.arrays import check_length, in_order
 from isoroc._input.error import InputError
-from isoroc._input.forecasts import check_forecasts, first_improbable, resolve_scores
 from isoroc._input.plausible import warn_if_reversed
-from isoroc._input.sample import Sample, check_sample
+from isoroc._input.sample import (
+    Sample,
+    check_forecasts,
+    check_sample,
+    first_improbable,
+    resolve_scores,
+)
 from isoroc._simplex import Floats, as_matrix, count_classes
 
 Kind = Literal["canonical", "classwise", "top"]

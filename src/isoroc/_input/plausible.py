@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._input.error import InputError
-from isoroc._input.forecasts import Scores, first_improbable
-from isoroc._input.labels import shown
-from isoroc._input.sample import Sample
+from isoroc._input.rows import shown
+from isoroc._input.sample import Sample, Scores, first_improbable
 from isoroc._kinds import LOG_ODDS
 from isoroc._simplex import Floats, binary_scores
 from isoroc._special import expit, normal_quantile
@@ -69,12 +68,9 @@ def check_units(sample: Sample, scores: Scores, *, name: str = "P") -> None:
         side = "at least" if low >= 0 else "at most"
         doubt = f"every forecast is then {side} 0.5, but the rate of the second class {rate[0]:.3g}"
     if doubt:
-        warnings.warn(
-            f"{name}: the scores are read as log odds, although {doubt}; say what they are with "
-            'scores="logit", "probability", "percent" or "log_probability".',
-            UserWarning,
-            stacklevel=3,
-        )
+        fix = 'say what they are with scores="logit", "probability", "percent" or "log_probability"'
+        message = f"{name}: the scores are read as log odds, although {doubt}; {fix}."
+        warnings.warn(message, UserWarning, stacklevel=3)
 
 
 def range_of(sample: Sample) -> dict[str, Any]:
