@@ -186,10 +186,9 @@ class Counts:
 
         Parameters
         ----------
-        P, y, sample_weight, labels
-            As in `fit` of a calibrator. Tensors of torch are counted on their device.
-        scores : {"auto", "probability", "logit"}, default="auto"
-            What the forecasts are. Logits are turned into probabilities.
+        P, y, sample_weight, labels, scores
+            As in `fit` of a calibrator. Forecasts are turned into probabilities. Tensors of torch
+            are counted on their device.
         resolution : int, "exact" or "auto", default="auto"
             N, a power of two, or "exact" for one cell per distinct forecast. "auto" depends on the
             number of classes: for two it is exact up to 65,536 distinct forecasts and 65,536 above,
