@@ -116,8 +116,8 @@ class Points:
         K = forecasts.shape[1]
         if max_cells is None or len(forecasts) <= max_cells:
             grid, rows = Grid(K, "exact"), forecasts + 0.0  # no -0.0
-            cells = Cells.count(rows, None, codes, n_classes=K, sums=rows, weights=weights)
-            cells = cells.in_order()
+            options: Any = {"n_classes": K, "sums": rows[:, :1], "weights": weights}
+            cells = Cells.count(rows, None, codes, **options).in_order()
         else:
             tally = Tally(Grid.choose(K, 2**9), K, most=max_cells)
             tally.add(forecasts, codes, weights)

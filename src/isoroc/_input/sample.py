@@ -193,6 +193,9 @@ class Sample:
 
     def class_weights(self) -> Floats:
         """Total weight of each class, shape (K,)."""
+        if self.weights is None and self.n_classes == 2:  # the case of many millions of rows
+            ones = np.count_nonzero(self.codes)
+            return np.array([len(self) - ones, ones], dtype=np.float64)
         total = np.zeros(self.n_classes)
         for rows in slices(len(self)):  # bincount makes a copy of eight bytes per row
             weights = None if self.weights is None else self.weights[rows]
