@@ -11,8 +11,7 @@ from isoroc._backends.sql import Dialect, nodes
 from isoroc._counts import Grid, Resolution
 from isoroc._counts.files import describe
 from isoroc._counts.grid import cells, default_resolution, fold
-from isoroc._input import InputError, check_option
-from isoroc._input.weights import WEIGHT_RANGE
+from isoroc._input import InputError, check_option, valid_weights
 from isoroc._kinds import kind_of
 from isoroc._maps.query import check_dialect, check_table, check_width
 
@@ -84,7 +83,7 @@ def counts_sql(
     own_fold = fold(ops, X, folds, key)
     weighed = ops.vector([ops.scalars.number(1.0)]) if weight is None else ops.read([weight])
     if weight is not None:
-        good = good & (weighed >= 0.0) & (weighed <= WEIGHT_RANGE[1])
+        good = good & valid_weights(ops, weighed)
     if key is not None:
         good = good & (key <= sys.float_info.max)
     sums = ["weight", "weight_squared", *(f"sum_{k}" for k in range(len(probs)))]

@@ -25,9 +25,7 @@ from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.options import Selection
 from isoroc._cli.terminal import print_warning, progress_bar
-from isoroc._counts import Counts
-from isoroc._counts.builders import Builder
-from isoroc._counts.grid import Resolution
+from isoroc._counts import Builder, Counts, Resolution
 from isoroc._input import (
     InputError,
     Names,
