@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -88,6 +88,7 @@ class _Rows(NamedTuple):
     groups: Names | None
 
 
+@dataclass(eq=False, repr=False)
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier whose probabilities are calibrated on data that it was not trained on.
 
@@ -170,34 +171,22 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
            [0.1, 0.9]])
     """
 
+    estimator: Any = None
+    method: str = "auto"
+    _: KW_ONLY
+    cv: Any = None
+    n_jobs: int | None = None
+    ensemble: bool | Literal["auto"] = "auto"
+    calibrator: Any = None
+    random_state: int | np.random.RandomState | None = None
+    response: Response = "auto"
+    prior: Any = None
+
     # Groups are used by the splitter and by calibrators of groups, so a search or a pipeline with
     # metadata routing passes them on without being asked.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"groups": True}
     __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"groups": True}
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        method: str = "auto",
-        *,
-        cv: Any = None,
-        n_jobs: int | None = None,
-        ensemble: bool | Literal["auto"] = "auto",
-        calibrator: Any = None,
-        random_state: int | np.random.RandomState | None = None,
-        response: Response = "auto",
-        prior: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.method = method
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.ensemble = ensemble
-        self.calibrator = calibrator
-        self.random_state = random_state
-        self.response = response
-        self.prior = prior
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``calibrator__x`` sets x of the calibrator that `method` names.

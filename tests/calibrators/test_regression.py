@@ -11,7 +11,7 @@ from isoroc._calibrators.matrix import Regression, Solution, Terms
 from isoroc._input import Sample
 from isoroc._kinds import PROBABILITIES
 from isoroc._maps import TemperatureMap
-from isoroc._maps.matrix import transform
+from isoroc._maps.scaling import transform
 
 #: Leaves the forecasts unchanged.
 STAGE = TemperatureMap(kind=PROBABILITIES, floor=1e-300, temperature=1.0, smoothing=0.0)

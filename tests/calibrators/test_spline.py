@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from isoroc import SplineCalibrator, TemperatureCalibrator
 from isoroc._backends import NUMPY
-from isoroc._calibrators import evidence, spline
+from isoroc._calibrators import spline
 from isoroc._calibrators.spline import Problem
 from isoroc._input import Sample
 from strategies import arbitrary, labelled_forecasts
@@ -147,7 +147,7 @@ def test_zeros_are_raised_to_the_smallest_forecast_seen():
     P, y, _ = overconfident(300, 3)
     P[:5] = [1, 0, 0]
     cal = SplineCalibrator().fit(P, y)
-    assert cal.floor_ == np.clip(P[P > 0].min(), *evidence.FLOOR_RANGE)
+    assert cal.floor_ == np.clip(P[P > 0].min(), *spline.FLOOR_RANGE)
     np.testing.assert_array_equal(
         cal.predict_proba([[1, 0, 0]]), cal.predict_proba([[1 - 1e-300, 1e-300, 0]])
     )

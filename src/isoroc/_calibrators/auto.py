@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isoroc._backends import NUMPY, added
 from isoroc._calibrators import mixing
-from isoroc._calibrators.base import Calibrator, FromMap, adopt
-from isoroc._calibrators.identity import IdentityCalibrator
+from isoroc._calibrators.base import Calibrator, FromMap, IdentityCalibrator, adopt
 from isoroc._calibrators.isotonic import IsotonicCalibrator
 from isoroc._calibrators.kernel import KernelCalibrator
 from isoroc._calibrators.matrix import MatrixCalibrator
@@ -41,6 +40,7 @@ KERNEL_CLASSES = 30
 FEW_ROWS = 600.0, 150.0
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class AutoCalibrator(Calibrator):
     """The calibrator for those who do not want to choose: a mixture of all that suit the data.
 
@@ -140,6 +140,15 @@ class AutoCalibrator(Calibrator):
     'leave it'
     """
 
+    members: Literal["auto"] | Sequence[Calibrator] = "auto"
+    monotone: bool = False
+    caution: Literal["verdict"] | None = None
+    cv: Any = 5
+    max_cells: int = 20_000
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     _uses_folds: ClassVar[bool] = True
     _state: ClassVar[dict[str, states.Check]] = {
         "members_": states.list_of(states.anything),
@@ -148,30 +157,9 @@ class AutoCalibrator(Calibrator):
         "verdict_": states.sentence,
     }
 
-    map_: MixtureMap
-    members_: list[Calibrator]
+    map_: MixtureMap = field(init=False)
+    members_: list[Calibrator] = field(init=False)
     weights_ = FromMap()
-
-    def __init__(
-        self,
-        *,
-        members: Literal["auto"] | Sequence[Calibrator] = "auto",
-        monotone: bool = False,
-        caution: Literal["verdict"] | None = None,
-        cv: Any = 5,
-        max_cells: int = 20_000,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.members = members
-        self.monotone = monotone
-        self.caution = caution
-        self.cv = cv
-        self.max_cells = max_cells
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def _fit(self, sample: Sample) -> MixtureMap:
         check_number("max_cells", self.max_cells, numbers.Integral, minimum=2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,7 +30,7 @@ from isoroc._input import (
     warn_if_reversed,
 )
 from isoroc._maps import GroupedMap, Map
-from isoroc._maps.files import apply_map
+from isoroc._maps.grouped import apply_map
 from isoroc._persistence import states
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats
@@ -44,6 +44,7 @@ COMMON_SHARE = 16.0
 SCORES = ("group", "rows", "weight", "common_log_loss", "log_loss", "gain", "gain_se")
 
 
+@dataclass(eq=False, repr=False)
 class GroupedCalibrator(Calibrator):
     """Maps by group, shrunken towards a common map as far as the rows of the group allow.
 
@@ -109,29 +110,22 @@ class GroupedCalibrator(Calibrator):
       south  1495       1
     """
 
+    calibrator: Calibrator | None = None
+    _: KW_ONLY
+    min_rows: int = 100
+    cv: int = 5
+    random_state: int | np.random.RandomState | None = None
+
     _state: ClassVar[dict[str, states.Check]] = {
         "common_": states.anything,
         "members_": states.list_of(states.anything, least=0),
         "group_scores_": states.table,
     }
 
-    map_: GroupedMap
-    common_: Calibrator
-    members_: list[Calibrator]
+    map_: GroupedMap = field(init=False)
+    common_: Calibrator = field(init=False)
+    members_: list[Calibrator] = field(init=False)
     grouped_, groups_, weights_ = FromMap(), FromMap(), FromMap()
-
-    def __init__(
-        self,
-        calibrator: Calibrator | None = None,
-        *,
-        min_rows: int = 100,
-        cv: int = 5,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.calibrator = calibrator
-        self.min_rows = min_rows
-        self.cv = cv
-        self.random_state = random_state
 
     @property
     def _uses_folds(self) -> bool:  # type: ignore[override]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from isoroc._calibrators.temperature import fit_tempering, of_own_class, softmax
 from isoroc._core.smooth import N_KNOTS
 from isoroc._input import Sample, check_number
 from isoroc._maps import Forecasts, KernelMap, TemperatureMap
-from isoroc._maps.kernel import Positions, trust
+from isoroc._maps.scaling import Positions, trust
 from isoroc._persistence import states
 from isoroc._simplex import LEAST, Floats, Ints
 
@@ -43,6 +44,7 @@ FAR_SHARE, LEAST_REACH = 0.2, 0.05
 EASE = 0.1
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelCalibrator(Calibrator):
     """Kernel scaling: a smooth correction that depends on the forecasts of all classes together.
 
@@ -126,26 +128,17 @@ class KernelCalibrator(Calibrator):
     array([0, 1])
     """
 
+    n_centres: int = 100
+    width: float = 0.5
+    penalty: float | Literal["auto"] = "auto"
+    floor: float | Literal["auto"] = "auto"
+    pseudocount: float = 1.0
+
     _state: ClassVar[dict[str, states.Check]] = {"penalty_": states.number(most=1e100)}
 
     floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
     knots_, origin_, stretch_, centres_ = FromMap(), FromMap(), FromMap(), FromMap()
     weights_, coef_, intercept_, reach_ = FromMap(), FromMap(), FromMap(), FromMap()
-
-    def __init__(
-        self,
-        *,
-        n_centres: int = 100,
-        width: float = 0.5,
-        penalty: float | Literal["auto"] = "auto",
-        floor: float | Literal["auto"] = "auto",
-        pseudocount: float = 1.0,
-    ) -> None:
-        self.n_centres = n_centres
-        self.width = width
-        self.penalty = penalty
-        self.floor = floor
-        self.pseudocount = pseudocount
 
     def _fit(self, sample: Sample) -> KernelMap:
         problem, solution = self._solve(sample)

@@ -1,4 +1,4 @@
-"""MatrixCalibrator: structured matrix scaling of log forecasts."""
+"""MatrixCalibrator and DirichletCalibrator: structured matrix scaling of log forecasts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from isoroc._calibrators.temperature import (
 )
 from isoroc._input import Sample, check_number, check_option
 from isoroc._maps import Forecasts, MatrixMap, TemperatureMap
-from isoroc._maps.matrix import transform
+from isoroc._maps.scaling import transform
 from isoroc._persistence import states
 from isoroc._simplex import Floats, Ints
 
@@ -51,6 +51,7 @@ STEPS, DESCENT_STEPS, NEAR_STEPS = 100, 25, 5
 ROUNDS, LEARNED = 20, 0.05
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MatrixCalibrator(Calibrator):
     """Structured matrix scaling: softmax regression on the logarithms of the forecasts.
 
@@ -127,26 +128,17 @@ class MatrixCalibrator(Calibrator):
     array([[0.51, 0.31, 0.18]])
     """
 
+    structure: Literal["auto", "matrix", "vector"] = "auto"
+    quadratic: bool = True
+    penalty: float | Literal["auto"] = "auto"
+    floor: float | Literal["auto"] = "auto"
+    pseudocount: float = 1.0
+
     _shares: ClassVar[tuple[float, float]] = (1.0, 4.0)
     _state: ClassVar[dict[str, states.Check]] = {"penalty_": states.coefficients(4)}
 
     floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
     coef_, quadratic_, intercept_ = FromMap(), FromMap(), FromMap()
-
-    def __init__(
-        self,
-        *,
-        structure: Literal["auto", "matrix", "vector"] = "auto",
-        quadratic: bool = True,
-        penalty: float | Literal["auto"] = "auto",
-        floor: float | Literal["auto"] = "auto",
-        pseudocount: float = 1.0,
-    ) -> None:
-        self.structure = structure
-        self.quadratic = quadratic
-        self.penalty = penalty
-        self.floor = floor
-        self.pseudocount = pseudocount
 
     def _fit(self, sample: Sample) -> MatrixMap:
         regression, whole = self._solve(sample)
@@ -384,3 +376,55 @@ class Regression:
                 return Solution(theta, penalty, factor, converged=True)
             theta = descend(loss, theta, factor, self.total, n_steps=DESCENT_STEPS, ftol=1e-6)
         return Solution(theta, penalty, factor)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DirichletCalibrator(Calibrator):
+    """Dirichlet calibration: softmax regression on the logarithms of the forecasts.
+
+    It is `MatrixCalibrator` with a full matrix and no squares: beta calibration for any number of
+    classes, shrunken towards temperature scaling.
+
+    Parameters
+    ----------
+    penalty : float or "auto", default="auto"
+        As in `MatrixCalibrator`.
+
+    Attributes
+    ----------
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `TemperatureCalibrator`.
+    coef_ : ndarray of shape (K, K)
+        Influence of the log forecast of each class on each other.
+    intercept_ : ndarray of shape (K,)
+
+    See Also
+    --------
+    MatrixCalibrator : Adds squares of the logarithms, and diagonal matrices for many classes.
+
+    Notes
+    -----
+    With the logarithms z of the tempered forecasts, the calibrated forecast is
+    ``softmax(A z + b)``. Ridge penalties shrink A to the identity and b to 0.
+
+    References
+    ----------
+    Kull, Perello-Nieto, Kängsepp, Silva Filho, Song and Flach, Beyond temperature scaling, NeurIPS
+    2019.
+
+    Examples
+    --------
+    >>> from isoroc import DirichletCalibrator
+    >>> P, y = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]], ["ant", "bee", "cat"]
+    >>> DirichletCalibrator().fit(P, y).predict([[0.5, 0.3, 0.2]])
+    array(['ant'], dtype='<U3')
+    """
+
+    penalty: float | Literal["auto"] = "auto"
+
+    coef_ = FromMap()
+    intercept_ = FromMap()
+
+    def _fit(self, sample: Sample) -> MatrixMap:
+        scaling = MatrixCalibrator(structure="matrix", quadratic=False, penalty=self.penalty)
+        return scaling._fit(sample)

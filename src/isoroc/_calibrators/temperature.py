@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -28,6 +29,7 @@ PART = 100_000
 LEAST_ROWS = 1000
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TemperatureCalibrator(Calibrator):
     """Temperature scaling: ``softmax(log(p) / T)``, with a floor under the forecasts.
 
@@ -89,15 +91,12 @@ class TemperatureCalibrator(Calibrator):
            [0.5 , 0.5 ]])
     """
 
+    floor: float | Literal["auto"] | None = None
+    pseudocount: float = 1.0
+
     _shares: ClassVar[tuple[float, float]] = (2.0, 2.0)
 
     floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
-
-    def __init__(
-        self, *, floor: float | Literal["auto"] | None = None, pseudocount: float = 1.0
-    ) -> None:
-        self.floor = floor
-        self.pseudocount = pseudocount
 
     def _fit(self, sample: Sample) -> TemperatureMap:
         return fit_tempering(sample, self.floor, self.pseudocount)

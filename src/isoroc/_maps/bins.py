@@ -15,7 +15,7 @@ from isoroc._core.rows import locate
 from isoroc._intervals import wilson
 from isoroc._kinds import PROBABILITIES, columns_of
 from isoroc._maps.base import Forecasts, Map, check_nested, state
-from isoroc._maps.temperature import TemperatureMap
+from isoroc._maps.scaling import TemperatureMap
 from isoroc._persistence import Fault, states
 from isoroc._simplex import Floats
 from isoroc._special import xlogy

@@ -1,13 +1,14 @@
-"""A common map, and maps of groups."""
+"""A common map, maps of groups, and maps applied to rows that may have groups."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from isoroc._backends import Ops, V
-from isoroc._input import Names, rows_by_group
-from isoroc._maps.base import Forecasts, Map, check_nested, state
+from isoroc._backends import Ops, Truth, V
+from isoroc._input import InputError, Names, check_groups, rows_by_group
+from isoroc._maps.base import Forecasts, IdentityMap, Map, check_nested, state
 from isoroc._persistence import Fault, states
 from isoroc._simplex import Floats
 
@@ -66,3 +67,37 @@ class GroupedMap(Map):
                 weight, own = self.weights[g], self.members[g].apply(values[rows])
                 Q[rows] = (1 - weight) * Q[rows] + weight * own
         return Q
+
+
+def is_grouped(fitted: Any) -> bool:
+    """Whether a calibrator was fitted with groups, so that it takes the group of a row."""
+    return isinstance(fitted.map_, GroupedMap) and fitted.map_.grouped
+
+
+def is_exact(fitted: Any) -> bool:
+    """Whether no operation may add a rounding error: to steps, and to unchanged forecasts."""
+    return bool(fitted.map_.exact) or isinstance(fitted.map_, IdentityMap)
+
+
+def calibrated(ops: Ops[V], fitted: Any, X: V, groups: V | None = None) -> tuple[V, Truth]:
+    """Calibrated forecasts, of width K, and whether `predict_proba` would accept the row.
+
+    `groups` holds the place of each row's group among those of a `GroupedMap`, any other place for
+    groups without a map of their own.
+    """
+    X, good = fitted.map_.kind.clean(ops, X, exact=is_exact(fitted))
+    if groups is None:
+        return fitted.map_.formula(ops, X), good
+    return fitted.map_.formula_of_groups(ops, X, groups), good
+
+
+def apply_map(fitted: Map, values: Floats, groups: Any) -> Floats:
+    """Calibrated forecasts of a forecast array whose rows may have groups."""
+    if groups is not None:
+        if not isinstance(fitted, GroupedMap):
+            raise InputError("groups", None, "were not given in fit", "leave them out")
+        return fitted.apply_to_groups(values, check_groups(groups, len(values)))
+    if isinstance(fitted, GroupedMap) and fitted.grouped:
+        fix = "pass the group of each row; new ones get the common map"
+        raise InputError("groups", None, "were given in fit", fix)
+    return fitted.apply(values)
