@@ -1,18 +1,25 @@
-"""L-BFGS in coordinates in which the curvature is the identity, where it needs few steps."""
+"""Penalised losses and their minima: L-BFGS in coordinates in which the curvature is the identity.
+
+There it needs few steps.
+"""
 
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from copy import copy
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
+from isoroc._calibrators.base import Calibrator
+from isoroc._calibrators.temperature import of_own_class
 from isoroc._input import Sample
-from isoroc._simplex import Floats, Ints
+from isoroc._simplex import Codes, Floats, Ints
 
 #: Converged: a Newton step promises to lower the loss by at most this per unit of weight.
 TOLERANCE = 1e-6
@@ -107,25 +114,125 @@ def descend(
     return np.asarray(start + factor.step(found.x))
 
 
-def cross_fit(problem: Any, whole: Any, sample: Sample, fold: Ints) -> Floats:
-    """Forecasts of rows by maps that have not seen their fold.
+def softmax_loss(z: Floats, codes: Codes, weights: Floats) -> tuple[float, Floats]:
+    """Log loss of rows under the softmax of z, shape (K, n), and its gradient, in the place of z.
 
-    Features hardly depend on the labels, so all folds share them: a row that is held out has weight
-    zero, and the solution for all rows, `whole`, is close to that for most of them.
+    It takes one exponential per forecast.
     """
-    Q = np.empty((len(fold), sample.n_classes))
-    for held_out in range(fold.max() + 1):
-        weights = problem.weights * (fold[problem.rows] != held_out)
-        fitted = problem.map_of(problem.solve_near(weights, whole))
-        Q[fold == held_out] = fitted.apply(sample.forecasts[fold == held_out])
-    return Q
+    z -= z.max(axis=0)
+    own = of_own_class(z, codes)
+    residual = np.exp(z, out=z)
+    total = residual.sum(axis=0)
+    residual *= weights / total
+    residual[codes, np.arange(len(codes))] -= weights
+    return float(weights @ (np.log(total) - own)), residual
 
 
-def warn_unconverged(calibrator: object) -> None:
-    """Warn that a calibrator's fit ended before it reached the optimum."""
-    warnings.warn(
-        f"{type(calibrator).__name__}: the fit did not converge. Its forecasts are valid, but "
-        "others may fit the calibration rows better.",
-        ConvergenceWarning,
-        stacklevel=6,
-    )
+def larger_evidence(
+    kinds: Ints, theta: Floats, precisions: Floats, variances: Floats, prior: Floats
+) -> Floats:
+    """Precisions of the kinds of parameters that have a larger evidence, as in MacKay's framework.
+
+    The precision of a kind becomes the inverse of the mean square of its parameters. One counts as
+    far as the data and not the prior determine it: by one minus its posterior variance over that
+    of its prior. To each kind one parameter is added that has the size which the initial prior
+    expects, so that kinds of few parameters stay near it.
+    """
+    share = np.maximum(1 - precisions[kinds] * variances, 0.0)  # but for rounding errors
+    determined = np.bincount(kinds, share, len(prior))
+    squares = np.bincount(kinds, theta**2, len(prior))
+    return np.asarray((determined + 1) / (squares + 1 / prior))
+
+
+class Solution(NamedTuple):
+    """Parameters at which a loss is smallest."""
+
+    theta: Floats
+    factor: Factor | None  # curvature at theta, or close to it; None after Newton's method
+    converged: bool
+
+
+class PenalisedLoss(ABC):
+    """Loss of rows plus a penalty, as a function of parameters theta.
+
+    `rows` says which rows of the sample are used, and `weights` how much each counts.
+    """
+
+    rows: Ints
+    weights: Floats
+
+    @property
+    def total(self) -> float:
+        """Weight of all rows."""
+        return float(self.weights.sum())
+
+    @abstractmethod
+    def loss(self, theta: Floats) -> tuple[float, Floats]:
+        """The loss and its gradient."""
+
+    @abstractmethod
+    def factor(self, theta: Floats) -> Factor:
+        """The curvature of the loss, or an approximation."""
+
+    def settle(
+        self,
+        theta: Floats,
+        factor: Factor | None = None,
+        *,
+        rounds: int,
+        n_steps: int,
+        ftol: float,
+        fixed: bool = False,
+    ) -> Solution:
+        """The minimum, from a start where the loss has the curvature `factor` if that is known.
+
+        Each round forms the curvature again, unless it is `fixed`, and goes on with L-BFGS in
+        coordinates in which it is the identity.
+        """
+        for count in range(rounds):
+            if factor is None or (count and not fixed):
+                factor = self.factor(theta)
+            if factor.gain(self.loss(theta)[1]) <= TOLERANCE * self.total:
+                return Solution(theta, factor, converged=True)
+            theta = descend(self.loss, theta, factor, self.total, n_steps=n_steps, ftol=ftol)
+        return Solution(theta, factor, converged=False)
+
+
+class DescentCalibrator(Calibrator):
+    """Base of the calibrators whose map minimises a penalised loss."""
+
+    @abstractmethod
+    def _solve(self, sample: Sample) -> tuple[Any, Any]:
+        """A loss with `map_of` and `solve_near`, and its solution."""
+
+    def _solve_or_warn(self, sample: Sample) -> tuple[Any, Any]:
+        problem, whole = self._solve(sample)
+        if not whole.converged:
+            warnings.warn(
+                f"{type(self).__name__}: the fit did not converge. Its forecasts are valid, but "
+                "others may fit the calibration rows better.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        return problem, whole
+
+    def _fit(self, sample: Sample) -> Any:
+        problem, whole = self._solve_or_warn(sample)
+        return problem.map_of(whole.theta)
+
+    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Any, Floats]:
+        """As in `Calibrator`, but features hardly depend on the labels, so all folds share them.
+
+        A row that is held out has weight zero, and the solution for all rows is close to that for
+        most of them.
+        """
+        problem, whole = self._solve_or_warn(sample)
+        if not len(problem.rows):  # rows were gathered
+            return super()._fit_out_of_fold(sample, fold)
+        Q = np.empty((len(fold), sample.n_classes))
+        for held_out in range(fold.max() + 1):
+            part = copy(problem)
+            part.weights = problem.weights * (fold[problem.rows] != held_out)
+            fitted = part.map_of(part.solve_near(whole))
+            Q[fold == held_out] = fitted.apply(sample.forecasts[fold == held_out])
+        return problem.map_of(whole.theta), Q
