@@ -43,18 +43,9 @@ from isoroc.decisions._inputs import check_shares
 
 @dataclass(frozen=True)
 class CalibratedPair:
-    """A fitted classifier and the calibrator of its forecasts.
+    """A fitted classifier, and a calibrator of its forecasts of rows it was not trained on.
 
-    Attributes
-    ----------
-    estimator : classifier
-        Fitted.
-    calibrator : calibrator
-        Fitted to forecasts of rows that the classifier was not trained on.
-    classes : ndarray of shape (K,)
-        The labels.
-    response : str
-        What is calibrated: "predict_proba" or "decision_function".
+    `response` is what is calibrated: "predict_proba" or "decision_function".
     """
 
     estimator: Any
@@ -71,12 +62,10 @@ class CalibratedPair:
         """Calibrated probabilities, shape (n, K)."""
         forecasts = _respond(self.estimator, X, self.classes, self.response, self.calibrator)
         further = (groups,) if getattr(self.calibrator, "grouped_", False) else ()
-        known = _knows_labels(self.calibrator)
-        return in_columns(
-            self.calibrator.predict_proba(forecasts, *further),
-            getattr(self.calibrator, "classes_", self.classes),
-            self.classes if known else np.arange(len(self.classes)),
-        )
+        Q = self.calibrator.predict_proba(forecasts, *further)
+        known = has_fit_parameter(self.calibrator, "labels")
+        wanted = self.classes if known else np.arange(len(self.classes))
+        return in_columns(Q, getattr(self.calibrator, "classes_", self.classes), wanted)
 
 
 class _Rows(NamedTuple):
@@ -189,13 +178,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"groups": True}
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``calibrator__x`` sets x of the calibrator that `method` names.
-
-        Parameters
-        ----------
-        **params
-            Names and values.
-        """
+        """Set parameters; ``calibrator__x`` sets x of the calibrator that `method` names."""
         if self.calibrator is None and any(name.startswith("calibrator__") for name in params):
             self.method = params.get("method", self.method)
             self.calibrator = self._make_calibrator()
@@ -236,7 +219,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         totals = np.bincount(codes, weights, len(classes)).astype(np.float64)
         check_two_classes(totals, classes)
         shares = np.asarray(totals / totals.sum())
-        prior = None if self.prior is None else _check_prior(self.prior, shares, classes)
+        prior = None
+        if self.prior is not None:
+            _check_adjustable(shares, classes)
+            prior = check_shares(self.prior, classes, name="prior", positive=False)
         known = None if groups is None else check_groups(groups, len(codes))
         rows = _Rows(np.asarray(classes), codes, weights, known)
         if frozen:
@@ -380,7 +366,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         method = method_of(estimator, self.response)
         labels: NDArray[Any] = rows.codes[part]
         further: dict[str, Any] = {}
-        if _knows_labels(calibrator):
+        if has_fit_parameter(calibrator, "labels"):
             labels, further["labels"] = rows.classes[labels], rows.classes
         if has_fit_parameter(calibrator, "scores"):
             further["scores"] = "logit" if method == "decision_function" else "probability"
@@ -442,8 +428,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         X, groups
             As in `predict_proba`.
         """
-        best = self.predict_proba(X, groups=groups).argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        return np.asarray(self.classes_[self.predict_proba(X, groups=groups).argmax(axis=1)])
 
     def adapt_prior(self, X: Any, *, groups: Any = None, **options: Any) -> PriorEstimate:
         """Estimate the class shares of new rows without labels, and forecast for these from now on.
@@ -487,16 +472,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Who gets which metadata: the classifier's fit and the splitter's split."""
-        mapping = MethodMapping()
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(
-                estimator=self._make_estimator(),
-                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-            )
-            .add(splitter=self.cv, method_mapping=mapping.add(caller="fit", callee="split"))
-        )
+        fitting = MethodMapping().add(caller="fit", callee="fit")
+        splitting = MethodMapping().add(caller="fit", callee="split")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(estimator=self._make_estimator(), method_mapping=fitting)
+        return router.add(splitter=self.cv, method_mapping=splitting)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -518,11 +498,6 @@ def _respond(estimator: Any, X: Any, classes: NDArray[Any], method: str, calibra
     return response if takes_logits else to_forecasts(response, method)
 
 
-def _knows_labels(calibrator: Any) -> bool:
-    """Whether a calibrator is fitted to the labels themselves, otherwise to their numbers."""
-    return bool(has_fit_parameter(calibrator, "labels"))
-
-
 def _train(estimator: Any, X: Any, y: Any, rows: Ints, params: dict[str, Any]) -> Any:
     """Classifier fitted to some rows; parameters with one entry per row are cut to them."""
     n_rows = len(indexable(y)[0])
@@ -533,12 +508,6 @@ def _train(estimator: Any, X: Any, y: Any, rows: Ints, params: dict[str, Any]) -
 
     params = {name: cut(value) for name, value in params.items()}
     return estimator.fit(_safe_indexing(X, rows), _safe_indexing(y, rows), **params)
-
-
-def _check_prior(prior: Any, shares: Floats, classes: NDArray[Any]) -> Floats:
-    """The parameter `prior` as an array, for rows with the given class shares."""
-    _check_adjustable(shares, classes)
-    return check_shares(prior, classes, name="prior", positive=False)
 
 
 def _check_adjustable(shares: Floats, classes: NDArray[Any]) -> None:

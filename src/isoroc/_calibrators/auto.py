@@ -303,8 +303,21 @@ class AutoCalibrator(Calibrator):
         """Check the guarantee of a monotone mixture on any rows, as in `MonotoneCalibrator`."""
         if not self.monotone:
             raise InputError("monotone", None, "is False, so there is no guarantee to verify")
-        values = self._check_new(P)
-        return _check_mixture(self.map_, values)
+        mixture, values = self.map_, self._check_new(P)
+        X, Q = columns_of(values), mixture.apply(values)
+        if Q.shape[1] == 2:
+            scores = mixture.kind.score(NUMPY, X)
+            return check_cyclic(np.hstack([np.zeros_like(scores), scores]), Q)
+        floor = mixture.floor
+        z = np.ascontiguousarray(with_floor(NUMPY, mixture.kind.logs(NUMPY, X, LEAST), floor))
+        potential = np.zeros(len(z))
+        for weight, member in zip(mixture.weights, mixture.members, strict=True):
+            if isinstance(member, MonotoneMap):
+                potential += weight * member.value(z)
+            else:
+                P = member.apply(values)
+                potential += weight * (P - (1 - TRACE) * floor * np.log(P + floor)).sum(axis=1)
+        return check_cyclic(z, Q, potential)
 
 
 def default_members(n_classes: int) -> list[Calibrator]:
@@ -332,21 +345,3 @@ def monotone_members(n_classes: int) -> list[Calibrator]:
         members += [TemperatureCalibrator(floor="auto"), IsotonicCalibrator()]
     # For more classes, temperature scaling is a gradient in other coordinates: its floor differs.
     return members
-
-
-def _check_mixture(mixture: MixtureMap, values: Floats) -> MonotonicityCheck:
-    """Check that a mixture of monotone maps is monotone on the rows of a forecast array."""
-    X, Q = columns_of(values), mixture.apply(values)
-    if Q.shape[1] == 2:
-        scores = mixture.kind.score(NUMPY, X)
-        return check_cyclic(np.hstack([np.zeros_like(scores), scores]), Q)
-    floor = mixture.floor
-    z = np.ascontiguousarray(with_floor(NUMPY, mixture.kind.logs(NUMPY, X, LEAST), floor))
-    potential = np.zeros(len(z))
-    for weight, member in zip(mixture.weights, mixture.members, strict=True):
-        if isinstance(member, MonotoneMap):
-            potential += weight * member.potential.value(z)
-        else:
-            P = member.apply(values)
-            potential += weight * (P - (1 - TRACE) * floor * np.log(P + floor)).sum(axis=1)
-    return check_cyclic(z, Q, potential)

@@ -34,10 +34,7 @@ class BinCalibrator(Calibrator):
     _uses_order_only: ClassVar[bool] = True
 
     map_: BinMap
-    tree_ = FromMap()
-    prior_ = FromMap()
-    pseudocount_ = FromMap()
-    bin_values_ = FromMap()
+    tree_, prior_, pseudocount_, bin_values_ = FromMap(), FromMap(), FromMap(), FromMap()
 
     @property
     def n_bins_(self) -> int:
@@ -64,11 +61,6 @@ class BinCalibrator(Calibrator):
 
     def staged_predict_proba(self, P: Any) -> Iterator[Floats]:
         """Calibrated forecasts of every stage of `path_`, from one bin to `n_bins_`.
-
-        Parameters
-        ----------
-        P : array-like, dataframe or series
-            Forecasts as in `fit`.
 
         Yields
         ------
@@ -162,16 +154,14 @@ class HistogramCalibrator(BinCalibrator):
         Number of bins; those without calibration points are joined to a neighbour.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width, over [0, 1] or the range of scores beyond it, or of equal weight.
-    pseudocount : float or "auto", default="auto"
-        Weight of the prior in every bin's value, as in `IRPCalibrator`.
-    prior : {"forecast", "uniform", "marginal"} or array-like of shape (2,), default="uniform"
-        What the pseudocount pulls towards.
+    pseudocount, prior
+        As in `IRPCalibrator`, but for ``prior="uniform"`` by default.
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum, tree_, prior_, pseudocount_
-        As in `IRPCalibrator`.
-    n_bins_, bin_values_, bins_, path_
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IdentityCalibrator`.
+    tree_, prior_, pseudocount_, n_bins_, bin_values_, bins_, path_
         As in `IRPCalibrator`.
 
     See Also
@@ -243,21 +233,18 @@ class RecursiveBinningCalibrator(BinCalibrator):
     ----------
     depth : int, default=4
         How often regions are split; K classes give at most ``K ** depth`` bins. No region is
-        split if that leaves more than ``250000 / K`` bins, so that the tree is small enough for a
-        model file.
-    pseudocount : float or "auto", default="auto"
-        Weight of the prior in every bin's value, as in `IRPCalibrator`.
-    prior : {"forecast", "uniform", "marginal"} or array-like of shape (K,), default="uniform"
-        What the pseudocount pulls towards.
+        split if that leaves more than ``250000 / K`` bins, so that a model file can hold the tree.
+    pseudocount, prior
+        As in `IRPCalibrator`, but for ``prior="uniform"`` by default.
     grid_size : int, default=None
         The lattice has step 1 / grid_size; by default 1000 for two classes, 100 for three and
         fewer for more.
 
     Attributes
     ----------
-    classes_, n_features_in_, scores_, summary_, map_, checksum, tree_, prior_, pseudocount_
-        As in `IRPCalibrator`.
-    n_bins_, bin_values_, bins_, path_
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IdentityCalibrator`.
+    tree_, prior_, pseudocount_, n_bins_, bin_values_, bins_, path_
         As in `IRPCalibrator`.
 
     See Also

@@ -53,15 +53,14 @@ class IRPCalibrator(BinCalibrator):
     pseudocount : float or "auto", default="auto"
         Weight of the prior in every bin's value: ``(class weights + pseudocount * prior) /
         (bin weight + pseudocount)``; 0 gives observed rates, 0 and 1 included. "auto" is 1, and for
-        ``prior="forecast"`` 1 plus the weight of the mean forecasts, at most 100, under which the
-        labels in the bins are likeliest (Dirichlet-multinomial evidence). For tilted values of
-        three classes or more and up to `max_cells` rows it is 1 plus the weight, 3 to 1,000, with
-        which trees of one half of the forecasts predict the labels of the other half best.
+        ``prior="forecast"`` 1 plus the weight of the mean forecasts, at most 100, of the largest
+        Dirichlet-multinomial evidence. For tilted values of three classes or more and up to
+        `max_cells` rows it is 1 plus the weight, 3 to 1,000, with which trees of one half of the
+        forecasts predict the labels of the other half best.
     prior : {"forecast", "uniform", "marginal"} or array-like of shape (K,), default="forecast"
         What the pseudocount pulls towards. "forecast" is the mean forecast of the bin's own rows,
         but up to 1 of the pseudocount goes to the uniform forecast, so that no value is 0 where the
-        model says 0; scores of two classes beyond [0, 1] are read as log odds. "marginal" is the
-        class shares of the calibration set.
+        model says 0. "marginal" is the class shares of the calibration set.
     monotonicity : {"tree", "global"} or None, default="tree"
         For which calibration rows a split must be repeatable: those that reach it, all (the
         paper's condition), or none (no guarantee). For two classes the first two are the same.
@@ -69,14 +68,12 @@ class IRPCalibrator(BinCalibrator):
         How thresholds of three classes or more are found: by exact line searches, or among the
         points of a lattice, as in the paper.
     grid_size : int, default=None
-        The lattice of ``search="grid"`` has step 1 / grid_size; by default 100 for three classes
-        and fewer for more.
+        The lattice has step 1 / grid_size; by default 100 for three classes, fewer for more.
     n_starts : int, default=1
         Ascents for each bin in ``search="sweep"``.
     values : {"auto", "tilted", "constant"}, default="auto"
         Whether all rows of a bin get its value, as in the paper, or forecasts vary around it as far
-        as every split keeps its certificate. "auto" is constant for two classes, where the map is
-        then isotonic regression, and tilted for more; see Notes.
+        as every split keeps its certificate. "auto" is constant for two classes, tilted for more.
     top : int, "auto" or None, default="auto"
         Calibrate the `top` largest probabilities of each forecast and share the rest among the
         other classes. None calibrates all classes jointly. "auto" does so up to 12 classes, with
@@ -101,13 +98,8 @@ class IRPCalibrator(BinCalibrator):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The labels, in the order of the columns.
-    n_features_in_ : int
-        Columns of the forecasts; 1 for scores.
-    scores_, summary_, map_, checksum
-        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
-        the checksum of its model file.
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IdentityCalibrator`.
     tree_ : BinTree
         The partition with its class weights.
     prior_ : ndarray of shape (K,) or (N, K)
@@ -115,14 +107,10 @@ class IRPCalibrator(BinCalibrator):
     pseudocount_ : float
         Its weight; for ``prior="forecast"`` and three classes or more, the largest one up to what
         was given or found that leaves every split its certificate.
-    reduction_ : TopReduction or None
-        The reduction; if there is one, `tree_` and `prior_` speak of ranks and the rest.
-    top_ : int or None
-        How many ranks it keeps.
-    n_bins_ : int
-        Number of bins.
-    bin_values_ : ndarray of shape (n_bins, K)
-        Calibrated forecast of each bin.
+    reduction_, top_ : TopReduction and int, or None
+        The reduction and how many ranks it keeps. With one, `tree_` and `prior_` are of ranks.
+    n_bins_, bin_values_ : int and ndarray of shape (n_bins, K)
+        Number of bins, and the calibrated forecast of each.
     bins_ : Table
         One row per bin: its weight, the observed rate of each class with a 95 % interval (Wilson,
         weights as counts of rows), and the calibrated value. For two classes rates are of the
@@ -148,8 +136,8 @@ class IRPCalibrator(BinCalibrator):
     two classes the map is non-decreasing for all scores, and increasing where shares are above 0.
 
     For three classes or more the search visits the classes in the order of the columns, so another
-    order may end in another tree that is as good. With ``top="auto"``, above 4 classes, weights and
-    the order of the rows may change the folds, and so which reduction is chosen.
+    order may end in another tree that is as good. With ``top="auto"``, weights and the order of the
+    rows may change the folds, and so which reduction is chosen.
 
     References
     ----------
@@ -170,9 +158,6 @@ class IRPCalibrator(BinCalibrator):
       -0.96842  -0.54032     135  0.46667    0.3846    0.55058  0.45727
       -0.54032   0.55353     425  0.53882   0.49129    0.58566  0.53778
        0.55353       inf     268  0.59328   0.53356    0.65037  0.59857
-
-    Three classes:
-
     >>> P = rng.dirichlet([0.5, 0.5, 0.5], size=2000)
     >>> y = [rng.choice(["a", "b", "c"], p=0.6 * p + 0.4 / 3) for p in P]
     >>> cal = IRPCalibrator(random_state=0).fit(P, y)
@@ -225,7 +210,7 @@ class IRPCalibrator(BinCalibrator):
         Returns
         -------
         MonotonicityCheck
-            True if the certificate holds; with attributes `monotone`, `rows` and `exact`.
+            True if the certificate holds; with `monotone`, `rows` and `exact`.
         """
         if self.certificate_ is None:
             problem = "None gives no guarantee, so there is nothing to verify"
@@ -404,11 +389,9 @@ class BaggedIRPCalibrator(Calibrator):
     Attributes
     ----------
     classes_, n_features_in_, scores_, summary_, map_, checksum
-        As in `IRPCalibrator`.
-    trees_ : list of BinTree
-        The partitions.
-    reductions_ : list of TopReduction or None
-        What each tree sees: ranks and the rest, or all classes.
+        As in `IdentityCalibrator`.
+    trees_, reductions_ : list of BinTree and list of TopReduction or None
+        The partitions, and what each tree sees: ranks and the rest, or all classes.
     oob_forecasts_ : ndarray of shape (n, K)
         For each calibration row that has weight, the mean of the trees that have not seen it, or of
         all where every tree has. A model file does not keep them.

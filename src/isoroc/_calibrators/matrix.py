@@ -215,21 +215,13 @@ class Terms:
         """
         return np.concatenate([z, z**2 / 4, np.ones((1, z.shape[1]))])
 
-    def correlate_squares(self, spread: Floats, z: Floats) -> Floats:
-        """The same of the squares of the features: the diagonal of a Hessian."""
-        squares = z**2
-        coef = spread @ squares.T if self.full else (spread * squares).sum(axis=1)
-        parts = [coef.ravel(), spread.sum(axis=1)]
-        if self.quadratic:
-            parts.insert(1, (spread * squares**2).sum(axis=1) / 16)
-        return np.concatenate(parts)
-
-    def correlate(self, residual: Floats, z: Floats) -> Floats:
-        """Sum over the rows of each term's feature times the residual of its class."""
-        coef = residual @ z.T if self.full else (residual * z).sum(axis=1)
+    def correlate(self, residual: Floats, z: Floats, *, power: int = 1) -> Floats:
+        """Sum over the rows of a power of each term's feature times the residual of its class."""
+        linear = z**power
+        coef = residual @ linear.T if self.full else (residual * linear).sum(axis=1)
         parts = [coef.ravel(), residual.sum(axis=1)]
         if self.quadratic:
-            parts.insert(1, (residual * z**2).sum(axis=1) / 4)
+            parts.insert(1, (residual * linear**2).sum(axis=1) / 4**power)
         return np.concatenate(parts)
 
 
@@ -287,7 +279,7 @@ class Regression(PenalisedLoss):
     def factor(self, theta: Floats) -> Factor:
         """Diagonal of the curvature."""
         q = np.exp(self.value(theta)[1])
-        H = self.terms.correlate_squares(self.weights * q * (1 - q), self.z)
+        H = self.terms.correlate(self.weights * q * (1 - q), self.z, power=2)
         return Factor(H, self.penalty[self.kind])
 
     def hessian(self, log_q: Floats) -> Floats:
@@ -377,8 +369,7 @@ class DirichletCalibrator(Calibrator):
 
     penalty: float | Literal["auto"] = "auto"
 
-    coef_ = FromMap()
-    intercept_ = FromMap()
+    coef_, intercept_ = FromMap(), FromMap()
 
     def _fit(self, sample: Sample) -> MatrixMap:
         scaling = MatrixCalibrator(structure="matrix", quadratic=False, penalty=self.penalty)

@@ -42,8 +42,8 @@ from isoroc._calibrators.temperature import (
 )
 from isoroc._cyclic import MonotonicityCheck, check_cyclic
 from isoroc._input import Sample
-from isoroc._kinds import columns_of
-from isoroc._maps import MonotoneMap, Potential
+from isoroc._kinds import Kind, columns_of
+from isoroc._maps import MonotoneMap
 from isoroc._maps.monotone import GradientCertificate, with_floor
 from isoroc._simplex import LEAST, Codes, Floats, Ints
 
@@ -308,8 +308,8 @@ class Departures:
         self._learned = np.array([kind not in fixed for kind in sizes])
         self.precisions = self._prior.copy()
 
-    def potential(self, theta: Floats) -> Potential:
-        """The potential with these parameters."""
+    def map_of(self, theta: Floats, kind: Kind, floor: float) -> MonotoneMap:
+        """The map with these parameters."""
         K, L = self.n_classes, self.n_levels
         part = {kind: theta[place] for kind, place in self.places.items()}
         odds = self.odds + part["softness"] + part["prototype_softness"].reshape(K, L)
@@ -324,7 +324,9 @@ class Departures:
             directions = softmax(logs, axis=1)
         elif K == 2:
             directions = np.array([[0.0, 1.0], [1.0, 0.0]])
-        return Potential(
+        return MonotoneMap(
+            kind=kind,
+            floor=floor,
             scale=self.scale * float(np.exp(part["scale"][0])),
             softness=expit(odds),
             biases=biases + part["bias"][:, None],
@@ -376,12 +378,11 @@ class Posterior(PenalisedLoss):
 
     def map_of(self, theta: Floats) -> MonotoneMap:
         """The map with the parameters theta."""
-        potential = self.departures.potential(theta)
-        return MonotoneMap(kind=self.kind, floor=self.floor, **vars(potential))
+        return self.departures.map_of(theta, self.kind, self.floor)
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:
         """Negative log posterior and its gradient."""
-        F = self.departures.potential(theta)
+        F = self.map_of(theta)
         a, soft, t = F.scale, F.softness, F.full_directions()
         K, L = soft.shape
         loss = along = 0.0
@@ -426,13 +427,13 @@ class Posterior(PenalisedLoss):
         """
         P = self.departures.n_parameters
         H = np.zeros((P, P)) if P <= DENSE else np.zeros(P)
-        F = self.departures.potential(theta)
+        F = self.map_of(theta)
         for rows in self._chunks(GRADIENT_NUMBERS // P):
             G = self._gradients(F, rows)
             H += G @ G.T if P <= DENSE else np.einsum("pn,pn->p", G, G)
         return H
 
-    def _gradients(self, F: Potential, rows: slice) -> Floats:
+    def _gradients(self, F: MonotoneMap, rows: slice) -> Floats:
         """Gradient of each row's loss, times the root of its weight, shape (n_parameters, n)."""
         z, codes = self.z[:, rows], self.codes[rows]
         a, soft, t = F.scale, F.softness, F.full_directions()
@@ -489,10 +490,10 @@ class Posterior(PenalisedLoss):
         return self.settle(theta, factor, rounds=ROUNDS, n_steps=100, ftol=1e-9)
 
 
-def _slopes(F: Potential, z: Floats, codes: Ints, weights: Floats) -> Slopes:
+def _slopes(F: MonotoneMap, z: Floats, codes: Ints, weights: Floats) -> Slopes:
     """Loss of rows sorted by outcome, and its derivatives, multiplied by the weights."""
     e, _ = F.exponentials(z)
-    r = F.prototypes()
+    r = F.prototypes
     likely = np.empty_like(e)
     for k, own in _by_class(codes):
         np.multiply(e[:, :, own], r[:, :, k, None], out=likely[:, :, own])

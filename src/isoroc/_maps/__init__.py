@@ -9,14 +9,13 @@ from isoroc._maps.base import Forecasts, IdentityMap, Map, state
 from isoroc._maps.bins import BaggedMap, BinMap, TiltedMap
 from isoroc._maps.grouped import GroupedMap
 from isoroc._maps.mixture import MixtureMap
-from isoroc._maps.monotone import MonotoneMap, Potential
+from isoroc._maps.monotone import MonotoneMap
 from isoroc._maps.scaling import (
     KernelMap,
     MatrixMap,
     SigmoidMap,
     SplineMap,
     TemperatureMap,
-    TemperedMap,
 )
 from isoroc._maps.steps import StepMap, VennAbersMap
 
@@ -31,12 +30,10 @@ __all__ = [
     "MatrixMap",
     "MixtureMap",
     "MonotoneMap",
-    "Potential",
     "SigmoidMap",
     "SplineMap",
     "StepMap",
     "TemperatureMap",
-    "TemperedMap",
     "TiltedMap",
     "VennAbersMap",
     "state",

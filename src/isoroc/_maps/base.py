@@ -129,15 +129,12 @@ class IdentityMap(Map):
     """Forecasts as probabilities, otherwise unchanged."""
 
     def formula(self, ops: Ops[V], X: V) -> V:
-        """The probabilities."""
         return self.kind.probabilities(ops, X)
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        """The same without copies."""
         return forecasts.probabilities()
 
     def is_increasing(self) -> bool:
-        """Always."""
         return True
 
 

@@ -32,7 +32,6 @@ class GroupedMap(Map):
         return any(member.exact for member in (self.common, *self.members))
 
     def check(self, n_classes: int) -> None:
-        """Check the numbers, and the maps."""
         super().check(n_classes)
         if ((self.weights < 0) | (self.weights > 1)).any():
             raise Fault("weights", "expected numbers between 0 and 1")
@@ -41,11 +40,9 @@ class GroupedMap(Map):
         check_nested(self.members, self.kind, n_classes, common=self.common)
 
     def formula(self, ops: Ops[V], X: V) -> V:
-        """The common map."""
         return self.common.formula(ops, X)
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        """The common map."""
         return self.common.compiled(forecasts)
 
     def formula_of_groups(self, ops: Ops[V], X: V, place: V) -> V:

@@ -35,17 +35,14 @@ class MixtureMap(Map):
         return any(member.exact for member in self.members)
 
     def check(self, n_classes: int) -> None:
-        """Check the numbers, and the members."""
         super().check(n_classes)
         check_nested(self.members, self.kind, n_classes)
 
     def formula(self, ops: Ops[V], X: V) -> V:
-        """The weighted mean."""
         parts = zip(self.members, self.weights, strict=True)
         return added(member.formula(ops, X) * float(weight) for member, weight in parts)
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        """The same by the compiled loops of the members, which share logarithms."""
         total: Floats | None = None
         for weight, member in zip(self.weights, self.members, strict=True):
             part = np.ascontiguousarray(member.compiled(forecasts))

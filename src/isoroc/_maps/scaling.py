@@ -26,7 +26,6 @@ class TemperedMap(Map):
     smoothing: float = state(states.number(most=1.0))
 
     def check(self, n_classes: int) -> None:
-        """Check the numbers; only logits need no floor."""
         super().check(n_classes)
         if self.kind.scores == "probability" and not self.floor:
             raise Fault("floor", "expected a number > 0")
@@ -62,11 +61,9 @@ class TemperatureMap(TemperedMap):
     """Temperature scaling: ``softmax(log(p) / T)``, with a floor and a share of the uniform."""
 
     def formula(self, ops: Ops[V], X: V) -> V:
-        """The tempered forecasts."""
         return self.tempered(ops, X)
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        """The same by a compiled loop."""
         return smooth.by_row(self.tempered_rows(forecasts))
 
     def is_increasing(self) -> bool:
@@ -83,18 +80,15 @@ class MatrixMap(TemperedMap):
     intercept: Floats = state(states.coefficients("K"))
 
     def check(self, n_classes: int) -> None:
-        """Check the numbers; `coef` is a matrix or its diagonal."""
         super().check(n_classes)
         shape = ("K",) if np.ndim(self.coef) == 1 else ("K", "K")
         states.coefficients(*shape)(self.coef, "coef", {"K": n_classes})
 
     def formula(self, ops: Ops[V], X: V) -> V:
-        """The softmax of a quadratic function."""
         z = self.log_tempered(ops, X)
         return ops.softmax(transform(ops, z, self.coef, self.quadratic, self.intercept))
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        """The same with compiled logarithms and exponentials."""
         z = self.log_tempered_rows(forecasts).T
         z = transform(NUMPY, z, self.coef, self.quadratic, self.intercept)
         q = np.ascontiguousarray(z.T)
@@ -144,13 +138,11 @@ class KernelMap(TemperedMap):
     reach: float = state(states.number(above=0.0, most=1.0))
 
     def check(self, n_classes: int) -> None:
-        """Check the numbers; knots ascend."""
         super().check(n_classes)
         if not (np.diff(self.knots, axis=1) > 0).all():
             raise Fault("knots", "expected ascending numbers")
 
     def formula(self, ops: Ops[V], X: V) -> V:
-        """The softmax of the sum."""
         z, logs = self.log_tempered(ops, X), self.kind.logs(ops, X, LEAST)
         positions = Positions(knots=self.knots, origin=self.origin, stretch=self.stretch)
         x = positions.of(ops, z, logs)
@@ -160,7 +152,6 @@ class KernelMap(TemperedMap):
         return ops.softmax(z + trust(ops, heights, self.reach) * correction)
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        """The same by a compiled loop."""
         return smooth.kernel(
             self.log_tempered_rows(forecasts),
             forecasts.plain_logs(),
@@ -196,7 +187,6 @@ class SplineMap(Map):
     smoothing: float = state(states.number(most=1.0))
 
     def formula(self, ops: Ops[V], X: V) -> V:
-        """The softmax of the sum."""
         logs = self.kind.logs(ops, X, self.floor)
         z = ops.linear(logs, self.coef, self.intercept)
         if len(self.knots):
@@ -204,7 +194,6 @@ class SplineMap(Map):
         return ops.mix_uniform(ops.softmax(z), self.smoothing)
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        """The same by a compiled loop."""
         return smooth.spline(
             forecasts.probabilities(),
             forecasts.plain_logs(),
@@ -221,13 +210,8 @@ class SplineMap(Map):
 class SigmoidMap(Map):
     """``sigmoid(coef log(p) - rest log(1 - p) + intercept)`` of each class, divided by their sum.
 
-    For two classes the function of the first mirrors that of the second, and the sum is 1.
-
-    Attributes
-    ----------
-    floor : float
-        Forecasts below it are raised to it.
-    coef, rest, intercept : ndarray of shape (K,)
+    Forecasts below the floor are raised to it. For two classes the function of the first mirrors
+    that of the second, and the sum is 1.
     """
 
     floor: float = state(states.number(above=0.0, most=1.0))
