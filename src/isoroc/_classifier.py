@@ -89,8 +89,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         The classifier to calibrate; ``LinearSVC(random_state=0)`` by default. A fitted one wrapped
         in scikit-learn's ``FrozenEstimator`` is not fitted again, and all the data calibrate it.
     method : str, default="auto"
-        The calibrator by name: "auto", "sigmoid", "isotonic", "temperature", "irp", "monotone",
-        "spline", "kernel", "matrix", "venn-abers" or any other of isoroc without "Calibrator".
+        Name of a calibrator of isoroc without "Calibrator": "auto", "isotonic", "venn-abers", ...
     cv : int, splitter, iterable or "prefit", default=None
         How to split the data so that every forecast the calibrator learns from is of a row that
         the classifier was not trained on; 5 stratified folds by default. "prefit" is the same as
@@ -104,12 +103,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     calibrator : calibrator, default=None
         An instance in place of `method`: anything with ``fit(P, y)`` and ``predict_proba(P)``. It
         sees forecasts of shape (n, K), or (n, 1) for the decision function of two classes. If its
-        ``fit`` takes ``labels``, it sees the labels themselves, otherwise integers 0 to K - 1; if
-        it takes ``scores``, decision functions of several classes are logits, else probabilities;
-        if it takes ``groups``, it gets those of `fit`.
+        ``fit`` takes ``labels``, it sees labels, otherwise integers 0 to K - 1; if it takes
+        ``scores``, decision functions of several classes are logits, else probabilities; if it
+        takes ``groups``, it gets those of `fit`.
     random_state : int, RandomState or None, default=None
-        Of the calibrator that `method` names, where it draws. None stands for 0: the same data
-        give the same model.
+        Of the calibrator that `method` names. None stands for 0: the same data, the same model.
     response : {"auto", "predict_proba", "decision_function"}, default="auto"
         What to calibrate; "auto" takes probabilities where the classifier has them. Decision
         functions are calibrated as logits.
@@ -402,12 +400,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def predict_proba(self, X: Any, *, groups: Any = None) -> Floats:
         """Calibrated probabilities, shape (n, K), adjusted to `prior_` if there is one.
 
-        Parameters
-        ----------
-        X : array-like or dataframe
-            What the classifier takes.
-        groups : array-like of shape (n,), default=None
-            Group of each row, for calibrators that were fitted with groups.
+        `groups` are those of the rows, for calibrators that were fitted with groups.
         """
         check_is_fitted(self, "calibrated_classifiers_")
         Q = self._predict_unadjusted(X, groups)
@@ -421,13 +414,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return np.asarray(sum(pair.predict_proba(X, groups) for pair in pairs) / len(pairs))
 
     def predict(self, X: Any, *, groups: Any = None) -> NDArray[Any]:
-        """Label with the largest calibrated probability, the first of `classes_` on ties.
-
-        Parameters
-        ----------
-        X, groups
-            As in `predict_proba`.
-        """
+        """Label with the largest calibrated probability, the first of `classes_` on ties."""
         return np.asarray(self.classes_[self.predict_proba(X, groups=groups).argmax(axis=1)])
 
     def adapt_prior(self, X: Any, *, groups: Any = None, **options: Any) -> PriorEstimate:

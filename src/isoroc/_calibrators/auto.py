@@ -47,8 +47,7 @@ class AutoCalibrator(Calibrator):
     Every member forecasts rows that it has not seen, in cross-validation. The weights make the
     outcomes of these rows likely under the mixture, so a map that overfits gets none. Where rows
     cannot tell, most of the weight goes to the uncalibrated forecasts, which are a member too: the
-    more, the fewer rows there are. So with few rows calibration changes little unless much is
-    wrong.
+    fewer rows, the more. So with few rows calibration changes little unless much is wrong.
 
     Parameters
     ----------
@@ -65,12 +64,11 @@ class AutoCalibrator(Calibrator):
         hardly any model worse, and costs where few rows cannot show what is wrong.
     cv : int, splitter or iterable, default=5
         Folds; of a number, not stratified, which would favour maps that fit class frequencies. Rows
-        with the same forecast share a fold, unless they are many, so that neither the order of the
-        rows matters nor whether a row has weight two or stands twice. Others must hold out every
-        row once.
+        with the same forecast share a fold, unless they are many, so that their order does not
+        matter, and weight 2 is the row twice. Others must hold out every row once.
     max_cells : int, default=20000
-        With more rows than this, members are fitted and weighed on cells of forecasts: at most
-        `max_cells` in total over all folds.
+        With more rows, members are fitted and weighed on cells of forecasts: at most `max_cells` in
+        total over all folds.
     random_state : int, RandomState or None, default=None
         Draws the folds, and what members draw.
     n_jobs : int, default=None
@@ -92,11 +90,10 @@ class AutoCalibrator(Calibrator):
     cv_results_ : Table
         Log loss of each member (row) in each fold (column).
     verdict_ : str
-        Whether calibration helps, in a sentence: "calibrate" if the mixture is better than the
-        forecasts by more than two standard errors, and otherwise "leave it". The standard error is
-        the larger one of that on the rows and that for outcomes which the forecasts expect; rows
-        of unequal weight count as fewer. Of calibrated forecasts about 5 % or fewer get the verdict
-        "calibrate" (``benchmarks/verdicts.py``).
+        Whether calibration helps: "calibrate" if the mixture is better than the forecasts by more
+        than two standard errors, and otherwise "leave it". The standard error is the larger one of
+        that on the rows and that for outcomes which the forecasts expect. Of calibrated forecasts
+        about 5 % or fewer get the verdict "calibrate" (``benchmarks/verdicts.py``).
     certificate_ : MonotonicityCertificate or None
         With ``monotone=True``, the guarantee in words: ``print(calibrator.certificate_)``.
 
@@ -110,11 +107,10 @@ class AutoCalibrator(Calibrator):
     -----
     In `member_scores_`, `cv_results_` and `verdict_` every forecast counts as mixed with the
     uniform one, which has the weight of one row. So no row can decide the verdict alone, not even
-    one whose outcome was given probability 0. The verdict says how many of these there were.
+    one whose outcome was given probability 0; the verdict says how many there were.
 
-    Where the verdict is to leave the forecasts alone, the mixture is still what `predict_proba`
-    applies, unless ``caution="verdict"``. The verdict says by how much it changes the forecasts of
-    the calibration rows.
+    Where the verdict is to leave the forecasts alone, `predict_proba` still applies the mixture,
+    unless ``caution="verdict"``. The verdict says by how much it changes the calibration rows.
 
     Up to 500 rows, nothing that a member learns for the other folds depends on the rows held out.
     With more, floors are those of all rows, and so are the penalties of `MatrixCalibrator`, and
@@ -237,10 +233,8 @@ class AutoCalibrator(Calibrator):
                 raise InputError("cv", None, f"fold {f} holds out rows of an earlier fold again")
             fold[held_out] = f
         if (fold < 0).any():
-            row = int(np.argmax(fold < 0))
-            raise InputError(
-                "cv", None, f"no fold holds out row {row}", "folds must cover all rows"
-            )
+            problem = f"no fold holds out row {np.argmax(fold < 0)}"
+            raise InputError("cv", None, problem, "folds must cover all rows")
         return fold
 
     def _fit_members(

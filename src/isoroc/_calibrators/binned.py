@@ -80,7 +80,7 @@ class BinCalibrator(Calibrator):
         forecast_pseudocount: float = 0.0,
     ) -> BinMap:
         """The map of a tree with a prior that all bins share, and their mean forecasts (N, K)."""
-        own = self._constant_pseudocount()
+        own, _ = self._pseudocounts()
         prior = constant
         if means is not None and forecast_pseudocount:
             pseudocounts = own * constant + forecast_pseudocount * means
@@ -94,8 +94,8 @@ class BinCalibrator(Calibrator):
         constant = self._resolve_prior(sample.class_weights())
         if not self._prior_is_forecast():
             return self._map_of(kind, tree, constant)
-        pseudocounts = self._constant_pseudocount() * constant
-        _, means, found = pull_tree(tree, sample, pseudocounts, self._forecast_pseudocount())
+        own, rest = self._pseudocounts()
+        _, means, found = pull_tree(tree, sample, own * constant, rest)
         return self._map_of(kind, tree, constant, means=means, forecast_pseudocount=found)
 
     def _check_pseudocount(self) -> None:
@@ -107,22 +107,17 @@ class BinCalibrator(Calibrator):
         """Whether the mean forecast of a bin's rows is part of its prior."""
         return isinstance(self.prior, str) and self.prior == "forecast"
 
-    def _constant_pseudocount(self) -> float:
-        """Pseudocount of the part of the prior that is the same for all bins.
+    def _pseudocounts(self) -> tuple[float, float | None]:
+        """Pseudocounts of the part of the prior that all bins share, and of mean forecasts.
 
-        If the rest of the prior is the mean forecast, this part is worth one row: enough that no
-        value is 0 where the model says 0.
+        With mean forecasts the first is worth one row, enough that no value is 0 where the model
+        says 0. The second is None if it is to be found by evidence.
         """
         if self.pseudocount == "auto":
-            return 1.0
+            return 1.0, None
         given = float(self.pseudocount)
-        return min(given, 1.0) if self._prior_is_forecast() else given
-
-    def _forecast_pseudocount(self) -> float | None:
-        """Pseudocount of the mean forecast; None if it is to be found by evidence."""
-        if self.pseudocount == "auto":
-            return None
-        return float(self.pseudocount) - self._constant_pseudocount()
+        own = min(given, 1.0) if self._prior_is_forecast() else given
+        return own, given - own
 
     def _resolve_prior(self, class_weights: Floats) -> Floats:
         """Probabilities that are the same for all bins: what `prior` stands for.

@@ -31,28 +31,28 @@ class Factor:
     """Cholesky factor C of the curvature ``C C'`` of a loss (H, or its diagonal) plus a penalty."""
 
     def __init__(self, H: Floats, precision: Floats) -> None:
-        self._dense = H.ndim == 2
-        full = H + np.diag(precision) if self._dense else H + precision
-        self._root = cholesky(full) if self._dense else np.sqrt(full)
+        dense = H.ndim == 2
+        self._root = cholesky(H + np.diag(precision)) if dense else np.sqrt(H + precision)
 
     def variances(self) -> Floats:
         """Diagonal of the inverse of the curvature."""
-        if not self._dense:
+        if self._root.ndim == 1:
             return np.asarray(1 / self._root**2)
-        inverse = solve_triangular(self._root, np.eye(len(self._root)), lower=True)
+        inverse = self.gradient(np.eye(len(self._root)))
         return np.asarray(np.einsum("ij,ij->j", inverse, inverse))
 
     def step(self, steps: Floats) -> Floats:
         """Change of theta for steps in coordinates in which the curvature is the identity."""
-        if not self._dense:
-            return np.asarray(steps / self._root)
-        return np.asarray(solve_triangular(self._root, steps, lower=True, trans=1))
+        return self._divide(steps, trans=1)
 
     def gradient(self, gradient: Floats) -> Floats:
         """Gradient in these coordinates."""
-        if not self._dense:
-            return np.asarray(gradient / self._root)
-        return np.asarray(solve_triangular(self._root, gradient, lower=True))
+        return self._divide(gradient, trans=0)
+
+    def _divide(self, values: Floats, *, trans: int) -> Floats:
+        if self._root.ndim == 1:
+            return np.asarray(values / self._root)
+        return np.asarray(solve_triangular(self._root, values, lower=True, trans=trans))
 
     def gain(self, gradient: Floats) -> float:
         """What a Newton step promises: half the squared length of the gradient."""

@@ -68,16 +68,11 @@ class GroupedCalibrator(Calibrator):
     ----------
     classes_, n_features_in_, scores_, summary_, map_, checksum
         As in `IdentityCalibrator`.
-    common_ : calibrator
-        The common map, fitted.
-    grouped_ : bool
-        Whether it was fitted with groups.
-    groups_ : ndarray of str of shape (G,)
-        Groups that have a map of their own.
-    members_ : list of calibrators
-        Fitted calibrators of these groups.
-    weights_ : ndarray of shape (G,)
-        Weight of each group's map in its mixture with the common map.
+    common_, grouped_ : calibrator and bool
+        The common map, fitted, and whether there were groups in `fit`.
+    groups_, members_, weights_ : ndarray of str, list of calibrators, ndarray of shape (G,)
+        Groups that have a map of their own, their fitted calibrators, and the weight of each
+        group's map in its mixture with the common map.
     group_scores_ : Table
         For each group: rows, weight of its own map, log loss of unseen rows, bounded as in
         `AutoCalibrator`, under the common map and under the mixture, gain and its standard error.
@@ -89,9 +84,9 @@ class GroupedCalibrator(Calibrator):
 
     Notes
     -----
-    Groups are matched by name: in Python, files and databases the number 3 and the text "3" are the
-    same group. Whether groups of people may be treated differently is not for a calibrator to
-    decide. `CalibratedClassifier` passes the groups of `fit` and `predict_proba` on.
+    Groups are matched by name: everywhere the number 3 and the text "3" are the same group. Whether
+    groups of people may be treated differently is not for a calibrator to decide.
+    `CalibratedClassifier` passes the groups of `fit` and `predict_proba` on.
 
     Examples
     --------
@@ -217,8 +212,8 @@ class GroupedCalibrator(Calibrator):
         P : array-like, dataframe or series
             Forecasts as in `fit`.
         groups : array-like of shape (n,), default=None
-            Group of each row; required if there were groups in `fit`. Groups that `fit` has not
-            seen get the common map.
+            Group of each row, required if `fit` had groups. Those it has not seen get the common
+            map.
         """
         values = self._check_new(P)
         return apply_map(self.map_, values, groups)

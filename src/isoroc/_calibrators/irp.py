@@ -266,7 +266,7 @@ class IRPCalibrator(BinCalibrator):
             tempered = tempering.apply(P)
         means, found = None, 0.0
         if pulled and self._prior_is_forecast():
-            rest = self._forecast_pseudocount()
+            _, rest = self._pseudocounts()
             if rest is None and tilted and sample.n_classes > 2 and len(sample) <= self.max_cells:
                 rest = held_out_pseudocount(sample, options, tempered)
             tree, means, found = grow_pulled(sample, options, rest, tempered if tilted else None)
@@ -293,7 +293,7 @@ class IRPCalibrator(BinCalibrator):
     def _growth_options(self, prior: Floats, random_state: Any, report: Any) -> GrowthOptions:
         """How a tree of this calibrator is grown."""
         return GrowthOptions(
-            pseudocounts=self._constant_pseudocount() * prior,
+            pseudocounts=self._pseudocounts()[0] * prior,
             monotonicity=self.monotonicity,
             search=self.search,
             grid_size=self.grid_size,
@@ -322,7 +322,9 @@ class IRPCalibrator(BinCalibrator):
                 changed = {"top": top, "verbose": 0, "random_state": seed}
                 candidate = IRPCalibrator(**self.get_params() | changed)
                 train, test = sample.take(fold != k), sample.take(fold == k)
-                losses[top] += _held_out_loss(candidate, train, test)
+                Q = candidate._fit(train).apply(test.forecasts)
+                likelihood = Q[np.arange(len(Q)), test.codes].clip(min=1e-300)
+                losses[top] -= float(test.row_weights() @ np.log(likelihood))
         return min(losses, key=losses.__getitem__)
 
     def _most_joint(self) -> int:
@@ -351,13 +353,6 @@ class IRPCalibrator(BinCalibrator):
         if reduces and not isinstance(self.prior, str):
             fix = 'pass top=None, or prior="forecast", "uniform" or "marginal"'
             raise InputError("prior", None, "probabilities of classes, but bins are of ranks", fix)
-
-
-def _held_out_loss(candidate: IRPCalibrator, train: Sample, test: Sample) -> float:
-    """Total log loss of rows under a fit to others."""
-    Q = candidate._fit(train).apply(test.forecasts)
-    likelihood = Q[np.arange(len(Q)), test.codes].clip(min=1e-300)
-    return -float(test.row_weights() @ np.log(likelihood))
 
 
 @dataclass(eq=False, repr=False)

@@ -47,8 +47,7 @@ LEARNING_STEPS, STEPS, NEAR_STEPS, FTOL = 15, 60, 25, 1e-6
 #: Share of the calibration rows that count as far from the others, and a height of bumps at which
 #: no row is far.
 FAR_SHARE, LEAST_REACH = 0.2, 0.05
-#: The penalty as a multiple of the one of largest evidence. The approximation of the evidence
-#: favours smooth maps; with this the forecasts of unseen rows are better.
+#: The penalty as a multiple of the one of largest evidence: unseen rows are forecast better.
 EASE = 0.1
 
 
@@ -57,10 +56,8 @@ class KernelCalibrator(DescentCalibrator):
     """Kernel scaling: a smooth correction that depends on the forecasts of all classes together.
 
     Other maps add up what the forecast of each class says. This one also learns what only several
-    say together, such as that two classes are confused where a third is likely.
-
-    Decisions change more often than with other calibrators. Where the classifier has learned all
-    that its forecasts can say, this one has nothing to add.
+    say together, such as that two classes are confused where a third is likely. Decisions change
+    more often than with other calibrators.
 
     Parameters
     ----------
@@ -188,8 +185,7 @@ class Problem(PenalisedLoss):
 
     The log forecasts of class k are ``z[k] + theta[k] @ features``, up to a constant of each row.
     Features are principal components of the inputs, weighted by how uncertain the outcome of each
-    row is. So the curvature of the loss is nearly diagonal, and few steps of L-BFGS reach its
-    minimum.
+    row is. So the curvature of the loss is nearly diagonal, and L-BFGS needs few steps.
     """
 
     def __init__(self, sample: Sample, stage: TemperatureMap, width: float, n_centres: int) -> None:
@@ -257,9 +253,7 @@ class Problem(PenalisedLoss):
     def solve(self, penalty: float | None) -> Solution:
         """The theta of the lowest loss; without a penalty, one is learned.
 
-        The penalty is learned as in MacKay's evidence framework: it becomes the inverse of the mean
-        square of theta, where an entry counts by how far the data and not the penalty determine
-        it.
+        It becomes the one of larger evidence, as in `larger_evidence`, a few times.
         """
         self.penalty = penalty or 1.0
         theta = np.zeros(len(self.z) * len(self.features))  # it changes nothing

@@ -209,8 +209,7 @@ class MonotoneCalibrator(DescentCalibrator):
         Returns
         -------
         MonotonicityCheck
-            True or false as a condition; `rows` that were compared, and whether these are all of
-            them: `exact`.
+            With `monotone`, `rows` compared, and whether these are all: `exact`.
         """
         z = self.coordinates(P)
         return check_cyclic(z, self.predict_proba(P), self.certificate_.potential(z))

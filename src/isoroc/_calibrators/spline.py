@@ -51,13 +51,12 @@ STEPS, HALVINGS, LEAST_GAIN = 50, 30, 1e-3
 class SplineCalibrator(DescentCalibrator):
     """Spline scaling: a piecewise linear map of each class's log odds plus matrix scaling.
 
-    Without knots this is structured matrix scaling; the knots are to it what a spline is to a line.
-    Most of the map is shared by all classes. Departures of a class from it, the influence of other
-    classes and the intercepts are penalised, more strongly for more classes.
+    Without knots this is structured matrix scaling. Most of the map is shared by all classes.
+    Departures of a class from it, the influence of other classes and the intercepts are penalised,
+    more strongly for more classes.
 
-    For two classes there is nothing to share. Constant, slope and bends of the one map have normal
-    priors around the map that changes nothing, and fits with priors of 27 choices of widths are
-    averaged, weighted by their evidence.
+    For two classes constant, slope and bends of the one map have normal priors around the map that
+    changes nothing, and fits with 27 choices of their widths are averaged, weighted by evidence.
 
     Parameters
     ----------
