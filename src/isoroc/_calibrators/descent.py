@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -82,38 +81,6 @@ def cholesky(H: Floats) -> Floats:
     raise np.linalg.LinAlgError("the curvature is not a finite matrix")
 
 
-def descend(
-    loss: Callable[[Floats], tuple[float, Floats]],
-    start: Floats,
-    factor: Factor,
-    total: float,
-    *,
-    n_steps: int,
-    ftol: float = 1e-9,
-) -> Floats:
-    """Parameters of smaller loss than at the start, near which the loss has a curvature.
-
-    The descent ends after `n_steps`, or when one changes the loss by less than a factor. `total`
-    is the weight of the rows.
-    """
-
-    def objective(steps: Floats) -> tuple[float, Floats]:
-        with np.errstate(all="ignore"):
-            value, gradient = loss(start + factor.step(steps))
-        if not (np.isfinite(value) and np.isfinite(gradient).all()):
-            return FAR, np.zeros(len(steps))  # the line search tried too long a step
-        return value / total, factor.gradient(gradient) / total
-
-    options = {
-        "maxiter": n_steps,
-        "maxcor": 20,
-        "ftol": ftol,
-        "gtol": 0.5 * np.sqrt(2 * TOLERANCE / total / len(start)),
-    }
-    found = minimize(objective, np.zeros(len(start)), jac=True, method="L-BFGS-B", options=options)
-    return np.asarray(start + factor.step(found.x))
-
-
 def softmax_loss(z: Floats, codes: Codes, weights: Floats) -> tuple[float, Floats]:
     """Log loss of rows under the softmax of z, shape (K, n), and its gradient, in the place of z.
 
@@ -148,7 +115,7 @@ class Solution(NamedTuple):
     """Parameters at which a loss is smallest."""
 
     theta: Floats
-    factor: Factor | None  # curvature at theta, or close to it; None after Newton's method
+    factor: Any  # `Factor`: curvature at theta, or close to it; None after Newton's method
     converged: bool
 
 
@@ -174,6 +141,26 @@ class PenalisedLoss(ABC):
     def factor(self, theta: Floats) -> Factor:
         """The curvature of the loss, or an approximation."""
 
+    def descend(self, start: Floats, factor: Factor, *, n_steps: int, ftol: float) -> Floats:
+        """Parameters of smaller loss than at the start, near which the loss has a curvature.
+
+        The descent ends after `n_steps`, or when one changes the loss by less than a factor.
+        """
+        total = self.total
+
+        def objective(steps: Floats) -> tuple[float, Floats]:
+            with np.errstate(all="ignore"):
+                value, gradient = self.loss(start + factor.step(steps))
+            if not (np.isfinite(value) and np.isfinite(gradient).all()):
+                return FAR, np.zeros(len(steps))  # the line search tried too long a step
+            return value / total, factor.gradient(gradient) / total
+
+        flat = 0.5 * np.sqrt(2 * TOLERANCE / total / len(start))
+        options = {"maxiter": n_steps, "maxcor": 20, "ftol": ftol, "gtol": flat}
+        zero = np.zeros(len(start))
+        there = minimize(objective, zero, jac=True, method="L-BFGS-B", options=options)
+        return np.asarray(start + factor.step(there.x))
+
     def settle(
         self,
         theta: Floats,
@@ -181,7 +168,7 @@ class PenalisedLoss(ABC):
         *,
         rounds: int,
         n_steps: int,
-        ftol: float,
+        ftol: float = 1e-9,
         fixed: bool = False,
     ) -> Solution:
         """The minimum, from a start where the loss has the curvature `factor` if that is known.
@@ -194,7 +181,7 @@ class PenalisedLoss(ABC):
                 factor = self.factor(theta)
             if factor.gain(self.loss(theta)[1]) <= TOLERANCE * self.total:
                 return Solution(theta, factor, converged=True)
-            theta = descend(self.loss, theta, factor, self.total, n_steps=n_steps, ftol=ftol)
+            theta = self.descend(theta, factor, n_steps=n_steps, ftol=ftol)
         return Solution(theta, factor, converged=False)
 
 

@@ -16,7 +16,6 @@ from isoroc._calibrators.descent import (
     Factor,
     PenalisedLoss,
     Solution,
-    descend,
     softmax_loss,
 )
 from isoroc._calibrators.temperature import fit_tempering, softmax
@@ -241,7 +240,7 @@ class Problem(PenalisedLoss):
     def curvature(self, theta: Floats) -> Floats:
         """Diagonal of the Hessian of the loss without its penalty."""
         q = softmax(self.z + self._of_classes(theta) @ self.features)
-        return ((self.weights * q * (1 - q)) @ (self.features**2).T).ravel()
+        return np.ravel((self.weights * q * (1 - q)) @ (self.features**2).T)
 
     def factor(self, theta: Floats) -> Factor:
         """Curvature of the loss."""
@@ -267,15 +266,12 @@ class Problem(PenalisedLoss):
                     self.penalty = EASE * learned
                     break
                 self.penalty = learned
-            theta = self._descend(theta, self.factor(theta), LEARNING_STEPS)
+            theta = self.descend(theta, self.factor(theta), n_steps=LEARNING_STEPS, ftol=FTOL)
         return self.settle(theta, rounds=ROUNDS, n_steps=STEPS, ftol=FTOL)
 
     def solve_near(self, whole: Solution) -> Floats:
         """The theta of the lowest loss, close to a solution under other weights of the rows."""
-        return self._descend(whole.theta, whole.factor, NEAR_STEPS)
-
-    def _descend(self, theta: Floats, factor: Any, n_steps: int) -> Floats:
-        return descend(self.loss, theta, factor, self.total, n_steps=n_steps, ftol=FTOL)
+        return self.descend(whole.theta, whole.factor, n_steps=NEAR_STEPS, ftol=FTOL)
 
 
 def bumps(centres: Floats, x: Floats) -> Floats:

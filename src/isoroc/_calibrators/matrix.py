@@ -17,7 +17,6 @@ from isoroc._calibrators.descent import (
     PenalisedLoss,
     Solution,
     cholesky,
-    descend,
     larger_evidence,
     softmax_loss,
 )
@@ -257,8 +256,7 @@ class Regression(PenalisedLoss):
         """The theta of the lowest loss, close to a solution under other weights of the rows."""
         if whole.factor is None:
             return self.newton(whole.theta, tolerance=PART_TOLERANCE).theta
-        options: Any = {"n_steps": NEAR_STEPS, "ftol": FTOL}
-        return descend(self.loss, whole.theta, whole.factor, self.total, **options)
+        return self.descend(whole.theta, whole.factor, n_steps=NEAR_STEPS, ftol=FTOL)
 
     def value(self, theta: Floats) -> tuple[float, Floats]:
         """The loss, and the calibrated log forecasts, shape (K, n)."""
@@ -274,7 +272,7 @@ class Regression(PenalisedLoss):
         return float(strength @ theta**2 / 2) + value, gradient
 
     def _scores(self, theta: Floats) -> Floats:
-        return self.z + transform(NUMPY, self.z.T, *self.terms.unpack(theta)).T
+        return np.asarray(self.z + transform(NUMPY, self.z.T, *self.terms.unpack(theta)).T)
 
     def factor(self, theta: Floats) -> Factor:
         """Diagonal of the curvature."""
@@ -371,6 +369,6 @@ class DirichletCalibrator(Calibrator):
 
     coef_, intercept_ = FromMap(), FromMap()
 
-    def _fit(self, sample: Sample) -> MatrixMap:
+    def _fit(self, sample: Sample) -> Any:
         scaling = MatrixCalibrator(structure="matrix", quadratic=False, penalty=self.penalty)
         return scaling._fit(sample)

@@ -29,7 +29,6 @@ from isoroc._calibrators.descent import (
     Factor,
     PenalisedLoss,
     Solution,
-    descend,
     larger_evidence,
 )
 from isoroc._calibrators.temperature import (
@@ -471,8 +470,7 @@ class Posterior(PenalisedLoss):
 
     def solve_near(self, whole: Solution) -> Floats:
         """The theta of the largest posterior, close to a solution under other weights."""
-        options: Any = {"n_steps": NEAR_STEPS, "ftol": 1e-6}
-        return descend(self.loss, whole.theta, whole.factor, self.total, **options)
+        return self.descend(whole.theta, whole.factor, n_steps=NEAR_STEPS, ftol=1e-6)
 
     def maximise(self, theta: Floats, *, learn: bool) -> Solution:
         """The largest posterior from a start on; with `learn` the precisions are learned first."""
@@ -485,8 +483,8 @@ class Posterior(PenalisedLoss):
                 factor = Factor(H, self.departures.precision())
                 if change <= LEARNED or count == LEARNING_ROUNDS:
                     break
-            theta = descend(self.loss, theta, factor, self.total, n_steps=15, ftol=1e-5)
-        return self.settle(theta, factor, rounds=ROUNDS, n_steps=100, ftol=1e-9)
+            theta = self.descend(theta, factor, n_steps=15, ftol=1e-5)
+        return self.settle(theta, factor, rounds=ROUNDS, n_steps=100)
 
 
 def _slopes(F: MonotoneMap, z: Floats, codes: Ints, weights: Floats) -> Slopes:

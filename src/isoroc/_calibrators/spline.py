@@ -31,9 +31,8 @@ DENSE = 400
 NUMBERS = 2**20
 #: Rounds of the descent, and steps of each, for a full curvature and for a diagonal.
 ROUNDS, DENSE_STEPS, DIAGONAL_STEPS = 30, 10, 50
-#: Rounds where the start and the curvature are those of almost the same problem, and the change of
-#: the loss, as a factor, at which a round ends.
-NEAR_ROUNDS, FTOL = 2, 1e-9
+#: Rounds where the start and the curvature are those of almost the same problem.
+NEAR_ROUNDS = 2
 #: Forecasts below the smallest positive one of the calibration set are raised to it, within these.
 FLOOR_RANGE = (1e-30, 1e-3)
 #: Widths of the priors of the constant, the slope and the hinges.
@@ -295,12 +294,12 @@ class Problem(PenalisedLoss):
     def solve(self) -> Solution:
         """The theta of the lowest loss."""
         n_steps = DENSE_STEPS if len(self.strengths) <= DENSE else DIAGONAL_STEPS
-        return self.settle(self.start(), rounds=ROUNDS, n_steps=n_steps, ftol=FTOL)
+        return self.settle(self.start(), rounds=ROUNDS, n_steps=n_steps)
 
     def solve_near(self, whole: Solution) -> Floats:
         """The theta of the lowest loss, close to a solution under other weights of the rows."""
-        options: Any = {"rounds": NEAR_ROUNDS, "n_steps": DENSE_STEPS, "ftol": FTOL}
-        return self.settle(whole.theta, whole.factor, fixed=True, **options).theta
+        options: Any = {"rounds": NEAR_ROUNDS, "n_steps": DENSE_STEPS, "fixed": True}
+        return self.settle(whole.theta, whole.factor, **options).theta
 
 
 class Fits(NamedTuple):
