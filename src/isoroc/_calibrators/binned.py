@@ -222,7 +222,8 @@ class HistogramCalibrator(BinCalibrator):
 class RecursiveBinningCalibrator(BinCalibrator):
     """Recursive binning: every region is split at its centroid, independently of the labels.
 
-    The paper's comparison. Regions are split breadth first at the mean of their lattice points.
+    The comparison in the paper of `IRPCalibrator`. Regions are split breadth first at the mean of
+    their lattice points.
 
     Parameters
     ----------
@@ -250,11 +251,6 @@ class RecursiveBinningCalibrator(BinCalibrator):
     -----
     Lattice points on a border belong to the region of the first class that it touches, so
     centroids depend a little on the order of the columns.
-
-    References
-    ----------
-    Berta, Bach and Jordan, Classifier calibration with ROC-regularized isotonic regression,
-    AISTATS 2024.
 
     Examples
     --------

@@ -30,7 +30,7 @@ from isoroc._input import (
     warn_if_reversed,
 )
 from isoroc._maps import GroupedMap, Map
-from isoroc._maps.grouped import apply_map
+from isoroc._maps.mixture import apply_map
 from isoroc._persistence import states
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats

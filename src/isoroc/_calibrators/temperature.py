@@ -148,17 +148,11 @@ def _choose_floor(sample: Sample, smoothing: float) -> tuple[float, float]:
     for floor in floors:
         raised = np.maximum(z, np.log(floor)) if floor else z
         inverse = inverse_temperature(raised, sample, start=inverse, tolerance=1e-5)
-        q = likelihoods(inverse * raised, sample.codes)
+        q = np.exp(of_own_class(log_softmax(inverse * raised), sample.codes))
         smoothed = (1 - smoothing) * q + smoothing / len(z)
         loss = -float(np.average(np.log(smoothed), weights=sample.weights))
         found.append((loss, float(floor), inverse))
     return likeliest(found)
-
-
-def likelihoods(z: Floats, codes: Codes) -> Floats:
-    """What the softmax of z, shape (K, n), gives the outcome of each row."""
-    with np.errstate(over="ignore"):  # what has no chance has likelihood 0
-        return np.asarray(1 / np.exp(z - of_own_class(z, codes)).sum(axis=0))
 
 
 def of_own_class(z: Floats, codes: Codes) -> Floats:

@@ -7,8 +7,7 @@ maps loads neither SciPy nor scikit-learn, so that a saved model is quick to ser
 
 from isoroc._maps.base import Forecasts, IdentityMap, Map, state
 from isoroc._maps.bins import BaggedMap, BinMap, TiltedMap
-from isoroc._maps.grouped import GroupedMap
-from isoroc._maps.mixture import MixtureMap
+from isoroc._maps.mixture import GroupedMap, MixtureMap
 from isoroc._maps.monotone import MonotoneMap
 from isoroc._maps.scaling import (
     KernelMap,

@@ -17,7 +17,7 @@ from isoroc._input import InputError, check_new
 from isoroc._kinds import KINDS, Kind, Unit
 from isoroc._maps.base import Map
 from isoroc._maps.bins import BinMap
-from isoroc._maps.grouped import apply_map, is_grouped
+from isoroc._maps.mixture import apply_map, is_grouped
 from isoroc._persistence import Fault, ModelFileError, decode, encode, read
 from isoroc._persistence.states import ROUNDING
 from isoroc._simplex import Floats
@@ -119,7 +119,7 @@ class LoadedMap:
         P : array-like, dataframe or series
             Forecasts as in `fit`, columns in the same order.
         groups : array-like of shape (n,), default=None
-            Group of each row, if there were groups in `fit`.
+            Group of each row, if `fit` had groups.
         """
         values = check_new(P, self.map_.kind, self.n_features_in_, self.summary_)
         return apply_map(self.map_, values, groups)
@@ -233,11 +233,8 @@ def _check_common(state: dict[str, Any], kind: Kind) -> int:
     if len(set(classes.tolist())) != len(classes) or any(c != c for c in classes.tolist()):  # noqa: PLR0124
         raise Fault("model.state.classes_", "the classes are not distinct")
     n_columns, K = state.get("n_features_in_"), len(classes)
-    if (
-        type(n_columns) is not int
-        or n_columns != (1 if kind.single else K)
-        or (kind.single and K != 2)
-    ):
+    wrong = n_columns != (1 if kind.single else K) or (kind.single and K != 2)
+    if wrong or type(n_columns) is not int:
         problem = f"expected the number of columns of {kind.name} of {K} classes"
         raise Fault("model.state.n_features_in_", problem)
     names = state.get("feature_names_in_", np.array([""] * n_columns, dtype=object))
