@@ -25,7 +25,6 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isoroc._calibrators.files import methods
-from isoroc._folds import Fold, usable_folds
 from isoroc._input import (
     InputError,
     Names,
@@ -313,7 +312,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _split(
         self, X: Any, y: Any, codes: Ints, splitting: dict[str, Any], *, ensemble: bool
-    ) -> list[Fold]:
+    ) -> list[tuple[Ints, Ints]]:
         """Rows to train on and rows held out, for each fold that can be used."""
         n_folds = self.cv if isinstance(self.cv, int) else getattr(self.cv, "n_splits", 1)
         if ensemble and (n_folds > np.bincount(codes).min() or isinstance(self.cv, LeaveOneOut)):
@@ -327,7 +326,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **splitting))
         except ValueError as error:
             raise InputError("cv", None, f"cannot split {len(codes)} rows ({error})") from error
-        return usable_folds(folds, codes, calibrated_apart=ensemble)
+        for f, (train, _) in enumerate(folds):
+            if len(np.unique(codes[train])) < 2:
+                problem = f"fold {f} leaves rows of one class only to train on"
+                raise InputError("cv", None, problem, "use fewer folds, or stratified ones")
+        return _calibrated_apart(folds, codes) if ensemble else folds
 
     def _route(
         self, weights: Floats | None, groups: Any, fit_params: dict[str, Any]
@@ -476,6 +479,22 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             if of_calibrator is not None:
                 tags.classifier_tags.multi_class = of_calibrator.multi_class
         return tags
+
+
+def _calibrated_apart(folds: list[tuple[Ints, Ints]], codes: Ints) -> list[tuple[Ints, Ints]]:
+    """Folds that can be calibrated; those that hold out rows of one class are left out."""
+    usable = [fold for fold in folds if len(np.unique(codes[fold[1]])) > 1]
+    if not usable:
+        problem = "every fold holds out rows of one class only, and calibrating takes two"
+        raise InputError("cv", None, problem, "use fewer folds, or ensemble=False")
+    if len(usable) < len(folds):
+        warnings.warn(
+            f"cv: {len(folds) - len(usable)} of {len(folds)} folds hold out rows of one class "
+            "only; their classifiers cannot be calibrated and are left out.",
+            UserWarning,
+            stacklevel=5,
+        )
+    return usable
 
 
 def _respond(estimator: Any, X: Any, classes: NDArray[Any], method: str, calibrator: Any) -> Floats:

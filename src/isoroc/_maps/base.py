@@ -42,9 +42,6 @@ class Forecasts:
         self._logs: dict[float, Floats] = {}
         self._tempered: dict[tuple[float, float, float], Floats] = {}
 
-    def __len__(self) -> int:
-        return len(self.values)
-
     def probabilities(self) -> Floats:
         """Forecasts as probabilities, shape (n, K)."""
         return np.ascontiguousarray(self.kind.probabilities(NUMPY, columns_of(self.values)))
