@@ -418,7 +418,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def predict(self, X: Any, *, groups: Any = None) -> NDArray[Any]:
         """Label with the largest calibrated probability, the first of `classes_` on ties."""
-        return np.asarray(self.classes_[self.predict_proba(X, groups=groups).argmax(axis=1)])
+        best = self.predict_proba(X, groups=groups).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     def adapt_prior(self, X: Any, *, groups: Any = None, **options: Any) -> PriorEstimate:
         """Estimate the class shares of new rows without labels, and forecast for these from now on.

@@ -254,7 +254,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def predict(self, P: Any) -> NDArray[Any]:
         """Label with the largest calibrated probability, the first of `classes_` on ties."""
-        return np.asarray(self.classes_[self.predict_proba(P).argmax(axis=1)])
+        best = self.predict_proba(P).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
         """Thresholds on the calibrated forecasts that repeat decisions made on forecasts before.

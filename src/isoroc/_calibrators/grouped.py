@@ -220,7 +220,8 @@ class GroupedCalibrator(Calibrator):
 
     def predict(self, P: Any, groups: Any = None) -> NDArray[Any]:
         """Label with the largest calibrated probability, the first of `classes_` on ties."""
-        return np.asarray(self.classes_[self.predict_proba(P, groups).argmax(axis=1)])
+        best = self.predict_proba(P, groups).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
         """Thresholds of the common map, if there were no groups in `fit`; see `Calibrator`."""
