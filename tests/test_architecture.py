@@ -35,7 +35,7 @@ PARTS = {
     "_backends": {"_core", "_simplex", "_tree"},
     "_kinds": {"_backends", "_core", "_simplex", "_special"},
     "_input": {"_backends", "_core", "_kinds", "_simplex", "_special"},
-    "_folds": {"_input", "_simplex"},
+    "_folds": {"_simplex"},
     "_intervals": {"_simplex", "_special"},
     "_cyclic": {"_simplex"},
     "_monotonicity": {"_core", "_input", "_simplex", "_table", "_tree"},
@@ -127,7 +127,6 @@ PARTS = {
     "decisions": {"_input", "_intervals", "_random", "_simplex", "_table", "metrics"},
     "_classifier": {
         "_calibrators",
-        "_folds",
         "_input",
         "_response",
         "_simplex",

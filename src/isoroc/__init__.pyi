@@ -1,21 +1,17 @@
 from . import decisions, export, metrics, plots
 from ._calibrators.auto import AutoCalibrator
-from ._calibrators.bagging import BaggedIRPCalibrator
-from ._calibrators.dirichlet import DirichletCalibrator
+from ._calibrators.base import IdentityCalibrator
+from ._calibrators.binned import HistogramCalibrator, RecursiveBinningCalibrator
 from ._calibrators.files import load
 from ._calibrators.grouped import GroupedCalibrator
-from ._calibrators.histogram import HistogramCalibrator
-from ._calibrators.identity import IdentityCalibrator
-from ._calibrators.irp import IRPCalibrator
-from ._calibrators.isotonic import IsotonicCalibrator
+from ._calibrators.irp import BaggedIRPCalibrator, IRPCalibrator
+from ._calibrators.isotonic import IsotonicCalibrator, VennAbersCalibrator
 from ._calibrators.kernel import KernelCalibrator
-from ._calibrators.matrix import MatrixCalibrator
+from ._calibrators.matrix import DirichletCalibrator, MatrixCalibrator
 from ._calibrators.monotone import MonotoneCalibrator
-from ._calibrators.recursive_binning import RecursiveBinningCalibrator
 from ._calibrators.sigmoid import BetaCalibrator, SigmoidCalibrator
 from ._calibrators.spline import SplineCalibrator
 from ._calibrators.temperature import TemperatureCalibrator
-from ._calibrators.venn_abers import VennAbersCalibrator
 from ._classifier import CalibratedClassifier
 from ._counts import Counts
 from ._evaluation.evaluate import evaluate

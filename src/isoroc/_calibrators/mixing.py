@@ -37,15 +37,6 @@ def mixture_weights(likelihood: Floats, row_weights: Floats, prior: Floats) -> F
     not keep a bad member alive: its weight falls exponentially with the likelihood that it costs.
     What the prior decides is how members share that do equally well, and with few rows all do.
     `likelihood`, of shape (n, M), is what each member gave the label that came true.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> few = np.array([[0.9, 0.5], [0.8, 0.5], [0.1, 0.5]])
-    >>> mixture_weights(few, np.ones(3), np.array([1.0, 3.0])).round(2)
-    array([0.27, 0.73])
-    >>> mixture_weights(few, np.full(3, 1000.0), np.array([1.0, 3.0])).round(2)
-    array([0.35, 0.65])
     """
     objective = Objective(likelihood.clip(min=TINY), row_weights, np.log(prior / prior.sum()))
     point = objective.at(objective.log_prior)
