@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from isoroc._backends import Ops, Truth, V, added
 from isoroc._input import InputError, Names, check_groups, rows_by_group
 from isoroc._maps.base import Forecasts, IdentityMap, Map, check_nested, state
