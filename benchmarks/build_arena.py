@@ -4,8 +4,8 @@
 
 `make arena` installs the packages to the folder PACKAGES and calls this. It writes the sets
 OUT/dataset-model.npz with probas_cal, labels_cal, probas_test and labels_test, which
-benchmarks/quality.py reads. Sets that exist are kept, and results depend on nothing but the versions
-of the libraries. No package has the data of covtype2, covtype3 and covtype4: they are built from
+benchmarks/quality.py reads. Sets that exist are kept, and results depend only on the versions of
+the libraries. No package has the data of covtype2, covtype3 and covtype4: they are built from
 --covtype, a CSV file with features of forest cover and a column Class, or named as missing, as is
 everything whose source is not found. --compare prints how far the forecasts are from those of the
 same sets in another folder.
