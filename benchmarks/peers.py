@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from arena import CLIP
-from from_papers import CumulativeIsotonic, FlatIsotonic, TopVersusAll
+from from_papers import BrenierIsotonic, CumulativeIsotonic, FlatIsotonic, TopVersusAll
 
 import isoroc
 
@@ -72,6 +72,7 @@ FROM_PAPERS: list[Row] = [
     ("SCIR", CumulativeIsotonic, False),
     ("TvA isotonic", partial(TopVersusAll, "isotonic"), False),
     ("TvA temperature", partial(TopVersusAll, "temperature"), False),
+    ("Brenier isotonic", BrenierIsotonic, False),
 ]
 
 
