@@ -9,7 +9,7 @@ WITHOUT = """
 import sys
 
 class Missing:
-    names = {"matplotlib", "mpltern", "jinja2", "onnx", "sqlglot", "torch", "polars", "rich"}
+    names = set({names})
 
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in self.names:
@@ -19,9 +19,42 @@ sys.meta_path.insert(0, Missing())
 """
 
 
-def run(code):
-    command = [sys.executable, "-c", WITHOUT + code]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+EXTRAS = ["matplotlib", "mpltern", "jinja2", "onnx", "sqlglot", "torch", "polars", "rich"]
+#: Every command that reads or writes tables.
+LINES = """
+demo --keep .
+fit march.csv --label animal -c temperature -o model.json
+apply model.json may.csv -o may.parquet
+apply model.json may.csv -o may.ndjson
+apply model.json may.ndjson --suffix _again -o may.csv --force
+count march.csv --label animal -o march.counts.parquet
+merge march.counts.parquet march.counts.parquet --again -o both.parquet
+fit --counts march.counts.parquet -c irp -o irp.json
+evaluate april.csv --model model.json --resamples 0
+monitor model.json april.csv --label animal
+inspect model.json
+plot april.csv --model model.json -o out.png
+report april.csv --model model.json --resamples 0 -o out.html
+export model.json --sql duckdb -o out.sql
+"""
+
+
+def run(code, missing=EXTRAS, **options):
+    command = [sys.executable, "-c", WITHOUT.replace("{names}", repr(missing)) + code]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+def test_the_command_needs_neither_pandas_nor_pyarrow(tmp_path):
+    code = f"""
+from isoroc._cli import main
+for line in {LINES.strip()!r}.splitlines():
+    code = main(line.split())
+    assert code == 0, line
+print("done", {{"pandas", "pyarrow"}} & set(sys.modules))
+"""
+    ran = run(code, missing=["pandas", "pyarrow"], cwd=tmp_path)
+    assert ran.stdout.endswith("done set()\n"), ran.stderr
+    assert (tmp_path / "out.html").stat().st_size > 10_000
 
 
 def test_all_public_names_without_extras():

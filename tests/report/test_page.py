@@ -1,5 +1,7 @@
 """The page of a report as text; tests/browser opens it."""
 
+import base64
+import hashlib
 import html
 import json
 import re
@@ -74,6 +76,21 @@ def test_page_is_one_file_without_addresses():
             assert target.startswith(("#", "data:")), f"{element} {name}={target}"
     assert not re.search(r"url\(|@import|https?://(?!www\.w3\.org/2000/svg)", page)
     assert "default-src 'none'" in page
+
+
+def test_the_policy_allows_the_style_and_the_script_of_the_page_and_no_others():
+    page = make(HOSTILE).to_html()
+    found = parse(page)
+    (policy,) = [attrs["content"] for _, attrs in found if "http-equiv" in attrs]
+    rules = dict(rule.split(maxsplit=1) for rule in policy.split("; "))
+    assert rules.pop("img-src") == "data:"
+    for tag in ("style", "script"):
+        (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert rules.pop(f"{tag}-src") == f"'sha256-{digest}'"
+    assert rules == dict.fromkeys(("default-src", "base-uri", "form-action"), "'none'")
+    for tag, attrs in found:  # the policy blocks these
+        assert not [name for name in attrs if name == "style" or name.startswith("on")], tag
 
 
 def test_embedded_data_is_that_of_the_summary():
