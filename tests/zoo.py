@@ -113,7 +113,8 @@ def fitted_calibrators(draw, name):
     if not takes_classes(name, 3) or draw(st.booleans()):
         scores, y, weights = draw(binary_data(max_rows=25))
         P = np.clip(scores, -1e12, 1e12).reshape(-1, 1)
-        options["scores"] = "logit"
+        inside = ((P >= 0) & (P <= 1)).all()
+        options["scores"] = "probability" if inside else "logit"
     else:
         P, y, weights = draw(labelled_forecasts(max_rows=25))
         options["labels"] = range(P.shape[1])
@@ -170,6 +171,9 @@ def assert_same(a, b):
     if isinstance(a, np.ndarray):
         assert a.dtype == b.dtype
         np.testing.assert_array_equal(a, b)
+    elif isinstance(a, BaseEstimator):
+        kept = {k: v for k, v in vars(a).items() if k not in NOT_KEPT}
+        assert_same(kept, {k: v for k, v in vars(b).items() if k not in NOT_KEPT})
     elif dataclasses.is_dataclass(a):
         for field in dataclasses.fields(a):
             assert_same(getattr(a, field.name), getattr(b, field.name))
@@ -181,8 +185,5 @@ def assert_same(a, b):
         assert a.keys() == b.keys()
         for key in a:
             assert_same(a[key], b[key])
-    elif isinstance(a, BaseEstimator):
-        kept = {k: v for k, v in vars(a).items() if k not in NOT_KEPT}
-        assert_same(kept, {k: v for k, v in vars(b).items() if k not in NOT_KEPT})
     else:
         assert a == b

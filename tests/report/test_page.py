@@ -84,10 +84,10 @@ def test_the_policy_allows_the_style_and_the_script_of_the_page_and_no_others():
     (policy,) = [attrs["content"] for _, attrs in found if "http-equiv" in attrs]
     rules = dict(rule.split(maxsplit=1) for rule in policy.split("; "))
     assert rules.pop("img-src") == "data:"
-    for tag in ("style", "script"):
-        (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+    for name in ("style", "script"):
+        (text,) = re.findall(rf"<{name}>(.*?)</{name}>", page, re.DOTALL)
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        assert rules.pop(f"{tag}-src") == f"'sha256-{digest}'"
+        assert rules.pop(f"{name}-src") == f"'sha256-{digest}'"
     assert rules == dict.fromkeys(("default-src", "base-uri", "form-action"), "'none'")
     for tag, attrs in found:  # the policy blocks these
         assert not [name for name in attrs if name == "style" or name.startswith("on")], tag
