@@ -5,6 +5,7 @@ import pytest
 
 from formulas import EXACT, OPERATIONS, SHAPES, WIDE, all_maps, forecasts, is_rounded
 from isoroc._backends import NUMPY
+from isoroc._kinds import PROBABILITIES
 from isoroc._maps import GroupedMap
 
 ROWS = np.random.default_rng(0).random((200, 4))
@@ -88,7 +89,7 @@ def test_invalid_rows(run, kind):
 
 @backends
 def test_maps_of_groups(run):
-    kind, K = SHAPES[1]
+    kind, K = PROBABILITIES, 3
     X = forecasts(kind, K)
     [own] = [own for own in all_maps(kind, K) if isinstance(own, GroupedMap)]
     for g, name in enumerate([*own.groups, "unknown"]):

@@ -89,8 +89,8 @@ def test_the_policy_allows_the_style_and_the_script_of_the_page_and_no_others():
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         assert rules.pop(f"{name}-src") == f"'sha256-{digest}'"
     assert rules == dict.fromkeys(("default-src", "base-uri", "form-action"), "'none'")
-    for tag, attrs in found:  # the policy blocks these
-        assert not [name for name in attrs if name == "style" or name.startswith("on")], tag
+    for element, attrs in found:  # the policy blocks these
+        assert not [name for name in attrs if name == "style" or name.startswith("on")], element
 
 
 def test_embedded_data_is_that_of_the_summary():

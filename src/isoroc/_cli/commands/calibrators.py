@@ -30,7 +30,11 @@ def calibrators(name: str | None = None, /) -> None:
         raise CommandError(f"{name}: not a calibrator; {did_you_mean(name, known)}")
     documentation = _documentation(known[name])
     print_text(documentation.short_description)
-    described = {entry.arg_name: entry.description or "" for entry in documentation.params}
+    described = {
+        name: entry.description or ""
+        for entry in documentation.params
+        for name in entry.arg_name.split(", ")
+    }
     for key, parameter in signature(known[name]).parameters.items():
         default = "none" if parameter.default is None else parameter.default
         print_text(f"\n--{key.replace('_', '-')} [{default}]")

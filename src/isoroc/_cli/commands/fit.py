@@ -18,7 +18,6 @@ from isoroc._cli.models import DEFAULT, Model, calibrate, make_calibrator, save_
 from isoroc._cli.options import ALL_ROWS, STANDARD, Force, Forecasts, Json, Output, Selection
 from isoroc._cli.terminal import print_error, print_json, print_note, print_warning
 from isoroc._counts import Counts
-from isoroc._evaluation.measures import Totals
 from isoroc._evaluation.pair import make_pair
 from isoroc._input import Sample
 from isoroc._intervals import half_width
@@ -211,8 +210,10 @@ def _figures(model: Any, sample: Sample, old: str | None, *, counted: bool) -> d
     return found
 
 
-def _total_losses(sample: Sample, model: Any) -> Totals:
+def _total_losses(sample: Sample, model: Any) -> Any:
     """Losses of rows or cells before and after calibration, added up in batches."""
+    from isoroc._evaluation.measures import Totals  # noqa: PLC0415  # slow to import
+
     totals = Totals()
     for start in range(0, len(sample), BATCH):
         part = sample.take(np.arange(start, min(start + BATCH, len(sample))))
