@@ -123,7 +123,15 @@ PARTS = {
         "metrics",
     },
     "_monitor": {"_cell_errors", "_files", "_input", "_intervals", "_simplex", "_table"},
-    "decisions": {"_input", "_intervals", "_random", "_simplex", "_table", "metrics"},
+    "decisions": {
+        "_evaluation",
+        "_input",
+        "_intervals",
+        "_random",
+        "_simplex",
+        "_table",
+        "metrics",
+    },
     "_classifier": {
         "_calibrators",
         "_folds",

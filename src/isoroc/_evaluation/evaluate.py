@@ -144,23 +144,47 @@ def evaluate(
     'calibrate'
     """
     options = check_options(confidence, n_resamples, random_state)
+    if isinstance(y, Iterator):
+        collector = Collector()
+        for pair in pairs_of(y, P, after, sample_weight, labels, scores=scores, groups=groups):
+            collector.add(pair)
+        if not collector.totals.n_rows:
+            raise InputError("y", None, "no rows", "at least one is needed")
+        return conclude(collector, **options)
+    pairs = pairs_of(y, P, after, sample_weight, labels, scores=scores, groups=groups)
+    return evaluate_pair(next(pairs), **options)
+
+
+def pairs_of(
+    y: Any,
+    P: Any,
+    after: Any,
+    sample_weight: Any = None,
+    labels: Any = None,
+    *,
+    scores: Scores = "auto",
+    groups: Any = None,
+) -> Iterator[Pair]:
+    """Pairs of what users pass: one of arrays or counts, or one for each batch of an iterator."""
     if isinstance(y, Counts | Iterator):
         given = {"P": P, "groups": groups, "sample_weight": sample_weight}
         for name, value in given.items():
             if value is not None:
                 problem = "was passed with counts or batches"
                 raise InputError(name, None, problem, "pass it with arrays only")
-        if isinstance(y, Counts):
-            return evaluate_pair(pair_of_counts(y, after), **options)
-        return conclude(_collect(y, after, labels, scores), **options)
+        yield from (
+            [pair_of_counts(y, after)]
+            if isinstance(y, Counts)
+            else _batches(y, after, labels, scores)
+        )
+        return
     if P is None:
         raise InputError("P", None, "is missing", "pass the forecasts, or counts in place of y")
     before = check_sample(P, y, sample_weight, labels, scores=scores, advice="pass")
     if labels is None:
-        warn_if_reversed(before, stacklevel=3)
+        warn_if_reversed(before, stacklevel=4)
     names = None if groups is None else check_groups(groups, len(before), of="P")
-    pair = make_pair(replace(before, groups=names), _second(after, P, before))
-    return evaluate_pair(pair, **options)
+    yield make_pair(replace(before, groups=names), _second(after, P, before))
 
 
 def check_options(confidence: float, n_resamples: int, random_state: Any) -> dict[str, Any]:
@@ -208,12 +232,14 @@ def conclude(
         confidence=confidence,
         impossible=collector.totals.impossible,
         notes=tuple(notes),
+        rows=kept,
     )
 
 
-def _collect(batches: Iterator[Any], calibrator: Any, labels: Any, scores: Scores) -> Collector:
-    """The rows of batches."""
-    collector = Collector()
+def _batches(
+    batches: Iterator[Any], calibrator: Any, labels: Any, scores: Scores
+) -> Iterator[Pair]:
+    """The pair of each batch."""
     if labels is None:
         raise InputError("labels", None, "is missing", "batches may lack classes: name all of them")
     for y, P, *rest in batches:
@@ -221,10 +247,7 @@ def _collect(batches: Iterator[Any], calibrator: Any, labels: Any, scores: Score
         # A batch of log odds may look like probabilities.
         unit = "probability" if scores == "auto" else scores
         before = check_sample(P, y, weight, labels, scores=unit, advice="pass")
-        collector.add(make_pair(before, _second(after if rest else calibrator, P, before)))
-    if not collector.totals.n_rows:
-        raise InputError("y", None, "no rows", "at least one is needed")
-    return collector
+        yield make_pair(before, _second(after if rest else calibrator, P, before))
 
 
 def _second(after: Any, P: Any, before: Sample) -> Sample | None:

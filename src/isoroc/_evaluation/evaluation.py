@@ -10,6 +10,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from isoroc._evaluation.benefit import DecisionCurve, binary_curve
+from isoroc._evaluation.pair import Pair
+from isoroc._input import InputError
 from isoroc._intervals import Difference, Estimate
 from isoroc._losses import EPSILON
 from isoroc._table import Table
@@ -101,6 +104,8 @@ class Evaluation:
     p_value : float
         In a group, that of the test that the last forecasts are calibrated, corrected for the
         number of groups (Holm); otherwise NaN.
+    rows : object
+        The rows, or those that were kept of many, for `net_benefit` and `calibration_summary`.
 
     Notes
     -----
@@ -123,6 +128,7 @@ class Evaluation:
     notes: tuple[str, ...] = ()
     groups: Mapping[str, Evaluation] = field(default_factory=dict)
     p_value: float = math.nan
+    rows: Pair | None = None
 
     def __getitem__(self, key: tuple[str, str]) -> float:
         measure, of = key
@@ -226,6 +232,23 @@ class Evaluation:
             return f"No group shows miscalibration (corrected for {n} tests)."
         shown = ", ".join(wrong[:10]) + (", ..." if len(wrong) > 10 else "")
         return f"Not calibrated in {len(wrong)} of {n} groups: {shown}."
+
+    def net_benefit(self, thresholds: Any = None) -> DecisionCurve:
+        """Net benefit of acting on the forecasts of two classes.
+
+        See `isoroc.decisions.net_benefit`, also for more classes and other actions.
+
+        Parameters
+        ----------
+        thresholds : array-like of shape (T,), default=None
+            Between 0 and 1; by default 0.01, 0.02, ..., 0.99.
+        """
+        return binary_curve([self._kept()], thresholds, self.confidence)
+
+    def _kept(self) -> Pair:
+        if self.rows is None:
+            raise InputError("rows", None, "are missing", "call evaluate to have them")
+        return self.rows
 
     def cells(self) -> tuple[list[str], list[list[str]]]:
         """Head and rows of the table as text."""

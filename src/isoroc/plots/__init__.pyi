@@ -1,4 +1,5 @@
 from ._cost import CostCurveDisplay
+from ._decision_curve import DecisionCurveDisplay
 from ._intervals import GroupsDisplay, MembersDisplay
 from ._learning import LearningCurveDisplay
 from ._map import MapDisplay
@@ -11,6 +12,7 @@ from ._surface import RocSurfaceDisplay
 
 __all__ = [
     "CostCurveDisplay",
+    "DecisionCurveDisplay",
     "GroupsDisplay",
     "LearningCurveDisplay",
     "MapDisplay",
