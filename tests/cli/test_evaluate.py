@@ -256,3 +256,23 @@ def test_an_outcome_of_probability_0_is_not_an_error(run_cli):
     Path("x.csv").write_text("p_0,p_1,y\n0.5,0.5,1\n")
     found = report(run_cli("evaluate", "x.csv", "--resamples", "0", "--json"))
     assert found["calibration_error"]["before"]["value"] is None
+
+
+def test_the_clinical_panel_and_net_benefit(run_cli):
+    rows = make_forecasts(300, seed=1)
+    rows = rows.with_columns(y=pl.col("y") == "cat")
+    rows.write_csv("two.csv")
+    words = ("evaluate", "two.csv", "--probs", "p_cat", "--label", "y", "--resamples", "0")
+    shown = run_cli(*words, "--clinical")
+    assert shown.code == 0, shown.err
+    assert all(name in shown.out.decode() for name in ("observed_expected", "slope", "emax", "none"))
+    found = json.loads(run_cli(*words, "--clinical", "--json").out)["clinical"]
+    summary = isoroc.metrics.calibration_summary(rows["y"], rows["p_cat"])
+    panel = found["calibration before"]
+    slope = panel["value"][panel["measure"].index("slope")]
+    assert slope == pytest.approx(summary["slope"])
+    curve = isoroc.decisions.net_benefit(rows["y"], rows["p_cat"], [0.01])
+    assert found["net benefit"]["value"][0] == pytest.approx(curve.values[0, 0])
+    assert b"slope" not in run_cli(*words).out
+    three = run_cli("evaluate", "two.csv", "--where", "y", "--probs", "p_cat", "--clinical")
+    assert three.code == 2

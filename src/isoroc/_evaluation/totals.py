@@ -9,6 +9,7 @@ import numpy as np
 from isoroc._evaluation.pair import Pair
 from isoroc._losses import are_impossible, brier_losses, log_losses
 from isoroc._simplex import Floats
+from isoroc.metrics._direction import Residuals
 
 
 class Mean:
@@ -53,6 +54,7 @@ class Totals:
         self.means: dict[tuple[str, str], Mean] = {}
         self.impossible: dict[str, int] = {}
         """Number of rows whose outcome was given probability 0, before and after."""
+        self.residuals: dict[str, Residuals] = {}
 
     def add(self, pair: Pair) -> None:
         """Add rows."""
@@ -66,6 +68,8 @@ class Totals:
             rows = are_impossible(sample.forecasts, sample.codes)
             n = rows.sum() if pair.counted is None else weights[rows].sum()
             self.impossible[of] = self.impossible.get(of, 0) + round(float(n))
+            residuals = self.residuals.setdefault(of, Residuals())
+            residuals.add(sample.forecasts, sample.codes, weights, squares, pair.n_rows)
 
 
 def _terms(pair: Pair) -> dict[tuple[str, str], Floats]:

@@ -1,17 +1,20 @@
 from ._binned import CalibrationCurve, calibration_curve, expected_calibration_error
 from ._calibration import calibration_error, smooth_calibration_error
 from ._decomposition import Decomposition, decompose
+from ._direction import calibration_direction
 from ._resampling import BootstrapResult, bootstrap, by_group
 from ._roc import RocCurve, auc, hull_auc, roc_convex_hull, symmetric_roc_curve
 from ._scorers import ProbabilityScorer, scorers
 from ._scores import brier_score_loss, log_loss
 from ._separability import Separability, pairwise_separability
 from ._significance import CalibrationTest, calibration_test
+from ._summary import CalibrationSummary, calibration_summary
 from ._surface.surface import RocSurface, Volume, roc_surface, volume_under_surface
 
 __all__ = [
     "BootstrapResult",
     "CalibrationCurve",
+    "CalibrationSummary",
     "CalibrationTest",
     "Decomposition",
     "ProbabilityScorer",
@@ -24,7 +27,9 @@ __all__ = [
     "brier_score_loss",
     "by_group",
     "calibration_curve",
+    "calibration_direction",
     "calibration_error",
+    "calibration_summary",
     "calibration_test",
     "decompose",
     "expected_calibration_error",

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from isoroc._evaluation.evaluation import percent
 from isoroc.report import _charts
 from isoroc.report._numbers import text_of, weight_of
+from isoroc.report._practice import benefit_chart
 
 
 def render(summary: dict[str, Any]) -> str:
@@ -50,7 +51,7 @@ def _template() -> Any:
     )
     environment.filters |= {"number": text_of, "percent": percent, "weight": weight_of}
     environment.filters["zipped"] = lambda columns: list(zip(*columns, strict=True))
-    environment.globals |= {"charts": _charts}
+    environment.globals |= {"charts": _charts, "benefit_chart": benefit_chart}
     return environment.from_string(_asset("page.html"))
 
 

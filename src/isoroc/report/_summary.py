@@ -19,6 +19,7 @@ from isoroc.report._about import about_part, data_part, model_part
 from isoroc.report._evidence import Evidence
 from isoroc.report._numbers import listed
 from isoroc.report._pictures import bins_part, map_part, path_part, reliability_part, roc_part
+from isoroc.report._practice import practice_part
 
 #: Changes when a key changes its name or its meaning; new keys do not change it.
 VERSION = 3
@@ -45,6 +46,7 @@ def summarize(
         "reliability": reliability_part(judged),
         "map": map_part(judged),
         "roc": roc_part(judged),
+        "practice": practice_part(evaluation),
         "path": path_part(evidence),
         "bins": bins_part(evidence),
         "data": data_part(evidence),

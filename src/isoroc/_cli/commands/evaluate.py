@@ -20,7 +20,10 @@ from isoroc._evaluation.evaluation import Evaluation
 from isoroc._evaluation.measures import Collector
 from isoroc._evaluation.pair import Pair, make_pair
 from isoroc._persistence import read
-from isoroc._table import markdown_table
+from isoroc._table import Table, markdown_table
+
+#: Thresholds at which --clinical shows the net benefit.
+THRESHOLDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 
 
 def evaluate(
@@ -34,6 +37,7 @@ def evaluate(
     fail_if: list[str] | None = None,
     json: Json = False,
     markdown: bool = False,
+    clinical: bool = False,
     resamples: Resamples = 200,
     confidence: float = 0.95,
 ) -> ExitCode:
@@ -50,6 +54,9 @@ def evaluate(
         > < >= <=, and a number, a metric or arithmetic: "after.log_loss.high > before.log_loss".
     markdown
         Print a Markdown table.
+    clinical
+        Also print the clinical panel (observed/expected ratio, intercept, slope, ICI, E50, E90,
+        Emax) and, for two classes, the net benefit at some thresholds.
     confidence
         Probability that an interval covers the true value.
     """
@@ -65,10 +72,15 @@ def evaluate(
         entries = found[0].to_dict() | {"failed": failed}
         if len(found) > 1:
             entries["compared"] = found[1].to_dict()
+        if clinical:
+            entries["clinical"] = {
+                name: {column: values.tolist() for column, values in table.items()}
+                for name, table in _clinical(found[0]).items()
+            }
         print_json("evaluate", _origin(names, model, compare) | entries)
     else:
         for evaluation, title in zip(found, ("", "other, compared with after: "), strict=False):
-            _show(evaluation, title, markdown=markdown)
+            _show(evaluation, title, markdown=markdown, clinical=clinical)
     for text in failed:
         print_error("check failed", text)
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
@@ -131,10 +143,25 @@ def _origin(files: list[str], model: str | None, compare: str | None) -> dict[st
     return {"files": files, "models": models, "versions": versions()}
 
 
-def _show(evaluation: Evaluation, title: str, *, markdown: bool) -> None:
+def _clinical(evaluation: Evaluation) -> dict[str, Table]:
+    """The clinical panel of each forecasts, and net benefit if there are two classes."""
+    series = [] if evaluation.rows is None else list(evaluation.rows.series)
+    tables: dict[str, Table] = {
+        f"calibration {of}": evaluation.calibration_summary(of).table for of in series
+    }
+    if len(evaluation.classes) == 2 and len(series) == 1 + evaluation.is_paired:
+        tables["net benefit"] = evaluation.net_benefit(THRESHOLDS).table
+    return tables
+
+
+def _show(evaluation: Evaluation, title: str, *, markdown: bool, clinical: bool) -> None:
     tables = {f"{title}{evaluation.n_rows:,} rows": evaluation.cells()}
     if evaluation.groups:
         tables["groups"] = evaluation.group_cells()
+    for name, table in _clinical(evaluation).items() if clinical else ():
+        rows = zip(*(column.tolist() for column in table.values()), strict=True)
+        cells = [[f"{v:.4g}" if isinstance(v, float) else str(v) for v in row] for row in rows]
+        tables[f"{title}{name}"] = list(table), cells
     for name, (head, rows) in tables.items():
         if markdown:
             print_text(markdown_table(head, rows) + "\n")

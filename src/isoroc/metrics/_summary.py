@@ -1,0 +1,256 @@
+"""The clinical panel: observed/expected ratio, intercept, slope, ICI and its relatives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import chdtri, expit, logit
+
+from isoroc._estimation.logistic import choose_knots, fit_logistic, spline_basis
+from isoroc._input import Sample, check_confidence, check_probabilities
+from isoroc._intervals import half_width
+from isoroc._simplex import Floats
+from isoroc._table import Table
+
+MEASURES = ("observed_expected", "intercept", "slope", "ici", "e50", "e90", "emax")
+#: Log odds beyond which a shift counts as infinite.
+FARTHEST = 40.0
+#: Curves that are tried for an interval, and the points at which each is compared.
+N_CURVES, N_POINTS = 500, 200
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationSummary:
+    """The clinical panel of one class or of several.
+
+    ``summary["slope"]`` is a value for two classes, ``summary["slope", label]`` for more.
+
+    Attributes
+    ----------
+    table : Table
+        Columns ``class``, ``measure``, ``value``, ``low`` and ``high``.
+    confidence : float
+        Probability that an interval covers the true value.
+    excluded : int
+        Number of forecasts of exactly 0 or 1, which have no log odds. They only count in the
+        observed/expected ratio.
+    """
+
+    table: Table
+    confidence: float
+    excluded: int
+
+    def __getitem__(self, key: Any) -> float:
+        measure, label = key if isinstance(key, tuple) else (key, self.table["class"][-1])
+        found = (self.table["measure"] == measure) & (self.table["class"] == label)
+        if not found.any():
+            raise KeyError(key)
+        return float(self.table["value"][found][0])
+
+    def __repr__(self) -> str:
+        shown = Table(self.table | {name: self.table[name].round(4) for name in _NUMBERS})
+        note = f"\n  forecasts of exactly 0 or 1: {self.excluded:,}" if self.excluded else ""
+        return f"{shown!r}{note}"
+
+
+_NUMBERS = ("value", "low", "high")
+
+
+def calibration_summary(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    sample_weight: Any = None,
+    labels: Any = None,
+    confidence: float = 0.95,
+) -> CalibrationSummary:
+    """Measures of calibration that reports on clinical prediction models contain.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_prob : array-like of shape (n, K) or (n,)
+        Forecasts, or the probability of the second of two classes.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns; sorted by default.
+    confidence : float, default=0.95
+        Probability that an interval covers the true value.
+
+    Returns
+    -------
+    CalibrationSummary
+        For the second of two classes, or for each class against the rest.
+
+    See Also
+    --------
+    calibration_error : The expectation of the ICI, without what chance adds to it.
+
+    Notes
+    -----
+    With p the forecast of a class and y whether it occurred:
+
+    observed_expected
+        Number of occurrences divided by the sum of the forecasts; 1 if calibrated.
+    intercept
+        Calibration in the large: a in ``logit P(y) = a + logit(p)``, with the slope fixed at 1, as
+        in CalibrationCurves and pmcalibration; 0 if calibrated, above 0 if forecasts are too low.
+        `rms::val.prob` reports the intercept of the model with a slope instead.
+    slope
+        b in ``logit P(y) = a + b logit(p)``; below 1 if forecasts are too extreme.
+    ici, e50, e90, emax
+        Mean (integrated calibration index, Eavg of rms), median, 90 % quantile and maximum over the
+        rows of the distance between forecasts and a smooth calibration curve (Austin and Steyerberg
+        2019). The curve is a logistic regression on a restricted cubic spline of ``logit(p)`` with
+        five knots, three if an outcome has less than 100 rows, and none below 20.
+
+    The intervals of ratio and intercept hold the shifts of log odds that a score test does not
+    reject. That of the slope is normal, with the larger one of the standard errors that hold if the
+    model does and that hold anyway. Distances are never negative, so they are positive for
+    calibrated forecasts too. Their intervals span the distances of all curves that a test of the
+    coefficients does not reject: they reach 0 if calibration is not rejected, and for forecasts
+    that are not calibrated they cover more often than `confidence`. `emax` is that of the most
+    extreme forecast in most cases, of which few rows tell.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc.metrics import calibration_summary
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> y = rng.random(2000) < p**2
+    >>> summary = calibration_summary(y, p)
+    >>> summary
+      class            measure    value     low     high
+       True  observed_expected   0.6624   0.629   0.6967
+       True          intercept  -1.0543  -1.168  -0.9407
+       True              slope   1.3167  1.1941   1.4394
+       True                ici    0.169  0.1416   0.1928
+       True                e50   0.1996  0.1534   0.2365
+       True                e90   0.2556  0.2059   0.3165
+       True               emax   0.2574   0.206   0.9968
+    >>> round(summary["slope"], 3)
+    1.317
+    """
+    check_confidence(confidence)
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels)
+    return summarize(sample, confidence)
+
+
+def summarize(sample: Sample, confidence: float) -> CalibrationSummary:
+    """Panel of a sample whose forecasts are a matrix."""
+    P, codes, weights = sample.forecasts, sample.codes, sample.row_weights()
+    lines: list[Any] = []
+    excluded = 0
+    for k in [1] if P.shape[1] == 2 else range(P.shape[1]):
+        p, y = P[:, k], (codes == k).astype(np.float64)
+        inside = (p > 0) & (p < 1)
+        excluded += int(np.count_nonzero(~inside))
+        found = [_ratio(p, y, weights, confidence)]
+        rows = (logit(p[inside]), y[inside], weights[inside])
+        found += [_shift(*rows, confidence), _slope(*rows, confidence)]
+        found += _distances(*rows, confidence)
+        label = sample.classes[k]
+        lines += [(label, name, *ends) for name, ends in zip(MEASURES, found, strict=True)]
+    table = Table.from_rows(lines, "class", "measure", *_NUMBERS)
+    return CalibrationSummary(table, confidence, excluded)
+
+
+Ends = tuple[float, float, float]
+
+
+def _shift(z: Floats, y: Floats, weights: Floats, confidence: float) -> Ends:
+    """Shift of log odds with which the forecasts have the observed sum, and its interval."""
+    observed, width = float(weights @ y), half_width(confidence)
+
+    def deviation(a: float) -> float:
+        """Observed less expected, in standard deviations of forecasts that are shifted by a."""
+        q = expit(z + a)
+        spread = float(np.sqrt(weights**2 @ (q * (1 - q))))
+        return (observed - float(weights @ q)) / max(spread, 1e-150)
+
+    def solve(wanted: float) -> float:
+        if not len(z) or deviation(-FARTHEST) <= wanted:
+            return -np.inf
+        if deviation(FARTHEST) >= wanted:
+            return np.inf
+        return float(brentq(lambda a: deviation(a) - wanted, -FARTHEST, FARTHEST))
+
+    return solve(0.0), solve(width), solve(-width)
+
+
+def _ratio(p: Floats, y: Floats, weights: Floats, confidence: float) -> Ends:
+    expected = float(weights @ p)
+    if not expected:
+        return np.nan, np.nan, np.nan
+    with np.errstate(divide="ignore"):
+        z = logit(p)
+    _, low, high = _shift(z, y, weights, confidence)
+    shifts = np.clip([low, high], -FARTHEST, FARTHEST).tolist()
+    ends = [float(weights @ expit(z + a)) / expected for a in shifts]
+    value = float(weights @ y) / expected
+    return value, min(ends[0], value), max(ends[1], value)
+
+
+def _slope(z: Floats, y: Floats, weights: Floats, confidence: float) -> Ends:
+    if len(z) < 3 or not np.ptp(z):
+        return np.nan, np.nan, np.nan
+    fit = fit_logistic(np.column_stack([np.ones_like(z), z]), y, weights)
+    value, variance = fit.coefficients[1], max(fit.covariance[1, 1], fit.robust[1, 1])
+    half = half_width(confidence) * np.sqrt(variance)
+    return float(value), float(value - half), float(value + half)
+
+
+def _distances(z: Floats, y: Floats, weights: Floats, confidence: float) -> list[Ends]:
+    """Mean, median, 90 % quantile and maximum of the distance between forecasts and curve."""
+    unknown = [(np.nan, np.nan, np.nan)] * 4
+    if not len(z):
+        return unknown
+    knots = choose_knots(z, y)
+    X = spline_basis(z, knots)
+    fit = fit_logistic(X, y, weights)
+    if np.isnan(fit.coefficients).any():
+        return unknown
+    value = _distance_measures(X @ fit.coefficients, z, weights)[:, 0]
+    # Each point stands for about as many rows.
+    points = np.unique(np.linspace(0, len(z) - 1, N_POINTS).round().astype(np.intp))
+    chosen = np.argsort(z, kind="stable")[points]
+    X, z, weights = X[chosen], z[chosen], weights[chosen]
+    etas = X @ _region(fit.coefficients, fit.covariance, X, z, confidence)
+    found = _distance_measures(etas, z, weights)
+    low, high = np.minimum(found.min(axis=1), value), np.maximum(found.max(axis=1), value)
+    return list(zip(value.tolist(), low.tolist(), high.tolist(), strict=True))
+
+
+def _region(beta: Floats, covariance: Floats, X: Floats, z: Floats, confidence: float) -> Floats:
+    """Coefficients that a test does not reject, one column each, from all over their region."""
+    d = len(beta)
+    radius = float(np.sqrt(chdtri(d, 1 - confidence)))
+    root = np.linalg.cholesky(covariance)
+    calibrated = np.linalg.lstsq(X, z, rcond=None)[0]  # the forecasts themselves
+    towards = np.linalg.solve(root, calibrated - beta)
+    distance = float(np.linalg.norm(towards))
+    u = np.random.default_rng(0).normal(size=(d, N_CURVES))
+    u *= radius / np.linalg.norm(u, axis=0)
+    nearest = towards * min(1.0, radius / distance if distance else 1.0)
+    # Between each point of the surface and the one nearest to calibration.
+    inside = nearest[:, None] + (u - nearest[:, None]) * np.linspace(0, 1, N_CURVES)
+    return np.asarray(beta[:, None] + root @ np.column_stack([u, inside, nearest]))
+
+
+def _distance_measures(eta: Floats, z: Floats, weights: Floats) -> Floats:
+    """Measures of the distance of curves, given by log odds, from the forecasts, shape (4, m)."""
+    distance = np.abs(expit(eta.reshape(len(z), -1)) - expit(z)[:, None])
+    order = np.argsort(distance, axis=0)
+    ordered = np.take_along_axis(distance, order, axis=0)
+    shares = np.cumsum(weights[order], axis=0) / weights.sum()
+    columns = np.arange(distance.shape[1])
+    # As one minus 1e-12, for sums of weights that are rounded.
+    middle, most = ((shares < share - 1e-12).sum(axis=0) for share in (0.5, 0.9))
+    mean = weights @ distance / weights.sum()
+    return np.vstack([mean, ordered[middle, columns], ordered[most, columns], ordered[-1]])
