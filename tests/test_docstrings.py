@@ -45,6 +45,7 @@ WITHOUT_EXAMPLE = {
     "RocCurve",
     "RocSurface",
     "Separability",
+    "ThresholdReport",
     "Volume",
 }
 

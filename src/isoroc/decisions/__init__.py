@@ -12,12 +12,14 @@ from isoroc.decisions._cost import (
 )
 from isoroc.decisions._net_benefit import net_benefit
 from isoroc.decisions._prior import PriorEstimate, adjust_prior, estimate_prior
+from isoroc.decisions._threshold import ThresholdReport, threshold_for
 
 __all__ = [
     "CostCurve",
     "CostReport",
     "DecisionCurve",
     "PriorEstimate",
+    "ThresholdReport",
     "adjust_prior",
     "best_threshold",
     "cost_curve",
@@ -26,4 +28,5 @@ __all__ = [
     "expected_cost",
     "mean_cost",
     "net_benefit",
+    "threshold_for",
 ]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from isoroc._cli.comparing import Compared, model_files, read_compared, stream_compared
 from isoroc._cli.conditions import Condition
-from isoroc._cli.errors import ExitCode
+from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.files import open_source
 from isoroc._cli.io.reading import are_many, read_groups, warn_of_reversal
 from isoroc._cli.io.source import Source
@@ -21,6 +22,7 @@ from isoroc._evaluation.measures import Collector
 from isoroc._evaluation.pair import Pair, make_pair
 from isoroc._persistence import read
 from isoroc._table import Table, markdown_table
+from isoroc.decisions import ThresholdReport, threshold_for
 
 #: Thresholds at which --clinical shows the net benefit.
 THRESHOLDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
@@ -38,6 +40,7 @@ def evaluate(
     json: Json = False,
     markdown: bool = False,
     clinical: bool = False,
+    threshold: list[str] | None = None,
     resamples: Resamples = 200,
     confidence: float = 0.95,
 ) -> ExitCode:
@@ -57,10 +60,15 @@ def evaluate(
     clinical
         Also print the clinical panel (observed/expected ratio, intercept, slope, ICI, E50, E90,
         Emax) and, for two classes, the net benefit at some thresholds.
+    threshold
+        Also find the threshold that reaches a target: "precision >= 0.9", "recall >= 0.8",
+        "false_positive_rate <= 0.01", "alerts <= 0.05" of the rows or "alerts <= 100 of 5000". Can
+        be repeated. It acts on the last class.
     confidence
         Probability that an interval covers the true value.
     """
     conditions = [Condition.parse(text) for text in fail_if or ()]
+    targets = [_target(text) for text in threshold or ()]
     options = check_options(confidence, resamples, random_state=0)
     with open_source(forecasts, selection) as source:
         names = source.names
@@ -77,10 +85,19 @@ def evaluate(
                 name: {column: values.tolist() for column, values in table.items()}
                 for name, table in _clinical(found[0]).items()
             }
+        if targets:
+            reports = [_threshold(found[0], *target) for target in targets]
+            entries["thresholds"] = [
+                {"threshold": report.threshold, "metric": report.metric, "target": report.target}
+                | {name: column.tolist() for name, column in report.table.items()}
+                for report in reports
+            ]
         print_json("evaluate", _origin(names, model, compare) | entries)
     else:
         for evaluation, title in zip(found, ("", "other, compared with after: "), strict=False):
             _show(evaluation, title, markdown=markdown, clinical=clinical)
+        for target in targets:
+            print_text(repr(_threshold(found[0], *target)))
     for text in failed:
         print_error("check failed", text)
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
@@ -141,6 +158,24 @@ def _origin(files: list[str], model: str | None, compare: str | None) -> dict[st
         if path is not None
     }
     return {"files": files, "models": models, "versions": versions()}
+
+
+def _target(text: str) -> tuple[Any, float, float | None]:
+    """Metric, target and number of rows of a period."""
+    found = re.fullmatch(r"\s*(\w+)\s*(>=|<=)\s*([\d.e-]+)(?:\s+of\s+(\d+))?\s*", text)
+    if found is None or (found[2] == ">=") != (found[1] in ("precision", "recall")):
+        raise CommandError(f'--threshold {text}: expected such as "precision >= 0.9".')
+    return found[1], float(found[3]), float(found[4]) if found[4] else None
+
+
+def _threshold(
+    evaluation: Evaluation, metric: Any, target: float, n_rows: float | None
+) -> ThresholdReport:
+    """The threshold on the last forecasts."""
+    samples: Any = evaluation.rows and list(evaluation.rows.samples.values())
+    P, codes, weights = samples[-1].arrays
+    y, options = evaluation.classes[codes], {"sample_weight": weights, "n_rows": n_rows}
+    return threshold_for(metric, target, y, P, labels=evaluation.classes, **options)
 
 
 def _clinical(evaluation: Evaluation) -> dict[str, Table]:
