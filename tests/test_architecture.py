@@ -100,6 +100,7 @@ PARTS = {
         "_tree",
     },
     "metrics": {
+        "_cell_errors",
         "_core",
         "_counts",
         "_estimation",

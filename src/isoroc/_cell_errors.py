@@ -58,3 +58,21 @@ def error_in_cells(sums: Floats, width: float) -> tuple[float, float, float]:
     ends = (square, square - half, square + half)
     error, low, high = (float(np.sqrt(max(end, 0.0))) for end in ends)
     return error, low, high
+
+
+#: Fewer calibration rows in a cell tell little about new rows in it.
+FEW_ROWS = 10
+
+
+def count_forecasts(Q: Floats, weights: Floats | None = None) -> Floats:
+    """Rows in each cell of the second of two probabilities, or of the largest."""
+    return np.asarray(np.bincount(_cells(Q), weights, N_CELLS), dtype=np.float64)
+
+
+def share_outside(Q: Floats, counts: Floats) -> float:
+    """Share of the rows in cells that hardly any calibration row was in."""
+    return float(np.mean(counts[_cells(Q)] < FEW_ROWS))
+
+
+def _cells(Q: Floats) -> Ints:
+    return cells_of(Q[:, 1] if Q.shape[1] == 2 else Q.max(axis=1))

@@ -95,6 +95,7 @@ isoroc monitor model.json today.parquet --label y
 isoroc monitor model.json today.parquet --label y --state state.json
 isoroc monitor model.json today.parquet --state state.json --plot time.png
 isoroc monitor model.json today.parquet --state state.json --merge other.json --json
+isoroc monitor model.json tomorrow.parquet --unlabelled
 ```
 
 The evidence of all runs with the same state file is accumulated. The chance of ever raising a false

@@ -2,6 +2,7 @@ from ._binned import CalibrationCurve, calibration_curve, expected_calibration_e
 from ._calibration import calibration_error, smooth_calibration_error
 from ._decomposition import Decomposition, decompose
 from ._direction import calibration_direction
+from ._expected import expected
 from ._resampling import BootstrapResult, bootstrap, by_group
 from ._roc import RocCurve, auc, hull_auc, roc_convex_hull, symmetric_roc_curve
 from ._scorers import ProbabilityScorer, scorers
@@ -32,6 +33,7 @@ __all__ = [
     "calibration_summary",
     "calibration_test",
     "decompose",
+    "expected",
     "expected_calibration_error",
     "hull_auc",
     "log_loss",

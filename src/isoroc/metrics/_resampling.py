@@ -141,7 +141,7 @@ def bootstrap(
 
     root = np.random.SeedSequence(check_random_state(random_state).randint(2**31 - 1))
     draws = Parallel(n_jobs=n_jobs)(delayed(task)(seed) for seed in root.spawn(n_resamples))
-    return _summary(task.value(None), np.array(draws), confidence, method)
+    return summarize(task.value(None), np.array(draws), confidence, method)
 
 
 def by_group(
@@ -221,9 +221,10 @@ def by_group(
     return Table.from_rows(lines, "group", "rows", "value", "low", "high")
 
 
-def _summary(
+def summarize(
     estimate: Floats, distribution: Floats, confidence: float, method: str
 ) -> BootstrapResult:
+    """Result of values on resamples."""
     tails = [(1 - confidence) / 2, (1 + confidence) / 2]
     # Quantiles are observed values, not interpolated: a loss may be infinite on some resamples.
     low, high = np.quantile(distribution, tails, axis=0, method="inverted_cdf")

@@ -78,7 +78,7 @@ def apply(
         form = choose_format(output, output_format, source.format)
         schema = source.schema()
         given = list(schema)
-        columns = _find_columns(loaded, selection, given)
+        columns = find_columns(loaded, selection, given)
         added = _name_columns(columns, loaded, given, suffix, split_words(names), replace=replace)
         if loaded.group is not None:
             check_column("the model's column of groups", loaded.group, given)
@@ -95,7 +95,7 @@ def apply(
         print_warning(step.bad.describe(on_bad))
 
 
-def _find_columns(model: Model, selection: InputOptions, given: list[str]) -> list[str]:
+def find_columns(model: Model, selection: InputOptions, given: list[str]) -> list[str]:
     """Columns that a model is applied to, in the order in which it takes them."""
     found = find_forecasts(selection.probs, given, of_model=model.columns)
     model.check_columns(found)

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 import isoroc
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
+from isoroc._cli.expecting import forecast_cells
 from isoroc._cli.io.columns import list_labels
 from isoroc._cli.io.files import MODEL, check_target, open_source
 from isoroc._cli.io.reading import (
@@ -99,7 +100,7 @@ def fit(
         "where": selection.where,
         "sample": selection.sample,
         "log_loss": loss,
-    }
+    } | forecast_cells(model, sample)
     if not failed:
         save_model(model, output, summary)
         print_note(_headline(calibrator, model, output))

@@ -8,6 +8,7 @@ from typing import Any
 
 from isoroc._cli.comparing import read_compared
 from isoroc._cli.errors import CommandError, ExitCode
+from isoroc._cli.expecting import describe, expect, read_unlabelled
 from isoroc._cli.io.files import STATE, check_picture, check_target, open_source, output_to
 from isoroc._cli.models import Model
 from isoroc._cli.options import ALL_ROWS, Force, Forecasts, Json, ModelFile, Selection
@@ -31,6 +32,7 @@ def monitor(
     state: str | None = None,
     merge: list[str] | None = None,
     again: bool = False,
+    unlabelled: bool = False,
     selection: Selection = ALL_ROWS,
     tolerance: float | None = None,
     confidence: float = 0.95,
@@ -49,6 +51,8 @@ def monitor(
         State files of the same model from other machines, to be added once.
     again
         Count rows and states even if the state has them already. By default such rows are skipped.
+    unlabelled
+        The rows have no labels yet: print what the forecasts expect, and leave the state alone.
     tolerance
         Miscalibration to put up with, in nats per row. Default: twice the number of classes
         divided by the number of calibration rows. An existing state keeps its own.
@@ -61,11 +65,12 @@ def monitor(
         check_picture("--plot", plot, [model, state, *forecasts], force=force)
     if state is not None:
         check_target(state, [model, *forecasts], STATE, force=force)
+    if unlabelled:
+        return _show_expected(model, forecasts, selection, confidence, json=json)
     if selection.weight is not None:
         raise CommandError("--weight: the test counts rows; leave the weights out.")
-    begun = CalibrationMonitor(
-        Model.load(model).calibrator, confidence=confidence, tolerance=tolerance
-    )
+    calibrator = Model.load(model).calibrator
+    begun = CalibrationMonitor(calibrator, confidence=confidence, tolerance=tolerance)
     with open_source(forecasts, selection) as source:
         sample, compared = read_compared(source, selection, model)
         name = source.name
@@ -86,15 +91,36 @@ def monitor(
             found.save(state)
     if plot is not None:
         _save_picture(found, plot)
+    forecast = expect(rows[1], calibrator, confidence)
     if json:
         names = ("tolerance", "confidence")
         entries: dict[str, Any] = {"alarm": found.alarm_, "advice": found.advice_}
         entries |= {"batch": _entries(batch), "counted_before": None if again else counted}
         entries |= {"total": _entries(found.report())} | {name: vars(found)[name] for name in names}
-        print_json("monitor", entries)
+        print_json("monitor", entries | {"expected": forecast})
     else:
         _show(found, batch)
+        print_text(describe(forecast, sample.codes, rows[1]))
     return ExitCode.OK if found.alarm_ is None else ExitCode.CHECK_FAILED
+
+
+def _show_expected(
+    model: str, forecasts: list[str], selection: Selection, confidence: float, *, json: bool
+) -> ExitCode:
+    """Print what the forecasts of rows without labels expect."""
+    Q = read_unlabelled(model, forecasts, selection)
+    found = expect(Q, Model.load(model).calibrator, confidence)
+    if json:
+        print_json("monitor", {"rows": len(Q), "expected": found})
+        return ExitCode.OK
+    lines = [
+        [metric.replace("_", " "), f"{v['value']:.4f}", f"{v['low']:.4f} to {v['high']:.4f}"]
+        for metric, v in found.items()
+        if metric != "outside"
+    ]
+    interval = f"{100 * confidence:g} % interval"
+    print_table(f"{len(Q):,} rows without labels", ["", "expected", interval], lines, numeric=True)
+    return ExitCode.OK
 
 
 def _load(state: str | None, begun: CalibrationMonitor) -> CalibrationMonitor:
