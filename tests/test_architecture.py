@@ -96,6 +96,7 @@ PARTS = {
         "_intervals",
         "_losses",
         "_simplex",
+        "_table",
         "_top",
         "_tree",
     },
@@ -199,6 +200,7 @@ PARTS = {
         "report",
     },
     "_cli": {
+        "_cell_errors",
         "_calibrators",
         "_counts",
         "_files",

@@ -2,6 +2,7 @@ import json
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -285,6 +286,7 @@ def test_thresholds_for_targets(run_cli):
     wanted = ("--threshold", "precision >= 0.8", "--threshold", "alerts <= 10 of 100")
     found = json.loads(run_cli(*words, *wanted, "--json").out)["thresholds"]
     for entry, options in zip(found, (("precision", 0.8, None), ("alerts", 10, 100)), strict=True):
+        metric: Any
         metric, target, n_rows = options
         report = isoroc.decisions.threshold_for(
             metric, target, rows["y"], rows["p_cat"], n_rows=n_rows

@@ -23,7 +23,8 @@ def draw(n=600, seed=0):
 def test_family_history_of_dcurves():
     """The table of net benefits that is among the tests of dcurves."""
     thresholds = [0.01, 0.05, 0.1, 0.13, 0.14, 0.2, 0.35, 0.5, 0.9]
-    curve = net_benefit(*family_history(), thresholds)
+    y, p = family_history()
+    curve = net_benefit(y, p, thresholds)
     forecasts, none, everyone, oracle = curve.values
     published = [0.030774410774410774, 0.025614035087719297, 0.018518518518518517]
     published += [0.013869731800766283, 0.012248062015503876, 0.001666666666666667]

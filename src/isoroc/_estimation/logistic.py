@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from isoroc._simplex import Floats
-from isoroc._special import expit
 
 #: Newton steps, after which outcomes count as separable, and the change that ends them.
 MOST_STEPS, TOLERANCE = 50, 1e-10

@@ -188,7 +188,7 @@ def decision_curve(
                 sums[i, t] += np.bincount(index, values, sums[i, t].size).reshape(sums.shape[2:])
     if not n_rows:
         raise InputError("y_true", None, "no rows", "at least one is needed")
-    moments = [_moments(*sums[:, t], b.values, n_rows) for t, b in enumerate(benefits)]
+    moments = [_moments(sums[0, t], sums[1, t], b.values, n_rows) for t, b in enumerate(benefits)]
     values, covariance = (np.array(part) for part in zip(*moments, strict=True))
     return DecisionCurve(thresholds, (*names, *actions, "oracle"), values.T, covariance, confidence)
 

@@ -16,7 +16,7 @@ from isoroc._input import InputError
 from isoroc._intervals import Difference, Estimate
 from isoroc._losses import EPSILON
 from isoroc._table import Table
-from isoroc.metrics._summary import CalibrationSummary, summarize
+from isoroc.metrics import CalibrationSummary, calibration_summary
 
 #: Title of each measure, and whether lower (-1) or higher (1) values are better, in the order in
 #: which they are shown.
@@ -265,9 +265,7 @@ class Evaluation:
         """
         return binary_curve([self._kept()], thresholds, self.confidence)
 
-    def calibration_summary(
-        self, of: Literal["before", "after"] | None = None
-    ) -> CalibrationSummary:
+    def calibration_summary(self, of: str | None = None) -> CalibrationSummary:
         """The clinical panel of forecasts, by default of the last: see `isoroc.metrics`.
 
         Parameters
@@ -276,11 +274,13 @@ class Evaluation:
             Which forecasts.
         """
         samples = self._kept().draw(PANEL_ROWS).series
-        name = of or next(reversed(self._kept().samples))
+        name = of or list(self._kept().samples)[-1]
         if name not in samples:
             problem = f"are {name!r}, which are missing or not probabilities"
             raise InputError("of", None, problem, "choose other forecasts")
-        return summarize(samples[name], self.confidence)
+        P, codes, weights = samples[name].arrays
+        options: dict[str, Any] = {"labels": self.classes, "confidence": self.confidence}
+        return calibration_summary(self.classes[codes], P, sample_weight=weights, **options)
 
     def _kept(self) -> Pair:
         if self.rows is None:

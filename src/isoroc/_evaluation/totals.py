@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
+from isoroc._estimation.residuals import Residuals
 from isoroc._evaluation.pair import Pair
 from isoroc._losses import are_impossible, brier_losses, log_losses
 from isoroc._simplex import Floats
-from isoroc.metrics._direction import Residuals
 
 
 class Mean:

@@ -142,8 +142,8 @@ def threshold_for(
     rng = np.random.default_rng(seed)
     found = steps.place(metric, target, steps.values(steps.weights))
     if found is None:
-        most = np.nanmax(steps.values(steps.weights)[metric])
-        problem = f"no threshold has {metric} {target:g}; the largest is {most:.4g}"
+        largest = float(np.nanmax(steps.values(steps.weights)[metric]))
+        problem = f"no threshold has {metric} {target:g}; the largest is {largest:.4g}"
         raise InputError("target", None, problem, "choose a lower one")
     achieved = {name: float(v[found]) for name, v in steps.values(steps.weights).items()}
     sizes = steps.sizes(achieved["alerts"])
@@ -238,7 +238,7 @@ class _Steps:
         """By how much metrics are better on a resample than on all rows, at its threshold."""
         times = rng.multinomial(self.n_drawn, self.chances)
         scale = 1.0 if self.n_drawn != len(self.weights) else self.weights
-        apparent = self.values(times * scale)
+        apparent = self.values(np.asarray(times * scale, dtype=np.float64))
         found = self.place(metric, target, apparent)
         if found is None:
             found = int(np.nanargmax(np.append(apparent[metric][:-1], -1.0)))

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from scipy.special import chdtri, expit, logit
 
 from isoroc._estimation.logistic import choose_knots, fit_logistic, spline_basis
-from isoroc._input import Sample, check_confidence, check_probabilities
+from isoroc._input import check_confidence, check_probabilities
 from isoroc._intervals import half_width
 from isoroc._simplex import Floats
 from isoroc._table import Table
@@ -139,11 +139,6 @@ def calibration_summary(
     """
     check_confidence(confidence)
     sample = check_probabilities(y_true, y_prob, sample_weight, labels)
-    return summarize(sample, confidence)
-
-
-def summarize(sample: Sample, confidence: float) -> CalibrationSummary:
-    """Panel of a sample whose forecasts are a matrix."""
     P, codes, weights = sample.forecasts, sample.codes, sample.row_weights()
     lines: list[Any] = []
     excluded = 0

@@ -25,8 +25,9 @@ TITLES = {
 
 def practice_part(evaluation: Evaluation) -> dict[str, Any] | None:
     """Panels of the forecasts, and net benefit of two classes; None for scores and many classes."""
-    names = list(evaluation.rows.series) if evaluation.rows is not None else []
-    if not names or len(evaluation.classes) > MOST_CLASSES:
+    rows = evaluation.rows
+    names = [] if rows is None else list(rows.series)
+    if rows is None or not names or len(evaluation.classes) > MOST_CLASSES:
         return None
     panels = {}
     for of in names:
@@ -36,10 +37,10 @@ def practice_part(evaluation: Evaluation) -> dict[str, Any] | None:
         titles = [TITLES[measure] for measure in table["measure"].tolist()]
         panels[of] = {"class": events, "measure": titles} | shown
     curve = None
-    if len(evaluation.classes) == 2 and len(names) == len(evaluation.rows.samples):
+    if len(evaluation.classes) == 2 and len(names) == len(rows.samples):
         found = evaluation.net_benefit()
-        rows = zip(found.strategies[:-1], found.values, strict=False)
-        curve = {"thresholds": short(found.thresholds)} | {of: short(row) for of, row in rows}
+        curve = {"thresholds": short(found.thresholds)}
+        curve |= {of: short(v) for of, v in zip(found.strategies[:-1], found.values, strict=False)}
     return {"panels": panels, "curve": curve}
 
 

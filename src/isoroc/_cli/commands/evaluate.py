@@ -194,8 +194,8 @@ def _show(evaluation: Evaluation, title: str, *, markdown: bool, clinical: bool)
     if evaluation.groups:
         tables["groups"] = evaluation.group_cells()
     for name, table in _clinical(evaluation).items() if clinical else ():
-        rows = zip(*(column.tolist() for column in table.values()), strict=True)
-        cells = [[f"{v:.4g}" if isinstance(v, float) else str(v) for v in row] for row in rows]
+        lines = zip(*(column.tolist() for column in table.values()), strict=True)
+        cells = [[f"{v:.4g}" if isinstance(v, float) else str(v) for v in row] for row in lines]
         tables[f"{title}{name}"] = list(table), cells
     for name, (head, rows) in tables.items():
         if markdown:
