@@ -285,6 +285,10 @@ def report(part: str, found: dict[Case, Result]) -> None:
         shown = case[:-1] if part == "drift" else case
         setting = ", ".join(f"{x:,}" if isinstance(x, int) else str(x) for x in shown)
         print(f"| {setting} | {cells} |")
+    mean = {
+        name: np.nanmean([result.get(name, np.nan) for result in found.values()]) for name in names
+    }
+    print("| mean | " + " | ".join(f"{value:.3f}" for value in mean.values()) + " |")
 
 
 def main() -> None:
