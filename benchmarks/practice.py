@@ -1,6 +1,6 @@
 """How often the intervals of decision curves, panels, thresholds and expected metrics cover.
 
-    python benchmarks/practice.py [--jobs N] [--repetitions N] [--only PART] [--data FOLDER]
+    python benchmarks/practice.py [--quick] [--jobs N] [--repetitions N] [--only PART] [--data FOLDER]
 
 Draws outcomes with known probabilities: forecasts are calibrated, too extreme (log odds times 1.5),
 too low (log odds less 0.5) or bent; events are common (a third) or rare (3 %). Prints, for each
@@ -84,6 +84,7 @@ def inside(low: Any, truth: Any, high: Any) -> Any:
 def benefit(case: Case, repetitions: int) -> Result:
     p, g = draw(*case[:2], POPULATION, np.random.default_rng(0))
     odds = THRESHOLDS / (1 - THRESHOLDS)
+    g_mean = g.mean()
     before, after, everyone = (
         np.array(
             [np.mean((q >= t) * (g - (1 - g) * o)) for t, o in zip(THRESHOLDS, odds, strict=True)]
@@ -95,7 +96,7 @@ def benefit(case: Case, repetitions: int) -> Result:
         curve = net_benefit(y, p, THRESHOLDS, after=g, labels=[False, True])
         truths = {
             "before": (curve.benefit("before"), before),
-            "scaled": (curve.benefit("before", scaled=True), before / expit_mean(case)),
+            "scaled": (curve.benefit("before", scaled=True), before / g_mean),
             "change": (curve.benefit("after", minus="before"), after - before),
             "after - all": (curve.benefit("after", minus="all"), after - everyone),
         }
@@ -108,10 +109,6 @@ def benefit(case: Case, repetitions: int) -> Result:
         }
 
     return repeat(study, case, repetitions)
-
-
-def expit_mean(case: Case) -> float:
-    return float(draw(*case[:2], POPULATION, np.random.default_rng(0))[1].mean())
 
 
 def panel(case: Case, repetitions: int) -> Result:
@@ -247,7 +244,11 @@ def drift(case: Case, repetitions: int) -> Result:
     return {name: float(np.mean(values)) for name, values in found.items()}
 
 
-def cases(part: str, data: str) -> list[Case]:
+def cases(part: str, data: str, *, quick: bool) -> list[Case]:
+    if quick and part not in ("weeks", "drift"):
+        return list(product(KINDS, RATES, (1000,)))
+    if quick and part == "weeks":
+        return list(product(("temperature", "isotonic"), (2,), (500,), (200,)))
     if part == "weeks":
         return list(product(CALIBRATORS, (2, 3), (500, 5000), (200, 1000)))
     if part == "drift":
@@ -285,23 +286,22 @@ def report(part: str, found: dict[Case, Result]) -> None:
         shown = case[:-1] if part == "drift" else case
         setting = ", ".join(f"{x:,}" if isinstance(x, int) else str(x) for x in shown)
         print(f"| {setting} | {cells} |")
-    mean = {
-        name: np.nanmean([result.get(name, np.nan) for result in found.values()]) for name in names
-    }
-    print("| mean | " + " | ".join(f"{value:.3f}" for value in mean.values()) + " |")
+    columns = ([result.get(name, np.nan) for result in found.values()] for name in names)
+    print("| mean | " + " | ".join(f"{np.nanmean(column):.3f}" for column in columns) + " |")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=1, help="number of processes")
     parser.add_argument("--repetitions", type=int, default=1000, help="data sets per setting")
+    parser.add_argument("--quick", action="store_true", help="few settings")
     parser.add_argument("--only", choices=tuple(PARTS), action="append")
     parser.add_argument("--data", default=find_data(), help="folder with the samples of nannyml")
     options = parser.parse_args()
     print(f"{options.repetitions} data sets or weeks for each setting")
     with ProcessPoolExecutor(options.jobs) as pool:
         for part in options.only or PARTS:
-            chosen = cases(part, options.data)
+            chosen = cases(part, options.data, quick=options.quick)
             if not chosen:
                 print(f"\n{part}: skipped, nannyml is not installed")
                 continue
