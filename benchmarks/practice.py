@@ -1,6 +1,6 @@
 """How often the intervals of decision curves, panels, thresholds and expected metrics cover.
 
-    python benchmarks/practice.py [--quick] [--jobs N] [--repetitions N] [--only PART] [--data FOLDER]
+    python benchmarks/practice.py [--quick] [--jobs N] [--repetitions N] [--only PART]
 
 Draws outcomes with known probabilities: forecasts are calibrated, too extreme (log odds times 1.5),
 too low (log odds less 0.5) or bent; events are common (a third) or rare (3 %). Prints, for each

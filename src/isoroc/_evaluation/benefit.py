@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -121,10 +121,6 @@ class DecisionCurve:
         columns = {"strategy": np.repeat(list(parts), len(self.thresholds))}
         names = ("threshold", "value", "low", "high")
         return Table(columns | {n: np.concatenate([p[n] for p in parts.values()]) for n in names})
-
-    def frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
-        """`table` as a dataframe of the named library."""
-        return self.table.frame(backend)
 
     def __repr__(self) -> str:
         named = zip(self.strategies[:-1], self.values, strict=False)

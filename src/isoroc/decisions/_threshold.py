@@ -10,7 +10,7 @@ import numpy as np
 
 from isoroc._evaluation.evaluate import pairs_of
 from isoroc._evaluation.pair import Pair
-from isoroc._input import InputError, check_confidence, check_number, check_option, to_array
+from isoroc._input import InputError, check_confidence, check_number, check_option
 from isoroc._intervals import wilson
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats, Ints
@@ -136,32 +136,30 @@ def threshold_for(
     check_number("target", target, numbers.Real, minimum=0)
     check_number("n_resamples", n_resamples, numbers.Integral, minimum=2)
     check_confidence(confidence)
-    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     (pair,) = pairs_of(y_true, y_prob, None, sample_weight, labels)
     steps = _Steps.of(pair, label, float(n_rows or 1.0))
-    rng = np.random.default_rng(seed)
-    found = steps.place(metric, target, steps.values(steps.weights))
+    actual, own = steps.values(pair.before.row_weights()), METRICS.index(metric)
+    found = _place(actual, own, target)
     if found is None:
-        largest = float(np.nanmax(steps.values(steps.weights)[metric]))
-        problem = f"no threshold has {metric} {target:g}; the largest is {largest:.4g}"
+        problem = (
+            f"no threshold has {metric} {target:g}; the largest is {np.nanmax(actual[own]):.4g}"
+        )
         raise InputError("target", None, problem, "choose a lower one")
-    achieved = {name: float(v[found]) for name, v in steps.values(steps.weights).items()}
-    sizes = steps.sizes(achieved["alerts"])
-    losses = [steps.loss(metric, target, rng) for _ in range(n_resamples)]
-    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
-    lines = []
-    for name in METRICS:
-        lost = np.array([loss[name] for loss in losses])
-        lost = lost[~np.isnan(lost)]  # no row is acted on, or all have the same label
-        if np.isnan(achieved[name]) or not len(lost):
-            lines.append((name, achieved[name], np.nan, np.nan, np.nan))
-            continue
-        low, high = achieved[name] - np.quantile(lost, tails[::-1])
-        # Rates of 0 and 1 do not vary among resamples.
-        most = steps.n_rows if name == "alerts" else 1.0
-        rate = most * np.array(wilson(np.array(achieved[name] / most), sizes[name], confidence))
-        ends = np.array([achieved[name] - lost.mean(), min(low, rate[0]), max(high, rate[1])])
-        lines.append((name, achieved[name], *ends.clip(0.0, most).tolist()))
+    lost = np.array([steps.loss(actual, own, target, rng) for _ in range(n_resamples)])
+    tails, lines = [(1 + confidence) / 2, (1 - confidence) / 2], []
+    sizes = steps.sizes(pair, float(actual[3, found]))
+    for name, value, losses, size in zip(METRICS, actual[:, found], lost.T, sizes, strict=True):
+        losses = losses[~np.isnan(losses)]  # no row is acted on, or all have the same label
+        ends = np.full(3, np.nan)
+        if len(losses) and not np.isnan(value):
+            most = steps.n_rows if name == "alerts" else 1.0
+            low, high = value - np.quantile(losses, tails)
+            # Rates of 0 and 1 do not vary among resamples.
+            least, largest = most * np.array(wilson(value / most, size, confidence))
+            ends = np.array([value - losses.mean(), min(low, least), max(high, largest)])
+            ends = ends.clip(0.0, most)
+        lines.append((name, float(value), *ends.tolist()))
     table = Table.from_rows(lines, "metric", "achieved", "expected", "low", "high")
     return ThresholdReport(float(steps.thresholds[found]), metric, target, table, confidence)
 
@@ -174,73 +172,61 @@ class _Steps:
     step: Ints
     """Step from which on each row is acted on."""
     event: Any
-    weights: Floats
     chances: Floats
-    """Probability that a drawn row is this one."""
+    """Probability that a drawn row is this one,"""
+    scale: Floats
+    """and its weight."""
     n_drawn: int
     n_rows: float
 
     @classmethod
     def of(cls, pair: Pair, label: Any, n_rows: float) -> _Steps:
-        sample = pair.before
-        classes = sample.classes.tolist()
-        k = len(classes) - 1 if label is None else -1
-        if label is not None:
-            given = to_array([label], name="label").tolist()[0]
-            k = classes.index(given) if given in classes else -1
-        if k < 0:
+        sample, classes = pair.before, pair.before.classes.tolist()
+        if label is not None and label not in classes:
             fix = f"expected one of {', '.join(map(str, classes))}"
             raise InputError("label", None, f"is {label!r}", fix)
+        k = len(classes) - 1 if label is None else classes.index(label)
         p = sample.forecasts if sample.forecasts.ndim == 1 else sample.forecasts[:, k]
         values, step = np.unique(-p, return_inverse=True)
-        weights = sample.row_weights()
-        chances = weights if pair.counted is not None else np.ones(len(p))
         thresholds = np.concatenate([[np.nextafter(p.max(), np.inf)], -values])
-        event = sample.codes == k
+        chances, scale = np.ones(len(p)), sample.row_weights()
+        if pair.counted is not None:
+            chances, scale = scale, chances
         shares = chances / chances.sum()
-        return cls(thresholds, step + 1, event, weights, shares, pair.n_rows, n_rows)
+        return cls(thresholds, step + 1, sample.codes == k, shares, scale, pair.n_rows, n_rows)
 
-    def values(self, weights: Floats) -> dict[str, Floats]:
-        """Each metric at each threshold, for rows of these weights."""
+    def values(self, weights: Floats) -> Floats:
+        """Each metric (row) at each threshold, for rows of these weights."""
         n = len(self.thresholds)
         right, wrong = (
             np.cumsum(np.bincount(self.step, weights * of, n)) for of in (self.event, ~self.event)
         )
-        alerts = right + wrong
+        acted = right + wrong
         with np.errstate(invalid="ignore"):
-            return {
-                "precision": right / alerts,
-                "recall": right / right[-1],
-                "false_positive_rate": wrong / wrong[-1],
-                "alerts": self.n_rows * alerts / alerts[-1],
-            }
+            rates = right / acted, right / right[-1], wrong / wrong[-1]
+        return np.vstack([*rates, self.n_rows * acted / acted[-1]])
 
-    def sizes(self, alerts: float) -> dict[str, Any]:
+    def sizes(self, pair: Pair, alerts: float) -> Floats:
         """Number of rows of which each metric is a rate; weighted rows count less (Kish)."""
-        total = self.weights.sum()
-        squares = (self.weights**2).sum() if self.n_drawn == len(self.weights) else total
-        n, share = total**2 / squares, self.weights @ self.event / total
-        shares = (alerts / self.n_rows, share, 1 - share, 1.0)
-        return {name: np.maximum(n * s, 1.0) for name, s in zip(METRICS, shares, strict=True)}
+        weights = pair.before.row_weights()
+        n = weights.sum() ** 2 / pair.squared_weights().sum()
+        share = weights @ self.event / weights.sum()
+        shares = np.array([alerts / self.n_rows, share, 1 - share, 1.0])
+        return np.asarray(np.maximum(n * shares, 1.0))
 
-    def place(self, metric: str, target: float, values: dict[str, Floats]) -> int | None:
-        """Step of the threshold that reaches the target, None if there is none."""
-        slack = 1e-12 * max(target, 1.0)
-        if metric in AT_LEAST:
-            reached = np.flatnonzero(values[metric] >= target - slack)
-        else:
-            reached = np.flatnonzero(values[metric] <= target + slack)
-        if not len(reached):
-            return None
-        return int(reached[0] if metric == "recall" else reached[-1])
-
-    def loss(self, metric: str, target: float, rng: np.random.Generator) -> dict[str, float]:
+    def loss(self, actual: Floats, own: int, target: float, rng: np.random.Generator) -> Floats:
         """By how much metrics are better on a resample than on all rows, at its threshold."""
-        times = rng.multinomial(self.n_drawn, self.chances)
-        scale = 1.0 if self.n_drawn != len(self.weights) else self.weights
-        apparent = self.values(np.asarray(times * scale, dtype=np.float64))
-        found = self.place(metric, target, apparent)
+        apparent = self.values(rng.multinomial(self.n_drawn, self.chances) * self.scale)
+        found = _place(apparent, own, target)
         if found is None:
-            found = int(np.nanargmax(np.append(apparent[metric][:-1], -1.0)))
-        actual = self.values(self.weights)
-        return {name: float(apparent[name][found] - actual[name][found]) for name in METRICS}
+            found = int(np.nanargmax(apparent[own]))
+        return np.asarray(apparent[:, found] - actual[:, found])
+
+
+def _place(values: Floats, own: int, target: float) -> int | None:
+    """Step of the threshold that reaches the target, None if there is none."""
+    sign = 1.0 if METRICS[own] in AT_LEAST else -1.0
+    reached = np.flatnonzero(sign * (values[own] - target) >= -1e-12 * max(target, 1.0))
+    if not len(reached):
+        return None
+    return int(reached[0] if METRICS[own] == "recall" else reached[-1])

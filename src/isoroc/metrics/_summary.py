@@ -233,9 +233,7 @@ def _region(beta: Floats, covariance: Floats, X: Floats, z: Floats, confidence: 
     u = np.random.default_rng(0).normal(size=(d, N_CURVES))
     u *= radius / np.linalg.norm(u, axis=0)
     nearest = towards * min(1.0, radius / distance if distance else 1.0)
-    # Between each point of the surface and the one nearest to calibration.
-    inside = nearest[:, None] + (u - nearest[:, None]) * np.linspace(0, 1, N_CURVES)
-    return np.asarray(beta[:, None] + root @ np.column_stack([u, inside, nearest]))
+    return np.asarray(beta[:, None] + root @ np.column_stack([u, u / 2, nearest]))
 
 
 def _distance_measures(eta: Floats, z: Floats, weights: Floats) -> Floats:
