@@ -149,8 +149,8 @@ def threshold_for(
     lost = np.array([steps.loss(actual, own, target, rng) for _ in range(n_resamples)])
     tails, lines = [(1 + confidence) / 2, (1 - confidence) / 2], []
     sizes = steps.sizes(pair, float(actual[3, found]))
-    for name, value, losses, size in zip(METRICS, actual[:, found], lost.T, sizes, strict=True):
-        losses = losses[~np.isnan(losses)]  # no row is acted on, or all have the same label
+    for name, value, column, size in zip(METRICS, actual[:, found], lost.T, sizes, strict=True):
+        losses = column[~np.isnan(column)]  # no row is acted on, or all have the same label
         ends = np.full(3, np.nan)
         if len(losses) and not np.isnan(value):
             most = steps.n_rows if name == "alerts" else 1.0

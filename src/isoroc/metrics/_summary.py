@@ -113,7 +113,7 @@ def calibration_summary(
     reject. That of the slope is normal, with the larger one of the standard errors that hold if the
     model does and that hold anyway. Distances are never negative, so they are positive for
     calibrated forecasts too. Their intervals span the distances of all curves that a test of the
-    coefficients does not reject: they reach 0 if calibration is not rejected, and for forecasts
+    coefficients does not reject: they begin at 0 if calibration is not rejected, and for forecasts
     that are not calibrated they cover more often than `confidence`. `emax` is that of the most
     extreme forecast in most cases, of which few rows tell.
 
@@ -130,8 +130,8 @@ def calibration_summary(
        True  observed_expected   0.6624   0.629   0.6967
        True          intercept  -1.0543  -1.168  -0.9407
        True              slope   1.3167  1.1941   1.4394
-       True                ici    0.169  0.1416   0.1928
-       True                e50   0.1996  0.1534   0.2365
+       True                ici    0.169  0.1429   0.1928
+       True                e50   0.1996  0.1536   0.2365
        True                e90   0.2556  0.2059   0.3165
        True               emax   0.2574   0.206   0.9968
     >>> round(summary["slope"], 3)
@@ -212,28 +212,22 @@ def _distances(z: Floats, y: Floats, weights: Floats, confidence: float) -> list
     if np.isnan(fit.coefficients).any():
         return unknown
     value = _distance_measures(X @ fit.coefficients, z, weights)[:, 0]
-    # Each point stands for about as many rows.
+    p, limit = expit(z), float(chdtri(X.shape[1], 1 - confidence))
+    score = X.T @ (weights * (y - p))
+    information = (X.T * (weights**2 * p * (1 - p))) @ X
+    is_rejected = score @ np.linalg.lstsq(information, score, rcond=None)[0] > limit
+    # Curves whose coefficients a test does not reject. Each point stands for about as many rows.
+    u = np.random.default_rng(0).normal(size=(X.shape[1], N_CURVES))
+    u *= np.sqrt(limit) / np.linalg.norm(u, axis=0)
+    shifts = np.linalg.cholesky(fit.covariance) @ np.column_stack([u, u / 2])
     points = np.unique(np.linspace(0, len(z) - 1, N_POINTS).round().astype(np.intp))
-    chosen = np.argsort(z, kind="stable")[points]
-    X, z, weights = X[chosen], z[chosen], weights[chosen]
-    etas = X @ _region(fit.coefficients, fit.covariance, X, z, confidence)
-    found = _distance_measures(etas, z, weights)
-    low, high = np.minimum(found.min(axis=1), value), np.maximum(found.max(axis=1), value)
+    rows = np.argsort(z, kind="stable")[points]
+    found = _distance_measures(
+        X[rows] @ (fit.coefficients[:, None] + shifts), z[rows], weights[rows]
+    )
+    low = np.minimum(found.min(axis=1), value) * is_rejected
+    high = np.maximum(found.max(axis=1), value)
     return list(zip(value.tolist(), low.tolist(), high.tolist(), strict=True))
-
-
-def _region(beta: Floats, covariance: Floats, X: Floats, z: Floats, confidence: float) -> Floats:
-    """Coefficients that a test does not reject, one column each, from all over their region."""
-    d = len(beta)
-    radius = float(np.sqrt(chdtri(d, 1 - confidence)))
-    root = np.linalg.cholesky(covariance)
-    calibrated = np.linalg.lstsq(X, z, rcond=None)[0]  # the forecasts themselves
-    towards = np.linalg.solve(root, calibrated - beta)
-    distance = float(np.linalg.norm(towards))
-    u = np.random.default_rng(0).normal(size=(d, N_CURVES))
-    u *= radius / np.linalg.norm(u, axis=0)
-    nearest = towards * min(1.0, radius / distance if distance else 1.0)
-    return np.asarray(beta[:, None] + root @ np.column_stack([u, u / 2, nearest]))
 
 
 def _distance_measures(eta: Floats, z: Floats, weights: Floats) -> Floats:
