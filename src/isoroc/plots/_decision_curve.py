@@ -101,7 +101,7 @@ class DecisionCurveDisplay(BeforeAfterDisplay):
             axes.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
         tidy(axes, ylabel="standardised net benefit" if self.scaled else "net benefit")
         top = max(layer.data["high"].max() for layer in drawn)
-        lowest = min(layer.data["net_benefit"].min() for layer in drawn)
+        lowest = min(0.0, *(layer.data["net_benefit"].min() for layer in drawn))
         axes.set_ylim(max(lowest, -top) - 0.05 * top, 1.05 * top)  # "all" falls without a bound
         axes.set_xlabel(self.xlabel)
         axes.legend(frameon=False, fontsize="small")
