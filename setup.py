@@ -2,29 +2,60 @@
 
 import os
 import re
+import subprocess
 import sys
+import sysconfig
 import tomllib
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-SUBJECTS = (
-    "growth",
-    "order",
-    "path",
-    "pav",
-    "residuals",
-    "rows",
-    "smooth",
-    "surface",
-)
+# setuptools has these since Python has not.
+from distutils.ccompiler import new_compiler  # isort: skip
+from distutils.errors import DistutilsPlatformError  # isort: skip
+from distutils.sysconfig import customize_compiler  # isort: skip
+
+SUBJECTS = ("growth", "pav", "rows", "smooth", "surface")
 
 # Comparisons that need not trap become vector instructions.
 OPTIONS = {} if sys.platform == "win32" else {"smooth": ["-fno-trapping-math"]}
 
 ROOT = Path(__file__).resolve().parent
 HOME = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["isoroc"]["home"]
+
+
+#: Commands that compile.
+BUILDS = {"bdist_wheel", "build", "build_ext", "develop", "editable_wheel", "install"}
+
+#: Where a compiler comes from.
+SOURCES = {
+    "darwin": "run xcode-select --install",
+    "win32": 'install "Build Tools for Visual Studio" with "Desktop development with C++"',
+    "linux": "on Debian and Ubuntu run apt install gcc libc6-dev python3-dev, "
+    "on Fedora dnf install gcc python3-devel",
+}
+
+
+def lacks_compiler() -> bool:
+    """Whether there is no C compiler, or none of the headers of Python."""
+    compiler = new_compiler()
+    customize_compiler(compiler)
+    try:
+        if compiler.compiler_type == "msvc":
+            compiler.initialize()
+        else:
+            version = [compiler.compiler_so[0], "--version"]
+            subprocess.run(version, capture_output=True, check=True)  # noqa: S603
+    except (DistutilsPlatformError, OSError, subprocess.CalledProcessError):
+        return True
+    return not Path(sysconfig.get_path("include"), "Python.h").exists()
+
+
+def compiler_needed(platform: str) -> str:
+    """What to tell those who lack one, in one line."""
+    fix = SOURCES.get(platform, SOURCES["linux"])
+    return f"isoroc needs a C compiler and the headers of Python to be built: {fix}"
 
 
 def absolute(text: str, home: str) -> str:
@@ -65,6 +96,8 @@ else:
     compile_args, link_args = ["-O3", "-g0", "-Wall", "-Wextra"], []
 
 if __name__ == "__main__":
+    if BUILDS & set(sys.argv) and lacks_compiler():
+        sys.exit(compiler_needed(sys.platform))
     setup(
         long_description=absolute((ROOT / "README.md").read_text("utf-8"), HOME),
         long_description_content_type="text/markdown",

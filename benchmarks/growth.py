@@ -27,12 +27,12 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score as auc
 
 from isoroc import BaggedIRPCalibrator, IdentityCalibrator, IRPCalibrator, IsotonicCalibrator
-from isoroc._growth import best_first, sweep
+from isoroc._growth import best_first, search
 from isoroc._growth.best_first import Growth, Split
 from isoroc._top import TopReduction
 
 Data = dict[str, np.ndarray]
-FAMILIES = sweep.families
+FAMILIES = search.families
 Changes = dict[tuple[Any, str], Any]
 Variant = tuple[str, dict[str, Any], Changes]
 
@@ -55,8 +55,8 @@ VARIANTS: list[Variant] = [
     ("monotonicity=None", {"monotonicity": None}, {}),
     ("chosen by the gain M, as in Algorithm 2", {}, {(Growth, "score"): by_gain}),
     ("chosen by the whole lift", {}, {(Growth, "score"): by_lift}),
-    ("full splits only", {}, {(sweep, "families"): full_splits_only}),
-    ("no thresholds at points", {}, {(sweep, "NEAR_VERTEX"): np.inf}),
+    ("full splits only", {}, {(search, "families"): full_splits_only}),
+    ("no thresholds at points", {}, {(search, "NEAR_VERTEX"): np.inf}),
     ('search="grid"', {"search": "grid"}, {}),
     ("least slack 0.02", {}, {(best_first, "LEAST_SLACK"): {"tree": 0.02}}),
     ("n_starts=8", {"n_starts": 8}, {}),

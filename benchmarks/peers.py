@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from arena import CLIP
+from from_papers import BrenierIsotonic, CumulativeIsotonic, FlatIsotonic, TopVersusAll
 
 import isoroc
 
@@ -54,7 +55,7 @@ def own_methods() -> list[Method]:
 def peers() -> tuple[list[Method], list[str]]:
     """Calibrators of others, and the names of those whose dependencies are missing."""
     found, missing = [], []
-    for name, make, binary_only in [*_of_scikit_learn(), *_of_probmetrics()]:
+    for name, make, binary_only in [*_of_scikit_learn(), *FROM_PAPERS, *_of_probmetrics()]:
         try:
             make()
         except ImportError:
@@ -65,6 +66,14 @@ def peers() -> tuple[list[Method], list[str]]:
 
 
 Row = tuple[str, Callable[[], Any], bool]
+
+FROM_PAPERS: list[Row] = [
+    ("NA-FIR", FlatIsotonic, False),
+    ("SCIR", CumulativeIsotonic, False),
+    ("TvA isotonic", partial(TopVersusAll, "isotonic"), False),
+    ("TvA temperature", partial(TopVersusAll, "temperature"), False),
+    ("Brenier isotonic", BrenierIsotonic, False),
+]
 
 
 class Dirichlet:

@@ -13,10 +13,9 @@ from functools import partial
 
 import numpy as np
 
-from isoroc import Counts, IRPCalibrator
+from isoroc import Counts, IRPCalibrator, Report
 from isoroc._table import markdown_table
 from isoroc.export import to_sql
-from isoroc.report import Report
 
 CASES = [
     *((n, K) for K in (2, 3, 10) for n in (10, 10_000, 1_000_000)),

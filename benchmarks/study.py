@@ -7,9 +7,9 @@
 ARENA is the same as for quality.py. All rows of a set are split at random, several times, into
 calibration rows (as many as --rows says; 0 stands for as many as the set has) and test rows. On
 each split the candidate members predict the calibration rows out of fold and the test rows once;
-all designs (members, shares in the prior, strength) are mixtures of these forecasts. Peers are
-fitted to the same rows. The results are written to FOLDER/study.npz (build/study by default), and
---report reads them instead of computing them.
+all designs (members, shares in the prior, strength) are mixtures of these forecasts.
+`AutoCalibrator` as it is and the peers are fitted to the same rows. The results are written to
+FOLDER/study.npz (build/study by default), and --report reads them instead of computing them.
 
 For each data set the design is chosen that is best on all other data sets: of the lowest mean loss
 among those that rarely harm with few rows. What is printed for "chosen" are its results on the data
@@ -34,9 +34,9 @@ from quality import silence
 from sklearn.base import clone
 
 import isoroc
-from isoroc._calibrators import auto, mixing
+from isoroc._calibrators import mixing
 from isoroc._calibrators.base import Calibrator
-from isoroc._folds import deal_folds
+from isoroc._counts import deal_by_content
 from isoroc._input import Sample, encode_labels
 from isoroc._progress import progress
 
@@ -72,7 +72,7 @@ class Design(NamedTuple):
         shares = " : ".join(f"{name} {share:g}" for name, share in self.shares)
         return f"{shares}, few rows {self.few_rows:g}, strength {self.strength:g}"
 
-    def prior(self, n_rows: int) -> np.ndarray:
+    def prior(self, n_rows: float) -> np.ndarray:
         """The shares, for a number of rows."""
         shares = np.array([share for _, share in self.shares], dtype=np.float64)
         shares[0] *= 1 + self.few_rows / n_rows
@@ -99,19 +99,9 @@ GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
 FEW_ROWS, STRENGTHS = (0, 150, 300, 600), (2, 4)
 
 
-def default_design(n_classes: int) -> Design:
-    """What `AutoCalibrator` mixes."""
-    names = {type(candidate): name for name, candidate in CANDIDATES.items()}
-    members = auto.default_members(n_classes)
-    shares = auto.prior_shares(members, n_classes, np.inf)
-    used = zip((names[type(member)] for member in members), shares.tolist(), strict=True)
-    return Design(tuple(used), auto.FEW_ROWS[int(n_classes > 2)])
-
-
 def designs(group: str) -> list[Design]:
-    """All designs of a group of sets; the first is the default, then come single members."""
-    found = [default_design(2 if group == "K = 2" else 3)]
-    found += [Design(((name, 1.0),), 0) for name in CANDIDATES]
+    """All designs of a group of sets; the first are single members."""
+    found = [Design(((name, 1.0),), 0) for name in CANDIDATES]
     for few_rows, strength, *shares in product(FEW_ROWS, STRENGTHS, *GRIDS[group].values()):
         used = zip(GRIDS[group], shares, strict=True)
         found.append(Design(tuple((n, s) for n, s in used if s), few_rows, strength))
@@ -146,67 +136,64 @@ def upper_tail(data: Set) -> tuple[np.ndarray, int]:
     return np.argsort(-score, kind="stable")[: max(10, round(TAIL * len(score)))], rarest
 
 
-def fit_candidates(data: Set) -> tuple[np.ndarray, Forecasts]:
-    """Likelihoods of the calibration rows out of fold, shape (n, M), and of the test rows."""
+def fit_candidates(data: Set) -> tuple[np.ndarray, np.ndarray, Forecasts]:
+    """Likelihoods of distinct rows out of fold, (n, M), their weights, and test forecasts."""
     _, codes = encode_labels(data.labels_cal, data.n_classes, labels=range(data.n_classes))
-    fold = deal_folds(len(codes), 5, np.random.RandomState(0))
-    sample = Sample(data.probas_cal, codes, None)
+    sample = deal_by_content(Sample(data.probas_cal, codes), 5, np.random.RandomState(0))
+    fold = sample.folds()
     unseen, test = [], []
     for candidate in CANDIDATES.values():
         fitted, Q = clone(candidate)._fit_out_of_fold(sample, fold)  # noqa: SLF001
-        unseen.append(Q[np.arange(len(codes)), codes])
+        unseen.append(Q[np.arange(len(fold)), sample.codes])
         test.append(Forecasts.of(data, fitted.apply(data.probas_test)))
-    return np.array(unseen).T, Forecasts(*(np.array(part) for part in zip(*test, strict=True)))
+    own, tail = (np.array(part) for part in zip(*test, strict=True))
+    return np.array(unseen).T, sample.row_weights(), Forecasts(own, tail)
 
 
-def mix(
-    unseen: np.ndarray, test: Forecasts, design: Design, n_classes: int
-) -> tuple[Forecasts, float]:
-    """Forecasts of a mixture, and its gain out of fold in standard errors."""
+def mix(unseen: np.ndarray, each: np.ndarray, test: Forecasts, design: Design) -> Forecasts:
+    """Forecasts of a mixture."""
     used = [list(CANDIDATES).index(name) for name, _ in design.shares]
-    each = np.ones(len(unseen))
     strength, mixing.STRENGTH = mixing.STRENGTH, design.strength
     try:
-        w = mixing.mixture_weights(unseen[:, used], each, design.prior(len(each)))
+        w = mixing.mixture_weights(unseen[:, used], each, design.prior(each.sum()))
     finally:
         mixing.STRENGTH = strength
-    columns = np.column_stack([unseen[:, used] @ w, unseen[:, 0]])
-    losses = mixing.bounded_losses(columns, each, n_classes)
-    gain, error = mixing.mean_and_error(losses[:, 1] - losses[:, 0], each, counted=False)
-    mixed = Forecasts(w @ test.own[used], w @ test.tail[used])
-    return mixed, float(gain / error) if error > 0 else 0.0
+    return Forecasts(w @ test.own[used], w @ test.tail[used])
 
 
-def score(data: Set, found: list[Any]) -> np.ndarray:
-    """Loss, harm over its error, tail error and gain out of fold of each method, shape (M, 4)."""
+def score(data: Set, found: list[Forecasts | None]) -> np.ndarray:
+    """Loss, harm over its error, and tail error of each method, shape (M, 3)."""
     tail, rarest = upper_tail(data)
     outcomes = (data.labels_test[tail] == rarest).mean()
-    rows = np.full((len(found), 4), np.nan)
-    before = -np.log(found[0][0].own.clip(CLIP, 1))
-    for row, method in zip(rows, found, strict=True):
-        if method is not None:
-            forecasts, gain = method
+    rows = np.full((len(found), 3), np.nan)
+    before = -np.log(Forecasts.of(data, data.probas_test).own.clip(CLIP, 1))
+    for row, forecasts in zip(rows, found, strict=True):
+        if forecasts is not None:
             loss = -np.log(forecasts.own.clip(CLIP, 1))
             error = (loss - before).std() / np.sqrt(len(loss))
             harm = (loss - before).mean() / error if error > 0 else 0.0
-            row[:] = loss.mean(), harm, abs(forecasts.tail - outcomes), gain
+            row[:] = loss.mean(), harm, abs(forecasts.tail - outcomes)
     return rows
 
 
 def study_split(data: Set, peer_names: list[str]) -> np.ndarray:
-    """Scores of the uncalibrated forecasts, of all designs, and of the peers on one split."""
+    """Scores of the uncalibrated forecasts, of ours, of all designs, and of the peers."""
     group = group_of(data.n_classes)
-    found: list[Any] = [(Forecasts.of(data, data.probas_test), 0.0)]
+    found: list[Any] = [Forecasts.of(data, data.probas_test)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        unseen, test = fit_candidates(data)
-        found += [mix(unseen, test, design, data.n_classes) for design in designs(group)]
+        ours = isoroc.AutoCalibrator(random_state=0)
+        ours.fit(data.probas_cal, data.labels_cal, labels=range(data.n_classes))
+        found.append(Forecasts.of(data, ours.predict_proba(data.probas_test)))
+        found.append(found[ours.verdict_.startswith(mixing.CALIBRATE)])
+        candidates = fit_candidates(data)
+        found += [mix(*candidates, design) for design in designs(group)]
         with silence():
             found += [fit_peer(name, data) for name in peer_names]
     return score(data, found)
 
 
-def fit_peer(name: str, data: Set) -> tuple[Forecasts, float] | None:
+def fit_peer(name: str, data: Set) -> Forecasts | None:
     """Forecasts of a peer; None where it fails or does not apply."""
     method = next(method for method in peers()[0] if method.name == name)
     alike = name == "Logistic"  # of three classes and more it is SMS
@@ -217,7 +204,7 @@ def fit_peer(name: str, data: Set) -> tuple[Forecasts, float] | None:
     except Exception:  # noqa: BLE001  a peer that fails is left out
         return None
     usable = np.shape(Q) == data.probas_test.shape and np.isfinite(Q).all()
-    return (Forecasts.of(data, Q), np.nan) if usable else None
+    return Forecasts.of(data, Q) if usable else None
 
 
 def splits(arena: Path, options: argparse.Namespace) -> Iterator[tuple[Set, int, int]]:
@@ -235,7 +222,7 @@ def splits(arena: Path, options: argparse.Namespace) -> Iterator[tuple[Set, int,
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """Results of all splits, by group: scores of shape (splits, methods, 4), and what each is."""
+    """Results of all splits, by group: scores of shape (splits, methods, 3), and what each is."""
     names = [method.name for method in peers()[0] if method.name in options.peers.split(",")]
     work = sorted(splits(options.arena, options), key=lambda s: -s[0].probas_cal.size)
 
@@ -265,13 +252,13 @@ class Results:
         self.dataset, self.model = about[:, 0], about[:, 1]
         self.n_classes, self.n_rows = about[:, 2].astype(int), about[:, 4].astype(int)
         self.tried = designs(group)
-        self.loss, self.harm, self.tail, self.gain = np.moveaxis(scores, 2, 0)
-        first = 1 + len(self.tried)
-        self.columns = {"uncalibrated": 0, "default": 1}
-        self.columns |= {name: 2 + m for m, name in enumerate(CANDIDATES)}
+        self.loss, self.harm, self.tail = np.moveaxis(scores, 2, 0)
+        first = 3 + len(self.tried)
+        self.columns = {"uncalibrated": 0, "default": 1, "default, caution": 2}
+        self.columns |= {name: 3 + m for m, name in enumerate(CANDIDATES)}
         self.columns |= {name: first + m for m, name in enumerate(names)}
         self.peers = np.array([0, *range(first, scores.shape[1])])
-        self.own = np.arange(2 + len(CANDIDATES), first)
+        self.own = np.arange(3 + len(CANDIDATES), first)
         self.best = np.nanmin(self.loss, axis=1)
         self.thinned = np.char.find(self.model, " ") > 0
 
@@ -339,16 +326,14 @@ def report(group: str, results: Results) -> Iterator[str]:
     chosen = results.chosen()
     overall = results.choose(None)
     yield f"\n## {group}: {len(set(zip(results.dataset, results.model, strict=True)))} sets\n"
-    yield f"Default: {results.tried[0]}. Chosen on all data sets: {results.tried[overall - 1]}.\n"
+    yield f"Chosen on all data sets: {results.tried[overall - 3]}.\n"
     yield "Chosen without each data set:\n"
     for column in sorted(set(chosen.values())):
         names = ", ".join(name for name, of in chosen.items() if of == column)
-        yield f"- {results.tried[column - 1]}: {names}"
+        yield f"- {results.tried[column - 3]}: {names}"
     n = len(results.dataset)
     methods = {"chosen, left out": np.array([chosen[name] for name in results.dataset])}
     methods |= {name: np.full(n, column) for name, column in results.columns.items()}
-    cautious = np.where(results.gain[:, 1] > mixing.SIGNIFICANT, 1, 0)
-    methods["default, caution"] = cautious
     for label, where in parts(group, results).items():
         few = label != "all splits"
         if where.any():

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
-from isoroc import AutoCalibrator, IRPCalibrator
+from isoroc import AutoCalibrator, IRPCalibrator, Report
 from isoroc.metrics import brier_score_loss, log_loss
 
 PICTURE = Path("build/demo/simplex.png")
@@ -58,13 +58,13 @@ def main() -> None:
 
 def write_report(calibrator: IRPCalibrator, P: np.ndarray, y: np.ndarray) -> None:
     """Write a page about the calibrator, for any browser."""
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
+    report = Report.from_estimator(calibrator, P, y, title="Random forest, calibrated by IRP")
     try:
-        from isoroc.report import Report  # noqa: PLC0415
+        report.to_html(PAGE)
     except ImportError as error:
         print(f"\nNo report was written: {error}")
         return
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    Report(y, P, calibrator=calibrator, title="Random forest, calibrated by IRP").save(PAGE)
     print(f"\nThe report on the test rows: {PAGE}")
 
 

@@ -35,6 +35,7 @@ from isoroc import (
     evaluate,
 )
 from isoroc.plots import (
+    CalibrationDisplay,
     CostCurveDisplay,
     DecisionCurveDisplay,
     GroupsDisplay,
@@ -43,7 +44,6 @@ from isoroc.plots import (
     MembersDisplay,
     MonitorDisplay,
     PathDisplay,
-    ReliabilityDisplay,
     RocDisplay,
     RocSurfaceDisplay,
     SimplexDisplay,
@@ -76,17 +76,17 @@ def generated(n_classes: int, model: object, n_cal: int = 1500) -> Task:
     return Task(P[cal], y[cal], P[new], y[new])
 
 
-def reliability_two_classes() -> ReliabilityDisplay:
+def reliability_two_classes() -> CalibrationDisplay:
     P, y, P_new, y_new = generated(2, GaussianNB())
-    return ReliabilityDisplay.from_estimator(IRPCalibrator().fit(P, y), P_new, y_new)
+    return CalibrationDisplay.from_estimator(IRPCalibrator().fit(P, y), P_new, y_new)
 
 
-def reliability_classwise() -> ReliabilityDisplay:
+def reliability_classwise() -> CalibrationDisplay:
     P, y, P_new, y_new = generated(3, RandomForestClassifier(random_state=0))
-    return ReliabilityDisplay.from_estimator(IRPCalibrator(random_state=0).fit(P, y), P_new, y_new)
+    return CalibrationDisplay.from_estimator(IRPCalibrator(random_state=0).fit(P, y), P_new, y_new)
 
 
-def reliability_top() -> ReliabilityDisplay:
+def reliability_top() -> CalibrationDisplay:
     """Ten digits: whether the most probable one is right."""
     X, y = load_digits(return_X_y=True)
     before = cross_val_predict(GaussianNB(var_smoothing=1e-3), X, y, method="predict_proba")
@@ -94,7 +94,7 @@ def reliability_top() -> ReliabilityDisplay:
         GaussianNB(var_smoothing=1e-3), calibrator=IRPCalibrator(random_state=0)
     )
     after = cross_val_predict(model, X, y, method="predict_proba")
-    return ReliabilityDisplay.from_predictions(y, before, after=after, kind="top")
+    return CalibrationDisplay.from_predictions(y, before, after=after, kind="top")
 
 
 def roc() -> RocDisplay:
@@ -140,11 +140,11 @@ def simplex_sharp() -> SimplexDisplay:
     return SimplexDisplay.from_estimator(IRPCalibrator(random_state=0).fit(P, y), P, y)
 
 
-def reliability_rare() -> ReliabilityDisplay:
+def reliability_rare() -> CalibrationDisplay:
     """A class with about 1 % of the rows."""
     P, y = overconfident(20_000, ["no", "yes"], [1.0, 0.003], power=1.4)
     calibrator = IRPCalibrator().fit(P[:10_000], y[:10_000])
-    return ReliabilityDisplay.from_estimator(calibrator, P[10_000:], y[10_000:])
+    return CalibrationDisplay.from_estimator(calibrator, P[10_000:], y[10_000:])
 
 
 def surface() -> RocSurfaceDisplay:
@@ -152,7 +152,7 @@ def surface() -> RocSurfaceDisplay:
     return RocSurfaceDisplay.from_estimator(IRPCalibrator(random_state=0).fit(P, y), P, y)
 
 
-def models() -> ReliabilityDisplay:
+def models() -> CalibrationDisplay:
     """Three models in the same axes."""
     X, y = make_classification(6000, n_informative=5, flip_y=0.1, random_state=4)
     train, new = slice(1500), slice(1500, None)
@@ -163,7 +163,7 @@ def models() -> ReliabilityDisplay:
         "logistic regression": LogisticRegression(),
     }.items():
         model.fit(X[train], y[train])
-        display = ReliabilityDisplay.from_estimator(model, X[new], y[new], name=name, ax=ax)
+        display = CalibrationDisplay.from_estimator(model, X[new], y[new], name=name, ax=ax)
     return display
 
 
@@ -277,7 +277,7 @@ def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
     """Every display for all data sets."""
     for case, P, y, names in data_sets():
         calibrator = IRPCalibrator(random_state=0).fit(P, y, labels=names)
-        kinds: list[Any] = [ReliabilityDisplay, RocDisplay, PathDisplay, MapDisplay]
+        kinds: list[Any] = [CalibrationDisplay, RocDisplay, PathDisplay, MapDisplay]
         kinds += [CostCurveDisplay] * (len(names) == 2)
         kinds += [SimplexDisplay, RocSurfaceDisplay] * (len(names) == 3)
         for kind in kinds:

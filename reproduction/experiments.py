@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 from isoroc import IRPCalibrator, metrics
 from isoroc._simplex import Floats, Ints, regions
 from isoroc._table import Table
-from isoroc.metrics._surface.volumes import Hull
+from isoroc.metrics._surface.roc_points import Hull
 from reproduction.data import CLASSIFIERS, SIZES, Forecasts, Rows
 from reproduction.published import (
     GRID_SIZES,
@@ -74,7 +74,9 @@ def _isoroc(search: Literal["sweep", "grid"]) -> Callable[[Forecasts], Run]:
     def run(forecasts: Forecasts) -> Run:
         P, y, P_test, _, _ = forecasts
         K = forecasts.n_classes
-        calibrator = IRPCalibrator(search=search, grid_size=grid_size_of(K), random_state=0)
+        calibrator = IRPCalibrator(
+            values="constant", search=search, grid_size=grid_size_of(K), random_state=0
+        )
         calibrator.fit(P, y)
         return Run(
             n_bins=calibrator.path_["n_bins"],
@@ -279,7 +281,8 @@ def claims(done: Experiment) -> dict[str, Any]:
     columns = np.arange(K)
     irp = ReferenceIRP(grid_size_of(K), lam=0.0).fit(P, y)
     *_, published = [np.tile(irp.stages[0][0].value, (len(P), 1)), *irp.fitted()]
-    ours = IRPCalibrator(pseudocount=0, random_state=0).fit(P, y).predict_proba(P)
+    ours = IRPCalibrator(values="constant", pseudocount=0, random_state=0)
+    calibrated = ours.fit(P, y).predict_proba(P)
     last = done.runs[PUBLISHED[0]]
     smooth = normalise(last.cal[-1]), normalise(last.test[-1])
 
@@ -289,7 +292,7 @@ def claims(done: Experiment) -> dict[str, Any]:
     found: dict[str, Any] = {
         "calibration_error": {
             "calibration rows, IRP without smoothing": error(y, published, "exact"),
-            "calibration rows, isoroc without smoothing": error(y, ours, "exact"),
+            "calibration rows, isoroc without smoothing": error(y, calibrated, "exact"),
             "calibration rows, published IRP": error(y, smooth[0], "exact"),
             "test rows, before": error(y_test, P_test, "irp"),
             "test rows, published IRP": error(y_test, smooth[1], "irp"),
@@ -306,7 +309,7 @@ def claims(done: Experiment) -> dict[str, Any]:
         found["hull"] = {
             "AUC before": metrics.auc(y, P),
             "AUC of the hull before": metrics.hull_auc(y, P),
-            "AUC, isoroc without smoothing": metrics.auc(y, ours),
+            "AUC, isoroc without smoothing": metrics.auc(y, calibrated),
             "AUC, IRP without smoothing": metrics.auc(y, published),
         }
     return found

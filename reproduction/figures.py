@@ -17,8 +17,8 @@ from isoroc._simplex import Floats, Ints, lattice
 from isoroc._table import Table
 from isoroc._views.simplex import bin_polygons, cells_of, mix
 from isoroc.plots import PathDisplay, RocDisplay, SimplexDisplay
+from isoroc.plots._display import NEUTRAL, SERIES, axes_for, figure_of, style_of, tidy
 from isoroc.plots._simplex import Triangle
-from isoroc.plots._style import NEUTRAL, SERIES, axes_for, figure_of, style_of, tidy
 from reproduction.experiments import (
     OURS,
     PUBLISHED,
@@ -76,7 +76,7 @@ ILLUSTRATION = Table(
 def illustration() -> Figure:
     """Forecasts, cumulative sums and ROC curve, before and (below) after isotonic regression."""
     p, y = ILLUSTRATION["forecast"], ILLUSTRATION["label"]
-    r = IRPCalibrator(pseudocount=0).fit(p, y).predict_proba(p)[:, 1]
+    r = IRPCalibrator(values="constant", pseudocount=0).fit(p, y).predict_proba(p)[:, 1]
     panels = ("forecasts", "diagram", "roc")
     axes = axes_for(None, 6, columns=3, size=(4.2, 3.7))
     RocDisplay.from_predictions(y, p, panels=panels, orientation="symmetric", ax=axes[:3])
@@ -134,7 +134,8 @@ GAMMAS = np.array([[1 / 3, 1 / 3, 1 / 3], [0.2, 0.3, 0.5], [1.1, 0.1, -0.2]])
 
 def splitting() -> Figure:
     """How a threshold divides the simplex of three classes."""
-    three = IRPCalibrator(max_bins=3, min_bin_weight=0, min_lift=0).fit(np.eye(3), [0, 1, 2])
+    three = IRPCalibrator(values="constant", max_bins=3, min_bin_weight=0, min_lift=0)
+    three.fit(np.eye(3), [0, 1, 2])
     axes = axes_for(None, len(GAMMAS), columns=3, size=(4.6, 4.3), projection="ternary")
     for ax, gamma in zip(axes, GAMMAS, strict=True):
         drawing = Triangle(ax, ["1", "2", "3"])
@@ -189,7 +190,7 @@ def fit_synthetic(n: int = 1000, grid_size: int = 100) -> Synthetic:
 def synthetic() -> Figure:
     """Calibration function of three classes: data, values, bins with thresholds; isoroc's bins."""
     data = fit_synthetic()
-    ours = IRPCalibrator(random_state=0).fit(data.P, 1 + data.y)
+    ours = IRPCalibrator(values="constant", random_state=0).fit(data.P, 1 + data.y)
     axes = axes_for(None, 4, columns=2, size=(4.6, 4.3), projection="ternary")
     SimplexDisplay.from_predictions(
         1 + data.y, data.P, after=data.R, panels=("forecasts", "values"), ax=axes[:2]

@@ -7,7 +7,7 @@ import numpy as np
 
 from isoroc import _maps as m
 from isoroc._core import smooth
-from isoroc._kinds import KINDS, LOGITS, PROBABILITIES, SECOND_PROBABILITY
+from isoroc._kinds import KINDS, LOGITS, PROBABILITIES
 from isoroc._top import TopReduction
 from isoroc._tree import BinTree
 
@@ -35,14 +35,14 @@ def forecasts(kind, K, n=60, seed=0):
     rng = np.random.default_rng(seed)
     P = rng.dirichlet(np.full(K, 0.3), n)
     P[0] = np.eye(K)[0]
-    if kind is PROBABILITIES:
-        return P
-    if kind is SECOND_PROBABILITY:
-        return np.ascontiguousarray(P[:, 1:])
+    if kind.unit in {"probability", "percent", "proportion"}:
+        X = {"probability": 1, "percent": 100, "proportion": 7}[kind.unit] * P
+        return np.ascontiguousarray(X[:, 1:]) if kind.single else X
     z = np.log(np.maximum(P, 1e-12))
-    if kind is LOGITS:
-        return z - np.log(np.exp(z).sum(axis=1, keepdims=True))
-    return rng.normal(scale=5, size=(n, 1))
+    z -= np.log(np.exp(z).sum(axis=1, keepdims=True))
+    if kind.unit == "log_probability" and kind.single:
+        return z[:, 1:].copy()
+    return rng.normal(scale=5, size=(n, 1)) if kind.single else z
 
 
 def smooth_maps(kind, K):
@@ -150,7 +150,8 @@ def all_maps(kind, K):
 
 
 #: Kinds of forecasts and numbers of classes.
-SHAPES = [(kind, K) for kind in KINDS.values() for K in ([2] if kind.single else [2, 3, 5])]
+SHAPES = [(kind, 2) for kind in KINDS.values()]
+SHAPES += [(kind, K) for kind in (PROBABILITIES, LOGITS) for K in (3, 5)]
 #: Shapes of more columns than sums are taken of at once.
 WIDE = [(PROBABILITIES, 12), (LOGITS, 70), (PROBABILITIES, 140)]
 
@@ -165,7 +166,8 @@ def is_rounded(own):
         return any(map(is_rounded, own.members))
     if isinstance(own, m.TiltedMap):
         return True
-    return own.kind is LOGITS or not isinstance(own, m.BinMap | m.StepMap)
+    logits = own.kind.scores == "logit" and not own.kind.single
+    return logits or not isinstance(own, m.BinMap | m.StepMap)
 
 
 _TREE = random_tree(4, 8)

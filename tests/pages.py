@@ -16,6 +16,7 @@ WITHOUT_CODE = {
     "evidence.md",
     "glossary.md",
     "guide.md",
+    "installation.md",
     "quality.md",
     "speed.md",
 }

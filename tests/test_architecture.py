@@ -35,7 +35,7 @@ PARTS = {
     "_backends": {"_core", "_simplex", "_tree"},
     "_kinds": {"_backends", "_core", "_simplex", "_special"},
     "_input": {"_backends", "_core", "_kinds", "_simplex", "_special"},
-    "_folds": {"_input", "_simplex"},
+    "_folds": {"_simplex"},
     "_intervals": {"_simplex", "_special"},
     "_cyclic": {"_simplex"},
     "_monotonicity": {"_core", "_input", "_simplex", "_table", "_tree"},
@@ -114,6 +114,7 @@ PARTS = {
         "_table",
     },
     "_evaluation": {
+        "_core",
         "_counts",
         "_estimation",
         "_input",
@@ -136,7 +137,6 @@ PARTS = {
     },
     "_classifier": {
         "_calibrators",
-        "_folds",
         "_input",
         "_response",
         "_simplex",
@@ -167,7 +167,7 @@ PARTS = {
         "decisions",
         "metrics",
     },
-    "report": {
+    "_report": {
         "_lazy",
         "_calibrators",
         "_counts",
@@ -197,7 +197,7 @@ PARTS = {
         "export",
         "metrics",
         "plots",
-        "report",
+        "_report",
     },
     "_cli": {
         "_cell_errors",
@@ -218,7 +218,7 @@ PARTS = {
         "isoroc",
         "metrics",
         "plots",
-        "report",
+        "_report",
     },
     "__main__": {"_cli"},
 }
@@ -229,7 +229,6 @@ PUBLIC = [
     "isoroc.export",
     "isoroc.metrics",
     "isoroc.plots",
-    "isoroc.report",
 ]
 
 # Optional dependencies and the parts that may import them.
@@ -248,8 +247,8 @@ OPTIONAL = {
     "pyarrow": {"_calibrators"},
     "moocore": {"metrics"},
     "pandas": set(),
-    "jinja2": {"report"},
-    "markupsafe": {"report"},
+    "jinja2": {"_report"},
+    "markupsafe": {"_report"},
 }
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exported import DATABASES
-from formulas import EXACT, OPERATIONS, SHAPES, all_maps, forecasts, is_rounded, random_tree
+from formulas import EXACT, OPERATIONS, SHAPES, all_maps, forecasts, is_rounded
 from isoroc._backends import NUMPY
 from isoroc._counts.frames import FrameOps
 from isoroc._counts.grid import Grid, cells, fold
@@ -18,7 +18,7 @@ from isoroc._counts.grid import Grid, cells, fold
 pytest.importorskip("sqlglot")
 pytest.importorskip("duckdb")
 
-from isoroc._backends.sql import SqlOps, operations
+from isoroc._backends.sql import SqlOps
 
 ROWS = np.random.default_rng(0).random((60, 4))
 
@@ -137,26 +137,6 @@ def test_cells_and_folds(backend, run, K):
             lambda ops, X: fold(ops, X, 49, ops.floor(1e9 * ops.take(X, [0]))),
         ):
             np.testing.assert_array_equal(run(backend, formula, P), formula(NUMPY, P))
-
-
-@pytest.mark.parametrize("few", [1, 4])
-def test_levels_of_many_splits_are_looked_up(few, monkeypatch):
-    monkeypatch.setattr(operations, "FEW_PLACES", few)
-    for K in (3, 5):
-        tree = random_tree(K, 30)
-        P = np.vstack([np.random.default_rng(0).dirichlet(np.ones(K), 60), tree.thresholds])
-        found = in_sql("duckdb", lambda ops, X, tree=tree: ops.route(tree, X), P)
-        np.testing.assert_array_equal(found[:, 0], tree.bin_of(P))
-
-
-@pytest.mark.parametrize("far", [0.0, np.inf])
-def test_bumps_of_far_centres_are_written_one_by_one(far, monkeypatch):
-    monkeypatch.setattr(operations, "_FAR", far)
-    ops = SqlOps("duckdb", taken=[])
-    query = write(ops, WIDE["bumps"](ops, ops.read(list("abcd"))))
-    assert (' FOR "isoroc_row" IN ' in query) == (far > 0)
-    found = in_sql("duckdb", WIDE["bumps"], ROWS)
-    np.testing.assert_allclose(found, WIDE["bumps"](NUMPY, ROWS), rtol=0, atol=1e-12)
 
 
 @given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=400))

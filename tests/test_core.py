@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoroc._core import pav, residuals, rows
+from isoroc._core import pav, rows
 from isoroc._counts import BinaryCounts
 from strategies import binary_data, forecasts, isotonic_oracle
 
@@ -121,87 +121,3 @@ def test_with_one_more_is_the_isotonic_regression_with_that_row(data, extra):
     for score, value in zip(distinct, values, strict=True):
         grown = (np.append(scores, score), np.append(y, 1), np.append(weights, extra))
         np.testing.assert_allclose(value, float(isotonic_oracle(*grown)[-1]), atol=1e-12)
-
-
-def weighted_rows(seed, n_rows, n_columns):
-    """Residuals around a step, and weights of which some are 0."""
-    rng = np.random.default_rng(seed)
-    values = rng.normal(size=(n_rows, n_columns)) + (np.arange(n_rows) < n_rows // 3)[:, None]
-    weights = rng.choice([0.0, 0.5, 1.0, 3.0], n_rows)
-    weights[0] = 1.0
-    return values, weights
-
-
-def mean_in(rows_in, values, weights):
-    return weights[rows_in] @ values[rows_in] / weights[rows_in].sum()
-
-
-def mean_and_noise(rows_in, values, weights):
-    """Weighted mean of the rows, and the sum of squares that noise alone would give it."""
-    squares = weights[rows_in] ** 2 @ (values[rows_in] ** 2).sum(axis=1)
-    return mean_in(rows_in, values, weights), squares / weights[rows_in].sum() ** 2
-
-
-@given(st.integers(0, 2**32), st.integers(1, 60), st.integers(1, 3), st.integers(0, 3))
-def test_cells_add_what_each_level_finds_beyond_noise(seed, n_rows, n_columns, n_levels):
-    values, weights = weighted_rows(seed, n_rows, n_columns)
-    cell = np.arange(n_rows) * 2**n_levels // n_rows
-    found = residuals.fit_cells(cell, n_levels, values, weights, n_columns, 2.0)
-
-    everywhere = np.ones(n_rows, dtype=bool)
-    mean, noise = mean_and_noise(everywhere, values, weights)
-    factor = residuals.shrink_factor(mean @ mean, noise, n_columns, 2.0)
-    expected = np.tile(factor * mean, (n_rows, 1))
-    for level in range(n_levels):
-        energy = noise = 0.0
-        added = np.zeros_like(values)
-        pairs = 0
-        for parent in range(2**level):
-            halves = [cell >> (n_levels - level - 1) == 2 * parent + side for side in (0, 1)]
-            heavy = [float(weights[half].sum()) for half in halves]
-            if not all(heavy):
-                continue
-            pairs += 1
-            whole = mean_in(halves[0] | halves[1], values, weights)
-            for half, weight in zip(halves, heavy, strict=True):
-                mean, spread = mean_and_noise(half, values, weights)
-                added[half] = mean - whole
-                energy += weight * ((mean - whole) ** 2).sum()
-                noise += heavy[0] * heavy[1] / sum(heavy) * spread
-        expected += residuals.shrink_factor(energy, noise, pairs * n_columns, 2.0) * added
-    np.testing.assert_allclose(found, expected, atol=1e-12)
-
-
-@given(st.integers(0, 2**32), st.integers(2, 60))
-def test_slope_is_that_of_weighted_least_squares(seed, n_rows):
-    values, weights = weighted_rows(seed, n_rows, 1)
-    x = np.linspace(0, 1, n_rows)[:, None]
-    weights[-1] = 1.0
-    found = residuals.fit_slope(x, values, weights, -1e9)
-    centred = x[:, 0] - np.average(x[:, 0], weights=weights)
-    square = weights @ centred**2
-    slope = weights @ (centred * values[:, 0]) / square
-    noise = (weights * centred * values[:, 0]) @ (weights * centred * values[:, 0]) / square
-    factor = 1 - noise / (slope**2 * square)
-    np.testing.assert_allclose(found[:, 0], factor * slope * centred, rtol=1e-7, atol=1e-9)
-
-
-@given(st.integers(0, 2**32), st.integers(1, 60), st.integers(1, 3))
-def test_nodes_are_shrunk_to_the_node_above(seed, n_rows, n_columns):
-    values, weights = weighted_rows(seed, n_rows, n_columns)
-    # Node 0 has the bin 1 and the node 2, which has the bins 3, 4 and 5; region 1 of 0 is empty.
-    children, split_nodes = np.array([[1, -1, 2], [3, 4, 5]]), np.array([0, 2])
-    bin_of = np.random.default_rng(seed).choice([1, 3, 4, 5], n_rows)
-    sums, weight = np.zeros((6, n_columns)), np.zeros(6)
-    np.add.at(sums, bin_of, weights[:, None] * values)
-    np.add.at(weight, bin_of, weights)
-    found = residuals.fit_nodes(sums, weight, children, split_nodes, 10.0)
-
-    below = {0: bin_of > 0, 2: bin_of > 2} | {b: bin_of == b for b in (1, 3, 4, 5)}
-    for node, above in ((0, None), (1, 0), (2, 0), (3, 2), (4, 2), (5, 2)):
-        start = np.zeros(n_columns) if above is None else found[above]
-        total = weights[below[node]].sum()
-        mean = mean_in(below[node], values, weights) if total else start
-        np.testing.assert_allclose(
-            found[node], start + total / (total + 10) * (mean - start), atol=1e-12
-        )

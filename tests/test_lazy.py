@@ -9,7 +9,7 @@ WITHOUT = """
 import sys
 
 class Missing:
-    names = {"matplotlib", "mpltern", "jinja2", "onnx", "sqlglot", "torch", "polars", "rich"}
+    names = set({names})
 
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in self.names:
@@ -19,9 +19,42 @@ sys.meta_path.insert(0, Missing())
 """
 
 
-def run(code):
-    command = [sys.executable, "-c", WITHOUT + code]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+EXTRAS = ["matplotlib", "mpltern", "jinja2", "onnx", "sqlglot", "torch", "polars", "rich"]
+#: Every command that reads or writes tables.
+LINES = """
+demo --keep .
+fit march.csv --label animal -c temperature -o model.json
+apply model.json may.csv -o may.parquet
+apply model.json may.csv -o may.ndjson
+apply model.json may.ndjson --suffix _again -o may.csv --force
+count march.csv --label animal -o march.counts.parquet
+merge march.counts.parquet march.counts.parquet --again -o both.parquet
+fit --counts march.counts.parquet -c irp -o irp.json
+evaluate april.csv --model model.json --resamples 0
+monitor model.json april.csv --label animal
+inspect model.json
+plot april.csv --model model.json -o out.png
+report april.csv --model model.json --resamples 0 -o out.html
+export model.json --sql duckdb -o out.sql
+"""
+
+
+def run(code, missing=EXTRAS, **options):
+    command = [sys.executable, "-c", WITHOUT.replace("{names}", repr(missing)) + code]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+def test_the_command_needs_neither_pandas_nor_pyarrow(tmp_path):
+    code = f"""
+from isoroc._cli import main
+for line in {LINES.strip()!r}.splitlines():
+    code = main(line.split())
+    assert code == 0, line
+print("done", {{"pandas", "pyarrow"}} & set(sys.modules))
+"""
+    ran = run(code, missing=["pandas", "pyarrow"], cwd=tmp_path)
+    assert ran.stdout.endswith("done set()\n"), ran.stderr
+    assert (tmp_path / "out.html").stat().st_size > 10_000
 
 
 def test_all_public_names_without_extras():
@@ -33,7 +66,6 @@ def test_all_public_names_without_extras():
     ("name", "message"),
     [
         ("plots.RocDisplay", "matplotlib: pip install matplotlib mpltern"),
-        ("report.Report", "jinja2: pip install jinja2"),
         ("export.to_onnx", "onnx: pip install onnx"),
         ("export.to_sql", "sqlglot: pip install sqlglot"),
         ("export.to_torch", "torch: pip install torch"),
@@ -43,3 +75,8 @@ def test_what_is_missing_is_named(name, message):
     module, _, attribute = name.partition(".")
     ran = run(f"from isoroc.{module} import {attribute}")
     assert ran.stderr.endswith(f"ImportError: isoroc.{name} needs {message}\n")
+
+
+def test_reports_need_jinja2_only_for_their_page():
+    ran = run("from isoroc import Report\nprint(Report([0, 1], [0.2, 0.7]).to_html())")
+    assert ran.stderr.endswith("ImportError: Report.to_html needs jinja2: pip install jinja2\n")

@@ -5,11 +5,15 @@ import re
 import runpy
 import shutil
 import subprocess
+import sys
 import tarfile
 import tomllib
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import isoroc
 
@@ -68,13 +72,106 @@ def test_changelog_and_citation_agree_on_the_version_of_the_package():
     assert all("no address of the repository" in problem for problem in found)
 
 
-def test_the_image_has_a_supported_python_and_existing_extras():
+def test_the_image_has_a_supported_python():
     arguments = dict(re.findall(r"(?m)^ARG (\w+)=(\S+)$", (ROOT / "Dockerfile").read_text()))
-    project = PYPROJECT["project"]
-    assert f"Programming Language :: Python :: {arguments['PYTHON']}" in project["classifiers"]
-    extras = set(arguments["EXTRAS"].split(","))
-    assert "cli" in extras
-    assert extras <= set(project["optional-dependencies"])
+    classifiers = PYPROJECT["project"]["classifiers"]
+    assert f"Programming Language :: Python :: {arguments['PYTHON']}" in classifiers
+
+
+def locked(name):
+    """Versions of packages in a file of requirements/, and how many hashes each line has."""
+    text = (ROOT / "requirements" / f"{name}.txt").read_text().replace("\\\n", "")
+    lines = [Requirement(line.split(" --hash")[0]) for line in text.splitlines() if line[0] != "#"]
+    assert "://" not in text
+    hashes = [line.count(" --hash=sha256:") for line in text.splitlines() if line[0] != "#"]
+    return {canonicalize_name(line.name): line.specifier for line in lines}, hashes
+
+
+def required(extras):
+    """Requirements of the package with extras."""
+    optional = PYPROJECT["project"]["optional-dependencies"]
+    lines = [*PYPROJECT["project"]["dependencies"]]
+    for extra in extras:
+        lines += optional[extra]
+    for requirement in map(Requirement, lines):
+        if requirement.name == "isoroc":
+            yield from required(requirement.extras)
+        else:
+            yield requirement
+
+
+@pytest.mark.parametrize(
+    ("name", "extras"),
+    [
+        ("dev", ["release", "docs", "browser"]),
+        ("image", ["cli", "plots", "report", "onnx", "sql"]),
+    ],
+)
+def test_locked_versions_are_those_that_the_package_allows(name, extras):
+    """`make lock` writes them anew."""
+    versions, _ = locked(name)
+    for requirement in required(extras):
+        (exact,) = versions[canonicalize_name(requirement.name)]
+        assert exact.operator == "=="
+        assert requirement.specifier.contains(exact.version), requirement
+
+
+def test_the_image_and_the_tools_that_publish_are_locked_with_hashes():
+    for name in ("image", "release"):
+        versions, hashes = locked(name)
+        assert versions
+        assert min(hashes) > 0
+    assert {"twine", "cibuildwheel"} <= set(versions)
+    makefile = (ROOT / "Makefile").read_text()
+    for target in ("publish", "wheels"):
+        (recipe,) = re.findall(rf"\n{target}:.*\n((?:\t.*\n)+)", makefile)
+        assert re.findall("pip install (.*)", recipe) == [
+            "--quiet --require-hashes -r requirements/release.txt"
+        ]
+
+
+@pytest.mark.parametrize(
+    ("platform", "advice"),
+    [
+        ("linux", "apt install gcc libc6-dev python3-dev"),
+        ("darwin", "xcode-select --install"),
+        ("win32", "Build Tools for Visual Studio"),
+        ("freebsd14", "gcc"),
+    ],
+)
+def test_those_who_lack_a_compiler_are_told_what_to_install(platform, advice):
+    make = runpy.run_path(str(ROOT / "setup.py"), run_name="setup")
+    told = make["compiler_needed"](platform)
+    assert advice in told
+    assert "\n" not in told
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the compiler is not found by its name")
+def test_a_build_without_a_compiler_prints_one_line():
+    command = [sys.executable, "setup.py", "bdist_wheel"]
+    environment = os.environ | {"CC": "no-such-compiler"}
+    ran = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 1
+    assert ran.stdout == ""
+    assert ran.stderr.count("\n") == 1
+    assert ran.stderr.startswith("isoroc needs a C compiler")
+
+
+def test_no_package_of_the_extra_all_is_under_the_gpl_or_lgpl():
+    """docs/installation.md says which extras bring such packages."""
+    extras = runpy.run_path(str(ROOT / "benchmarks" / "extras.py"), run_name="extras")
+    optional = PYPROJECT["project"]["optional-dependencies"]
+    assert extras["copyleft"](extras["of_extra"]("volume")) == ["moocore"]
+    assert not {"volume", "engines", "dev"} & set(Requirement(optional["all"][0]).extras)
+    missing = []
+    for line in [*extras["core"](), *map(str, required(["all"]))]:
+        try:
+            assert not extras["copyleft"](extras["closure"]([line])), line
+        except PackageNotFoundError as error:  # dask is not among the requirements of development
+            missing.append(error.name)
+    assert len(missing) <= 1
 
 
 def test_changelog_has_the_form_of_keep_a_changelog():

@@ -71,13 +71,6 @@ def test_tempered_forecasts(K):
     np.testing.assert_array_equal(smooth.by_row(found), found.T)
 
 
-def test_weighted_sums():
-    total, part = np.random.default_rng(0).random((2, 21, 3))
-    expected = total + 0.3 * part
-    smooth.add_weighted(total, 0.3, part)
-    np.testing.assert_allclose(total, expected, rtol=1e-15)
-
-
 def softmax(z):
     e = np.exp(z - z.max(axis=0))
     return (e / e.sum(axis=0)).T

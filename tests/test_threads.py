@@ -81,5 +81,6 @@ def test_fits_and_predictions(n_jobs):
     for member in cal.members_:
         assert member.during_fit_ == {1}
         assert isinstance(member.map_, RecordingMap)
-        assert member.map_.seen == [{1}]
+        assert member.map_.seen
+        assert all(seen == {1} for seen in member.map_.seen)
     assert counts() == {2}

@@ -12,7 +12,8 @@ def test_reduction_and_expansion(data, top):
     P, y, weights = data
     reduction = TopReduction.fit(top, Sample(P, y, weights))
     assert reduction.floor > 0
-    R, labels = reduction.reduce(P), reduction.labels(P, y)
+    reduced = reduction.reduce_sample(Sample(P, y, weights))
+    R, labels = reduced.forecasts, reduced.codes
     np.testing.assert_allclose(R.sum(axis=1), 1)
     for p, r, code, label in zip(P, R, y, labels, strict=True):
         order = sorted(range(len(p)), key=lambda k: (-p[k], k))
@@ -29,8 +30,8 @@ def test_reduction_and_expansion(data, top):
 def test_ties_are_broken_by_class_index():
     reduction = TopReduction(1, 0.0)
     P = np.full((1, 4), 0.25)
-    assert reduction.labels(P, np.array([0])).tolist() == [0]
-    assert reduction.labels(P, np.array([1])).tolist() == [1]
+    both = Sample(P.repeat(2, axis=0), np.array([0, 1], dtype=np.uint8), None)
+    assert reduction.reduce_sample(both).codes.tolist() == [0, 1]
     Q = reduction.expand(np.array([[0.4, 0.6]]), P)
     np.testing.assert_allclose(Q, [[0.4, 0.2, 0.2, 0.2]])
 

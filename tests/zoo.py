@@ -109,20 +109,21 @@ def fitted(name, shape, n=150, **parameters):
 @st.composite
 def fitted_calibrators(draw, name):
     """A calibrator of a kind, fitted to drawn data, and the forecasts that it was fitted to."""
-    labels = None
+    options: dict[str, Any] = {}
     if not takes_classes(name, 3) or draw(st.booleans()):
         scores, y, weights = draw(binary_data(max_rows=25))
         P = np.clip(scores, -1e12, 1e12).reshape(-1, 1)
+        options["scores"] = "logit"
     else:
         P, y, weights = draw(labelled_forecasts(max_rows=25))
-        labels = range(P.shape[1])
+        options["labels"] = range(P.shape[1])
     parameters = {}
     if issubclass(KINDS[name], IRPCalibrator):
         parameters["pseudocount"] = draw(st.sampled_from([0.0, 0.1, 1.0]))
         parameters["monotonicity"] = draw(st.sampled_from(["tree", "global", None]))
         parameters["min_bin_weight"] = draw(st.sampled_from([0, 2]))
         parameters["values"] = draw(st.sampled_from(["tilted", "constant"]))
-    return make(name, **parameters).fit(P, y, labels=labels, sample_weight=weights), P
+    return make(name, **parameters).fit(P, y, sample_weight=weights, **options), P
 
 
 def on_thresholds(calibrator):

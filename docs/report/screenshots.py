@@ -15,8 +15,7 @@ from playwright.sync_api import sync_playwright
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
-from isoroc import IRPCalibrator
-from isoroc.report import Report
+from isoroc import IRPCalibrator, Report
 
 FOLDER = Path(__file__).parent
 #: Width of the window, colour scheme, and the first and last section that are shown.
@@ -45,7 +44,7 @@ def make_report() -> Report:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         page_path = Path(folder, "report.html")
-        make_report().save(page_path)
+        make_report().to_html(page_path)
         found = shutil.which("chromium") or shutil.which("google-chrome")
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         for name, (width, scheme, first, last) in VIEWS.items():

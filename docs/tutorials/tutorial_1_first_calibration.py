@@ -47,9 +47,9 @@ print(evaluate(y[test], P_test, after=Q_test))
 # %%
 # A reliability diagram compares forecasts with what happened. Calibrated forecasts lie on the diagonal.
 
-from isoroc.plots import ReliabilityDisplay
+from isoroc.plots import CalibrationDisplay
 
-_ = ReliabilityDisplay.from_predictions(y[test], P_test, after=Q_test)
+_ = CalibrationDisplay.from_predictions(y[test], P_test, after=Q_test)
 
 # %%
 # In one step

@@ -72,6 +72,6 @@ print("from 20,000 exact rows", round(log_loss(y_new, exact.predict_proba(P_new)
 # %%
 # The reliability of each class on the new day, before and after:
 
-from isoroc.plots import ReliabilityDisplay
+from isoroc.plots import CalibrationDisplay
 
-_ = ReliabilityDisplay.from_predictions(y_new, P_new, after=calibrator.predict_proba(P_new))
+_ = CalibrationDisplay.from_predictions(y_new, P_new, after=calibrator.predict_proba(P_new))

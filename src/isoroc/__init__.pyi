@@ -1,21 +1,17 @@
-from . import decisions, export, metrics, plots, report
+from . import decisions, export, metrics, plots
 from ._calibrators.auto import AutoCalibrator
-from ._calibrators.bagging import BaggedIRPCalibrator
-from ._calibrators.dirichlet import DirichletCalibrator
+from ._calibrators.base import IdentityCalibrator
+from ._calibrators.binned import HistogramCalibrator, RecursiveBinningCalibrator
 from ._calibrators.files import load
 from ._calibrators.grouped import GroupedCalibrator
-from ._calibrators.histogram import HistogramCalibrator
-from ._calibrators.identity import IdentityCalibrator
-from ._calibrators.irp import IRPCalibrator
-from ._calibrators.isotonic import IsotonicCalibrator
+from ._calibrators.irp import BaggedIRPCalibrator, IRPCalibrator
+from ._calibrators.isotonic import IsotonicCalibrator, VennAbersCalibrator
 from ._calibrators.kernel import KernelCalibrator
-from ._calibrators.matrix import MatrixCalibrator
+from ._calibrators.matrix import DirichletCalibrator, MatrixCalibrator
 from ._calibrators.monotone import MonotoneCalibrator
-from ._calibrators.recursive_binning import RecursiveBinningCalibrator
 from ._calibrators.sigmoid import BetaCalibrator, SigmoidCalibrator
 from ._calibrators.spline import SplineCalibrator
 from ._calibrators.temperature import TemperatureCalibrator
-from ._calibrators.venn_abers import VennAbersCalibrator
 from ._classifier import CalibratedClassifier
 from ._counts import Counts
 from ._evaluation.evaluate import evaluate
@@ -24,6 +20,7 @@ from ._input import InputError
 from ._maps.files import LoadedMap, load_map
 from ._monitor import CalibrationMonitor
 from ._persistence import ModelFileError
+from ._report.report import Report
 
 __all__ = [
     "AutoCalibrator",
@@ -46,6 +43,7 @@ __all__ = [
     "ModelFileError",
     "MonotoneCalibrator",
     "RecursiveBinningCalibrator",
+    "Report",
     "SigmoidCalibrator",
     "SplineCalibrator",
     "TemperatureCalibrator",
@@ -57,6 +55,5 @@ __all__ = [
     "load_map",
     "metrics",
     "plots",
-    "report",
 ]
 __version__: str

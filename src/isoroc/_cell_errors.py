@@ -25,11 +25,8 @@ def cells_shape(n_classes: int) -> tuple[int, int, int]:
 
 
 def sum_in_cells(P: Floats, codes: NDArray[Any], weights: Floats | None = None) -> Floats:
-    """Sums over the rows in each cell, shape (C, N_CELLS, 3).
-
-    There are C = K classes, or only the second of two. The sums are those of the weights, of
-    outcomes less forecasts, and of the squares of these.
-    """
+    """Sums in cells, (C, N_CELLS, 3): of weights, of outcomes less forecasts, of their squares."""
+    # There are C = K classes, or only the second of two.
     sums = np.zeros(cells_shape(P.shape[1]))
     for c, k in enumerate(range(1, 2) if P.shape[1] == 2 else range(P.shape[1])):
         residual, cell = (codes == k) - P[:, k], cells_of(P[:, k])
@@ -55,8 +52,7 @@ def error_in_cells(sums: Floats, width: float) -> tuple[float, float, float]:
     variance = share**2 * (2 * V**2 + 4 * V * np.maximum(excess, 0.0))
     square = float((share * excess).sum(axis=1).mean())
     half = width * float(np.sqrt(variance.sum(axis=1)).mean())
-    ends = (square, square - half, square + half)
-    error, low, high = (float(np.sqrt(max(end, 0.0))) for end in ends)
+    error, low, high = np.sqrt(np.maximum([square, square - half, square + half], 0.0)).tolist()
     return error, low, high
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -25,7 +25,6 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isoroc._calibrators.files import methods
-from isoroc._folds import Fold, usable_folds
 from isoroc._input import (
     InputError,
     Names,
@@ -43,18 +42,9 @@ from isoroc.decisions._inputs import check_shares
 
 @dataclass(frozen=True)
 class CalibratedPair:
-    """A fitted classifier and the calibrator of its forecasts.
+    """A fitted classifier, and a calibrator of its forecasts of rows it was not trained on.
 
-    Attributes
-    ----------
-    estimator : classifier
-        Fitted.
-    calibrator : calibrator
-        Fitted to forecasts of rows that the classifier was not trained on.
-    classes : ndarray of shape (K,)
-        The labels.
-    response : str
-        What is calibrated: "predict_proba" or "decision_function".
+    `response` is what is calibrated: "predict_proba" or "decision_function".
     """
 
     estimator: Any
@@ -71,12 +61,10 @@ class CalibratedPair:
         """Calibrated probabilities, shape (n, K)."""
         forecasts = _respond(self.estimator, X, self.classes, self.response, self.calibrator)
         further = (groups,) if getattr(self.calibrator, "grouped_", False) else ()
-        known = _knows_labels(self.calibrator)
-        return in_columns(
-            self.calibrator.predict_proba(forecasts, *further),
-            getattr(self.calibrator, "classes_", self.classes),
-            self.classes if known else np.arange(len(self.classes)),
-        )
+        Q = self.calibrator.predict_proba(forecasts, *further)
+        known = has_fit_parameter(self.calibrator, "labels")
+        wanted = self.classes if known else np.arange(len(self.classes))
+        return in_columns(Q, getattr(self.calibrator, "classes_", self.classes), wanted)
 
 
 class _Rows(NamedTuple):
@@ -88,6 +76,7 @@ class _Rows(NamedTuple):
     groups: Names | None
 
 
+@dataclass(eq=False, repr=False)
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier whose probabilities are calibrated on data that it was not trained on.
 
@@ -99,8 +88,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         The classifier to calibrate; ``LinearSVC(random_state=0)`` by default. A fitted one wrapped
         in scikit-learn's ``FrozenEstimator`` is not fitted again, and all the data calibrate it.
     method : str, default="auto"
-        The calibrator by name: "auto", "sigmoid", "isotonic", "temperature", "irp", "monotone",
-        "spline", "kernel", "matrix", "venn-abers" or any other of isoroc without "Calibrator".
+        Name of a calibrator of isoroc without "Calibrator": "auto", "isotonic", "venn-abers", ...
     cv : int, splitter, iterable or "prefit", default=None
         How to split the data so that every forecast the calibrator learns from is of a row that
         the classifier was not trained on; 5 stratified folds by default. "prefit" is the same as
@@ -114,12 +102,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     calibrator : calibrator, default=None
         An instance in place of `method`: anything with ``fit(P, y)`` and ``predict_proba(P)``. It
         sees forecasts of shape (n, K), or (n, 1) for the decision function of two classes. If its
-        ``fit`` takes ``labels``, it sees the labels themselves, otherwise integers 0 to K - 1; if
-        it takes ``scores``, decision functions of several classes are logits, else probabilities;
-        if it takes ``groups``, it gets those of `fit`.
+        ``fit`` takes ``labels``, it sees labels, otherwise integers 0 to K - 1; if it takes
+        ``scores``, decision functions of several classes are logits, else probabilities; if it
+        takes ``groups``, it gets those of `fit`.
     random_state : int, RandomState or None, default=None
-        Of the calibrator that `method` names, where it draws. None stands for 0: the same data
-        give the same model.
+        Of the calibrator that `method` names. None stands for 0: the same data, the same model.
     response : {"auto", "predict_proba", "decision_function"}, default="auto"
         What to calibrate; "auto" takes probabilities where the classifier has them. Decision
         functions are calibrated as logits.
@@ -170,43 +157,25 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
            [0.1, 0.9]])
     """
 
+    estimator: Any = None
+    method: str = "auto"
+    _: KW_ONLY
+    cv: Any = None
+    n_jobs: int | None = None
+    ensemble: bool | Literal["auto"] = "auto"
+    calibrator: Any = None
+    random_state: int | np.random.RandomState | None = None
+    response: Response = "auto"
+    prior: Any = None
+
     # Groups are used by the splitter and by calibrators of groups, so a search or a pipeline with
     # metadata routing passes them on without being asked.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"groups": True}
     __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"groups": True}
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        method: str = "auto",
-        *,
-        cv: Any = None,
-        n_jobs: int | None = None,
-        ensemble: bool | Literal["auto"] = "auto",
-        calibrator: Any = None,
-        random_state: int | np.random.RandomState | None = None,
-        response: Response = "auto",
-        prior: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.method = method
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.ensemble = ensemble
-        self.calibrator = calibrator
-        self.random_state = random_state
-        self.response = response
-        self.prior = prior
-
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``calibrator__x`` sets x of the calibrator that `method` names.
-
-        Parameters
-        ----------
-        **params
-            Names and values.
-        """
+        """Set parameters; ``calibrator__x`` sets x of the calibrator that `method` names."""
         if self.calibrator is None and any(name.startswith("calibrator__") for name in params):
             self.method = params.get("method", self.method)
             self.calibrator = self._make_calibrator()
@@ -247,7 +216,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         totals = np.bincount(codes, weights, len(classes)).astype(np.float64)
         check_two_classes(totals, classes)
         shares = np.asarray(totals / totals.sum())
-        prior = None if self.prior is None else _check_prior(self.prior, shares, classes)
+        prior = None
+        if self.prior is not None:
+            _check_adjustable(shares, classes)
+            prior = check_shares(self.prior, classes, name="prior", positive=False)
         known = None if groups is None else check_groups(groups, len(codes))
         rows = _Rows(np.asarray(classes), codes, weights, known)
         if frozen:
@@ -340,7 +312,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _split(
         self, X: Any, y: Any, codes: Ints, splitting: dict[str, Any], *, ensemble: bool
-    ) -> list[Fold]:
+    ) -> list[tuple[Ints, Ints]]:
         """Rows to train on and rows held out, for each fold that can be used."""
         n_folds = self.cv if isinstance(self.cv, int) else getattr(self.cv, "n_splits", 1)
         if ensemble and (n_folds > np.bincount(codes).min() or isinstance(self.cv, LeaveOneOut)):
@@ -354,7 +326,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **splitting))
         except ValueError as error:
             raise InputError("cv", None, f"cannot split {len(codes)} rows ({error})") from error
-        return usable_folds(folds, codes, calibrated_apart=ensemble)
+        for f, (train, _) in enumerate(folds):
+            if len(np.unique(codes[train])) < 2:
+                problem = f"fold {f} leaves rows of one class only to train on"
+                raise InputError("cv", None, problem, "use fewer folds, or stratified ones")
+        return _calibrated_apart(folds, codes) if ensemble else folds
 
     def _route(
         self, weights: Floats | None, groups: Any, fit_params: dict[str, Any]
@@ -391,7 +367,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         method = method_of(estimator, self.response)
         labels: NDArray[Any] = rows.codes[part]
         further: dict[str, Any] = {}
-        if _knows_labels(calibrator):
+        if has_fit_parameter(calibrator, "labels"):
             labels, further["labels"] = rows.classes[labels], rows.classes
         if has_fit_parameter(calibrator, "scores"):
             further["scores"] = "logit" if method == "decision_function" else "probability"
@@ -427,12 +403,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def predict_proba(self, X: Any, *, groups: Any = None) -> Floats:
         """Calibrated probabilities, shape (n, K), adjusted to `prior_` if there is one.
 
-        Parameters
-        ----------
-        X : array-like or dataframe
-            What the classifier takes.
-        groups : array-like of shape (n,), default=None
-            Group of each row, for calibrators that were fitted with groups.
+        `groups` are those of the rows, for calibrators that were fitted with groups.
         """
         check_is_fitted(self, "calibrated_classifiers_")
         Q = self._predict_unadjusted(X, groups)
@@ -446,13 +417,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return np.asarray(sum(pair.predict_proba(X, groups) for pair in pairs) / len(pairs))
 
     def predict(self, X: Any, *, groups: Any = None) -> NDArray[Any]:
-        """Label with the largest calibrated probability, the first of `classes_` on ties.
-
-        Parameters
-        ----------
-        X, groups
-            As in `predict_proba`.
-        """
+        """Label with the largest calibrated probability, the first of `classes_` on ties."""
         best = self.predict_proba(X, groups=groups).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
@@ -498,16 +463,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Who gets which metadata: the classifier's fit and the splitter's split."""
-        mapping = MethodMapping()
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(
-                estimator=self._make_estimator(),
-                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-            )
-            .add(splitter=self.cv, method_mapping=mapping.add(caller="fit", callee="split"))
-        )
+        fitting = MethodMapping().add(caller="fit", callee="fit")
+        splitting = MethodMapping().add(caller="fit", callee="split")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(estimator=self._make_estimator(), method_mapping=fitting)
+        return router.add(splitter=self.cv, method_mapping=splitting)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -522,16 +482,27 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
+def _calibrated_apart(folds: list[tuple[Ints, Ints]], codes: Ints) -> list[tuple[Ints, Ints]]:
+    """Folds that can be calibrated; those that hold out rows of one class are left out."""
+    usable = [fold for fold in folds if len(np.unique(codes[fold[1]])) > 1]
+    if not usable:
+        problem = "every fold holds out rows of one class only, and calibrating takes two"
+        raise InputError("cv", None, problem, "use fewer folds, or ensemble=False")
+    if len(usable) < len(folds):
+        warnings.warn(
+            f"cv: {len(folds) - len(usable)} of {len(folds)} folds hold out rows of one class "
+            "only; their classifiers cannot be calibrated and are left out.",
+            UserWarning,
+            stacklevel=5,
+        )
+    return usable
+
+
 def _respond(estimator: Any, X: Any, classes: NDArray[Any], method: str, calibrator: Any) -> Floats:
     """What the calibrator gets: logits where it takes them, otherwise forecasts."""
     response = respond(estimator, X, classes, method)
     takes_logits = has_fit_parameter(calibrator, "scores")
     return response if takes_logits else to_forecasts(response, method)
-
-
-def _knows_labels(calibrator: Any) -> bool:
-    """Whether a calibrator is fitted to the labels themselves, otherwise to their numbers."""
-    return bool(has_fit_parameter(calibrator, "labels"))
 
 
 def _train(estimator: Any, X: Any, y: Any, rows: Ints, params: dict[str, Any]) -> Any:
@@ -544,12 +515,6 @@ def _train(estimator: Any, X: Any, y: Any, rows: Ints, params: dict[str, Any]) -
 
     params = {name: cut(value) for name, value in params.items()}
     return estimator.fit(_safe_indexing(X, rows), _safe_indexing(y, rows), **params)
-
-
-def _check_prior(prior: Any, shares: Floats, classes: NDArray[Any]) -> Floats:
-    """The parameter `prior` as an array, for rows with the given class shares."""
-    _check_adjustable(shares, classes)
-    return check_shares(prior, classes, name="prior", positive=False)
 
 
 def _check_adjustable(shares: Floats, classes: NDArray[Any]) -> None:

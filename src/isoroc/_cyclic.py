@@ -84,10 +84,9 @@ def _increases(odds: Floats, Q: Floats) -> bool:
 
 
 def has_negative_cycle(steps: Floats, start: Floats) -> bool:
-    """Whether a complete digraph has a negative cycle: the Bellman-Ford algorithm.
+    """Whether the complete digraph with edges steps[j, i] from i to j has a negative cycle.
 
-    The edge from i to j has weight steps[j, i]. `start` holds distances from a source outside the
-    graph: any numbers will do, and shortest distances make the search end after one pass.
+    The Bellman-Ford algorithm from any distances `start`; shortest ones end it after one pass.
     """
     n = len(steps)
     nodes = np.arange(n)

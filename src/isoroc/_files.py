@@ -1,7 +1,5 @@
 """Atomic writes: a file appears complete or not at all."""
 
-from __future__ import annotations
-
 import errno
 import os
 import secrets
@@ -35,26 +33,22 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         return
     new = target.with_name(f".isoroc-{secrets.token_hex(8)}{target.suffix}")
     with _unfinished(new):
+        # O_EXCL: no file of another process is overwritten. A new file gets the permissions that
+        # the umask sets; one that replaces another is never open to more users than that.
         try:
-            # O_EXCL: no file of another process is overwritten. A new file gets the permissions
-            # that the umask sets; one that replaces another is never open to more users than that.
-            try:
-                mode = 0o666 if old is None else 0o600
-                os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
-            except OSError as error:
-                error.filename = str(target)  # the name that the caller knows
-                raise
-            yield new
-            if old is not None:
-                if hasattr(os, "chown"):
-                    with suppress(PermissionError):
-                        os.chown(new, old.st_uid, old.st_gid)
-                new.chmod(stat.S_IMODE(old.st_mode))
-            _flush(new, os.O_RDWR)
-            new.replace(target)
-        except BaseException:
-            new.unlink(missing_ok=True)
+            mode = 0o666 if old is None else 0o600
+            os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+        except OSError as error:
+            error.filename = str(target)  # the name that the caller knows
             raise
+        yield new
+        if old is not None:
+            if hasattr(os, "chown"):
+                with suppress(PermissionError):
+                    os.chown(new, old.st_uid, old.st_gid)
+            new.chmod(stat.S_IMODE(old.st_mode))
+        _flush(new, os.O_RDWR)
+        new.replace(target)
     with suppress(PermissionError):  # Windows cannot open directories
         _flush(target.parent, os.O_RDONLY)
 
@@ -102,26 +96,33 @@ def _wait_for(handle: int) -> None:
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
     """Path of a folder that is removed when the block ends."""
-    with tempfile.TemporaryDirectory() as folder, _unfinished(Path(folder)):
-        yield Path(folder)
+    folder = Path(tempfile.mkdtemp())
+    with _unfinished(folder):
+        yield folder
 
 
 def remove_unfinished() -> None:
     """Remove files and folders that are still being written: the process is about to be killed."""
     for path in list(_UNFINISHED):
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        _remove(path)
 
 
 @contextmanager
 def _unfinished(path: Path) -> Iterator[None]:
+    """Context at whose end, or that of the process, a path is removed if it still exists."""
     _UNFINISHED.add(path)
     try:
         yield
     finally:
+        _remove(path)
         _UNFINISHED.discard(path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _flush(path: Path, mode: int) -> None:

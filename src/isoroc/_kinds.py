@@ -1,7 +1,7 @@
 """Kinds of forecasts: what the numbers of a row are, and which rows are valid.
 
-Each kind is a class with one object. It says, over `Ops`, when a row is a forecast, and what its
-probabilities, their logarithms and, for two classes, its score are: nothing else asks.
+Each kind is one object. It says, over `Ops`, when a row is a forecast, and what its probabilities,
+their logarithms and, for two classes, its score are: nothing else asks.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from isoroc._backends import NUMPY, Ops, Truth, V
 from isoroc._core import smooth
+from isoroc._core.rows import check_rows
 from isoroc._simplex import LEAST, PRECISE, STEP, Floats, Ints
 from isoroc._special import logit
 
@@ -26,7 +28,7 @@ SUM_EXACT = 1e-12
 RANGE_TOLERANCE = 1e-6
 #: Logarithms of forecasts below this count as this: their squares must not overflow.
 LOWEST_LOG = -1e100
-
+_LARGEST = sys.float_info.max
 
 Unit = Literal["probability", "percent", "proportion", "logit", "log_probability", "rank"]
 """What users can say that forecasts are."""
@@ -40,19 +42,20 @@ class Fault(NamedTuple):
     unit: Unit | None = None
 
 
+@dataclass(frozen=True, eq=False)
 class Kind(ABC):
     """What the numbers of a row are."""
 
-    #: Name in model files.
-    name: ClassVar[str]
-    #: The unit of the numbers, as the parameter `scores` of `fit` names it.
-    unit: ClassVar[Unit]
-    #: What they are once they are clean.
+    name: str
+    """Name in model files."""
+    unit: Unit
+    """The unit of the numbers, as the parameter `scores` of `fit` names it."""
+    certain: float = 1.0
+    """Of probabilities and percentages: the number that stands for certainty."""
+    #: What the numbers are once they are clean.
     scores: ClassVar[Literal["probability", "logit"]]
     #: Whether two classes are given by one number.
     single: ClassVar[bool]
-    #: For single numbers, the smallest and the largest that `clean` leaves unchanged, if any.
-    span: ClassVar[tuple[float, float]] = math.nan, math.nan
 
     @abstractmethod
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
@@ -61,6 +64,10 @@ class Kind(ABC):
         With `exact`, forecasts are those of `predict_proba` to the last bit; otherwise up to
         rounding errors, which takes fewer operations.
         """
+
+    def is_clean(self, values: Floats) -> bool:  # noqa: ARG002
+        """Whether it is quickly seen that `clean` would leave a forecast array unchanged."""
+        return False
 
     @abstractmethod
     def probabilities(self, ops: Ops[V], X: V) -> V:
@@ -93,7 +100,7 @@ class Kind(ABC):
 
     def restore(self, values: Floats) -> Floats:
         """Clean numbers in the unit in which they were given."""
-        return values
+        return values if self.certain == 1 else self.certain * values
 
     def decisions(self, values: Floats) -> Ints:
         """The column with the largest probability in each row, the first on ties."""
@@ -101,15 +108,14 @@ class Kind(ABC):
 
 
 class Probabilities(Kind):
-    """Probabilities of all classes."""
+    """Probabilities of all classes, or percentages; cleaned, they are probabilities."""
 
-    name = "probabilities"
-    unit: ClassVar[Unit] = "probability"
     scores = "probability"
     single = False
 
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
         """Probabilities, clipped and normalised where they are slightly off."""
+        X = X if self.certain == 1 else X / self.certain
         add = ops.total if exact else ops.sum
         smallest, off = ops.smallest(X), ops.absolute(add(X) - 1.0)
         # A sum with NaN is not near one, whatever the smallest is.
@@ -127,13 +133,18 @@ class Probabilities(Kind):
         scaled = ops.maximum(X, 0.0) / divisor
         return ops.where(unchanged, X, ops.guarded(good, scaled, filler)), good
 
+    def is_clean(self, values: Floats) -> bool:
+        if self.certain != 1:
+            return False
+        row, loose = check_rows(values, SUM_TOLERANCE, SUM_EXACT, RANGE_TOLERANCE)
+        return row < 0 and not loose
+
     def probabilities(self, ops: Ops[V], X: V) -> V:  # noqa: ARG002
-        """The numbers themselves."""
         return X
 
     def logs(self, ops: Ops[V], X: V, floor: float) -> V:
         """Logarithms; first of what is at least `LEAST`, which maps with other floors share."""
-        z = ops.log(ops.maximum(X, LEAST))
+        z = ops.log(ops.maximum(self.probabilities(ops, X), LEAST))
         return z if floor <= LEAST else ops.maximum(z, math.log(floor))
 
     def score(self, ops: Ops[V], X: V) -> V:
@@ -143,21 +154,20 @@ class Probabilities(Kind):
         return ops.where(first >= PRECISE, second, 1.0 - fall)
 
     def fault(self, entries: Floats) -> Fault:
-        """A number that is no probability, or the sum."""
         if not np.isfinite(entries).all():
-            fix = "probabilities must be finite. Drop or impute such rows first"
+            fix = f"{self.name} must be finite. Drop or impute such rows first"
             return Fault(_entries(entries), fix)
         if (entries < 0).any():
-            fix = "Negative values in data passed as probabilities"
+            fix = f"Negative values in data passed as {self.name}"
             return Fault(f"holds {entries.min():.6g}", fix, "logit")
         with np.errstate(over="ignore"):
             total = float(entries.sum())
-        problem = f"sums to {total:.6g}, not to 1"
-        if 0.95 <= total <= 1.05:
+        problem = f"sums to {total:.6g}, not to {self.certain:g}"
+        if 0.95 <= total / self.certain <= 1.05:
             return Fault(problem, "divide each row by its sum", "proportion")
         if 95 <= total <= 105:
             return Fault(problem, "these look like percentages: divide them by 100", "percent")
-        fix = "each row must hold the probabilities of all classes; scores are one 1-D array"
+        fix = f"each row must hold the {self.name} of all classes; scores are one 1-D array"
         return Fault(problem, fix, "logit")
 
     def log_rows(self, values: Floats, floor: float) -> Floats:
@@ -167,92 +177,77 @@ class Probabilities(Kind):
 
 
 class SecondProbability(Probabilities):
-    """The probability of the second of two classes."""
+    """The probability, or percentage, of the second of two classes."""
 
-    name = "probability"
     single = True
-    span = 0.0, 1.0
 
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
         """Probabilities, clipped where they are slightly off."""
+        X = X if self.certain == 1 else X / self.certain
         good = (-RANGE_TOLERANCE <= X) & (X <= 1 + RANGE_TOLERANCE)
         return ops.guarded(good, ops.maximum(ops.minimum(X, 1.0), 0.0), 0.5), good
 
+    def is_clean(self, values: Floats) -> bool:
+        return bool(self.certain == 1 and values.min() >= 0 and values.max() <= 1)
+
     def probabilities(self, ops: Ops[V], X: V) -> V:
-        """Those of both classes."""
         return ops.concat([1.0 - X, X])
 
-    def logs(self, ops: Ops[V], X: V, floor: float) -> V:
-        """Logarithms of both."""
-        return super().logs(ops, self.probabilities(ops, X), floor)
-
     def score(self, ops: Ops[V], X: V) -> V:  # noqa: ARG002
-        """The number itself."""
         return X
 
     def fault(self, entries: Floats) -> Fault:
-        """A number outside [0, 1]."""
         if not np.isfinite(entries).all():
             return LOG_ODDS.fault(entries)
-        problem = f"is {entries[0]:.6g}, but scores are probabilities here"
-        return Fault(problem, "pass scores between 0 and 1", "logit")
+        units = "probabilities" if self.certain == 1 else "percentages"
+        problem = f"is {entries[0]:.6g}, but scores are {units} here"
+        return Fault(problem, f"pass scores between 0 and {self.certain:g}", "logit")
 
     def on_simplex(self, ops: Ops[V], X: V) -> V:  # noqa: ARG002
-        """The number itself."""
         return X
 
     def decisions(self, values: Floats) -> Ints:
-        """Whether the second class is likelier."""
         return np.asarray(values > 0.5, dtype=np.intp)
 
 
 class Logits(Kind):
-    """Logits of all classes; cleaned, they are logarithms of probabilities."""
+    """Logits of all classes, or log probabilities; cleaned, they are log probabilities."""
 
-    name = "logits"
-    unit: ClassVar[Unit] = "logit"
     scores = "logit"
     single = False
 
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
-        """Logarithms of the probabilities of finite logits."""
-        good = ops.every(ops.absolute(X) <= sys.float_info.max)
+        good = ops.every(ops.absolute(X) <= _LARGEST)
         return ops.log_softmax(ops.guarded(good, X, 0.0)), good
 
     def probabilities(self, ops: Ops[V], X: V) -> V:
-        """Exponentials."""
         return ops.exp(X)
 
     def logs(self, ops: Ops[V], X: V, floor: float) -> V:
-        """The numbers themselves, where they are not too low."""
         return ops.maximum(X, math.log(floor) if floor else LOWEST_LOG)
 
     def score(self, ops: Ops[V], X: V) -> V:
-        """That of the probabilities."""
         return PROBABILITIES.score(ops, ops.exp(X))
 
     def fault(self, entries: Floats) -> Fault:
-        """A number that is not finite."""
         return Fault(_entries(entries), "logits are finite")
 
     def from_simplex(self, P: Floats) -> Floats:
-        """Logarithms."""
         return np.asarray(np.log(P.clip(min=LEAST)))
 
 
 class LogOdds(Kind):
     """Log odds of the second of two classes, or any other score of which only the order counts."""
 
-    name = "log_odds"
-    unit: ClassVar[Unit] = "logit"
     scores = "logit"
     single = True
-    span = -sys.float_info.max, sys.float_info.max
 
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
-        """Finite numbers."""
-        good = ops.absolute(X) <= sys.float_info.max
+        good = ops.absolute(X) <= _LARGEST
         return ops.guarded(good, X, 0.5), good
+
+    def is_clean(self, values: Floats) -> bool:
+        return bool(np.isfinite(values.min()) and np.isfinite(values.max()))
 
     def probabilities(self, ops: Ops[V], X: V) -> V:
         """The logistic function, by exponentials that cannot overflow: some databases fail then."""
@@ -268,130 +263,70 @@ class LogOdds(Kind):
         return ops.maximum(z, math.log(floor) if floor else LOWEST_LOG)
 
     def score(self, ops: Ops[V], X: V) -> V:  # noqa: ARG002
-        """The number itself."""
         return X
 
     def fault(self, entries: Floats) -> Fault:
-        """A number that is not finite."""
         return Fault(f"is {_shown(entries[0])}", "scores must be finite")
 
     def from_simplex(self, P: Floats) -> Floats:
-        """Log odds."""
         return logit(P.clip(LEAST, 1 - 2.0**-53))
 
     def decisions(self, values: Floats) -> Ints:
-        """Whether the second class is likelier."""
         return np.asarray(values > 0, dtype=np.intp)
-
-
-class Percentages(Probabilities):
-    """Percentages of all classes."""
-
-    name = "percentages"
-    unit = "percent"
-
-    def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
-        """Probabilities."""
-        return super().clean(ops, X / 100.0, exact=exact)
-
-    def restore(self, values: Floats) -> Floats:
-        """Percentages."""
-        return 100 * values
-
-    def fault(self, entries: Floats) -> Fault:
-        """A number that is no percentage, or the sum."""
-        problem = _entries(entries) or f"sums to {entries.sum():.6g}, not to 100"
-        return Fault(problem, "divide each row by its sum", "proportion")
-
-
-class SecondPercentage(SecondProbability):
-    """The percentage of the second of two classes."""
-
-    name = "percentage"
-    unit = "percent"
-    span = math.nan, math.nan
-
-    def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
-        """Its probability."""
-        return super().clean(ops, X / 100.0, exact=exact)
-
-    def restore(self, values: Floats) -> Floats:
-        """Percentages."""
-        return 100 * values
-
-    def fault(self, entries: Floats) -> Fault:
-        """A number that is no percentage."""
-        return Fault(f"is {_shown(entries[0])}", "percentages lie between 0 and 100")
 
 
 class Proportions(Probabilities):
     """Numbers in proportion to the probabilities, such as rounded ones, or votes."""
 
-    name = "proportions"
-    unit = "proportion"
-
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:
         """Each row divided by its sum."""
         total = ops.total(X) if exact else ops.sum(X)
-        good = (ops.smallest(X) >= 0.0) & (total >= sys.float_info.min)
-        good = good & (total <= sys.float_info.max)
+        good = (ops.smallest(X) >= 0.0) & (total >= sys.float_info.min) & (total <= _LARGEST)
         return ops.guarded(good, X / ops.guarded(good, total, 1.0), 1 / ops.width(X)), good
 
+    def is_clean(self, values: Floats) -> bool:  # noqa: ARG002
+        return False
+
     def fault(self, entries: Floats) -> Fault:
-        """A number that is negative or not finite, or the sum."""
         fix = "proportions are at least 0, and some are above 0"
         return Fault(_entries(entries) or "sums to 0", fix)
-
-
-class LogProbabilities(Logits):
-    """Logarithms of probabilities, which are logits."""
-
-    name = "log_probabilities"
-    unit = "log_probability"
 
 
 class SecondLogProbability(LogOdds):
     """Logarithm of the probability of the second of two classes; cleaned, it is the log odds."""
 
-    name = "log_probability"
-    unit = "log_probability"
-    span = math.nan, math.nan
-
     def clean(self, ops: Ops[V], X: V, *, exact: bool = True) -> tuple[V, Truth]:  # noqa: ARG002
         """Log odds, finite next to a probability of 1."""
-        good = (-sys.float_info.max <= X) & (X <= RANGE_TOLERANCE)
+        good = (-_LARGEST <= X) & (X <= RANGE_TOLERANCE)
         x = ops.guarded(good, ops.minimum(X, 0.0), -1.0)
         return x - ops.log(ops.maximum(1.0 - ops.exp(x), 2.0**-53)), good
 
+    def is_clean(self, values: Floats) -> bool:  # noqa: ARG002
+        return False
+
     def restore(self, values: Floats) -> Floats:
-        """Logarithms of probabilities."""
         return np.asarray(-np.logaddexp(0.0, -values))
 
     def fault(self, entries: Floats) -> Fault:
-        """A number above 0."""
         fix = "logarithms of probabilities are finite and at most 0"
         return Fault(f"is {_shown(entries[0])}", fix)
 
 
-class Ranks(LogOdds):
-    """Scores of which only the order is known."""
-
-    name = "ranks"
-    unit = "rank"
-
-
-PROBABILITIES, SECOND_PROBABILITY = Probabilities(), SecondProbability()
-LOGITS, LOG_ODDS = Logits(), LogOdds()
+PROBABILITIES = Probabilities("probabilities", "probability")
+SECOND_PROBABILITY = SecondProbability("probability", "probability")
+LOGITS, LOG_ODDS = Logits("logits", "logit"), LogOdds("log_odds", "logit")
+_ALL: list[Kind] = [PROBABILITIES, SECOND_PROBABILITY, LOGITS, LOG_ODDS]
+_ALL += [
+    Probabilities("percentages", "percent", 100.0),
+    SecondProbability("percentage", "percent", 100.0),
+    Proportions("proportions", "proportion"),
+    Logits("log_probabilities", "log_probability"),
+    SecondLogProbability("log_probability", "log_probability"),
+    LogOdds("ranks", "rank"),
+]
 #: All kinds, by their names in model files.
-KINDS: dict[str, Kind] = {
-    kind.name: kind
-    for kind in (
-        *(PROBABILITIES, SECOND_PROBABILITY, LOGITS, LOG_ODDS),
-        *(Percentages(), SecondPercentage(), Proportions()),
-        *(LogProbabilities(), SecondLogProbability(), Ranks()),
-    )
-}
-_BY_UNIT = {(kind.unit, kind.single): kind for kind in KINDS.values()}
+KINDS = {kind.name: kind for kind in _ALL}
+_BY_UNIT = {(kind.unit, kind.single): kind for kind in _ALL}
 
 
 def units_of(n_columns: int) -> list[Unit]:

@@ -1,7 +1,5 @@
 """Public names that are imported at their first use, so that optional packages may be missing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -11,10 +9,7 @@ import lazy_loader
 def attach(
     module: str, file: str, needs: dict[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """``__getattr__``, ``__dir__`` and ``__all__`` of a module whose names stand in its stub.
-
-    `needs` says what ``pip install`` takes for each optional package that it uses.
-    """
+    """``__getattr__``, ``__dir__``, ``__all__``; `needs`: what to install for optional packages."""
     get, names, public = lazy_loader.attach_stub(module, file)
 
     def get_or_explain(name: str) -> Any:

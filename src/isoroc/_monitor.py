@@ -1,15 +1,12 @@
 """CalibrationMonitor: a sequential test of calibration, with estimates of what changed.
 
-Evidence against calibration is made of likelihood ratios of alternatives that are fixed in advance.
-Let q be the forecast of a row and r another forecast that is a function of q. If q is the
-probability of the outcome y given all that happened before, ``r[y] / q[y]`` has mean 1 given the
-past. So the product over rows is a martingale, an average of such products over alternatives r is
-one too, and by Ville's inequality it ever exceeds 1/alpha with probability alpha at most, however
-often one looks (Ramdas, Grünwald, Vovk and Shafer 2023). Evidence is the logarithm of this average.
-
-Forecasts that were right for a year may be wrong from today on. So the average is also taken over
-the batch with which an alternative begins: before, its ratio is 1. Otherwise the evidence of the
-good year would have to be made up for first.
+Let q be the forecast of a row and r another forecast, a function of q. If q is the probability of
+the outcome y given the past, ``r[y] / q[y]`` has mean 1 given the past. So its product over rows is
+a martingale, and so is an average of such products over alternatives r that are fixed in advance;
+by Ville's inequality it ever exceeds 1/alpha with probability alpha at most, however often one
+looks. Evidence is the logarithm of this average. It is also taken over the batch with which an
+alternative begins, before which its ratio is 1: otherwise forecasts that were right for a year and
+are wrong from today on would first have to make up for the evidence of the good year.
 """
 
 from __future__ import annotations
@@ -20,7 +17,6 @@ import math
 import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -42,6 +38,7 @@ KEPT_BATCHES = 1000
 #: And this many of the latest names of batches.
 KEPT_NAMES = 10_000
 FORMAT, VERSION = "isoroc-monitor", 2
+PARAMETERS = ("confidence", "tolerance", "model")
 #: Forecasts to the power of these numbers, normalised: too sharp or not sharp enough.
 POWERS = np.exp([-0.8, -0.4, -0.2, -0.1, 0.1, 0.2, 0.4, 0.8])
 #: The odds of one class against all others times the exponential of these numbers.
@@ -54,17 +51,14 @@ NEVER = -1e300
 FAMILIES = {"confidence": 0.4, "class shares": 0.4, "impossible": 0.2}
 
 
-@dataclass(frozen=True)
 class Alternatives:
-    """The alternatives for K classes."""
+    """The alternatives for K classes: the family of each, and its share in the average."""
 
-    n_classes: int
-
-    @cached_property
-    def family(self) -> list[str]:
-        """Family of each alternative."""
-        sizes = (len(POWERS), len(SHIFTS) * self.n_classes, len(SHARES))
-        return [name for name, size in zip(FAMILIES, sizes, strict=True) for _ in range(size)]
+    def __init__(self, n_classes: int) -> None:
+        self.n_classes = n_classes
+        sizes = (len(POWERS), len(SHIFTS) * n_classes, len(SHARES))
+        self.family = np.repeat(list(FAMILIES), sizes)
+        self.weights = np.repeat(np.divide(list(FAMILIES.values()), sizes), sizes)
 
     def log_ratios(self, Q: Floats, codes: Codes) -> Floats:
         """Logarithm of ``r[y] / q[y]`` for each row and alternative, shape (n, M)."""
@@ -80,19 +74,6 @@ class Alternatives:
         q = np.exp(own)
         shares = [np.log((1 - share) * q + share / self.n_classes) - own for share in SHARES]
         return np.column_stack([*powers, *shifts, *shares])
-
-    @cached_property
-    def weights(self) -> Floats:
-        """Share of each alternative in the average."""
-        sizes = {name: self.family.count(name) for name in FAMILIES}
-        return np.array([FAMILIES[name] / sizes[name] for name in self.family])
-
-    @cache  # noqa: B019  # a few families of one or two objects
-    def log_weights(self, *families: str) -> Floats:
-        """Logarithms of the shares in an average over some families."""
-        kept = self.weights * np.isin(self.family, families)
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(kept / kept.sum()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,17 +99,16 @@ class Evidence:
 
     def merge(self, other: Evidence) -> Self:
         """Evidence of two streams of rows: the product, alternative by alternative."""
-        parts = [
-            self.log_begun + other.log_begun,
-            self.log_begun + other.log_rest,
-            other.log_begun + self.log_rest,
-        ]
+        mine, theirs = self.log_begun, other.log_begun
+        parts = [mine + theirs, mine + other.log_rest, theirs + self.log_rest]
         return type(self)(np.asarray(logsumexp(parts, axis=0)), self.log_rest + other.log_rest)
 
     def value(self, alternatives: Alternatives, *families: str) -> float:
         """Logarithm of the average over alternatives, those of some families or all."""
-        shares = alternatives.log_weights(*(families or FAMILIES))
-        return float(np.logaddexp.reduce(np.logaddexp(self.log_begun, self.log_rest) + shares))
+        kept = np.isin(alternatives.family, families or list(FAMILIES))
+        shares = alternatives.weights[kept]
+        logs = np.logaddexp(self.log_begun, self.log_rest)[kept] + np.log(shares / shares.sum())
+        return float(np.logaddexp.reduce(logs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,26 +145,26 @@ class Totals:
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return Totals(*(mine + theirs for mine, theirs in pairs))
 
-    def to_lists(self) -> dict[str, Any]:
-        """JSON values."""
-        return {name: np.asarray(value).tolist() for name, value in vars(self).items()}
-
     @classmethod
     def from_lists(cls, lists: dict[str, Any], n_classes: int) -> Self:
         """Sums from JSON values."""
-        sums: dict[str, Any] = {
-            name: _numbers(np.ravel(lists[name]), np.size(empty)).reshape(np.shape(empty))
+        rows, loss, promised, *others = (
+            _numbers(lists[name], *np.shape(empty))
             for name, empty in vars(cls.empty(n_classes)).items()
-        }
-        scalars = {"rows": int(sums["rows"])} | {n: float(sums[n]) for n in ("loss", "promised")}
-        return cls(**sums | scalars)
+        )
+        return cls(int(rows), float(loss), float(promised), *others)
 
 
-def _numbers(values: Any, size: int) -> Floats:
-    """Array of a given number of numbers, read from a file."""
+def _to_lists(values: Totals | Evidence) -> dict[str, Any]:
+    """JSON values."""
+    return {name: np.asarray(value).tolist() for name, value in vars(values).items()}
+
+
+def _numbers(values: Any, *shape: int) -> Floats:
+    """Array of a given shape, read from a file."""
     array = np.array(values, dtype=np.float64)
-    if array.shape != (size,) or np.isnan(array).any():
-        raise ValueError(f"expected {size} numbers")
+    if array.shape != shape or np.isnan(array).any():
+        raise ValueError(f"expected numbers of shape {shape}")
     return array
 
 
@@ -217,16 +197,14 @@ class CalibrationMonitor:
     calibrator : calibrator, map or array-like of shape (K,)
         What made the forecasts, or only their classes in the order of the columns.
     confidence : float, default=0.95
-        If forecasts are calibrated, the chance of ever raising an alarm is at most
-        ``1 - confidence``, however many batches are seen.
+        If forecasts are calibrated, the chance of ever raising an alarm is at most 1 - confidence.
     tolerance : float, default=None
         Miscalibration to put up with, in nats per row. Every model is slightly wrong, so with
         ``tolerance=0`` every model raises an alarm at some time. A calibrator that was fitted to n
         rows is wrong by about K / n; by default 2 K / n is tolerated, or 0 if only the classes are
         given.
     model : str, default=None
-        Name of what made the forecasts, by default the checksum of the calibrator. States of
-        different models are not merged.
+        Name of what made the forecasts, by default the checksum of the calibrator.
 
     Attributes
     ----------
@@ -314,8 +292,7 @@ class CalibrationMonitor:
         Q : array-like of shape (n, K) or (n,)
             Calibrated forecasts of these rows, or the probability of the second of two classes.
         batch : str, default=None
-            Name of the batch, such as a date. Rows count once, so a name that is in `seen_` is an
-            error.
+            Name of the batch, such as a date. A name that is in `seen_` is an error.
 
         Returns
         -------
@@ -333,23 +310,22 @@ class CalibrationMonitor:
         self.totals = self.totals + totals
         self.evidence = self.evidence.add(products, self.n_batches)
         self.n_batches += 1
-        self._add_entry(totals)
         if batch is not None:
             self._remember({batch: datetime.now(UTC).isoformat(timespec="seconds")})
-        return self._report(totals, Evidence(products, NEVER))
+        return self._add_entry(self._report(totals, Evidence(products, NEVER)))
 
     def _remember(self, batches: dict[str, str]) -> None:
         self.seen_ = dict(list((self.seen_ | batches).items())[-KEPT_NAMES:])
 
-    def _add_entry(self, batch: Totals) -> None:
+    def _add_entry(self, batch: BatchReport) -> BatchReport:
         """Raise the alarm if the evidence suffices, and remember the batch."""
-        rows = self.totals.rows
-        if self.alarm_ is None and self.evidence_ >= self.limit:
+        rows, evidence = self.totals.rows, self.evidence_
+        if self.alarm_ is None and evidence >= self.limit:
             self.alarm_ = rows
-        losses = [batch.loss / batch.rows, batch.promised / batch.rows]
-        error = error_in_cells(batch.in_cells, half_width(self.confidence))
-        entry = [float(rows), self.evidence_, *losses, *error]
+        error = [batch.calibration_error, batch.error_low, batch.error_high]
+        entry = [float(rows), evidence, batch.log_loss, batch.promised, *error]
         self.entries = [*self.entries[-KEPT_BATCHES + 1 :], entry]
+        return batch
 
     @property
     def limit(self) -> float:
@@ -384,11 +360,9 @@ class CalibrationMonitor:
         n, width = max(totals.rows, 1), half_width(self.confidence)
         difference = (totals.observed - totals.expected) / n
         half = width * np.sqrt(totals.variance) / n
-        shares = Table(
-            {"class": self.classes_, "observed": totals.observed / n}
-            | {"forecast": totals.expected / n, "low": difference - half}
-            | {"high": difference + half}
-        )
+        columns = {"class": self.classes_, "observed": totals.observed / n}
+        columns |= {"forecast": totals.expected / n, "low": difference - half}
+        shares = Table(columns | {"high": difference + half})
         error = error_in_cells(totals.in_cells, width) if totals.rows else (0.0, 0.0, 0.0)
         losses = totals.loss / n, totals.promised / n
         value = evidence.value(self.alternatives)
@@ -399,8 +373,7 @@ class CalibrationMonitor:
 
         The evidence of both is multiplied, for each alternative, and raises the alarm if the
         product suffices; an alarm of the other monitor does not carry over. So the chance of a
-        false alarm stays at most ``1 - confidence``, however many monitors are merged. `history_`
-        gets one entry.
+        false alarm stays at most ``1 - confidence``. `history_` gets one entry.
 
         Parameters
         ----------
@@ -409,8 +382,9 @@ class CalibrationMonitor:
         again : bool, default=False
             Whether to merge it even if it has seen batches that this one has seen.
         """
-        if self.classes_.tolist() != other.classes_.tolist():
-            problem = f"monitors {other.classes_.tolist()}, this one {self.classes_.tolist()}"
+        mine, theirs = self.classes_.tolist(), other.classes_.tolist()
+        if mine != theirs:
+            problem = f"monitors {theirs}, this one {mine}"
             raise InputError("other", None, problem, "merge monitors of the same classes")
         if (self.confidence, self.tolerance) != (other.confidence, other.tolerance):
             problem = "has another confidence or tolerance"
@@ -418,37 +392,24 @@ class CalibrationMonitor:
         if self.model != other.model:
             problem = "monitors the forecasts of another model"
             raise InputError("other", None, problem, "start a new state for each model")
-        known = self.seen_.keys() & other.seen_.keys()
-        if known and not again:
-            problem = f"{len(known)} of its {len(other.seen_)} batches were counted before"
+        if (known := len(self.seen_.keys() & other.seen_.keys())) and not again:
+            problem = f"{known} of its {len(other.seen_)} batches were counted before"
             raise InputError("other", None, problem, "merge each state once, or pass again=True")
         self._remember(other.seen_)
         self.totals = self.totals + other.totals
         self.evidence = self.evidence.merge(other.evidence)
         self.n_batches = max(self.n_batches, other.n_batches)
         if other.totals.rows:
-            self._add_entry(other.totals)
+            self._add_entry(other.report())
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a small JSON file, atomically."""
-        state = {
-            "format": FORMAT,
-            "version": VERSION,
-            "labels": self.classes_.tolist(),
-            "confidence": self.confidence,
-            "tolerance": self.tolerance,
-            "model": self.model,
-            "alarm": self.alarm_,
-            "totals": self.totals.to_lists(),
-            "evidence": {
-                "log_begun": self.evidence.log_begun.tolist(),
-                "log_rest": self.evidence.log_rest,
-            },
-            "batches": self.n_batches,
-            "history": self.entries,
-            "seen": self.seen_,
-        }
+        state = {"format": FORMAT, "version": VERSION, "labels": self.classes_.tolist()}
+        state |= {name: getattr(self, name) for name in PARAMETERS}
+        state |= {"totals": _to_lists(self.totals), "evidence": _to_lists(self.evidence)}
+        state |= {"alarm": self.alarm_, "batches": self.n_batches}
+        state |= {"history": self.entries, "seen": self.seen_}
         with replacing(Path(path)) as new:
             new.write_text(json.dumps(state, allow_nan=False) + "\n", encoding="utf-8")
 
@@ -465,8 +426,7 @@ class CalibrationMonitor:
     def _from_state(cls, state: dict[str, Any]) -> Self:
         if state["format"] != FORMAT or state["version"] != VERSION:
             raise ValueError("it has another format or version")
-        parameters = {name: state[name] for name in ("confidence", "tolerance", "model")}
-        monitor = cls(state["labels"], **parameters)
+        monitor = cls(state["labels"], **{name: state[name] for name in PARAMETERS})
         monitor.totals = Totals.from_lists(state["totals"], len(monitor.classes_))
         found = state["evidence"]
         size = len(monitor.alternatives.family)

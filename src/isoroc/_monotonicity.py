@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._core import order
+from isoroc._core import growth as kernels
 from isoroc._input import Sample
 from isoroc._simplex import Floats, Ints, as_matrix, midpoint, regions, two_columns
 from isoroc._table import Table
@@ -41,16 +41,14 @@ def smallest_differences(values: Floats, held: NDArray[np.bool_]) -> Floats:
     `values` and `held`, whether each bin has points in each region, have shape (B, K). W is +inf on
     the diagonal and where no bin has points.
     """
-    bins = order.Wards(np.arange(len(values)), held.view(np.uint8))
-    W = order.smallest_differences(np.ascontiguousarray(values)[None], [bins], -1)
+    bins = kernels.Wards(np.arange(len(values)), held.view(np.uint8))
+    W = kernels.smallest_differences(np.ascontiguousarray(values)[None], [bins], -1)
     return np.asarray(W[0, 0])
 
 
 def regions_held(tree: BinTree, forecasts: Floats | None = None) -> NDArray[np.bool_]:
-    """Whether each bin has a calibration point in each region of each split, shape (S, B, K).
-
-    Given the points, splits divide all of them; otherwise those that reach the split.
-    """
+    """Whether each bin has a calibration point in each region of each split, shape (S, B, K)."""
+    # Given the points, splits divide all of them; otherwise those that reach the split.
     held = np.zeros((tree.n_splits, len(tree.bins), tree.n_classes), dtype=bool)
     if forecasts is None:
         # Bins below each node; the last row stands for missing children.
@@ -89,10 +87,7 @@ def largest_slack(W: Floats) -> Floats:
 
 
 def solve(W: Floats) -> tuple[Floats, Floats]:
-    """Thresholds gamma' of largest slack, shape (S, K), and that slack, shape (S,).
-
-    Where the slack is negative no threshold satisfies all constraints and gamma' is NaN.
-    """
+    """Thresholds gamma' of largest slack, (S, K), NaN if there is none, and that slack, (S,)."""
     slack = largest_slack(W)
     tight = W - np.where(np.isfinite(slack), slack, 0.0)[:, None, None]
     gamma = np.zeros(W.shape[:2])
@@ -110,26 +105,18 @@ class Certificate:
     For every split it names a threshold on the calibrated side that sorts the calibration points
     as the split's own threshold sorts the forecasts. `verify` checks that claim on the calibration
     rows. It says nothing about other thresholds or other rows.
-
-    Attributes
-    ----------
-    scope : {"global", "tree"}
-        Whether a split answers for all calibration points or for those that reach it.
-    thresholds : ndarray of shape (S, K)
-        gamma of each split, on the forecasts.
-    calibrated_thresholds : ndarray of shape (S, K)
-        gamma' of each split, on the calibrated forecasts.
-    slack : ndarray of shape (S,)
-        By how much every constraint of the split can be tightened at once.
-    top : int or None
-        Thresholds are on the `top` largest probabilities and the rest; None if on the classes.
     """
 
     scope: Scope
+    """Whether a split answers for all calibration points or for those that reach it."""
     thresholds: Floats
+    """gamma of each split, on the forecasts, shape (S, K)."""
     calibrated_thresholds: Floats
+    """gamma' of each split, on the calibrated forecasts, shape (S, K)."""
     slack: Floats
+    """By how much every constraint of the split can be tightened at once, shape (S,)."""
     top: int | None = None
+    """Thresholds are on the `top` largest probabilities and the rest; None if on the classes."""
 
     def verify(self, tree: BinTree, calibrated: Floats, sample: Sample) -> bool:
         """Whether the claim holds for a tree and the calibration rows, calibrated, shape (n, K).
@@ -215,10 +202,8 @@ def _weights_agree(tree: BinTree, bin_of: Ints, sample: Sample) -> bool:
 
 
 def certify(tree: BinTree, values: Floats, forecasts: Floats | None = None) -> Certificate:
-    """Certificate of a ROC monotone map, given the calibrated forecasts of its bins, (B, K).
-
-    The global scope needs the calibration points, the tree scope none.
-    """
+    """Certificate of a ROC monotone map, given the calibrated forecasts of its bins, (B, K)."""
+    # The global scope needs the calibration points, the tree scope none.
     if tree.n_classes == 2:
         # The bins next to a threshold decide, and both lie below its split: the scopes agree.
         # Taking the middle of their values directly keeps gaps of one rounding step open.

@@ -1,7 +1,5 @@
 """Progress of long computations: a rich status line on terminals, plain lines otherwise."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -9,10 +9,7 @@ import numpy as np
 
 
 def check_random_state(seed: Any) -> np.random.RandomState:
-    """What `sklearn.utils.check_random_state` returns, without its import for whole numbers.
-
-    The import takes a second, and the command line passes nothing else.
-    """
+    """What scikit-learn's function returns, without its import, a second, for whole numbers."""
     if isinstance(seed, numbers.Integral):
         return np.random.RandomState(int(seed))
     from sklearn import utils  # noqa: PLC0415

@@ -6,6 +6,7 @@ models none of these functions is called.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,32 +15,20 @@ from numpy.typing import NDArray
 _Floats = NDArray[np.float64]
 
 
-def expit(x: _Floats) -> _Floats:
-    """Probabilities from log odds."""
-    return np.asarray(_special().expit(x))
+def _imported(name: str) -> Callable[..., Any]:
+    def call(*arguments: Any) -> Any:
+        from scipy import special  # noqa: PLC0415
+
+        return getattr(special, name)(*arguments)
+
+    return call
 
 
-def logit(p: _Floats) -> _Floats:
-    """Log odds from probabilities."""
-    return np.asarray(_special().logit(p))
-
-
-def gammainc(a: float, x: float) -> float:
-    """Distribution function at x of a gamma variable with shape a."""
-    return float(_special().gammainc(a, x))
-
-
-def xlogy(x: _Floats, y: _Floats) -> _Floats:
-    """``x * log(y)``, and 0 where x is 0."""
-    return np.asarray(_special().xlogy(x, y))
-
-
-def normal_quantile(p: float) -> float:
-    """Quantile of the standard normal distribution."""
-    return float(_special().ndtri(p))
-
-
-def _special() -> Any:
-    from scipy import special  # noqa: PLC0415
-
-    return special
+#: Probabilities from log odds, log odds from probabilities, and x log(y), which is 0 where x is 0.
+expit: Callable[[_Floats], _Floats] = _imported("expit")
+logit: Callable[[_Floats], _Floats] = _imported("logit")
+xlogy: Callable[[_Floats, _Floats], _Floats] = _imported("xlogy")
+#: Distribution function at x of a gamma variable with shape a.
+gammainc: Callable[[float, float], float] = _imported("gammainc")
+#: Quantile of the standard normal distribution.
+normal_quantile: Callable[[float], float] = _imported("ndtri")

@@ -4,8 +4,6 @@ A fit makes thousands of products that take microseconds; waking other threads t
 longer when the cores are busy. Larger products are a small part of each fit (docs/speed.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache

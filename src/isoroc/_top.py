@@ -73,14 +73,11 @@ class TopReduction:
         """The m largest entries of each row, descending, and the sum of the others."""
         return np.asarray(self.of(NUMPY, P).points)
 
-    def labels(self, P: Floats, codes: Codes) -> Ints:
-        """Rank of each row's class, m for the rest."""
-        return np.minimum(_rank(P, codes), self.top)
-
     def reduce_sample(self, sample: Sample) -> Sample:
-        """The sample as forecasts of ranks and the rest."""
-        ranks = self.labels(sample.forecasts, sample.codes).astype(np.uint8)
-        return replace(sample, forecasts=self.reduce(sample.forecasts), codes=ranks, classes=None)
+        """The sample as forecasts of ranks and the rest; labels are ranks, m for the rest."""
+        P = sample.forecasts
+        ranks = np.minimum(_rank(P, sample.codes), self.top).astype(np.uint8)
+        return replace(sample, forecasts=self.reduce(P), codes=ranks, classes=None)
 
     def expand(self, Q: Floats, P: Floats) -> Floats:
         """Forecasts of K classes from calibrated ones of m ranks and the rest."""

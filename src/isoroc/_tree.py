@@ -16,7 +16,7 @@ def bin_values(class_weights: Floats, pseudocounts: Floats | float) -> Floats:
     """Calibrated forecasts of bins: ``(class weights + pseudocounts) / their sum``.
 
     This is the one definition of the value of a bin. Kernels that need the value of a bin in their
-    loops (`_core/path.pyx`, `_core/growth.pyx`) are tested against it. Pseudocounts are
+    loops (`_core/pav.pyx`, `_core/growth.pyx`) are tested against it. Pseudocounts are
     ``pseudocount * prior``, rows that are added to each class; 0 gives the mean labels.
     """
     counts = class_weights + pseudocounts
@@ -93,7 +93,22 @@ class BinTree:
         return np.array(found, dtype=np.intp)
 
     @cached_property
-    def _bin_of_node(self) -> Ints:
+    def splits(self) -> list[tuple[int, Ints]]:
+        """Each split: the node that it divides, and the nodes of the regions that hold points."""
+        rows = zip(self.split_nodes.tolist(), self.children, strict=True)
+        return [(node, children[children >= 0]) for node, children in rows]
+
+    @cached_property
+    def depths(self) -> Ints:
+        """Number of splits above each node."""
+        depth = np.zeros(len(self.class_weights), dtype=np.intp)
+        for node, below in self.splits:
+            depth[below] = depth[node] + 1
+        return depth
+
+    @cached_property
+    def bin_of_node(self) -> Ints:
+        """Place of each node in `bins`, -1 where it is divided."""
         place = np.full(len(self.class_weights), -1, dtype=np.intp)
         place[self.bins] = np.arange(len(self.bins))
         return place
@@ -108,7 +123,7 @@ class BinTree:
         if self.n_classes == 2:
             return locate(self.cuts, binary_scores(forecasts))
         leaves = route(forecasts, self.thresholds, self.children, self.split_of_node)
-        return self._bin_of_node[leaves]
+        return self.bin_of_node[leaves]
 
     def truncate(self, n_splits: int) -> BinTree:
         """Tree of the first n_splits splits."""
@@ -126,21 +141,26 @@ class BinTree:
         yield node_of_bin.copy()
         # Bins are numbered depth first, so the bins below a node are one range.
         start, size = np.zeros_like(self.split_of_node), np.ones_like(self.split_of_node)
-        for node, below in zip(self.split_nodes[::-1], self.children[::-1], strict=True):
-            size[node] = size[below[below >= 0]].sum()
-        for node, below in zip(self.split_nodes, self.children, strict=True):
+        for node, below in reversed(self.splits):
+            size[node] = size[below].sum()
+        for node, below in self.splits:
             at = start[node]
-            for child in below[below >= 0]:
+            for child in below:
                 start[child] = at
                 node_of_bin[at : at + size[child]] = child
                 at += size[child]
             yield node_of_bin.copy()
 
-    def values(self, pseudocount: float = 0.0, prior: Floats | None = None) -> Floats:
-        """Calibrated forecast of each node, shape (N, K): see `bin_values`.
+    def add_up(self, of_bins: Floats) -> Floats:
+        """Sums over the bins in each node, shape (N, C), of numbers of each bin, shape (B, C)."""
+        sums = np.zeros((len(self.class_weights), of_bins.shape[1]))
+        sums[self.bins] = of_bins
+        for node, below in reversed(self.splits):
+            sums[node] = sums[below].sum(axis=0)
+        return sums
 
-        The prior, of shape (K,) or (N, K), is uniform by default.
-        """
+    def values(self, pseudocount: float = 0.0, prior: Floats | None = None) -> Floats:
+        """`bin_values` of the nodes, shape (N, K); the prior, (K,) or (N, K), may be uniform."""
         prior = np.full(self.n_classes, 1 / self.n_classes) if prior is None else prior
         return bin_values(self.class_weights, pseudocount * prior)
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import sync_playwright
 
-from isoroc import AutoCalibrator, IRPCalibrator
-from isoroc.report import Report
+from isoroc import AutoCalibrator, IRPCalibrator, Report
 
 NAMES = {
     2: ["no", "yes"],
@@ -64,7 +63,7 @@ def pages(tmp_path_factory):
     paths = {}
     for name, report in made.items():
         paths[name] = folder / f"{name}.html"
-        report.save(paths[name])
+        report.to_html(paths[name])
     notebook = folder / "notebook.html"
     cell = made["2"]._repr_html_()
     notebook.write_text(f"<!doctype html><title>notebook</title><p id='own'>cell</p>{cell}")

@@ -12,6 +12,8 @@ from isoroc import (
     IsotonicCalibrator,
     TemperatureCalibrator,
 )
+from isoroc._calibrators.mixing import departure
+from isoroc._input import Sample
 
 
 def data(n=600, K=3, power=3.0, seed=0):
@@ -271,3 +273,33 @@ def test_caution_leaves_forecasts_unchanged_unless_the_verdict_is_to_calibrate()
     cautious.fit(sharp, y)
     assert cautious.verdict_.startswith("calibrate")
     np.testing.assert_array_equal(cautious.predict_proba(sharp), plain.predict_proba(sharp))
+
+
+@pytest.mark.parametrize("K", [2, 3, 20])
+def test_a_score_test_sees_what_few_rows_cannot_show_out_of_fold(K):
+    """At the level 1 % it is right for calibrated forecasts; power and shift of others are seen."""
+    rng = np.random.default_rng(0)
+    found: dict[str, list[float]] = {"calibrated": [], "confident": [], "shifted": []}
+    for _ in range(400):
+        truth = rng.dirichlet(np.ones(K), 100)
+        y = (truth.cumsum(axis=1) > rng.random((100, 1))).argmax(axis=1)
+        odds = truth * np.append(np.ones(K - 1), 3.0)
+        for name, P in (("calibrated", truth), ("confident", truth**1.7), ("shifted", odds)):
+            forecasts = P / P.sum(axis=1, keepdims=True)
+            found[name].append(departure(forecasts, Sample(forecasts, y)))
+    rejected = {name: float((np.array(p) < 0.01).mean()) for name, p in found.items()}
+    assert rejected["calibrated"] <= 0.025
+    assert rejected["confident"] >= 0.4
+    if K == 2:
+        assert rejected["shifted"] >= 0.4
+
+
+def test_the_score_test_counts_independent_rows():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 50)
+    y = (P.cumsum(axis=1) > rng.random((50, 1)) ** 1.5).argmax(axis=1)
+    twice = np.repeat(np.arange(50), 2)
+    once = departure(P, Sample(P, y))
+    assert departure(P[twice], Sample(P[twice], y[twice])) < once < 0.5
+    # One row of weight two tells no more than one of weight one.
+    assert departure(P, Sample(P, y, np.full(50, 2.0))) == pytest.approx(once)

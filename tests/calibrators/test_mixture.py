@@ -54,7 +54,7 @@ def test_every_mixture_of_monotone_members_is_monotone(data, K, seed):
 def test_mixtures_for_scores_of_two_classes(data, seed):
     scores, y, _ = data
     weights = np.random.default_rng(seed).dirichlet(np.ones(4))
-    cal = fitted_mixture(scores, y, 2, weights)
+    cal = fitted_mixture(scores, y, 2, weights, scores="logit")
     assert cal.verify(scores)
     if np.ptp(scores) > 1e-9:  # closer ones become ties
         falling = StepMap(

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,7 @@ from isoroc._calibrators import descent, monotone, temperature
 from isoroc._calibrators.monotone import Departures, Posterior, gather
 from isoroc._cyclic import check_cyclic
 from isoroc._input import Sample
-from isoroc._maps import Potential
+from isoroc._kinds import PROBABILITIES
 from strategies import arbitrary, binary_data, labelled_forecasts
 from truths import ill_conditioned
 
@@ -56,7 +58,7 @@ def random_potential(K, seed):
     """A potential far from temperature scaling."""
     rng = np.random.default_rng(seed)
     family = Departures(K, 1 / 101)
-    return family.potential(rng.normal(scale=0.8, size=family.n_parameters))
+    return family.map_of(rng.normal(scale=0.8, size=family.n_parameters), PROBABILITIES, 0.1)
 
 
 def posterior(family, P, y, weights):
@@ -98,7 +100,7 @@ def test_on_adversarial_forecasts(K):
 @given(data=binary_data(max_rows=30))
 def test_two_classes_keep_the_order_of_any_scores(data):
     scores, y, weights = data
-    cal = MonotoneCalibrator().fit(scores, y, sample_weight=weights)
+    cal = MonotoneCalibrator().fit(scores, y, scores="logit", sample_weight=weights)
     q = cal.predict_proba(scores)[:, 1][np.argsort(scores)]
     assert (np.diff(q) >= -1e-12 * q[1:]).all()
     assert cal.verify(scores)
@@ -215,14 +217,15 @@ def test_the_map_is_the_documented_formula():
 def test_vertices_alone_are_temperature_scaling_with_biases(K):
     rng = np.random.default_rng(0)
     z, biases = rng.normal(size=(40, K)), rng.normal(size=(K, 1))
-    F = Potential(0.6, np.zeros((K, 1)), biases)
+    numbers = {"scale": 0.6, "softness": np.zeros((K, 1)), "biases": biases}
+    F = replace(random_potential(K, 0), directions=None, interactions=None, **numbers)
     np.testing.assert_allclose(F.gradient(NUMPY, z), softmax(0.6 * z + biases[:, 0], axis=1))
 
 
 def test_without_departures_forecasts_of_two_classes_stay_as_they_are():
     z = np.random.default_rng(0).normal(scale=2, size=(40, 2))
     family = Departures(2, 1e-12)
-    q = family.potential(np.zeros(family.n_parameters)).gradient(NUMPY, z)
+    q = family.map_of(np.zeros(family.n_parameters), PROBABILITIES, 0.1).gradient(NUMPY, z)
     np.testing.assert_allclose(q, softmax(z, axis=1), atol=1e-9)
 
 
@@ -382,13 +385,7 @@ def test_uniform_directions_are_a_short_form(monkeypatch):
     monkeypatch.setattr(monotone, "PAIR_CLASSES", 3)
     cal = MonotoneCalibrator().fit(P, y)
     z = cal.coordinates(P)
-    long = Potential(
-        cal.scale_,
-        cal.softness_,
-        cal.biases_,
-        (1 - np.eye(4)) / 3,
-        np.zeros((4, 4)),
-    )
+    long = replace(cal.map_, directions=(1 - np.eye(4)) / 3, interactions=np.zeros((4, 4)))
     np.testing.assert_allclose(long.gradient(NUMPY, z), cal.predict_proba(P), rtol=1e-9)
     np.testing.assert_allclose(long.value(z), cal.certificate_.potential(z), rtol=1e-9)
 

@@ -24,7 +24,7 @@ from isoroc import (
     TemperatureCalibrator,
 )
 from isoroc._calibrators import spline, temperature
-from isoroc._growth.grid import steps_for
+from isoroc._growth.search import steps_for
 from zoo import KINDS, make, takes_classes
 
 each = pytest.mark.parametrize("name", KINDS)

@@ -7,11 +7,11 @@ from scipy.special import logsumexp
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators import matrix
-from isoroc._calibrators.matrix import Regression, Solution, Terms
+from isoroc._calibrators.matrix import Regression, Terms
 from isoroc._input import Sample
 from isoroc._kinds import PROBABILITIES
 from isoroc._maps import TemperatureMap
-from isoroc._maps.matrix import transform
+from isoroc._maps.scaling import transform
 
 #: Leaves the forecasts unchanged.
 STAGE = TemperatureMap(kind=PROBABILITIES, floor=1e-300, temperature=1.0, smoothing=0.0)
@@ -23,13 +23,14 @@ ALL_TERMS = [
 ]
 
 
-def problem(terms, seed=0, n=50, *, weighted=True):
+def problem(terms, seed=0, n=50, *, weighted=True, penalty=None):
     rng = np.random.default_rng(seed)
     K = terms.n_classes
     z = np.log(rng.dirichlet(np.ones(K), size=n).T)
     y = rng.integers(0, K, n).astype(np.uint8)
     weights = rng.random(n) * 2 if weighted else None
-    return Regression(terms, STAGE, Sample(np.exp(z.T), y, weights))
+    penalty = PENALTY if penalty is None else penalty
+    return Regression(terms, STAGE, Sample(np.exp(z.T), y, weights), penalty)
 
 
 def plain_loss(regression, theta, penalty):
@@ -55,68 +56,63 @@ PENALTY = np.array([1.0, 2.0, 3.0, 4.0])
 def test_loss_and_derivatives(terms, seed):
     regression = problem(terms, seed, n=15)
     theta = np.random.default_rng(seed).normal(scale=0.5, size=len(terms))
-    value, log_q = regression.loss(theta, PENALTY)
+    value, log_q = regression.value(theta)
     assert value == pytest.approx(plain_loss(regression, theta, PENALTY))
-    gradient = regression.gradient(theta, PENALTY, log_q)
-    hessian = regression.hessian(PENALTY, log_q)
+    again, gradient = regression.loss(theta)
+    assert again == pytest.approx(value)
+    hessian = regression.hessian(log_q)
     step = 1e-5
     for i in range(len(theta)):
         move = step * np.eye(len(theta))[i]
         ahead, behind = theta + move, theta - move
-        slope = (regression.loss(ahead, PENALTY)[0] - regression.loss(behind, PENALTY)[0]) / step
+        slope = (regression.loss(ahead)[0] - regression.loss(behind)[0]) / step
         assert gradient[i] == pytest.approx(slope / 2, abs=1e-4)
-        change = [
-            regression.gradient(there, PENALTY, regression.loss(there, PENALTY)[1])
-            for there in (ahead, behind)
-        ]
+        change = [regression.loss(there)[1] for there in (ahead, behind)]
         np.testing.assert_allclose(hessian[i], (change[0] - change[1]) / (2 * step), atol=1e-4)
 
 
 def test_the_hessian_is_summed_in_chunks(monkeypatch):
     regression = problem(ALL_TERMS[0])
-    _, log_q = regression.loss(np.zeros(len(ALL_TERMS[0])), PENALTY)
-    whole = regression.hessian(PENALTY, log_q)
+    _, log_q = regression.value(np.zeros(len(ALL_TERMS[0])))
+    whole = regression.hessian(log_q)
     monkeypatch.setattr(matrix, "CHUNK", 7)
-    np.testing.assert_allclose(regression.hessian(PENALTY, log_q), whole)
+    np.testing.assert_allclose(regression.hessian(log_q), whole)
 
 
 @pytest.mark.parametrize("terms", ALL_TERMS, ids=str)
 def test_both_methods_find_the_minimum(terms):
     regression = problem(terms, n=200, weighted=False)
     start = np.zeros(len(terms))
-    expected = minimize(lambda theta: regression.loss(theta, PENALTY)[0], start).fun
-    by_newton, penalty, *_ = regression.newton(Solution(start, PENALTY), learn=False)
-    assert penalty is PENALTY
-    assert regression.loss(by_newton, PENALTY)[0] <= expected + 1e-5
-    by_descent = regression.descend(Solution(start, PENALTY)).theta
-    assert regression.loss(by_descent, PENALTY)[0] <= expected * (1 + 1e-5)
+    expected = minimize(lambda theta: regression.loss(theta)[0], start).fun
+    by_newton = regression.newton(start).theta
+    assert regression.penalty is PENALTY
+    assert regression.loss(by_newton)[0] <= expected + 1e-5
+    by_descent = regression.settle(start, rounds=20, n_steps=25, ftol=1e-6).theta
+    assert regression.loss(by_descent)[0] <= expected * (1 + 1e-5)
 
 
 def test_newton_halves_steps_that_go_too_far():
     terms = Terms(2, full=False, quadratic=True)
     z = np.log(np.array([[1 - 1e-12, 1e-12, 0.5, 1e-9], [1e-12, 1 - 1e-12, 0.5, 1 - 1e-9]]))
     sample = Sample(np.exp(z.T), np.array([1, 0, 1, 0], dtype=np.uint8), None)
-    regression = Regression(terms, STAGE, sample)
-    weak = np.full(4, 1e-3)
-    theta, _, *_ = regression.newton(Solution(np.zeros(len(terms)), weak), learn=False)
-    _, log_q = regression.loss(theta, weak)
-    assert np.abs(regression.gradient(theta, weak, log_q)).max() < 1e-2
+    regression = Regression(terms, STAGE, sample, np.full(4, 1e-3))
+    theta = regression.newton(np.zeros(len(terms))).theta
+    assert np.abs(regression.loss(theta)[1]).max() < 1e-2
     # where no loss is good enough it ends all the same
-    again, _, *_ = regression.newton(Solution(theta, weak), learn=False, tolerance=-1.0)
-    assert regression.loss(again, weak)[0] <= regression.loss(theta, weak)[0] + 1e-9
+    again = regression.newton(theta, tolerance=-1.0).theta
+    assert regression.loss(again)[0] <= regression.loss(theta)[0] + 1e-9
 
 
 def test_learned_penalties_are_consistent():
     """At the end a penalty is what the evidence of its terms says, up to the last round."""
     terms = Terms(3, full=True, quadratic=True)
-    regression = problem(terms, n=2000, weighted=False)
     given_penalty = np.array([6.0, 6, 6, 12])
-    theta, penalty, *_ = regression.newton(
-        Solution(np.zeros(len(terms)), given_penalty), learn=True
-    )
+    regression = problem(terms, n=2000, weighted=False, penalty=given_penalty)
+    theta = regression.newton(np.zeros(len(terms)), learn=True).theta
+    penalty = regression.penalty
     kind, _, _ = terms.places()
-    _, log_q = regression.loss(theta, penalty)
-    variance = np.diag(np.linalg.inv(regression.hessian(penalty, log_q)))
+    _, log_q = regression.value(theta)
+    variance = np.diag(np.linalg.inv(regression.hessian(log_q)))
     for k in range(4):
         own = kind == k
         determined = (1 - penalty[k] * variance[own]).sum()
@@ -131,11 +127,11 @@ def test_terms_that_tell_nothing_are_penalised_more():
     P = rng.dirichlet(np.ones(3), size=3000)
     y = np.array([rng.choice(3, p=p) for p in P]).astype(np.uint8)
     terms = Terms(3, full=True, quadratic=True)
-    regression = Regression(terms, STAGE, Sample(P, y, None))
     start = np.array([6.0, 6, 6, 12])
-    theta, penalty, *_ = regression.newton(Solution(np.zeros(len(terms)), start), learn=True)
-    assert (penalty > start).all()
-    free, _, *_ = regression.newton(Solution(np.zeros(len(terms)), start), learn=False)
+    regression = Regression(terms, STAGE, Sample(P, y, None), start)
+    free = regression.newton(np.zeros(len(terms))).theta
+    theta = regression.newton(np.zeros(len(terms)), learn=True).theta
+    assert (regression.penalty > start).all()
     assert np.abs(theta).sum() < np.abs(free).sum()
 
 

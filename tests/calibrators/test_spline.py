@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from isoroc import SplineCalibrator, TemperatureCalibrator
 from isoroc._backends import NUMPY
-from isoroc._calibrators import evidence, spline
+from isoroc._calibrators import spline
 from isoroc._calibrators.spline import Problem
 from isoroc._input import Sample
 from strategies import arbitrary, labelled_forecasts
@@ -147,7 +147,7 @@ def test_zeros_are_raised_to_the_smallest_forecast_seen():
     P, y, _ = overconfident(300, 3)
     P[:5] = [1, 0, 0]
     cal = SplineCalibrator().fit(P, y)
-    assert cal.floor_ == np.clip(P[P > 0].min(), *evidence.FLOOR_RANGE)
+    assert cal.floor_ == np.clip(P[P > 0].min(), *spline.FLOOR_RANGE)
     np.testing.assert_array_equal(
         cal.predict_proba([[1, 0, 0]]), cal.predict_proba([[1 - 1e-300, 1e-300, 0]])
     )
@@ -215,20 +215,18 @@ def test_gradient_and_curvature(K, monkeypatch):
         free[-K * K :: K + 1] = False
     theta = problem.start() + free * np.random.default_rng(2).normal(scale=0.3, size=len(free))
     steps = 1e-5 * np.eye(len(free))[free]
-    ahead, behind = (
-        [problem.loss(weights, theta + sign * step) for step in steps] for sign in (1, -1)
-    )
+    ahead, behind = ([problem.loss(theta + sign * step) for step in steps] for sign in (1, -1))
     slopes = [(there[0] - here[0]) / 2e-5 for there, here in zip(ahead, behind, strict=True)]
-    gradient = problem.loss(weights, theta)[1]
+    gradient = problem.loss(theta)[1]
     np.testing.assert_allclose(gradient[free], slopes, rtol=1e-5, atol=1e-4)
     assert not gradient[~free].any()
     slopes_2 = [(there[1] - here[1]) / 2e-5 for there, here in zip(ahead, behind, strict=True)]
     H = np.array(slopes_2)[:, free] - np.diag(2 * problem.strengths[free])
-    hessian = problem._hessian(weights, theta)
+    hessian = problem._hessian(theta)
     np.testing.assert_allclose(hessian[np.ix_(free, free)], H, rtol=1e-5, atol=1e-4)
     assert not hessian[~free].any()
     own = np.flatnonzero(free)[3:]  # of the shared coefficients the diagonal is a bound
-    diagonal = problem._diagonal(weights, theta)
+    diagonal = problem._diagonal(theta)
     np.testing.assert_allclose(diagonal[own], np.diag(hessian)[own])
 
 
@@ -251,9 +249,9 @@ def test_sharp_forecasts_are_fitted_to_the_optimum(K, dense, monkeypatch):
     SplineCalibrator(penalty=1.0).fit(P, y)
     [(problem, (theta, _, converged))] = keep
     assert converged
-    found = problem.loss(problem.weights, theta)[0]
+    found = problem.loss(theta)[0]
     better = minimize(
-        lambda t: problem.loss(problem.weights, t),
+        problem.loss,
         theta,
         jac=True,
         method="L-BFGS-B",

@@ -12,9 +12,9 @@ import isoroc
 from cli_tables import READERS, listing, make_forecasts
 from isoroc import IRPCalibrator
 from isoroc._cli import main
-from isoroc._cli.calibrating import CalibrationStep, ModelRows
-from isoroc._cli.io.formats import Format
-from isoroc._cli.io.source import ROW, Source
+from isoroc._cli.commands.apply import Calibration
+from isoroc._cli.io.source import ROW, Format, Source
+from isoroc._cli.models import Model
 from strategies import labelled_forecasts
 
 
@@ -129,8 +129,8 @@ def test_calibration_of_one_batch(table):
     P = table.select("^p_.*$").to_numpy()
     model = IRPCalibrator().fit(P, table["y"])
     columns, seen = ["p_bird", "p_cat", "p_dog"], list[int]()
-    rows = ModelRows(Source([], Format("csv", None, ","), []), model, columns)
-    step = CalibrationStep(rows, lambda P, _: model.predict_proba(P), {"q": 1}, seen.append)
+    source, loaded = Source([], Format("csv", None, ","), []), Model("", model, *[None] * 4)
+    step = Calibration(source, loaded, columns, {"q": 1}, advance=seen.append)
     batch = table.with_row_index(ROW)
     assert step(batch)["q"].to_list() == model.predict_proba(P)[:, 1].tolist()
     assert step(batch[:0]).schema == {**table.schema, "q": pl.Float64}

@@ -6,9 +6,8 @@ import polars as pl
 import pytest
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.batches import read_forecasts, read_weights
-from isoroc._cli.io.formats import Format
-from isoroc._cli.io.source import ROW, Source
+from isoroc._cli.io.reading import read_forecasts, read_weights
+from isoroc._cli.io.source import ROW, Format, Source
 from isoroc._input import InputError
 
 SOURCE = Source([Path("x.parquet")], Format("parquet"), ["x.parquet"])

@@ -5,6 +5,7 @@ import numpy as np
 import onnx
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 import isoroc
 from isoroc._cli.models import DEFAULT, calibrator_classes, parse_value
@@ -60,7 +61,8 @@ def test_export_to_onnx_is_the_same_map(table, run_cli):
     P = table.select(COLUMNS).to_numpy()
     session = onnxruntime.InferenceSession("m.onnx", providers=["CPUExecutionProvider"])
     (found,) = session.run(None, {"forecasts": P})
-    np.testing.assert_array_equal(found, isoroc.load("model.json").predict_proba(P))
+    expected = isoroc.load("model.json").predict_proba(P)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
     assert run_cli("export", "model.json", "--onnx", "f.onnx", "--input-type", "float").code == 0
     kind = onnx.load("f.onnx").graph.input[0].type.tensor_type.elem_type
     assert kind == onnx.TensorProto.FLOAT
@@ -106,7 +108,7 @@ def test_export_to_sql_is_the_same_map(table, run_cli):
     assert found.columns == ["id", "a", "b", "c"]
     expected = isoroc.load("model.json").predict_proba(table.select(COLUMNS).to_numpy())
     order = found.sort("id").select("a", "b", "c").to_numpy()
-    np.testing.assert_array_equal(order, expected)
+    np.testing.assert_allclose(order, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.usefixtures("model")
@@ -125,7 +127,7 @@ def test_export_to_sql_has_the_columns_of_apply(table, run_cli, options):
         connection.execute(ran.text)
         found = connection.sql("FROM calibrated").pl().sort("id")
     assert set(found.columns) == set(applied.columns)
-    assert found.select(applied.columns).equals(applied)
+    assert_frame_equal(found.select(applied.columns), applied, rel_tol=0, abs_tol=1e-12)
 
 
 @pytest.mark.usefixtures("model")

@@ -59,6 +59,14 @@ def test_the_command_line_comes_first(run_cli):
     assert model["summary"]["weight_column"] is None
 
 
+def test_names_of_options_may_have_underscores(config, run_cli):
+    config.write_text(
+        '[columns]\nby_position = true\nlabel = "animal"\nprobs = "p_dog,p_cat,p_bird"'
+    )
+    ran = run_cli("fit", "x.csv", "-o", "m.json", "-c", "identity")
+    assert (ran.code, "p_dog is bird, p_cat is cat, p_bird is dog" in ran.err) == (0, True), ran.err
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -9,8 +9,7 @@ import pytest
 from cli_tables import listing
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.files import open_source, output_to, write_frame
-from isoroc._cli.io.formats import Format, output_format
-from isoroc._cli.io.source import Source, file_errors
+from isoroc._cli.io.source import Format, Source, file_errors, output_format
 from isoroc._cli.options import InputOptions
 
 pytestmark = pytest.mark.usefixtures("folder")

@@ -96,7 +96,7 @@ def test_folds_are_even():
 def test_two_classes_are_exact_as_long_as_they_are_few(monkeypatch):
     p, y = np.arange(1, 100) / 100, np.arange(99) % 2
     assert Counts.from_arrays(p, y).resolution == "exact"
-    monkeypatch.setattr("isoroc._counts.builders.MOST_EXACT", 98)
+    monkeypatch.setattr("isoroc._counts.counts.MOST_EXACT", 98)
     counts = Counts.from_arrays(p, y)
     assert counts.resolution == 2**16
     np.testing.assert_allclose(np.sort(counts.forecasts), p)

@@ -1,5 +1,8 @@
 """Tensors are counted as arrays are, and modules calibrate as calibrators do."""
 
+import ctypes
+import shutil
+import subprocess
 from typing import Any
 
 import numpy as np
@@ -10,8 +13,9 @@ from engine_tables import make_columns
 from formulas import EXACT, OPERATIONS, SHAPES, WIDE, all_maps, is_rounded, smooth_maps
 from formulas import forecasts as forecasts_of
 from isoroc import Counts, InputError, TemperatureCalibrator
+from isoroc._backends import NUMPY
 from isoroc._backends.torch import TorchOps, TorchVector
-from isoroc._counts import tensors
+from isoroc._counts import Grid, tensors
 from isoroc.export import to_torch
 from zoo import CASES, fitted, forecasts, on_thresholds
 
@@ -76,18 +80,66 @@ def test_counts_of_tensors(K, resolution):
         np.testing.assert_allclose(found.forecasts, expected.forecasts, rtol=1e-12)
 
 
-@pytest.mark.parametrize("dense", [1, 100, 10_000])
-def test_the_length_of_tables_changes_nothing(dense, monkeypatch):
+@pytest.mark.parametrize("dense", [1, 10**9])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_size_of_tables_changes_nothing(dense, weighted, monkeypatch):
     P, columns = make_columns(4)
     y = torch.tensor(np.unique(columns["y"], return_inverse=True)[1])
-    expected = Counts.from_arrays(torch.tensor(P), y)
+    options: Any = {"resolution": 16, "sample_weight": columns["w"] if weighted else None}
+    expected = Counts.from_arrays(P, y.numpy(), **options)
     monkeypatch.setattr(tensors, "DENSE", dense)
     monkeypatch.setattr(tensors, "SLICE", 1500)
-    found = Counts.from_arrays(torch.tensor(P), y)
+    found = Counts.from_arrays(torch.tensor(P), y, **options)
     np.testing.assert_array_equal(found.cells.keys, expected.cells.keys)
     np.testing.assert_array_equal(found.fold, expected.fold)
     np.testing.assert_array_equal(found.rows, expected.rows)
-    np.testing.assert_array_equal(found.class_weights, expected.class_weights)
+    np.testing.assert_allclose(found.class_weights, expected.class_weights, rtol=1e-13)
+    np.testing.assert_allclose(found.cells.squares, expected.cells.squares, rtol=1e-13)
+    np.testing.assert_allclose(found.forecasts, expected.forecasts, rtol=1e-12)
+
+
+ROUNDED = """
+#include <cmath>
+using std::floor; using std::fabs; using std::exp; using std::log;
+double __dadd_rn(double a, double b) { return a + b; }
+double __dsub_rn(double a, double b) { return a - b; }
+double __dmul_rn(double a, double b) { return a * b; }
+double __ddiv_rn(double a, double b) { return a / b; }
+double __dsqrt_rn(double a) { return std::sqrt(a); }
+"""
+
+
+@pytest.mark.parametrize(("K", "unit", "keys"), [(1, "probability", 0), (3, "probability", 1),
+                                                 (4, "percent", 0), (3, "logit", 0)])  # fmt: skip
+def test_the_kernel_of_a_gpu_computes_the_same_numbers(K, unit, keys, tmp_path):
+    """The code that a GPU runs, compiled for this machine."""
+    plan = tensors.plan_for(unit, Grid.choose(K, 16), 5)
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.full(max(K, 2), 0.3), 400)[:, :K]
+    X = np.log(P) if unit == "logit" else 100 * P if unit == "percent" else P
+    X[7], X[8] = np.nan, 2 * X[8] + 200 * (unit != "logit")
+    X = np.column_stack([X, *rng.integers(-9, 10**15, (keys, 400)).astype(float)])
+    places = [f"X[{k} * n + i]" for k in range(K + keys)] + [
+        f"Y[{k} * n + i]" for k in range(K + 1)
+    ]
+    loop = f"for (long i = 0; i < n; i++) isoroc_number<double>({', '.join(places)});"
+    main = f'extern "C" void run(long n, double* X, double* Y) {{ {loop} }}'
+    source, library = tmp_path / "kernel.cpp", tmp_path / "kernel.so"
+    source.write_text(ROUNDED + tensors.write_kernel(plan, K + keys) + main)
+    options = ["-O1", "-ffp-contract=off", "-shared", "-fPIC", "-o", str(library)]
+    subprocess.run([str(shutil.which("c++")), *options, str(source)], check=True)
+    found, doubles = np.empty((K + 1, 400)), ctypes.POINTER(ctypes.c_double)
+    columns = np.ascontiguousarray(X.T)
+    pointers = [array.ctypes.data_as(doubles) for array in (columns, found)]
+    ctypes.CDLL(str(library)).run(ctypes.c_long(400), *pointers)
+    with np.errstate(all="ignore"):
+        expected = plan.number(NUMPY, X[:, :K], X[:, K:] if keys else None).T
+    assert found[0, 7] == -1
+    if unit == "logit":
+        np.testing.assert_allclose(found[1:], expected[1:], atol=1e-12)
+    else:
+        assert found[0, 8] == -1
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_batches_of_logits():

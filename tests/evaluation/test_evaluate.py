@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from isoroc import Counts, InputError, IRPCalibrator, evaluate, metrics
 from isoroc._evaluation import measures
@@ -206,10 +207,12 @@ def test_the_result_prints_and_converts():
     assert "after" not in evaluate(y, P, **FAST).measures["log_loss"]
 
 
-def test_many_classes_have_no_measures_of_ranking():
+def test_many_classes_have_no_calibration_error_of_single_classes():
     P, Q, y = distorted(300, 60, 2.0, seed=0)
     result = evaluate(y, P, Q, labels=range(60), **FAST)
-    assert "auc_one_vs_rest" not in result.measures
+    assert "classwise_calibration_error" not in result.measures
+    areas = [roc_auc_score(y == k, P[:, k]) for k in np.unique(y)]
+    assert result["auc_one_vs_rest", "before"] == pytest.approx(np.mean(areas))
     assert np.isfinite(result["calibration_error", "before"])
     assert "With more than 50 classes" in repr(result)
 

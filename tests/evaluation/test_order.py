@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, roc_auc_score
 
 from isoroc import InputError, IRPCalibrator, TemperatureCalibrator, evaluate
-from isoroc._evaluation.order import PairChanges
+from isoroc._evaluation.order import pairs_of_rows
 from isoroc._simplex import binary_scores
 from isoroc._table import Table
-from isoroc.metrics import auc, volume_under_surface
+from isoroc.metrics import auc, bootstrap, volume_under_surface
 from strategies import labelled_forecasts
 
 FAST: dict[str, Any] = {"n_resamples": 2, "random_state": 0}
@@ -42,19 +42,24 @@ def pairs_by_definition(before, after, weights):
     return ordered, reversed_, tied
 
 
+def total_pairs(before, after, weights):
+    first, second = (np.unique(x, return_inverse=True)[1] for x in (before, after))
+    return tuple(pairs_of_rows(first, second, weights) @ weights / 2)  # each pair has two rows
+
+
 @given(st.lists(st.tuples(*[st.integers(-6, 6)] * 2, st.integers(0, 4)), min_size=1, max_size=40))
-def test_pair_changes_equal_counts_over_all_pairs(rows):
+def test_changed_pairs_equal_counts_over_all_pairs(rows):
     before, after, weights = np.array(rows, dtype=float).T
-    assert PairChanges(before, after)(weights) == pairs_by_definition(before, after, weights)
+    assert total_pairs(before, after, weights) == pairs_by_definition(before, after, weights)
 
 
 @pytest.mark.parametrize("n", [1, 2, 255, 256, 257, 1000])
-def test_pair_changes_of_random_orders(n):
+def test_changed_pairs_of_random_orders(n):
     rng = np.random.default_rng(n)
     before, after = rng.permutation(n), rng.permutation(n)
-    counted = PairChanges(before, after)(np.ones(n))
     sign = np.sign(np.subtract.outer(before, before) * np.subtract.outer(after, after))
-    assert counted == (n * (n - 1) / 2, np.count_nonzero(sign < 0) / 2, 0)
+    expected = n * (n - 1) / 2, np.count_nonzero(sign < 0) / 2, 0
+    assert total_pairs(before, after, np.ones(n)) == expected
 
 
 @st.composite
@@ -212,15 +217,36 @@ def test_interval_of_a_change_covers_it_as_stated():
     assert order_table(report)["high"][row] - share == pytest.approx(half, rel=0.15)
 
 
-def test_many_rows_are_sampled_for_intervals_only_and_it_says_so():
+@pytest.mark.parametrize("K", [2, 4])
+def test_intervals_are_those_of_the_bootstrap(K):
+    y, P = example(K, n=300, seed=K)
+    Q = np.round(np.sqrt(P), 1) + 0.01
+    Q /= Q.sum(axis=1, keepdims=True)
+    w = np.random.default_rng(1).integers(1, 4, 300)
+
+    def ranking(y, rows, sample_weight):
+        rows = rows.astype(int)
+        found = evaluate(y, P[rows], Q[rows], labels=range(K), sample_weight=sample_weight, **FAST)
+        return measured(found, "value")
+
+    def measured(found, name):
+        table = order_table(found)
+        return table[name][~np.isin(table["measure"], ["accuracy", "decisions_changed"])]
+
+    expected = bootstrap(
+        ranking, y, np.arange(300.0), n_resamples=200, sample_weight=w, random_state=0
+    )
+    found = evaluate(y, P, Q, sample_weight=w)
+    half = (measured(found, "high") - measured(found, "low")) / 2
+    np.testing.assert_allclose(half / 1.96, expected.standard_error, rtol=0.2)
+
+
+def test_many_rows_are_sampled_for_volumes_only_and_it_says_so():
     y, P = example(3, n=6000)
     Q = P**2 / (P**2).sum(axis=1, keepdims=True)
     report = evaluate(y, P, Q, n_resamples=20, random_state=0)
     assert report.n_rows == 6000
-    assert report.notes == (
-        "Intervals of ranking measures are based on 5,000 of 6,000 rows.",
-        "Volumes are based on 2,000 of 6,000 rows.",
-    )
+    assert report.notes == ("Volumes are based on 2,000 of 6,000 rows.",)
     assert all(note in repr(report) for note in report.notes)
     expected = roc_auc_score(y, Q, multi_class="ovr")
     assert report["auc_one_vs_rest", "after"] == pytest.approx(expected)
@@ -275,11 +301,11 @@ def test_bad_input_is_named(arguments, named):
     assert caught.value.argument == named
 
 
-def test_no_resamples_give_no_intervals():
+def test_no_resamples_give_no_interval_of_the_volume():
     y, P = example(3, n=6000)
     report = evaluate(y, P, P**2 / (P**2).sum(axis=1, keepdims=True), n_resamples=0)
     table = order_table(report)
-    resampled = ~np.isin(table["measure"], ["accuracy", "decisions_changed"])
+    resampled = table["measure"] == "vus"
     assert np.isfinite(table["value"]).all()
     for end in ("low", "high"):
         np.testing.assert_array_equal(np.isnan(table[end]), resampled)

@@ -11,9 +11,8 @@ from isoroc import _monotonicity as monotonicity
 from isoroc._counts import Points
 from isoroc._growth import GrowthOptions, grow_pulled
 from isoroc._growth.best_first import Growth, Split, grow, regrow
-from isoroc._growth.grid import Grid
-from isoroc._growth.grow import Leaves, mean_forecasts
-from isoroc._growth.sweep import Sweep, _Bin, _Starts, families
+from isoroc._growth.grow import points_of_leaves
+from isoroc._growth.search import Grid, Sweep, _Bin, _Starts, families
 from isoroc._input import Sample
 from isoroc._simplex import lattice
 from strategies import isotonic_oracle, labelled_forecasts
@@ -240,7 +239,7 @@ def test_min_lift_leaves_pure_noise_alone():
 
 def test_lift_is_the_rise_in_log_likelihood():
     children = np.array([[8.0, 2, 0], [1, 1, 3]])
-    split = Split.of(np.zeros(3), 0.0, children)
+    split = Split(np.zeros(3), 0.0, children)
     together = children.sum(axis=0)
     before = sum(w * np.log(w / together.sum()) for w in together if w)
     after = sum(w * np.log(w / row.sum()) for row in children for w in row if w)
@@ -277,22 +276,27 @@ def test_regrowing_on_leaves_is_regrowing_on_all_rows(sample, others, least):
     options = GrowthOptions(np.ones(3), min_bin_weight=least)
     rows = Sample(*others)
     on_rows = regrow(tree, Growth(Points.of_rows(rows), options))
-    on_leaves = regrow(tree, Growth(Leaves.of(tree, rows).points, options))
+    on_leaves = regrow(tree, Growth(points_of_leaves(tree, rows), options))
     assert on_leaves.thresholds.tolist() == on_rows.thresholds.tolist()
     assert on_leaves.children.tolist() == on_rows.children.tolist()
     np.testing.assert_allclose(on_leaves.class_weights, on_rows.class_weights)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_mean_forecasts_of_leaves_are_those_of_their_rows(weighted):
+def test_mean_forecasts_are_those_of_the_rows_in_each_bin(weighted):
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), 3000)
     codes = np.array([rng.choice(3, p=p) for p in P]).astype(np.uint8)
     rows = Sample(P, codes, rng.random(3000) if weighted else None)
     options = GrowthOptions(np.full(3, 1 / 3), max_cells=100)
     pulled = grow_pulled(rows, options, 1.0)
-    assert pulled.tree.n_splits > 3
-    np.testing.assert_allclose(pulled.means, mean_forecasts(pulled.tree, rows))
+    tree, weights = pulled.tree, rows.row_weights()
+    assert tree.n_splits > 3
+    np.testing.assert_allclose(pulled.means[0], np.average(P, axis=0, weights=weights))
+    for b, node in enumerate(tree.bins):
+        here = tree.bin_of(P) == b
+        expected = np.average(P[here], axis=0, weights=weights[here])
+        np.testing.assert_allclose(pulled.means[node], expected)
 
 
 def test_threads_do_not_change_the_tree():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from isoroc._counts import BinaryCounts
 from isoroc._growth import GrowthOptions
-from isoroc._growth.pav import Blocks, grow_isotonic
+from isoroc._growth.pav import Blocks, grow_isotonic, irp_path
 from isoroc._tree import bin_values
 from strategies import binary_data, isotonic_oracle
 
@@ -17,7 +17,7 @@ NONE = np.zeros(2)
 def grow(data, pseudocounts=NONE, **params):
     scores, y, weights = data
     counts = BinaryCounts.from_arrays(scores, y.astype(np.uint8), weights)
-    return grow_isotonic(Blocks.of(counts), GrowthOptions(np.asarray(pseudocounts), **params)).tree
+    return grow_isotonic(Blocks.of(counts), GrowthOptions(np.asarray(pseudocounts), **params))[0]
 
 
 def naive_path(scores, y):
@@ -127,15 +127,14 @@ def test_the_compiled_path_has_the_values_of_bin_values(seed, forecast_pseudocou
     rng = np.random.default_rng(seed)
     p = rng.random(150)
     scores, y = p**2, (rng.random(150) < p).astype(np.uint8)
-    options = GrowthOptions(rng.random(2) * 4)
+    pseudocounts = rng.random(2) * 4
     counts = BinaryCounts.from_arrays(scores, y, rng.random(150) + 0.5)
-    path = grow_isotonic(Blocks.of(counts, "probability"), options, forecast_pseudocount)
-    weights, forecasts = path.blocks.weights, path.blocks.forecasts
+    blocks = Blocks.of(counts, "probability").pool(pseudocounts, forecast_pseudocount)
     expected, complete = reference_path(
-        weights, forecasts, options.pseudocounts, forecast_pseudocount, 1e-14
+        blocks.weights, blocks.forecasts, pseudocounts, forecast_pseudocount, 1e-14
     )
-    children = path.ranges[1:].reshape(-1, 2, 2)
-    found = [(left[0], left[1], right[1]) for left, right in children.tolist()]
+    _, splits = irp_path(blocks, GrowthOptions(pseudocounts), forecast_pseudocount)
+    found = list(map(tuple, splits.tolist()))
     assert found[: len(expected)] == expected
     assert len(expected) > 1
     if complete:

@@ -1,10 +1,13 @@
-from itertools import pairwise
+import contextlib
+import inspect
+from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.calibration import calibration_curve as theirs
 
-from isoroc import InputError
+from isoroc import InputError, metrics
 from isoroc.metrics import calibration_curve, expected_calibration_error
 
 
@@ -77,3 +80,45 @@ def test_weights_are_counts(data):
 def test_bad_input(data, options, message):
     with pytest.raises(InputError, match=message):
         calibration_curve(*data, **options)
+
+
+BINNED = [name for name in metrics.__all__ if callable(getattr(metrics, name))]
+BINNED = [
+    name for name in BINNED if "n_bins" in inspect.signature(getattr(metrics, name)).parameters
+]
+CHOICES: dict[str, list[Any]] = {
+    "bins": [None, 4, "quantile", "exact", "ties", "irp"],
+    "norm": ["l1", "l2", "max"],
+    "kind": ["canonical", "classwise", "top", "auto"],
+    "strategy": ["uniform", "quantile"],
+    "debias": [False, True],
+}
+
+
+@pytest.mark.parametrize("name", BINNED)
+def test_the_number_of_bins_acts_or_is_refused(name):
+    metric = getattr(metrics, name)
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    y = rng.random(200) < p**2
+    given = [option for option in CHOICES if option in inspect.signature(metric).parameters]
+
+    def measured(n_bins, options):
+        result = metric(y, p, n_bins=n_bins, **options)
+        return getattr(result, "prob_true", [result])
+
+    acted = 0
+    for values in product(*(CHOICES[option] for option in given)):
+        options = dict(zip(given, values, strict=True))
+        with contextlib.suppress(InputError):
+            assert list(measured(3, options)) != list(measured(40, options)), options
+            acted += 1
+    assert acted
+
+
+def test_three_metrics_take_a_number_of_bins():
+    assert sorted(BINNED) == [
+        "calibration_curve",
+        "calibration_error",
+        "expected_calibration_error",
+    ]

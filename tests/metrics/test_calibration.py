@@ -88,6 +88,7 @@ def test_binned_errors_match_their_definition(data, norm, kind, n_bins):
 def test_irp_is_calibrated_on_its_own_rows(data):
     P, y, weights = data
     top: dict[str, Any] = {"top": None} if P.shape[1] > 2 else {}
+    top["values"] = "constant"
     cal = IRPCalibrator(pseudocount=0, min_bin_weight=0, min_lift=0, random_state=0, **top)
     labels = np.arange(P.shape[1])
     Q = cal.fit(P, y, labels=labels, sample_weight=weights).predict_proba(P)

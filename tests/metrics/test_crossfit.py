@@ -3,19 +3,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoroc._core.residuals import shrink_factor
 from isoroc._estimation.crossfit import (
-    THRESHOLD,
+    SHRINKAGE,
     CrossFit,
     fit_bins,
     fit_cells,
     fit_confidence,
     fit_linear,
     sharpen,
+    shrink_factor,
 )
 from isoroc._estimation.grouping import halve_repeatedly
 from isoroc._growth import GrowthOptions, grow_tree
 from isoroc._input import Sample
+from isoroc._tree import BinTree
 from strategies import labelled_forecasts
 from truths import distorted
 
@@ -162,7 +163,94 @@ def test_bins_are_shrunk_to_the_bin_above():
 
 @given(st.floats(0, 100), st.floats(1e-9, 100), st.integers(1, 1000))
 def test_shrinkage_lies_between_zero_and_one_and_grows_with_energy(energy, noise, n_terms):
-    factor = shrink_factor(energy, noise, n_terms, THRESHOLD)
+    factor = shrink_factor(energy, noise, n_terms)
     assert 0 <= factor < 1
     assert (factor == 0) or energy > noise
-    assert shrink_factor(2 * energy, noise, n_terms, THRESHOLD) >= factor
+    assert shrink_factor(2 * energy, noise, n_terms) >= factor
+
+
+def weighted_rows(seed, n_rows, n_columns):
+    """Residuals around a step, and weights of which some are 0."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(n_rows, n_columns)) + (np.arange(n_rows) < n_rows // 3)[:, None]
+    weights = rng.choice([0.0, 0.5, 1.0, 3.0], n_rows)
+    weights[0] = 1.0
+    return values, weights
+
+
+def mean_in(rows_in, values, weights):
+    return weights[rows_in] @ values[rows_in] / weights[rows_in].sum()
+
+
+def mean_and_noise(rows_in, values, weights):
+    """Weighted mean of the rows, and the sum of squares that noise alone would give it."""
+    squares = weights[rows_in] ** 2 @ (values[rows_in] ** 2).sum(axis=1)
+    return mean_in(rows_in, values, weights), squares / weights[rows_in].sum() ** 2
+
+
+@given(st.integers(0, 2**32), st.integers(1, 60), st.integers(1, 3), st.integers(0, 3))
+def test_cells_add_what_each_level_finds_beyond_noise(seed, n_rows, n_columns, n_levels):
+    values, weights = weighted_rows(seed, n_rows, n_columns)
+    cell = np.arange(n_rows) * 2**n_levels // n_rows
+    found = fit_cells(cell, n_levels, values, weights)
+    n_free = max(n_columns - 1, 1)
+
+    everywhere = np.ones(n_rows, dtype=bool)
+    mean, noise = mean_and_noise(everywhere, values, weights)
+    factor = shrink_factor(mean @ mean, noise, n_free)
+    expected = np.tile(factor * mean, (n_rows, 1))
+    for level in range(n_levels):
+        energy = noise = 0.0
+        added = np.zeros_like(values)
+        pairs = 0
+        for parent in range(2**level):
+            halves = [cell >> (n_levels - level - 1) == 2 * parent + side for side in (0, 1)]
+            heavy = [float(weights[half].sum()) for half in halves]
+            if not all(heavy):
+                continue
+            pairs += 1
+            whole = mean_in(halves[0] | halves[1], values, weights)
+            for half, weight in zip(halves, heavy, strict=True):
+                mean, spread = mean_and_noise(half, values, weights)
+                added[half] = mean - whole
+                energy += weight * ((mean - whole) ** 2).sum()
+                noise += heavy[0] * heavy[1] / sum(heavy) * spread
+        expected += shrink_factor(energy, noise, pairs * n_free) * added
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@given(st.integers(0, 2**32), st.integers(2, 60))
+def test_slope_is_that_of_weighted_least_squares(seed, n_rows):
+    values, weights = weighted_rows(seed, n_rows, 1)
+    x = np.linspace(0, 1, n_rows)[:, None]
+    weights[-1] = 1.0
+    values += 4 * x
+    found = fit_linear(x, values, weights)
+    centred = x[:, 0] - np.average(x[:, 0], weights=weights)
+    square = weights @ centred**2
+    slope = weights @ (centred * values[:, 0]) / square
+    noise = (weights * centred * values[:, 0]) @ (weights * centred * values[:, 0]) / square
+    factor = shrink_factor(slope**2 * square, noise, 1)
+    np.testing.assert_allclose(found[:, 0], factor * slope * centred, rtol=1e-7, atol=1e-9)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 60), st.integers(1, 3))
+def test_bins_are_shrunk_to_every_node_above(seed, n_rows, n_columns):
+    values, weights = weighted_rows(seed, n_rows, n_columns)
+    # Node 0 has the bin 1 and the node 2, which has the bins 3, 4 and 5; region 1 of 0 is empty.
+    children, split_nodes = np.array([[1, -1, 2], [3, 4, 5]]), np.array([0, 2])
+    tree = BinTree(np.zeros((2, 3)), children, split_nodes, np.zeros((6, 3)))
+    bin_of = np.random.default_rng(seed).integers(0, 4, n_rows)
+    found = fit_bins(tree, bin_of, values, weights)
+
+    def shrunk(rows_in, start):
+        total = weights[rows_in].sum()
+        mean = mean_in(rows_in, values, weights) if total else start
+        return start + total / (total + SHRINKAGE) * (mean - start)
+
+    root = shrunk(bin_of >= 0, np.zeros(n_columns))
+    inner = shrunk(bin_of > 0, root)
+    for place, above in enumerate([root, inner, inner, inner]):
+        here = bin_of == place
+        expected = np.tile(shrunk(here, above), (here.sum(), 1))
+        np.testing.assert_allclose(found[here], expected, atol=1e-12)

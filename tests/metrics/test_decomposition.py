@@ -59,7 +59,7 @@ def test_parts_add_up(data, loss, bins):
 @pytest.mark.parametrize("loss", ["log", "brier"])
 def test_the_loss_of_calibrated_forecasts_is_refinement(n_classes, loss):
     P, _, y = distorted(1000, n_classes, 2.0, seed=0)
-    Q = IRPCalibrator(pseudocount=0, random_state=0).fit(P, y).predict_proba(P)
+    Q = IRPCalibrator(values="constant", pseudocount=0, random_state=0).fit(P, y).predict_proba(P)
     parts = decompose(y, Q, loss=loss)
     assert parts.bins == "ties"
     assert parts.calibration < 0  # closer to the labels than chance would have it

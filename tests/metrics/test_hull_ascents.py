@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from isoroc._counts import Points
 from isoroc._simplex import regions
 from isoroc.metrics import roc_surface, volume_under_surface
-from isoroc.metrics._surface import hull_ascents, surface
-from isoroc.metrics._surface.hull_ascents import LineSearch, ascend_to_hull
-from isoroc.metrics._surface.roc_points import Cases
-from isoroc.metrics._surface.volumes import Hull
+from isoroc.metrics._surface import many_classes, surface
+from isoroc.metrics._surface.many_classes import LineSearch, ascend_to_hull
+from isoroc.metrics._surface.roc_points import Cases, Hull
 from strategies import labelled_forecasts
 
 
@@ -121,6 +120,6 @@ def test_the_number_of_cycles_is_limited(monkeypatch):
     search = LineSearch(Cases.of(Points.from_arrays(P, y)))
     u, gamma = np.full(4, 0.25), np.full(4, 0.25)
     _, far = search.ascend(u, gamma)
-    monkeypatch.setattr(hull_ascents, "MAX_CYCLES", 1)
+    monkeypatch.setattr(many_classes, "MAX_CYCLES", 1)
     _, near = search.ascend(u, gamma)
     assert near < far

@@ -12,9 +12,8 @@ from isoroc._simplex import regions
 from isoroc.metrics import roc_surface, volume_under_surface
 from isoroc.metrics._surface import surface
 from isoroc.metrics._surface.line_scan import all_lines, scan
-from isoroc.metrics._surface.roc_points import Cases, pair_curves
-from isoroc.metrics._surface.tree_thresholds import _trees, all_points, count_thresholds
-from isoroc.metrics._surface.volumes import Boxes, Hull
+from isoroc.metrics._surface.many_classes import _trees, all_points, count_thresholds
+from isoroc.metrics._surface.roc_points import Boxes, Cases, Hull, pair_curves
 
 
 @st.composite

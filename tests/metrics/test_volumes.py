@@ -9,7 +9,7 @@ from scipy.spatial import ConvexHull
 
 from isoroc._core import surface as _surface
 from isoroc.metrics import volume_under_surface
-from isoroc.metrics._surface.volumes import Boxes, Hull
+from isoroc.metrics._surface.roc_points import Boxes, Hull
 
 POINTS = hnp.arrays(
     np.float64, st.tuples(st.integers(1, 40), st.just(3)), elements=st.integers(0, 8)

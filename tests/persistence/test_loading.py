@@ -15,7 +15,7 @@ import isoroc
 from isoroc._calibrators.files import to_document
 from isoroc._maps.files import MAPS, load_map
 from isoroc._persistence import ModelFileError, document, schema
-from isoroc._persistence.schema import Fault, check
+from isoroc._persistence.document import Fault, check
 from zoo import fitted
 
 

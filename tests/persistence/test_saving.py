@@ -16,7 +16,7 @@ import isoroc
 from isoroc import IRPCalibrator
 from isoroc._files import replacing
 from isoroc._persistence import decode, document, encode, schema
-from isoroc._persistence.schema import check
+from isoroc._persistence.document import check
 from isoroc._table import Table
 from zoo import assert_same, fitted, forecasts
 

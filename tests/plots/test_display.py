@@ -1,6 +1,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -15,7 +17,7 @@ from isoroc import (
 )
 from isoroc._table import Table
 from isoroc._views.forecasts import are_probabilities, forecasts_of
-from isoroc.plots import ReliabilityDisplay, RocDisplay
+from isoroc.plots import CalibrationDisplay, RocDisplay
 from isoroc.plots._display import Display, Layer
 
 X, Y = make_classification(n_samples=300, n_informative=4, n_classes=3, random_state=0)
@@ -23,11 +25,11 @@ NAMES = np.array(["a", "b", "c"])[Y]
 
 
 def test_frame_stacks_layers():
-    display = Display()
-    display.layers = [
+    layers = [
         Layer("left", "before", "curve", Table(x=np.array([1, 2]), y=np.array([3.0, 4.0]))),
         Layer("right", "after", "points", Table(x=np.array([5.0]))),
     ]
+    display = Display(layers)
     table = display.frame()
     assert table["panel"].tolist() == ["left", "left", "right"]
     assert table["series"].tolist() == ["before", "before", "after"]
@@ -35,7 +37,7 @@ def test_frame_stacks_layers():
     assert table["x"].tolist() == [1, 2, 5]
     np.testing.assert_array_equal(table["y"], [3, 4, np.nan])
     assert isinstance(table.frame("pandas"), pd.DataFrame)
-    assert display.of_panel("right") == display.layers[1:]
+    assert display.of_panel("right") == layers[1:]
 
 
 def test_forecasts_of_a_calibrator():
@@ -60,9 +62,9 @@ def test_forecasts_of_a_calibrated_classifier(ensemble):
 def test_forecasts_or_scores_of_other_classifiers():
     y = Y > 0
     nb, svm = GaussianNB().fit(X, y), LinearSVC().fit(X, y)
-    assert forecasts_of(nb, X).after is None
-    np.testing.assert_array_equal(forecasts_of(nb, X).before, nb.predict_proba(X))
-    np.testing.assert_array_equal(forecasts_of(svm, X).before, svm.decision_function(X))
+    assert forecasts_of(nb, X)[1] is None
+    np.testing.assert_array_equal(forecasts_of(nb, X)[0], nb.predict_proba(X))
+    np.testing.assert_array_equal(forecasts_of(svm, X)[0], svm.decision_function(X))
     assert not are_probabilities(svm.decision_function(X))
 
 
@@ -70,11 +72,11 @@ def test_dataframes_are_accepted(make_axes):
     frame = pd.DataFrame(X)
     frame.columns = [f"x{i}" for i in range(X.shape[1])]
     model = LogisticRegression().fit(frame, NAMES)
-    display = ReliabilityDisplay.from_estimator(model, frame, pd.Series(NAMES), ax=make_axes())
+    display = CalibrationDisplay.from_estimator(model, frame, pd.Series(NAMES), ax=make_axes())
     assert [ax.get_title() for ax in display.axes_] == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("display", [RocDisplay, ReliabilityDisplay])
+@pytest.mark.parametrize("display", [RocDisplay, CalibrationDisplay])
 @pytest.mark.parametrize(
     ("after", "row", "problem"),
     [
@@ -90,7 +92,7 @@ def test_errors_in_forecasts_after_calibration(display, after, row, problem):
     assert (error.argument, error.row, error.problem) == ("after", row, problem)
 
 
-@pytest.mark.parametrize("display", [RocDisplay, ReliabilityDisplay])
+@pytest.mark.parametrize("display", [RocDisplay, CalibrationDisplay])
 def test_errors_name_the_arguments_of_from_estimator(display):
     calibrator = IRPCalibrator().fit([0.2, 0.7], [0, 1])
     with pytest.raises(InputError, match="y: 2 rows, but X has 3") as raised:
@@ -109,7 +111,7 @@ def test_errors_name_the_arguments_of_from_estimator(display):
         "CostCurveDisplay",
         "MapDisplay",
         "PathDisplay",
-        "ReliabilityDisplay",
+        "CalibrationDisplay",
         "RocDisplay",
         "RocSurfaceDisplay",
         "SimplexDisplay",
@@ -132,15 +134,34 @@ def test_displays_accept_what_calibrators_accept(name, make, K, single, draw_for
         return
     display = kind.from_estimator(calibrator, X, y)
     display.figure_.draw_without_rendering()
-    if name == "ReliabilityDisplay" and not (single and K == 2):
-        expected = ReliabilityDisplay.from_predictions(y, P, after=calibrator.predict_proba(X))
+    if name == "CalibrationDisplay" and not (single and K == 2):
+        expected = CalibrationDisplay.from_predictions(y, P, after=calibrator.predict_proba(X))
         found = display.frame()["forecast"]
         np.testing.assert_allclose(found, expected.frame()["forecast"], atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["ReliabilityDisplay", "RocDisplay", "SimplexDisplay"])
+@pytest.mark.parametrize("name", ["CalibrationDisplay", "RocDisplay", "SimplexDisplay"])
 def test_messages_recommend_what_exists(name):
     with pytest.raises(InputError) as raised:
         getattr(plots, name).from_predictions([0, 1, 2], 3 * np.eye(3))
     assert "scores=" not in str(raised.value)
     assert "softmax(logits, axis=1)" in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["CalibrationDisplay", "CostCurveDisplay", "RocDisplay"])
+def test_attributes_and_sizes_are_those_of_scikit_learn(name, draw_forecasts):
+    P, y = draw_forecasts(100, 2)
+    kind = getattr(plots, name)
+    display = kind.from_predictions(y, P, figsize=(3, 2))
+    assert display.figure_.get_size_inches().tolist() == [3, 2]
+    assert display.figure_ is plt.gcf()
+    assert display.ax_ is display.axes_[0]
+    assert display.line_ in display.ax_.lines
+    assert "forecasts" in display.line_.get_label()
+    ax = Figure().subplots()
+    again = display.plot(ax)
+    assert (again.ax_, again.figure_) == (ax, ax.figure)
+    both = kind.from_predictions(y, P, after=P**0.5 / (P**0.5).sum(axis=1, keepdims=True))
+    assert [line.get_label().partition(",")[0] for line in both.line_] == ["before", "after"]
+    with pytest.raises(InputError, match="figsize: is only for new figures, but ax is given"):
+        display.plot(ax, figsize=(3, 2))

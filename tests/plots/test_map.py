@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from isoroc import GroupedCalibrator, InputError
-from isoroc.plots import MapDisplay, ReliabilityDisplay
+from isoroc.plots import CalibrationDisplay, MapDisplay
 
 
 def columns(display, panel, kind):
@@ -42,14 +42,14 @@ def test_groups_are_side_by_side(make_axes):
     north, south = (columns(display, panel, "map")["after"].mean() for panel in display.panels)
     assert south < north
     # Other displays of a grouped calibrator take the groups as well.
-    other = ReliabilityDisplay.from_estimator(calibrator, p, y, groups=region, ax=make_axes())
+    other = CalibrationDisplay.from_estimator(calibrator, p, y, groups=region, ax=make_axes())
     assert {layer.series for layer in other.layers} == {"before", "after"}
 
 
 def test_bad_input():
     with pytest.raises(InputError, match="after: there are no second forecasts"):
         MapDisplay.from_predictions([0, 1], [0.2, 0.7])
-    with pytest.raises(InputError, match="pos_label: got 7"):
+    with pytest.raises(InputError, match="pos_label: is 7"):
         MapDisplay.from_predictions([0, 1], [0.2, 0.7], after=[0.1, 0.8], pos_label=7)
     with pytest.raises(InputError, match="groups: 1 rows"):
         MapDisplay.from_predictions([0, 1], [0.2, 0.7], after=[0.1, 0.8], groups=["a"])

@@ -1,5 +1,3 @@
-import io
-
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -31,11 +29,3 @@ def test_batches_over_time(power):
     legend = {text.get_text() for ax in display.axes_ for text in ax.get_legend().get_texts()}
     assert ("alarm" in legend) == (power != 1)
     assert values("limit") == pytest.approx([np.log(20)] * 6)
-
-
-def test_pictures_are_written_without_pyplot():
-    monitor = CalibrationMonitor([0, 1])
-    monitor.update([0, 1], [0.2, 0.9])
-    file = io.BytesIO()
-    MonitorDisplay(monitor).save(file, format="svg")
-    assert b"<svg" in file.getvalue()

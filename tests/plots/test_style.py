@@ -9,13 +9,15 @@ from matplotlib.figure import Figure
 
 from isoroc._views.curves import thin
 from isoroc._views.simplex import COLOURS, mix
-from isoroc.plots import ReliabilityDisplay
-from isoroc.plots._style import (
+from isoroc.plots import CalibrationDisplay
+from isoroc.plots._display import (
     SERIES,
     axes_for,
     figure_of,
+    shortened,
     strip_below,
     style_of,
+    wrapped,
 )
 
 
@@ -48,6 +50,13 @@ def test_mixtures_of_class_colours():
     middle = mix(np.full((1, 3), 1 / 3))[0]
     assert (middle > mix(np.eye(3)).min(axis=0)).all()
     assert (middle < mix(np.eye(3)).max(axis=0)).all()
+
+
+def test_long_names_are_wrapped_or_shortened():
+    assert wrapped("short") == "short"
+    assert wrapped("a name of several words that does not fit", 12, 2) == "a name of\nseveral…"
+    assert shortened("a very long name of a class") == "a very l…a class"
+    assert shortened("$5") == r"\$5"
 
 
 def test_thinned_curves_keep_their_ends_and_their_shape():
@@ -122,8 +131,8 @@ def test_strip_is_taken_from_the_axes(subplot):
 def test_text_follows_the_current_style():
     p = np.linspace(0, 1, 40)
     with plt.style.context("dark_background"):
-        dark = ReliabilityDisplay.from_predictions(p > 0.4, p)
-    light = ReliabilityDisplay.from_predictions(p > 0.4, p)
+        dark = CalibrationDisplay.from_predictions(p > 0.4, p)
+    light = CalibrationDisplay.from_predictions(p > 0.4, p)
     colours = [display.axes_[0].yaxis.label.get_color() for display in (dark, light)]
     assert colours == ["white", "black"]
     lines = [[line.get_color() for line in d.axes_[0].lines] for d in (dark, light)]
@@ -134,8 +143,8 @@ def test_drawing_in_given_axes_does_not_load_pyplot():
     code = """
 import sys
 from matplotlib.figure import Figure
-from isoroc.plots import RocDisplay, ReliabilityDisplay
-for display in (RocDisplay, ReliabilityDisplay):
+from isoroc.plots import RocDisplay, CalibrationDisplay
+for display in (RocDisplay, CalibrationDisplay):
     display.from_predictions([0, 1, 0, 1], [0.1, 0.3, 0.2, 0.9], ax=Figure().subplots())
 print("matplotlib.pyplot" in sys.modules)
 """

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from isoroc import Counts, InputError, IRPCalibrator, TemperatureCalibrator
+from isoroc import Counts, InputError, IRPCalibrator, Report, TemperatureCalibrator
 from isoroc._evaluation import measures
-from isoroc.report import Report
 
 
 def overconfident(n, K):
@@ -82,7 +81,7 @@ def test_counts_must_fit_the_calibrator():
     calibrator = TemperatureCalibrator()
     with pytest.raises(InputError, match="not those of the counts"):
         Report.from_counts(counts, calibrator=calibrator.fit(P, y))
-    with pytest.raises(InputError, match="takes logits"):
+    with pytest.raises(InputError, match="takes logit forecasts"):
         Report.from_counts(
             Counts.from_arrays(P[:, 1], y > 0),
             calibrator=IRPCalibrator().fit(np.log(P[:, 1]), y > 0),

@@ -1,5 +1,7 @@
 """The page of a report as text; tests/browser opens it."""
 
+import base64
+import hashlib
 import html
 import json
 import re
@@ -8,9 +10,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-import isoroc.report
-from isoroc import IRPCalibrator
-from isoroc.report import Report
+import isoroc
+from isoroc import IRPCalibrator, Report
+from isoroc._report.charts import tag, text_of, ticks, weight_of
+from isoroc._report.summary import listed
 
 HOSTILE = ["<script>alert(1)</script>", "'\"><img src=x onerror=alert(2)>", "{{ 7 * 7 }}</script>"]
 
@@ -67,12 +70,27 @@ def test_names_of_users_are_escaped_everywhere(K):
 
 def test_page_is_one_file_without_addresses():
     page = make(["a", "b", "c"]).to_html()
-    for tag, attrs in parse(page):
+    for element, attrs in parse(page):
         for name in ("src", "href", "action", "srcset", "poster"):
             target = attrs.get(name, "#")
-            assert target.startswith(("#", "data:")), f"{tag} {name}={target}"
+            assert target.startswith(("#", "data:")), f"{element} {name}={target}"
     assert not re.search(r"url\(|@import|https?://(?!www\.w3\.org/2000/svg)", page)
     assert "default-src 'none'" in page
+
+
+def test_the_policy_allows_the_style_and_the_script_of_the_page_and_no_others():
+    page = make(HOSTILE).to_html()
+    found = parse(page)
+    (policy,) = [attrs["content"] for _, attrs in found if "http-equiv" in attrs]
+    rules = dict(rule.split(maxsplit=1) for rule in policy.split("; "))
+    assert rules.pop("img-src") == "data:"
+    for tag in ("style", "script"):
+        (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert rules.pop(f"{tag}-src") == f"'sha256-{digest}'"
+    assert rules == dict.fromkeys(("default-src", "base-uri", "form-action"), "'none'")
+    for tag, attrs in found:  # the policy blocks these
+        assert not [name for name in attrs if name == "style" or name.startswith("on")], tag
 
 
 def test_embedded_data_is_that_of_the_summary():
@@ -94,15 +112,15 @@ def test_download_is_the_calibrator(tmp_path):
     assert calibrator.n_bins_ == report.summary["model"]["n_bins"]
 
 
-def test_save_writes_page_atomically(tmp_path):
+def test_pages_are_written_atomically(tmp_path):
     report = make(["a", "b"])
     path = tmp_path / "report.html"
     path.write_text("old")
-    report.save(path)
+    assert report.to_html(path) == report.to_html()
     assert path.read_text(encoding="utf-8") == report.to_html()
     assert len(list(tmp_path.iterdir())) == 1
     with pytest.raises(OSError, match="nowhere"):
-        report.save(tmp_path / "nowhere" / "report.html")
+        report.to_html(tmp_path / "nowhere" / "report.html")
 
 
 def test_json_is_strict():
@@ -140,3 +158,15 @@ def test_frame_escapes_the_page():
     cell = make(["a", "b"])._repr_html_()
     assert cell.count("<") == 2
     assert html.unescape(cell).count("<!doctype html>") == 1
+
+
+def test_numbers_as_text():
+    values = (0.81256, "inf", None, -0.00001, -0.5)
+    texts = ["0.8126", "∞", "unknown", "0.0000", "\N{MINUS SIGN}0.5000"]
+    assert [text_of(value) for value in values] == texts
+    assert [weight_of(12345.0), weight_of(0.25)] == ["12,345", "0.25"]
+    assert [listed(["a", "b", "c"]), listed(["a", "b", "c"], 1)] == ["a, b and c", "a and 2 more"]
+    assert list(ticks(0, 1)) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
+    assert ticks(-3.1, 12) == {0: "0", 5: "5", 10: "10"}
+    drawn = '<text class="label" data-tip="&#34;x&#34;">&lt;b&gt;</text>'
+    assert tag("text", "<b>", class_="label", data_tip='"x"') == drawn

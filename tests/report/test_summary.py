@@ -8,18 +8,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_classification
+from sklearn.frozen import FrozenEstimator
+from sklearn.naive_bayes import GaussianNB
 
 from isoroc import (
     AutoCalibrator,
+    CalibratedClassifier,
+    GroupedCalibrator,
     InputError,
     IRPCalibrator,
+    Report,
     TemperatureCalibrator,
     evaluate,
     metrics,
 )
 from isoroc._estimation.parts import Parts
 from isoroc._input import check_probabilities, split_by_kind
-from isoroc.report import Report
 
 SNAPSHOT = Path(__file__).with_name("snapshot.json")
 
@@ -317,3 +322,39 @@ def test_the_panel_and_the_decision_curve_are_those_of_the_evaluation():
     perfect = Report(y, y.astype(float), n_resamples=0)  # without a slope
     assert perfect.summary["practice"]["panels"]["before"]["value"][2] is None
     assert perfect.to_html()
+
+
+def test_reports_of_estimators():
+    X, y = make_classification(600, n_informative=4, flip_y=0.2, random_state=0)
+    model = GaussianNB().fit(X[:200], y[:200])
+    P = model.predict_proba(X)
+    calibrator = IRPCalibrator().fit(P[200:400], y[200:400])
+    new, options = slice(400, None), {"n_resamples": 0, "title": "Mine"}
+    alone = Report.from_estimator(model, X[new], y[new], **options)
+    assert rows_of(alone) == rows_of(Report(y[new], P[new], n_resamples=0))
+    assert alone.summary["title"] == "Mine"
+    expected = rows_of(Report(y[new], P[new], calibrator=calibrator, n_resamples=0))
+    found = Report.from_estimator(calibrator, P[new], y[new], **options)
+    assert rows_of(found) == expected
+    frozen = CalibratedClassifier(FrozenEstimator(model), calibrator=IRPCalibrator())
+    frozen.fit(X[200:400], y[200:400])
+    found = Report.from_estimator(frozen, X[new], y[new], **options)
+    assert rows_of(found) == expected
+    assert found.summary["bins"]["n_bins"] == calibrator.n_bins_
+    folds = CalibratedClassifier(GaussianNB(), cv=2, ensemble=True).fit(X[:400], y[:400])
+    found = rows_of(Report.from_estimator(folds, X[new], y[new], **options))
+    loss = metrics.log_loss(y[new], folds.predict_proba(X[new]))
+    assert found["log_loss"]["after"]["value"] == pytest.approx(loss)
+
+
+def test_report_of_a_grouped_calibrator():
+    rng = np.random.default_rng(0)
+    p, region = rng.random(800), rng.choice(["north", "south"], 800)
+    y = rng.random(800) < np.where(region == "north", p, p**3)
+    calibrator = GroupedCalibrator(random_state=0).fit(p[:400], y[:400], groups=region[:400])
+    new = p[400:], y[400:]
+    found = rows_of(
+        Report.from_estimator(calibrator, *new, groups=region[400:], n_resamples=0, title="North")
+    )
+    loss = metrics.log_loss(new[1], calibrator.predict_proba(new[0], groups=region[400:]))
+    assert found["log_loss"]["after"]["value"] == pytest.approx(loss)

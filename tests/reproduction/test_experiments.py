@@ -54,7 +54,7 @@ def test_the_last_stage_is_what_the_procedure_predicts(forecasts):
     of = forecasts(3)
     irp = ReferenceIRP(12).fit(of.P_cal, of.y_cal)
     np.testing.assert_array_equal(PROCEDURES["published IRP"](of).test[-1], irp.predict(of.P_test))
-    ours = IRPCalibrator(random_state=0).fit(of.P_cal, of.y_cal)
+    ours = IRPCalibrator(values="constant", random_state=0).fit(of.P_cal, of.y_cal)
     run = PROCEDURES["isoroc, sweep"](of)
     np.testing.assert_array_equal(run.test[-1], ours.predict_proba(of.P_test))
 

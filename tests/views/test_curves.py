@@ -12,7 +12,9 @@ from isoroc._views.curves import (
     histogram,
     isotonic_curve,
     observed_rates,
+    thin,
 )
+from isoroc._views.forecasts import kept_stages
 from strategies import binary_data, isotonic_oracle
 
 
@@ -160,3 +162,22 @@ def test_heat_map_of_a_surface_is_that_of_its_definition():
         for j in range(9):
             reached = points[(points[:, 0] >= i / 8) & (points[:, 1] >= j / 8), 2]
             assert table[i, j] == reached.max(initial=0)
+
+
+def test_observed_rates_of_equal_forecasts():
+    y = np.array([0, 1, 0, 1, 1], dtype=np.uint8)
+    sample = Sample(np.array([0.2, 0.2, 0.4, 0.4, 0.9]), y, None)
+    rates = observed_rates(sample, n_bins=5, confidence=0.9)
+    np.testing.assert_allclose(rates["rate"], [0.5, 0.5, 1])
+    np.testing.assert_allclose(rates["low"], [0.12087, 0.12087, 0.26987], atol=1e-5)
+    assert rates["weight"].tolist() == [2, 2, 1]
+
+
+def test_thinned_lines_have_equal_steps():
+    t = np.linspace(0, 1, 1001)
+    assert thin(t, t, most=5).tolist() == [0, 250, 500, 750, 1000]
+
+
+def test_stages_are_evenly_spaced_on_a_logarithmic_scale():
+    assert sorted(kept_stages(1000, 4)) == [0, 9, 99, 999]
+    assert kept_stages(3, 4) == {0, 1, 2}

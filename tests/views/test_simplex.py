@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from isoroc._views.simplex import bin_polygons, cells_of, triangles
+from isoroc._views.simplex import bin_polygons, cells_of, mix, triangles
 from strategies import forecasts, trees
 
 CORNERS = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
@@ -46,3 +46,11 @@ def test_cells_contain_their_forecasts(P):
     assert [area(c) for c in corners] == pytest.approx([1 / 49] * len(corners))
     for p, k in zip(P, cell, strict=True):
         assert contains(corners[k], p)
+
+
+def test_cells_and_colours_of_points():
+    cells, cell = cells_of(np.array([[0.6, 0.2, 0.2], [0.4, 0.3, 0.3], [1.0, 0.0, 0.0]]), 2)
+    assert cells.tolist() == [[0, 0, 0], [1, 0, 0]]
+    assert cell.tolist() == [1, 0, 1]
+    colours = mix(np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]]))
+    np.testing.assert_allclose(colours, [[0, 0.45, 0.7], [0.61, 0.51, 0.33]], atol=0.005)

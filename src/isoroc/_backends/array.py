@@ -14,16 +14,9 @@ from isoroc._tree import BinTree
 
 
 class NumpyOps(Ops[Any]):
-    """Vectors are arrays of shape (n, width).
+    """Vectors are arrays of shape (n, width); every operation keeps the order of its arguments.
 
-    Arrays in Fortran order are fastest, as sums over few columns are then sums of long runs; every
-    operation keeps the order of its arguments.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> NUMPY.softmax(np.log([[1.0, 3.0]]))
-    array([[0.25, 0.75]])
+    Arrays in Fortran order are fastest: sums over few columns are then sums of long runs.
     """
 
     def function(self, name: Function, a: Floats) -> Floats:

@@ -1,8 +1,7 @@
 """Vectors as lists of columns, for languages that compute with one column at a time.
 
-A language such as SQL has expressions of single columns. It implements `Scalars`, and `ColumnOps`
-writes each vector operation out in these. What several operations use is computed once: a vector
-makes its columns when they are first asked for, and by then it knows how often it is used.
+A language such as SQL implements `Scalars`, and `ColumnOps` writes vector operations out in these.
+Columns are made when they are first asked for: by then it is known how often they are used.
 """
 
 from __future__ import annotations
@@ -261,12 +260,9 @@ class ColumnOps(Ops[Columns[C]], Generic[C]):
     def route(self, tree: BinTree, a: Columns[C]) -> Columns[C]:
         # Splits come in the order in which they were made, so a node is found before it is split.
         node = self._lift(0.0)
-        splits = zip(tree.split_nodes, tree.thresholds, tree.children, strict=True)
-        for parent, threshold, below in splits:
-            kept = np.flatnonzero(below >= 0)
-            region = self.largest(self.take(a, kept) - threshold[kept])[1]
-            child = self.look_up(below[kept, None].astype(np.float64), region)
-            node = self.where(self.is_at(node, int(parent)), child, node)
-        place = np.zeros((len(tree.class_weights), 1))
-        place[tree.bins, 0] = np.arange(len(tree.bins))
-        return self.look_up(place, node)
+        for split, (parent, below) in enumerate(tree.splits):
+            kept = np.flatnonzero(tree.children[split] >= 0)
+            region = self.largest(self.take(a, kept) - tree.thresholds[split, kept])[1]
+            child = self.look_up(below[:, None].astype(np.float64), region)
+            node = self.where(self.is_at(node, parent), child, node)
+        return self.look_up(tree.bin_of_node[:, None].astype(np.float64), node)

@@ -1,10 +1,8 @@
 """The operations as nodes of an ONNX graph of standard operators in double precision.
 
-A node takes about a microsecond, whatever it computes of a few numbers, so few nodes are written.
-Equal ones are one, and those that nothing needs are left out. Unless a map has steps, whose sums
-must be those of NumPy to the last bit, sums and multiples of vectors are not computed at once but
-kept as *linear functions* of the tensors that they are made of: what a formula does in several
-steps is then one product with a matrix.
+A node takes about a microsecond, so few are written: equal ones are one, and unused ones are left
+out. Unless a map has steps, whose sums must be those of NumPy to the last bit, sums and multiples
+of vectors are kept as *linear functions* of tensors: several steps are then one matrix product.
 """
 
 from __future__ import annotations
@@ -110,10 +108,7 @@ def _read_by(node: onnx.NodeProto) -> Iterator[str]:
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """Sum of products of tensors, by their names, with matrices, plus an offset.
-
-    Matrices have shape (width, width of the tensor), the offset has shape (width,).
-    """
+    """Sum of products of matrices, (width, width of tensor), with named tensors; plus an offset."""
 
     terms: dict[str, Floats]
     offset: Floats
@@ -155,10 +150,7 @@ class Linear:
 
 
 class Tensor(Value):
-    """A matrix of a graph, one row per forecast.
-
-    Its value is its name, or what it is a function of until something has to know its numbers.
-    """
+    """A matrix of a graph: its name, or what it is a function of until its numbers are needed."""
 
     def __init__(self, ops: OnnxOps, width: int, value: str | Linear) -> None:
         self._ops = ops
@@ -435,8 +427,6 @@ class OnnxOps(Ops[Tensor]):
         gammas, children = np.zeros((N, K)), np.repeat(np.arange(N)[:, None], K, axis=1)
         gammas[tree.split_nodes] = np.where(tree.children >= 0, tree.thresholds, np.inf)
         children[tree.split_nodes] = tree.children
-        place = np.zeros(N, dtype=np.int64)
-        place[tree.bins] = np.arange(len(tree.bins))
 
         graph, points = self._graph, a.name
         margins = graph.node("Sub", points, graph.constant(gammas[0]))
@@ -455,9 +445,9 @@ class OnnxOps(Ops[Tensor]):
         number = [tensor(name, _INT64, ["N", 1]) for name in (node, f"{node}_next")]
         inputs = [tensor(f"{step.prefix}depth", _INT64, []), truth[0], number[0]]
         body = step.proto("one_step_down", inputs, [truth[1], number[1]])
-        more = graph.constant(np.array(max(_depth(tree) - 1, 0)))
+        more = graph.constant(np.array(max(tree.depths.max() - 1, 0)))
         leaf = graph.node("Loop", more, "", child, body=body)
-        return Tensor(self, 1, graph.node("Gather", graph.constant(place), leaf))
+        return Tensor(self, 1, graph.node("Gather", graph.constant(tree.bin_of_node), leaf))
 
     def look_up(self, table: Floats, place: Tensor) -> Tensor:
         found = self._graph.node("GatherND", self._name(table), place.name)
@@ -522,11 +512,3 @@ def _blocks(weights: Floats) -> Floats:
     matrix = np.zeros((K, K, L))
     matrix[np.arange(K), np.arange(K)] = weights
     return matrix.reshape(K, K * L)
-
-
-def _depth(tree: BinTree) -> int:
-    """Splits on the longest way from the root to a bin."""
-    depth = np.zeros(len(tree.class_weights), dtype=np.int64)
-    for node, below in zip(tree.split_nodes, tree.children, strict=True):
-        depth[below[below >= 0]] = depth[node] + 1
-    return int(depth.max())

@@ -30,8 +30,19 @@ Truth = Any
 Function = Literal["log", "exp", "sqrt", "floor", "absolute"]
 
 V = TypeVar("V", bound="Value")
+S = TypeVar("S", bound="Value")
 T = TypeVar("T")
 
+#: What the symbols stand for where values have these operators themselves.
+OPERATORS = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "<=": operator.le,
+    "==": operator.eq,
+    "&": operator.and_,
+}
 #: Columns that NumPy adds in one run, and accumulators that it has for it.
 _BLOCK, _LANES = 128, 8
 #: Columns up to which the sums of all but one are a product with a matrix.
@@ -247,6 +258,18 @@ def added(parts: Iterable[V]) -> V:
     return reduce(operator.add, parts)
 
 
+def _operators(symbol: str) -> tuple[Callable[[S, Any], S], Callable[[S, Any], S]]:
+    """Methods for ``self operator other`` and for ``other operator self``."""
+
+    def method(self: S, other: Any) -> S:
+        return self.binary(symbol, self, other)
+
+    def reflected(self: S, other: Any) -> S:
+        return self.binary(symbol, other, self)
+
+    return method, reflected
+
+
 class Value(ABC):
     """A vector: operators become calls of `binary`. NumPy arrays are vectors already."""
 
@@ -257,38 +280,12 @@ class Value(ABC):
     def binary(self, operator: str, a: Any, b: Any) -> Self:
         """``a operator b``, for one of ``+ - * / <= &``; one of the two is this vector."""
 
-    def __add__(self, other: Any) -> Self:
-        return self.binary("+", self, other)
-
-    def __radd__(self, other: Any) -> Self:
-        return self.binary("+", other, self)
-
-    def __sub__(self, other: Any) -> Self:
-        return self.binary("-", self, other)
-
-    def __rsub__(self, other: Any) -> Self:
-        return self.binary("-", other, self)
-
-    def __mul__(self, other: Any) -> Self:
-        return self.binary("*", self, other)
-
-    def __rmul__(self, other: Any) -> Self:
-        return self.binary("*", other, self)
-
-    def __truediv__(self, other: Any) -> Self:
-        return self.binary("/", self, other)
-
-    def __rtruediv__(self, other: Any) -> Self:
-        return self.binary("/", other, self)
+    __add__, __radd__ = _operators("+")
+    __sub__, __rsub__ = _operators("-")
+    __mul__, __rmul__ = _operators("*")
+    __truediv__, __rtruediv__ = _operators("/")
+    __le__, __ge__ = _operators("<=")
+    __and__, _ = _operators("&")
 
     def __neg__(self) -> Self:
         return self.binary("-", 0.0, self)
-
-    def __le__(self, other: Any) -> Self:
-        return self.binary("<=", self, other)
-
-    def __ge__(self, other: Any) -> Self:
-        return self.binary("<=", other, self)
-
-    def __and__(self, other: Any) -> Self:
-        return self.binary("&", self, other)

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from isoroc._backends.ops import Function, Ops, Value
+from isoroc._backends.ops import OPERATORS, Function, Ops, Value
 from isoroc._simplex import Floats, Ints
 from isoroc._tree import BinTree
-
-_OPERATORS = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "<=": operator.le,
-    "&": operator.and_,
-}
 
 
 class TorchVector(Value):
@@ -37,7 +27,7 @@ class TorchVector(Value):
                 return torch.as_tensor(x, dtype=torch.float64, device=self.tensor.device)
             return getattr(x, "tensor", x)
 
-        return TorchVector(_OPERATORS[operator](tensor(a), tensor(b)))
+        return TorchVector(OPERATORS[operator](tensor(a), tensor(b)))
 
 
 class TorchOps(Ops[TorchVector]):
@@ -118,9 +108,7 @@ class TorchOps(Ops[TorchVector]):
             here = torch.nonzero(node == at)[:, 0]
             _, region = (P[here] - self._tensor(thresholds[split])).max(dim=1)
             node[here] = children[split, region]
-        place = np.full(len(tree.class_weights), -1)
-        place[tree.bins] = np.arange(len(tree.bins))
-        return TorchVector(torch.as_tensor(place, device=P.device)[node][:, None])
+        return TorchVector(torch.as_tensor(tree.bin_of_node, device=P.device)[node][:, None])
 
     def look_up(self, table: Floats, place: TorchVector) -> TorchVector:
         return TorchVector(self._tensor(table)[place.tensor[:, 0]])

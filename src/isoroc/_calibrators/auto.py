@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isoroc._backends import NUMPY, added
 from isoroc._calibrators import mixing
-from isoroc._calibrators.base import Calibrator, FromMap, adopt
-from isoroc._calibrators.identity import IdentityCalibrator
+from isoroc._calibrators.base import Calibrator, FromMap, IdentityCalibrator, adopt
 from isoroc._calibrators.isotonic import IsotonicCalibrator
 from isoroc._calibrators.kernel import KernelCalibrator
 from isoroc._calibrators.matrix import MatrixCalibrator
@@ -41,14 +40,15 @@ KERNEL_CLASSES = 30
 FEW_ROWS = 600.0, 150.0
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class AutoCalibrator(Calibrator):
     """The calibrator for those who do not want to choose: a mixture of all that suit the data.
 
     Every member forecasts rows that it has not seen, in cross-validation. The weights make the
     outcomes of these rows likely under the mixture, so a map that overfits gets none. Where rows
     cannot tell, most of the weight goes to the uncalibrated forecasts, which are a member too: the
-    more, the fewer rows there are. So with few rows calibration changes little unless much is
-    wrong.
+    more, the fewer rows there are, unless a test shows that they are not calibrated. So with few
+    rows calibration changes little unless much is wrong.
 
     Parameters
     ----------
@@ -65,12 +65,11 @@ class AutoCalibrator(Calibrator):
         hardly any model worse, and costs where few rows cannot show what is wrong.
     cv : int, splitter or iterable, default=5
         Folds; of a number, not stratified, which would favour maps that fit class frequencies. Rows
-        with the same forecast share a fold, unless they are many, so that neither the order of the
-        rows matters nor whether a row has weight two or stands twice. Others must hold out every
-        row once.
+        with the same forecast share a fold, unless they are many, so that their order does not
+        matter, and weight 2 is the row twice. Others must hold out every row once.
     max_cells : int, default=20000
-        With more rows than this, members are fitted and weighed on cells of forecasts: at most
-        `max_cells` in total over all folds.
+        With more rows, members are fitted and weighed on cells of forecasts: at most `max_cells` in
+        total over all folds.
     random_state : int, RandomState or None, default=None
         Draws the folds, and what members draw.
     n_jobs : int, default=None
@@ -93,10 +92,11 @@ class AutoCalibrator(Calibrator):
         Log loss of each member (row) in each fold (column).
     verdict_ : str
         Whether calibration helps, in a sentence: "calibrate" if the mixture is better than the
-        forecasts by more than two standard errors, and otherwise "leave it". The standard error is
-        the larger one of that on the rows and that for outcomes which the forecasts expect; rows
-        of unequal weight count as fewer. Of calibrated forecasts about 5 % or fewer get the verdict
-        "calibrate" (``benchmarks/verdicts.py``).
+        forecasts by more than two standard errors, or better at all and a score test shows at the
+        level 1 % that they are too confident or too timid or, for two classes, shifted; otherwise
+        "leave it". The standard error is the larger one of that on the rows and that for outcomes
+        which the forecasts expect; rows of unequal weight count as fewer. Of calibrated forecasts
+        about 5 % or fewer get the verdict "calibrate" (``benchmarks/verdicts.py``).
     certificate_ : MonotonicityCertificate or None
         With ``monotone=True``, the guarantee in words: ``print(calibrator.certificate_)``.
 
@@ -110,11 +110,10 @@ class AutoCalibrator(Calibrator):
     -----
     In `member_scores_`, `cv_results_` and `verdict_` every forecast counts as mixed with the
     uniform one, which has the weight of one row. So no row can decide the verdict alone, not even
-    one whose outcome was given probability 0. The verdict says how many of these there were.
+    one whose outcome was given probability 0; the verdict says how many there were.
 
-    Where the verdict is to leave the forecasts alone, the mixture is still what `predict_proba`
-    applies, unless ``caution="verdict"``. The verdict says by how much it changes the forecasts of
-    the calibration rows.
+    Where the verdict is to leave the forecasts alone, `predict_proba` still applies the mixture,
+    unless ``caution="verdict"``. The verdict says by how much it changes the calibration rows.
 
     Up to 500 rows, nothing that a member learns for the other folds depends on the rows held out.
     With more, floors are those of all rows, and so are the penalties of `MatrixCalibrator`, and
@@ -140,6 +139,15 @@ class AutoCalibrator(Calibrator):
     'leave it'
     """
 
+    members: Literal["auto"] | Sequence[Calibrator] = "auto"
+    monotone: bool = False
+    caution: Literal["verdict"] | None = None
+    cv: Any = 5
+    max_cells: int = 20_000
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     _uses_folds: ClassVar[bool] = True
     _state: ClassVar[dict[str, states.Check]] = {
         "members_": states.list_of(states.anything),
@@ -148,30 +156,9 @@ class AutoCalibrator(Calibrator):
         "verdict_": states.sentence,
     }
 
-    map_: MixtureMap
-    members_: list[Calibrator]
+    map_: MixtureMap = field(init=False)
+    members_: list[Calibrator] = field(init=False)
     weights_ = FromMap()
-
-    def __init__(
-        self,
-        *,
-        members: Literal["auto"] | Sequence[Calibrator] = "auto",
-        monotone: bool = False,
-        caution: Literal["verdict"] | None = None,
-        cv: Any = 5,
-        max_cells: int = 20_000,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.members = members
-        self.monotone = monotone
-        self.caution = caution
-        self.cv = cv
-        self.max_cells = max_cells
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def _fit(self, sample: Sample) -> MixtureMap:
         check_number("max_cells", self.max_cells, numbers.Integral, minimum=2)
@@ -186,10 +173,13 @@ class AutoCalibrator(Calibrator):
         rows = np.arange(len(fold)), sample.codes
         likelihood = np.stack([Q[rows] for _, _, Q in found], axis=1)
         row_weights = sample.row_weights()
-        prior = prior_shares(members, sample.n_classes, float(row_weights.sum()))
+        before = IdentityMap(kind=sample.kind).apply(sample.forecasts)
+        p = mixing.departure(before, sample)
+        # Few rows are a reason to stay with forecasts that may be calibrated, not with others.
+        few = float(row_weights.sum()) if p >= mixing.IMPROBABLE else np.inf
+        prior = prior_shares(members, sample.n_classes, few)
         weights = mixing.mixture_weights(likelihood, row_weights, prior)
         names = [type(member).__name__ for member in members]
-        before = IdentityMap(kind=sample.kind).apply(sample.forecasts)
         mixed = added(weights[m] * found[m][2] for m in np.flatnonzero(weights))
         columns = np.column_stack([likelihood, mixed[rows], before[rows]])
         losses = mixing.bounded_losses(columns, row_weights, sample.n_classes)
@@ -200,7 +190,7 @@ class AutoCalibrator(Calibrator):
         n_rows = sample.independent_rows()
         impossible, n = round(n_rows[before[rows] == 0].sum()), round(n_rows.sum())
         surprise = mixing.surprise(before, mixed, sample)
-        self.verdict_ = mixing.verdict(self.member_scores_, surprise, impossible, n)
+        self.verdict_ = mixing.verdict(self.member_scores_, surprise, p, impossible, n)
         kept = [(members[m], found[m][1], weights[m]) for m in np.flatnonzero(weights)]
         left = not self.verdict_.startswith(mixing.CALIBRATE)
         if self.caution and left:
@@ -249,10 +239,8 @@ class AutoCalibrator(Calibrator):
                 raise InputError("cv", None, f"fold {f} holds out rows of an earlier fold again")
             fold[held_out] = f
         if (fold < 0).any():
-            row = int(np.argmax(fold < 0))
-            raise InputError(
-                "cv", None, f"no fold holds out row {row}", "folds must cover all rows"
-            )
+            problem = f"no fold holds out row {np.argmax(fold < 0)}"
+            raise InputError("cv", None, problem, "folds must cover all rows")
         return fold
 
     def _fit_members(
@@ -315,8 +303,21 @@ class AutoCalibrator(Calibrator):
         """Check the guarantee of a monotone mixture on any rows, as in `MonotoneCalibrator`."""
         if not self.monotone:
             raise InputError("monotone", None, "is False, so there is no guarantee to verify")
-        values = self._check_new(P)
-        return _check_mixture(self.map_, values)
+        mixture, values = self.map_, self._check_new(P)
+        X, Q = columns_of(values), mixture.apply(values)
+        if Q.shape[1] == 2:
+            scores = mixture.kind.score(NUMPY, X)
+            return check_cyclic(np.hstack([np.zeros_like(scores), scores]), Q)
+        floor = mixture.floor
+        z = np.ascontiguousarray(with_floor(NUMPY, mixture.kind.logs(NUMPY, X, LEAST), floor))
+        potential = np.zeros(len(z))
+        for weight, member in zip(mixture.weights, mixture.members, strict=True):
+            if isinstance(member, MonotoneMap):
+                potential += weight * member.value(z)
+            else:
+                P = member.apply(values)
+                potential += weight * (P - (1 - TRACE) * floor * np.log(P + floor)).sum(axis=1)
+        return check_cyclic(z, Q, potential)
 
 
 def default_members(n_classes: int) -> list[Calibrator]:
@@ -344,21 +345,3 @@ def monotone_members(n_classes: int) -> list[Calibrator]:
         members += [TemperatureCalibrator(floor="auto"), IsotonicCalibrator()]
     # For more classes, temperature scaling is a gradient in other coordinates: its floor differs.
     return members
-
-
-def _check_mixture(mixture: MixtureMap, values: Floats) -> MonotonicityCheck:
-    """Check that a mixture of monotone maps is monotone on the rows of a forecast array."""
-    X, Q = columns_of(values), mixture.apply(values)
-    if Q.shape[1] == 2:
-        scores = mixture.kind.score(NUMPY, X)
-        return check_cyclic(np.hstack([np.zeros_like(scores), scores]), Q)
-    floor = mixture.floor
-    z = np.ascontiguousarray(with_floor(NUMPY, mixture.kind.logs(NUMPY, X, LEAST), floor))
-    potential = np.zeros(len(z))
-    for weight, member in zip(mixture.weights, mixture.members, strict=True):
-        if isinstance(member, MonotoneMap):
-            potential += weight * member.potential.value(z)
-        else:
-            P = member.apply(values)
-            potential += weight * (P - (1 - TRACE) * floor * np.log(P + floor)).sum(axis=1)
-    return check_cyclic(z, Q, potential)

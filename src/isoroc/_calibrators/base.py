@@ -1,4 +1,4 @@
-"""Calibrator: what all calibrators have in common."""
+"""Calibrator, what all calibrators have in common, and IdentityCalibrator, the simplest one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from isoroc._input import (
     with_readable_names,
 )
 from isoroc._kinds import Unit
-from isoroc._maps import Map
+from isoroc._maps import IdentityMap, Map
 from isoroc._persistence import Fault, checksum, write
 from isoroc._persistence.states import Check
 from isoroc._simplex import Floats, Ints
@@ -60,18 +60,16 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     """Base of all calibrators: estimators that learn a map.
 
     A subclass has parameters, documentation and one method, `_fit`, which makes a map of a sample.
-    The rest follows from the map, `map_`: forecasts, the model file, ONNX, SQL and torch.
+    Forecasts, the model file, ONNX, SQL and torch follow from the map, `map_`.
     """
 
-    #: Share in a mixture before any row is seen, relative to that of other members: of two classes
-    #: and of more.
+    #: Relative share in a mixture before any row is seen: of two classes and of more.
     _shares: ClassVar[tuple[float, float]] = (1.0, 1.0)
     #: Whether cross-validation is part of the fit, so that the folds of counts are needed.
     _uses_folds: ClassVar[bool] = False
     #: Whether only the order of scores counts, so that their unit need not be known.
     _uses_order_only: ClassVar[bool] = False
-    #: Whether rows are dealt to folds or drawn one by one, so that for a given random state their
-    #: order matters, and a weight of two is not exactly the row twice.
+    #: Whether rows are drawn, so that their order matters, and weight 2 is not the row twice.
     _deals_rows: ClassVar[bool] = False
     #: Whether the order of the columns matters.
     _uses_column_order: ClassVar[bool] = False
@@ -94,7 +92,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Map, Floats]:
         """The map for all rows, and forecasts of them by maps that have not seen their fold.
 
-        Of more than `FEW_ROWS` rows, folds may share what no row changes much, such as a penalty.
+        From `FEW_ROWS` rows on, folds may share what no row changes much, such as a penalty.
         """
         whole, few = self._fit(sample), len(sample) <= FEW_ROWS
         Q = np.empty((len(fold), sample.n_classes))
@@ -125,17 +123,15 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             The label that came true for each row.
         labels : array-like of shape (K,), default=None
             The class of each column, or the two classes in the order in which scores increase. By
-            default columns are matched to labels by name where a dataframe has the labels as column
-            names; otherwise columns follow the sorted labels. Required if some class is absent
-            from `y`.
+            default columns with the labels as names are matched, and others follow the sorted
+            labels. Required if some class is absent from `y`.
         sample_weight : array-like of shape (n,), default=None
-            Weight of each row. Weights are counts: weight 2 is the same as the row twice.
+            Weight of each row, a count: weight 2 is the same as the row twice.
         scores : str, default="auto"
-            What the forecasts are: "probability"; "percent"; "proportion", for columns that are
-            divided by their sum; "logit", log odds if there is one column; "log_probability"; or
-            "rank", for scores of which only the order counts. "auto" takes columns for
-            probabilities, and scores for probabilities if all of them lie in [0, 1] and otherwise
-            for log odds; scores that can hardly be log odds are refused.
+            What the forecasts are: "probability"; "percent"; "proportion", divided by the sum of
+            the row; "logit", log odds if there is one column; "log_probability"; or "rank", scores
+            of which only the order counts. "auto": columns are probabilities, and scores too if all
+            of them lie in [0, 1], otherwise log odds; scores that can hardly be these are refused.
 
         Returns
         -------
@@ -173,7 +169,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def fit_counts(self, counts: Counts) -> Self:
         """Learn the calibration map from counts.
 
-        Each cell stands for its rows with their mean forecast. If every cell holds one distinct
+        Each cell stands for its rows with their mean forecast; if every cell holds one distinct
         forecast, the result is that of `fit`. Cross-validation uses the folds of the counts.
 
         Examples
@@ -217,9 +213,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
         Notes
         -----
-        DuckDB runs the query of `isoroc.export.to_sql`, which requires sqlglot. Other
-        engines call `predict_proba` on partitions or batches, so isoroc has to be installed where
-        these are.
+        DuckDB runs the query of `isoroc.export.to_sql`, which requires sqlglot. Other engines call
+        `predict_proba` on partitions or batches, where isoroc has to be installed.
 
         Examples
         --------
@@ -265,9 +260,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def carry_over(self, thresholds: Any, P: Any = None) -> CarriedThresholds:
         """Thresholds on the calibrated forecasts that repeat decisions made on forecasts before.
 
-        For two classes and a strictly increasing map, such as temperature scaling, the decisions
-        are the same for every forecast. Otherwise as few decisions on the rows `P` change as
-        possible for two classes, and for more as line searches from several starts find.
+        For two classes and a strictly increasing map, decisions are the same for every forecast.
+        Otherwise as few decisions on the rows `P` change as possible for two classes, and for more
+        as line searches from several starts find.
 
         Parameters
         ----------
@@ -282,7 +277,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         CarriedThresholds
-            With attributes `thresholds`, `n_changed`, `n_rows` and `exact`.
+            With `thresholds`, `n_changed`, `n_rows` and `exact`.
 
         Examples
         --------
@@ -300,8 +295,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def save(self, path: str | os.PathLike[str], *, summary: dict[str, Any] | None = None) -> None:
         """Write the fitted calibrator to a model file; `isoroc.load` reads it.
 
-        The file is JSON, holds every number exactly and nothing that could be executed. It appears
-        whole or not at all.
+        The file is JSON with exact numbers and nothing executable. It appears whole or not at all.
 
         Parameters
         ----------
@@ -329,6 +323,42 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         columns = forecasts.reshape(len(forecasts), -1)
         named = with_readable_names(P) if is_into_dataframe(P) else columns
         validate_data(self, X=named, reset=reset, skip_check_array=True)
+
+
+class IdentityCalibrator(Calibrator):
+    """The map that leaves forecasts alone, for comparison and for pools of calibrators.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The labels, in the order of the columns.
+    n_features_in_ : int
+        Columns of the forecasts; 1 for scores.
+    scores_, summary_, map_, checksum
+        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
+        the checksum of its model file.
+
+    See Also
+    --------
+    AutoCalibrator : Mixes this map with others, so that few rows change little.
+
+    Notes
+    -----
+    The calibrated forecast is p itself, or ``softmax(z)`` of logits z.
+
+    Examples
+    --------
+    >>> from isoroc import IdentityCalibrator
+    >>> IdentityCalibrator().fit([0.2, 0.7], [0, 1]).predict_proba([0.25])
+    array([[0.75, 0.25]])
+    >>> IdentityCalibrator().fit([-1.0, 3.0], [0, 1]).predict_proba([0.0])
+    array([[0.5, 0.5]])
+    """
+
+    _shares: ClassVar[tuple[float, float]] = (8.0, 4.0)
+
+    def _fit(self, sample: Sample) -> IdentityMap:
+        return IdentityMap(kind=sample.kind)
 
 
 def fit_sample(calibrator: Calibrator, sample: Sample) -> None:

@@ -1,20 +1,22 @@
-"""What all calibrators with bins have in common."""
+"""Calibrators with bins: what they have in common, and those whose bins ignore the labels."""
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._growth import pull_tree
-from isoroc._input import InputError, Sample, check_forecasts, check_number, to_array
+from isoroc._growth import cut_at, pull_tree, split_at_centroids
+from isoroc._input import InputError, Sample, check_forecasts, check_number, check_option, to_array
 from isoroc._kinds import Kind
 from isoroc._maps import BinMap
-from isoroc._simplex import Floats, Ints
+from isoroc._simplex import Floats, Ints, binary_scores
 from isoroc._table import Table
 from isoroc._tree import BinTree
 
@@ -32,10 +34,7 @@ class BinCalibrator(Calibrator):
     _uses_order_only: ClassVar[bool] = True
 
     map_: BinMap
-    tree_ = FromMap()
-    prior_ = FromMap()
-    pseudocount_ = FromMap()
-    bin_values_ = FromMap()
+    tree_, prior_, pseudocount_, bin_values_ = FromMap(), FromMap(), FromMap(), FromMap()
 
     @property
     def n_bins_(self) -> int:
@@ -63,11 +62,6 @@ class BinCalibrator(Calibrator):
     def staged_predict_proba(self, P: Any) -> Iterator[Floats]:
         """Calibrated forecasts of every stage of `path_`, from one bin to `n_bins_`.
 
-        Parameters
-        ----------
-        P : array-like, dataframe or series
-            Forecasts as in `fit`.
-
         Yields
         ------
         ndarray of shape (n, K)
@@ -86,7 +80,7 @@ class BinCalibrator(Calibrator):
         forecast_pseudocount: float = 0.0,
     ) -> BinMap:
         """The map of a tree with a prior that all bins share, and their mean forecasts (N, K)."""
-        own = self._constant_pseudocount()
+        own, _ = self._pseudocounts()
         prior = constant
         if means is not None and forecast_pseudocount:
             pseudocounts = own * constant + forecast_pseudocount * means
@@ -100,8 +94,8 @@ class BinCalibrator(Calibrator):
         constant = self._resolve_prior(sample.class_weights())
         if not self._prior_is_forecast():
             return self._map_of(kind, tree, constant)
-        pseudocounts = self._constant_pseudocount() * constant
-        _, means, found = pull_tree(tree, sample, pseudocounts, self._forecast_pseudocount())
+        own, rest = self._pseudocounts()
+        _, means, found = pull_tree(tree, sample, own * constant, rest)
         return self._map_of(kind, tree, constant, means=means, forecast_pseudocount=found)
 
     def _check_pseudocount(self) -> None:
@@ -113,22 +107,17 @@ class BinCalibrator(Calibrator):
         """Whether the mean forecast of a bin's rows is part of its prior."""
         return isinstance(self.prior, str) and self.prior == "forecast"
 
-    def _constant_pseudocount(self) -> float:
-        """Pseudocount of the part of the prior that is the same for all bins.
+    def _pseudocounts(self) -> tuple[float, float | None]:
+        """Pseudocounts of the part of the prior that all bins share, and of mean forecasts.
 
-        If the rest of the prior is the mean forecast, this part is worth one row: enough that no
-        value is 0 where the model says 0.
+        With mean forecasts the first is worth one row, enough that no value is 0 where the model
+        says 0. The second is None if it is to be found by evidence.
         """
         if self.pseudocount == "auto":
-            return 1.0
+            return 1.0, None
         given = float(self.pseudocount)
-        return min(given, 1.0) if self._prior_is_forecast() else given
-
-    def _forecast_pseudocount(self) -> float | None:
-        """Pseudocount of the mean forecast; None if it is to be found by evidence."""
-        if self.pseudocount == "auto":
-            return None
-        return float(self.pseudocount) - self._constant_pseudocount()
+        own = min(given, 1.0) if self._prior_is_forecast() else given
+        return own, given - own
 
     def _resolve_prior(self, class_weights: Floats) -> Floats:
         """Probabilities that are the same for all bins: what `prior` stands for.
@@ -148,3 +137,143 @@ class BinCalibrator(Calibrator):
             fix = f"expected {K}, one for each class"
             raise InputError("prior", None, f"{prior.size} probabilities", fix)
         return np.asarray(prior[0])
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class HistogramCalibrator(BinCalibrator):
+    """Regular binning for two classes: fixed bins, each with its observed rate.
+
+    Parameters
+    ----------
+    n_bins : int, default=10
+        Number of bins; those without calibration points are joined to a neighbour.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width, over [0, 1] or the range of scores beyond it, or of equal weight.
+    pseudocount, prior
+        As in `IRPCalibrator`, but for ``prior="uniform"`` by default.
+
+    Attributes
+    ----------
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IdentityCalibrator`.
+    tree_, prior_, pseudocount_, n_bins_, bin_values_, bins_, path_
+        As in `IRPCalibrator`.
+
+    See Also
+    --------
+    IRPCalibrator : Bins that depend on the outcomes.
+    RecursiveBinningCalibrator : Fixed bins for any number of classes.
+
+    Notes
+    -----
+    A score on the border of two bins belongs to the lower one. Which one is the lower depends on
+    the order of the columns, where forecasts have two.
+
+    References
+    ----------
+    Zadrozny and Elkan, Obtaining calibrated probability estimates from decision trees and naive
+    Bayesian classifiers, ICML 2001.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc import HistogramCalibrator
+    >>> p = np.linspace(0, 1, 101)
+    >>> HistogramCalibrator(n_bins=4, pseudocount=0).fit(p, p > 0.5).bins_["rate"].round(2)
+    array([0., 0., 1., 1.])
+    """
+
+    n_bins: int = 10
+    strategy: Literal["uniform", "quantile"] = "uniform"
+    pseudocount: float | Literal["auto"] = "auto"
+    prior: Literal["forecast", "uniform", "marginal"] | ArrayLike = "uniform"
+
+    _uses_column_order: ClassVar[bool] = True
+
+    def _fit(self, sample: Sample) -> BinMap:
+        check_number("n_bins", self.n_bins, numbers.Integral, minimum=1)
+        check_option("strategy", self.strategy, ("uniform", "quantile"))
+        if sample.n_classes != 2:
+            problem = (
+                "Only binary classification is supported. The type of the target is multiclass"
+            )
+            fix = "RecursiveBinningCalibrator takes any number of classes"
+            raise InputError("P", None, f"{sample.n_classes} columns. {problem}", fix)
+        kind, sample = sample.kind, sample.on_simplex()
+        return self._map_of_fixed(kind, cut_at(sample, self._cuts(sample)), sample)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _cuts(self, sample: Sample) -> Floats:
+        scores, weight = binary_scores(sample.forecasts), sample.row_weights()
+        inner = np.arange(1, self.n_bins) / self.n_bins
+        if self.strategy == "uniform":
+            low, high = min(scores.min(), 0.0), max(scores.max(), 1.0)
+            return np.asarray(low + inner * (high - low))
+        order = np.argsort(scores)
+        position = np.searchsorted(np.cumsum(weight[order]), inner * weight.sum())
+        return np.unique(scores[order[position]])
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RecursiveBinningCalibrator(BinCalibrator):
+    """Recursive binning: every region is split at its centroid, independently of the labels.
+
+    The comparison in the paper of `IRPCalibrator`. Regions are split breadth first at the mean of
+    their lattice points.
+
+    Parameters
+    ----------
+    depth : int, default=4
+        How often regions are split; K classes give at most ``K ** depth`` bins. No region is
+        split if that leaves more than ``250000 / K`` bins, so that a model file can hold the tree.
+    pseudocount, prior
+        As in `IRPCalibrator`, but for ``prior="uniform"`` by default.
+    grid_size : int, default=None
+        The lattice has step 1 / grid_size; by default 1000 for two classes, 100 for three and
+        fewer for more.
+
+    Attributes
+    ----------
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IdentityCalibrator`.
+    tree_, prior_, pseudocount_, n_bins_, bin_values_, bins_, path_
+        As in `IRPCalibrator`.
+
+    See Also
+    --------
+    IRPCalibrator : Chooses splits by the outcomes, subject to ROC monotonicity.
+
+    Notes
+    -----
+    Lattice points on a border belong to the region of the first class that it touches, so
+    centroids depend a little on the order of the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc import RecursiveBinningCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> P = rng.dirichlet(np.ones(3), size=500)
+    >>> y = [rng.choice(3, p=p) for p in P]
+    >>> RecursiveBinningCalibrator(depth=2).fit(P, y).n_bins_
+    9
+    """
+
+    depth: int = 4
+    pseudocount: float | Literal["auto"] = "auto"
+    prior: Literal["forecast", "uniform", "marginal"] | ArrayLike = "uniform"
+    grid_size: int | None = None
+
+    _uses_column_order: ClassVar[bool] = True
+
+    def _fit(self, sample: Sample) -> BinMap:
+        check_number("depth", self.depth, numbers.Integral, minimum=0)
+        if self.grid_size is not None:
+            check_number("grid_size", self.grid_size, numbers.Integral, minimum=1)
+        kind, sample = sample.kind, sample.on_simplex()
+        tree = split_at_centroids(sample, self.depth, self.grid_size)
+        return self._map_of_fixed(kind, tree, sample)

@@ -1,18 +1,24 @@
-"""L-BFGS in coordinates in which the curvature is the identity, where it needs few steps."""
+"""Penalised losses and their minima: L-BFGS in coordinates in which the curvature is the identity.
+
+There it needs few steps.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import Any
+from abc import ABC, abstractmethod
+from copy import copy
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
+from isoroc._calibrators.base import Calibrator
+from isoroc._calibrators.temperature import of_own_class
 from isoroc._input import Sample
-from isoroc._simplex import Floats, Ints
+from isoroc._simplex import Codes, Floats, Ints
 
 #: Converged: a Newton step promises to lower the loss by at most this per unit of weight.
 TOLERANCE = 1e-6
@@ -24,28 +30,28 @@ class Factor:
     """Cholesky factor C of the curvature ``C C'`` of a loss (H, or its diagonal) plus a penalty."""
 
     def __init__(self, H: Floats, precision: Floats) -> None:
-        self._dense = H.ndim == 2
-        full = H + np.diag(precision) if self._dense else H + precision
-        self._root = cholesky(full) if self._dense else np.sqrt(full)
+        dense = H.ndim == 2
+        self._root = cholesky(H + np.diag(precision)) if dense else np.sqrt(H + precision)
 
     def variances(self) -> Floats:
         """Diagonal of the inverse of the curvature."""
-        if not self._dense:
+        if self._root.ndim == 1:
             return np.asarray(1 / self._root**2)
-        inverse = solve_triangular(self._root, np.eye(len(self._root)), lower=True)
+        inverse = self.gradient(np.eye(len(self._root)))
         return np.asarray(np.einsum("ij,ij->j", inverse, inverse))
 
     def step(self, steps: Floats) -> Floats:
         """Change of theta for steps in coordinates in which the curvature is the identity."""
-        if not self._dense:
-            return np.asarray(steps / self._root)
-        return np.asarray(solve_triangular(self._root, steps, lower=True, trans=1))
+        return self._divide(steps, trans=1)
 
     def gradient(self, gradient: Floats) -> Floats:
         """Gradient in these coordinates."""
-        if not self._dense:
-            return np.asarray(gradient / self._root)
-        return np.asarray(solve_triangular(self._root, gradient, lower=True))
+        return self._divide(gradient, trans=0)
+
+    def _divide(self, values: Floats, *, trans: int) -> Floats:
+        if self._root.ndim == 1:
+            return np.asarray(values / self._root)
+        return np.asarray(solve_triangular(self._root, values, lower=True, trans=trans))
 
     def gain(self, gradient: Floats) -> float:
         """What a Newton step promises: half the squared length of the gradient."""
@@ -75,57 +81,145 @@ def cholesky(H: Floats) -> Floats:
     raise np.linalg.LinAlgError("the curvature is not a finite matrix")
 
 
-def descend(
-    loss: Callable[[Floats], tuple[float, Floats]],
-    start: Floats,
-    factor: Factor,
-    total: float,
-    *,
-    n_steps: int,
-    ftol: float = 1e-9,
+def softmax_loss(z: Floats, codes: Codes, weights: Floats) -> tuple[float, Floats]:
+    """Log loss of rows under the softmax of z, shape (K, n), and its gradient, in the place of z.
+
+    It takes one exponential per forecast.
+    """
+    z -= z.max(axis=0)
+    own = of_own_class(z, codes)
+    residual = np.exp(z, out=z)
+    total = residual.sum(axis=0)
+    residual *= weights / total
+    residual[codes, np.arange(len(codes))] -= weights
+    return float(weights @ (np.log(total) - own)), residual
+
+
+def larger_evidence(
+    kinds: Ints, theta: Floats, precisions: Floats, variances: Floats, prior: Floats
 ) -> Floats:
-    """Parameters of smaller loss than at the start, near which the loss has a curvature.
+    """Precisions of the kinds of parameters that have a larger evidence, as in MacKay's framework.
 
-    The descent ends after `n_steps`, or when one changes the loss by less than a factor. `total`
-    is the weight of the rows.
+    The precision of a kind becomes the inverse of the mean square of its parameters. One counts as
+    far as the data and not the prior determine it: by one minus its posterior variance over that
+    of its prior. To each kind one parameter is added that has the size which the initial prior
+    expects, so that kinds of few parameters stay near it.
+    """
+    share = np.maximum(1 - precisions[kinds] * variances, 0.0)  # but for rounding errors
+    determined = np.bincount(kinds, share, len(prior))
+    squares = np.bincount(kinds, theta**2, len(prior))
+    return np.asarray((determined + 1) / (squares + 1 / prior))
+
+
+class Solution(NamedTuple):
+    """Parameters at which a loss is smallest."""
+
+    theta: Floats
+    factor: Any  # `Factor`: curvature at theta, or close to it; None after Newton's method
+    converged: bool
+
+
+class PenalisedLoss(ABC):
+    """Loss of rows plus a penalty, as a function of parameters theta.
+
+    `rows` says which rows of the sample are used, and `weights` how much each counts.
     """
 
-    def objective(steps: Floats) -> tuple[float, Floats]:
-        with np.errstate(all="ignore"):
-            value, gradient = loss(start + factor.step(steps))
-        if not (np.isfinite(value) and np.isfinite(gradient).all()):
-            return FAR, np.zeros(len(steps))  # the line search tried too long a step
-        return value / total, factor.gradient(gradient) / total
+    rows: Ints
+    weights: Floats
 
-    options = {
-        "maxiter": n_steps,
-        "maxcor": 20,
-        "ftol": ftol,
-        "gtol": 0.5 * np.sqrt(2 * TOLERANCE / total / len(start)),
-    }
-    found = minimize(objective, np.zeros(len(start)), jac=True, method="L-BFGS-B", options=options)
-    return np.asarray(start + factor.step(found.x))
+    @property
+    def total(self) -> float:
+        """Weight of all rows."""
+        return float(self.weights.sum())
+
+    @abstractmethod
+    def loss(self, theta: Floats) -> tuple[float, Floats]:
+        """The loss and its gradient."""
+
+    @abstractmethod
+    def factor(self, theta: Floats) -> Factor:
+        """The curvature of the loss, or an approximation."""
+
+    def descend(self, start: Floats, factor: Factor, *, n_steps: int, ftol: float) -> Floats:
+        """Parameters of smaller loss than at the start, near which the loss has a curvature.
+
+        The descent ends after `n_steps`, or when one changes the loss by less than a factor.
+        """
+        total = self.total
+
+        def objective(steps: Floats) -> tuple[float, Floats]:
+            with np.errstate(all="ignore"):
+                value, gradient = self.loss(start + factor.step(steps))
+            if not (np.isfinite(value) and np.isfinite(gradient).all()):
+                return FAR, np.zeros(len(steps))  # the line search tried too long a step
+            return value / total, factor.gradient(gradient) / total
+
+        flat = 0.5 * np.sqrt(2 * TOLERANCE / total / len(start))
+        options = {"maxiter": n_steps, "maxcor": 20, "ftol": ftol, "gtol": flat}
+        zero = np.zeros(len(start))
+        there = minimize(objective, zero, jac=True, method="L-BFGS-B", options=options)
+        return np.asarray(start + factor.step(there.x))
+
+    def settle(
+        self,
+        theta: Floats,
+        factor: Factor | None = None,
+        *,
+        rounds: int,
+        n_steps: int,
+        ftol: float = 1e-9,
+        fixed: bool = False,
+    ) -> Solution:
+        """The minimum, from a start where the loss has the curvature `factor` if that is known.
+
+        Each round forms the curvature again, unless it is `fixed`, and goes on with L-BFGS in
+        coordinates in which it is the identity.
+        """
+        for count in range(rounds):
+            if factor is None or (count and not fixed):
+                factor = self.factor(theta)
+            if factor.gain(self.loss(theta)[1]) <= TOLERANCE * self.total:
+                return Solution(theta, factor, converged=True)
+            theta = self.descend(theta, factor, n_steps=n_steps, ftol=ftol)
+        return Solution(theta, factor, converged=False)
 
 
-def cross_fit(problem: Any, whole: Any, sample: Sample, fold: Ints) -> Floats:
-    """Forecasts of rows by maps that have not seen their fold.
+class DescentCalibrator(Calibrator):
+    """Base of the calibrators whose map minimises a penalised loss."""
 
-    Features hardly depend on the labels, so all folds share them: a row that is held out has weight
-    zero, and the solution for all rows, `whole`, is close to that for most of them.
-    """
-    Q = np.empty((len(fold), sample.n_classes))
-    for held_out in range(fold.max() + 1):
-        weights = problem.weights * (fold[problem.rows] != held_out)
-        fitted = problem.map_of(problem.solve_near(weights, whole))
-        Q[fold == held_out] = fitted.apply(sample.forecasts[fold == held_out])
-    return Q
+    @abstractmethod
+    def _solve(self, sample: Sample) -> tuple[Any, Any]:
+        """A loss with `map_of` and `solve_near`, and its solution."""
 
+    def _solve_or_warn(self, sample: Sample) -> tuple[Any, Any]:
+        problem, whole = self._solve(sample)
+        if not whole.converged:
+            warnings.warn(
+                f"{type(self).__name__}: the fit did not converge. Its forecasts are valid, but "
+                "others may fit the calibration rows better.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        return problem, whole
 
-def warn_unconverged(calibrator: object) -> None:
-    """Warn that a calibrator's fit ended before it reached the optimum."""
-    warnings.warn(
-        f"{type(calibrator).__name__}: the fit did not converge. Its forecasts are valid, but "
-        "others may fit the calibration rows better.",
-        ConvergenceWarning,
-        stacklevel=6,
-    )
+    def _fit(self, sample: Sample) -> Any:
+        problem, whole = self._solve_or_warn(sample)
+        return problem.map_of(whole.theta)
+
+    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Any, Floats]:
+        """As in `Calibrator`, but features hardly depend on the labels, so all folds share them.
+
+        A row that is held out has weight zero, and the solution for all rows is close to that for
+        most of them.
+        """
+        problem, whole = self._solve_or_warn(sample)
+        if not len(problem.rows):  # rows were gathered
+            return super()._fit_out_of_fold(sample, fold)
+        Q = np.empty((len(fold), sample.n_classes))
+        for held_out in range(fold.max() + 1):
+            part = copy(problem)
+            part.weights = problem.weights * (fold[problem.rows] != held_out)
+            fitted = part.map_of(part.solve_near(whole))
+            Q[fold == held_out] = fitted.apply(sample.forecasts[fold == held_out])
+        return problem.map_of(whole.theta), Q

@@ -49,7 +49,9 @@ def predict_frame(
     if isinstance(frame, nw.DataFrame):
         return add(df)
     if engine.is_polars():
-        return _map_polars(df, add, names)
+        added = dict.fromkeys(names, frame.__native_namespace__().Float64)
+        schema = dict(df.collect_schema()) | added
+        return df.map_batches(add, schema=schema, streamable=True)
     if engine.is_dask():
         return df.map_partitions(add)
     if engine.is_pyspark() or engine.is_pyspark_connect():
@@ -91,13 +93,6 @@ def calibrate_good_rows(calibrator: Any, forecasts: Floats, groups: Any = None) 
     if good.any():
         Q[good] = calibrator.predict_proba(values[good], **further)
     return Q
-
-
-def _map_polars(df: Any, add: Callable[[Any], Any], names: list[str]) -> Any:
-    schema = dict(df.collect_schema())
-    space = nw.from_native(df).__native_namespace__()
-    schema |= dict.fromkeys(names, space.Float64)
-    return df.map_batches(add, schema=schema, streamable=True)
 
 
 def _map_spark(df: Any, add: Callable[[Any], Any], names: list[str], *, connect: bool) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,7 +30,7 @@ from isoroc._input import (
     warn_if_reversed,
 )
 from isoroc._maps import GroupedMap, Map
-from isoroc._maps.files import apply_map
+from isoroc._maps.mixture import apply_map
 from isoroc._persistence import states
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats
@@ -44,6 +44,7 @@ COMMON_SHARE = 16.0
 SCORES = ("group", "rows", "weight", "common_log_loss", "log_loss", "gain", "gain_se")
 
 
+@dataclass(eq=False, repr=False)
 class GroupedCalibrator(Calibrator):
     """Maps by group, shrunken towards a common map as far as the rows of the group allow.
 
@@ -67,16 +68,11 @@ class GroupedCalibrator(Calibrator):
     ----------
     classes_, n_features_in_, scores_, summary_, map_, checksum
         As in `IdentityCalibrator`.
-    common_ : calibrator
-        The common map, fitted.
-    grouped_ : bool
-        Whether it was fitted with groups.
-    groups_ : ndarray of str of shape (G,)
-        Groups that have a map of their own.
-    members_ : list of calibrators
-        Fitted calibrators of these groups.
-    weights_ : ndarray of shape (G,)
-        Weight of each group's map in its mixture with the common map.
+    common_, grouped_ : calibrator and bool
+        The common map, fitted, and whether there were groups in `fit`.
+    groups_, members_, weights_ : ndarray of str, list of calibrators, ndarray of shape (G,)
+        Groups that have a map of their own, their fitted calibrators, and the weight of each
+        group's map in its mixture with the common map.
     group_scores_ : Table
         For each group: rows, weight of its own map, log loss of unseen rows, bounded as in
         `AutoCalibrator`, under the common map and under the mixture, gain and its standard error.
@@ -88,9 +84,9 @@ class GroupedCalibrator(Calibrator):
 
     Notes
     -----
-    Groups are matched by name: in Python, files and databases the number 3 and the text "3" are the
-    same group. Whether groups of people may be treated differently is not for a calibrator to
-    decide. `CalibratedClassifier` passes the groups of `fit` and `predict_proba` on.
+    Groups are matched by name: everywhere the number 3 and the text "3" are the same group. Whether
+    groups of people may be treated differently is not for a calibrator to decide.
+    `CalibratedClassifier` passes the groups of `fit` and `predict_proba` on.
 
     Examples
     --------
@@ -109,29 +105,22 @@ class GroupedCalibrator(Calibrator):
       south  1495       1
     """
 
+    calibrator: Calibrator | None = None
+    _: KW_ONLY
+    min_rows: int = 100
+    cv: int = 5
+    random_state: int | np.random.RandomState | None = None
+
     _state: ClassVar[dict[str, states.Check]] = {
         "common_": states.anything,
         "members_": states.list_of(states.anything, least=0),
         "group_scores_": states.table,
     }
 
-    map_: GroupedMap
-    common_: Calibrator
-    members_: list[Calibrator]
+    map_: GroupedMap = field(init=False)
+    common_: Calibrator = field(init=False)
+    members_: list[Calibrator] = field(init=False)
     grouped_, groups_, weights_ = FromMap(), FromMap(), FromMap()
-
-    def __init__(
-        self,
-        calibrator: Calibrator | None = None,
-        *,
-        min_rows: int = 100,
-        cv: int = 5,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.calibrator = calibrator
-        self.min_rows = min_rows
-        self.cv = cv
-        self.random_state = random_state
 
     @property
     def _uses_folds(self) -> bool:  # type: ignore[override]
@@ -223,8 +212,8 @@ class GroupedCalibrator(Calibrator):
         P : array-like, dataframe or series
             Forecasts as in `fit`.
         groups : array-like of shape (n,), default=None
-            Group of each row; required if there were groups in `fit`. Groups that `fit` has not
-            seen get the common map.
+            Group of each row, required if `fit` had groups. Those it has not seen get the common
+            map.
         """
         values = self._check_new(P)
         return apply_map(self.map_, values, groups)

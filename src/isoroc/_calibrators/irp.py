@@ -1,18 +1,18 @@
-"""IRPCalibrator: isotonic recursive partitioning."""
+"""Isotonic recursive partitioning: IRPCalibrator, and BaggedIRPCalibrator, the mean of trees."""
 
 from __future__ import annotations
 
 import numbers
-from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc._backends import NUMPY
-from isoroc._calibrators.base import FromMap
+from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._calibrators.temperature import draw_part, fit_tempering
 from isoroc._cyclic import MonotonicityCheck
@@ -20,20 +20,22 @@ from isoroc._folds import deal_folds
 from isoroc._growth import GrowthOptions, grow_pulled, grow_tree, held_out_pseudocount, tilt_bins
 from isoroc._input import CellSample, InputError, Sample, check_number, check_option, check_sample
 from isoroc._kinds import Kind, columns_of
-from isoroc._maps import BinMap, TemperatureMap, TiltedMap
+from isoroc._maps import BaggedMap, BinMap, Forecasts, TemperatureMap, TiltedMap
 from isoroc._monotonicity import Certificate, certify
 from isoroc._persistence import states
 from isoroc._progress import progress
 from isoroc._random import check_random_state
-from isoroc._simplex import Floats
+from isoroc._simplex import Floats, Ints
 from isoroc._top import TopReduction
+from isoroc._tree import BinTree
 
 #: Classes up to which top="auto" calibrates all of them jointly, with constant values and with
 #: tilted ones, and what it chooses from above.
 FULL, FULL_TILTED = 4, 12
-_TOPS = (1, 2, 3)
+TOPS = (1, 2, 3)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class IRPCalibrator(BinCalibrator):
     """Isotonic recursive partitioning: bins whose splits can be repeated after calibration.
 
@@ -51,15 +53,14 @@ class IRPCalibrator(BinCalibrator):
     pseudocount : float or "auto", default="auto"
         Weight of the prior in every bin's value: ``(class weights + pseudocount * prior) /
         (bin weight + pseudocount)``; 0 gives observed rates, 0 and 1 included. "auto" is 1, and for
-        ``prior="forecast"`` 1 plus the weight of the mean forecasts, at most 100, under which the
-        labels in the bins are likeliest (Dirichlet-multinomial evidence). For tilted values of
-        three classes or more and up to `max_cells` rows it is 1 plus the weight, 3 to 1,000, with
-        which trees of one half of the forecasts predict the labels of the other half best.
+        ``prior="forecast"`` 1 plus the weight of the mean forecasts, at most 100, of the largest
+        Dirichlet-multinomial evidence. For tilted values of three classes or more and up to
+        `max_cells` rows it is 1 plus the weight, 3 to 1,000, with which trees of one half of the
+        forecasts predict the labels of the other half best.
     prior : {"forecast", "uniform", "marginal"} or array-like of shape (K,), default="forecast"
         What the pseudocount pulls towards. "forecast" is the mean forecast of the bin's own rows,
         but up to 1 of the pseudocount goes to the uniform forecast, so that no value is 0 where the
-        model says 0; scores of two classes beyond [0, 1] are read as log odds. "marginal" is the
-        class shares of the calibration set.
+        model says 0. "marginal" is the class shares of the calibration set.
     monotonicity : {"tree", "global"} or None, default="tree"
         For which calibration rows a split must be repeatable: those that reach it, all (the
         paper's condition), or none (no guarantee). For two classes the first two are the same.
@@ -67,14 +68,12 @@ class IRPCalibrator(BinCalibrator):
         How thresholds of three classes or more are found: by exact line searches, or among the
         points of a lattice, as in the paper.
     grid_size : int, default=None
-        The lattice of ``search="grid"`` has step 1 / grid_size; by default 100 for three classes
-        and fewer for more.
+        The lattice has step 1 / grid_size; by default 100 for three classes, fewer for more.
     n_starts : int, default=1
         Ascents for each bin in ``search="sweep"``.
     values : {"auto", "tilted", "constant"}, default="auto"
         Whether all rows of a bin get its value, as in the paper, or forecasts vary around it as far
-        as every split keeps its certificate. "auto" is constant for two classes, where the map is
-        then isotonic regression, and tilted for more; see Notes.
+        as every split keeps its certificate. "auto" is constant for two classes, tilted for more.
     top : int, "auto" or None, default="auto"
         Calibrate the `top` largest probabilities of each forecast and share the rest among the
         other classes. None calibrates all classes jointly. "auto" does so up to 12 classes, with
@@ -99,13 +98,8 @@ class IRPCalibrator(BinCalibrator):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The labels, in the order of the columns.
-    n_features_in_ : int
-        Columns of the forecasts; 1 for scores.
-    scores_, summary_, map_, checksum
-        Whether forecasts are probabilities or logits; rows and weights of the fit; the fitted map;
-        the checksum of its model file.
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IdentityCalibrator`.
     tree_ : BinTree
         The partition with its class weights.
     prior_ : ndarray of shape (K,) or (N, K)
@@ -113,14 +107,10 @@ class IRPCalibrator(BinCalibrator):
     pseudocount_ : float
         Its weight; for ``prior="forecast"`` and three classes or more, the largest one up to what
         was given or found that leaves every split its certificate.
-    reduction_ : TopReduction or None
-        The reduction; if there is one, `tree_` and `prior_` speak of ranks and the rest.
-    top_ : int or None
-        How many ranks it keeps.
-    n_bins_ : int
-        Number of bins.
-    bin_values_ : ndarray of shape (n_bins, K)
-        Calibrated forecast of each bin.
+    reduction_, top_ : TopReduction and int, or None
+        The reduction and how many ranks it keeps. With one, `tree_` and `prior_` are of ranks.
+    n_bins_, bin_values_ : int and ndarray of shape (n_bins, K)
+        Number of bins, and the calibrated forecast of each.
     bins_ : Table
         One row per bin: its weight, the observed rate of each class with a 95 % interval (Wilson,
         weights as counts of rows), and the calibrated value. For two classes rates are of the
@@ -146,8 +136,8 @@ class IRPCalibrator(BinCalibrator):
     two classes the map is non-decreasing for all scores, and increasing where shares are above 0.
 
     For three classes or more the search visits the classes in the order of the columns, so another
-    order may end in another tree that is as good. With ``top="auto"``, above 4 classes, weights and
-    the order of the rows may change the folds, and so which reduction is chosen.
+    order may end in another tree that is as good. With ``top="auto"``, weights and the order of the
+    rows may change the folds, and so which reduction is chosen.
 
     References
     ----------
@@ -168,9 +158,6 @@ class IRPCalibrator(BinCalibrator):
       -0.96842  -0.54032     135  0.46667    0.3846    0.55058  0.45727
       -0.54032   0.55353     425  0.53882   0.49129    0.58566  0.53778
        0.55353       inf     268  0.59328   0.53356    0.65037  0.59857
-
-    Three classes:
-
     >>> P = rng.dirichlet([0.5, 0.5, 0.5], size=2000)
     >>> y = [rng.choice(["a", "b", "c"], p=0.6 * p + 0.4 / 3) for p in P]
     >>> cal = IRPCalibrator(random_state=0).fit(P, y)
@@ -180,11 +167,27 @@ class IRPCalibrator(BinCalibrator):
     MonotonicityCheck(monotone=True, rows=2000, exact=True)
     """
 
+    pseudocount: float | Literal["auto"] = "auto"
+    prior: Literal["forecast", "uniform", "marginal"] | ArrayLike = "forecast"
+    monotonicity: Literal["tree", "global"] | None = "tree"
+    search: Literal["sweep", "grid"] = "sweep"
+    grid_size: int | None = None
+    n_starts: int = 1
+    values: Literal["auto", "tilted", "constant"] = "auto"
+    top: int | Literal["auto"] | None = "auto"
+    max_bins: int | None = None
+    min_bin_weight: float | Literal["auto"] = "auto"
+    min_lift: float | Literal["auto"] = "auto"
+    max_cells: int = 10_000
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     _uses_folds: ClassVar[bool] = True
     _uses_column_order: ClassVar[bool] = True
     _state: ClassVar[dict[str, states.Check]] = {"certificate_": states.certificate}
 
-    certificate_: Certificate | None
+    certificate_: Certificate | None = field(init=False)
     reduction_ = FromMap()
 
     @property
@@ -192,41 +195,6 @@ class IRPCalibrator(BinCalibrator):
         """How many of the largest probabilities are calibrated; None where all are."""
         check_is_fitted(self, "map_")
         return None if self.map_.reduction is None else self.map_.reduction.top
-
-    def __init__(
-        self,
-        *,
-        pseudocount: float | Literal["auto"] = "auto",
-        prior: Literal["forecast", "uniform", "marginal"] | ArrayLike = "forecast",
-        monotonicity: Literal["tree", "global"] | None = "tree",
-        search: Literal["sweep", "grid"] = "sweep",
-        grid_size: int | None = None,
-        n_starts: int = 1,
-        values: Literal["auto", "tilted", "constant"] = "auto",
-        top: int | Literal["auto"] | None = "auto",
-        max_bins: int | None = None,
-        min_bin_weight: float | Literal["auto"] = "auto",
-        min_lift: float | Literal["auto"] = "auto",
-        max_cells: int = 10_000,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.pseudocount = pseudocount
-        self.prior = prior
-        self.monotonicity = monotonicity
-        self.search = search
-        self.grid_size = grid_size
-        self.n_starts = n_starts
-        self.values = values
-        self.top = top
-        self.max_bins = max_bins
-        self.min_bin_weight = min_bin_weight
-        self.min_lift = min_lift
-        self.max_cells = max_cells
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def verify(self, P: Any, y: Any, *, sample_weight: Any = None) -> MonotonicityCheck:
         """Check the certificate on the calibration rows, without the code that grew the tree.
@@ -242,7 +210,7 @@ class IRPCalibrator(BinCalibrator):
         Returns
         -------
         MonotonicityCheck
-            True if the certificate holds; with attributes `monotone`, `rows` and `exact`.
+            True if the certificate holds; with `monotone`, `rows` and `exact`.
         """
         if self.certificate_ is None:
             problem = "None gives no guarantee, so there is nothing to verify"
@@ -298,7 +266,7 @@ class IRPCalibrator(BinCalibrator):
             tempered = tempering.apply(P)
         means, found = None, 0.0
         if pulled and self._prior_is_forecast():
-            rest = self._forecast_pseudocount()
+            _, rest = self._pseudocounts()
             if rest is None and tilted and sample.n_classes > 2 and len(sample) <= self.max_cells:
                 rest = held_out_pseudocount(sample, options, tempered)
             tree, means, found = grow_pulled(sample, options, rest, tempered if tilted else None)
@@ -325,7 +293,7 @@ class IRPCalibrator(BinCalibrator):
     def _growth_options(self, prior: Floats, random_state: Any, report: Any) -> GrowthOptions:
         """How a tree of this calibrator is grown."""
         return GrowthOptions(
-            pseudocounts=self._constant_pseudocount() * prior,
+            pseudocounts=self._pseudocounts()[0] * prior,
             monotonicity=self.monotonicity,
             search=self.search,
             grid_size=self.grid_size,
@@ -347,14 +315,16 @@ class IRPCalibrator(BinCalibrator):
             fold = sample.folds()
         else:
             fold = deal_folds(len(sample), 5 if len(sample) <= self.max_cells else 2, random_state)
-        losses = dict.fromkeys(_TOPS, 0.0)
-        for top in _TOPS:
+        losses = dict.fromkeys(TOPS, 0.0)
+        for top in TOPS:
             for k in range(fold.max() + 1):
                 seed = random_state.randint(2**31 - 1)
                 changed = {"top": top, "verbose": 0, "random_state": seed}
                 candidate = IRPCalibrator(**self.get_params() | changed)
                 train, test = sample.take(fold != k), sample.take(fold == k)
-                losses[top] += _held_out_loss(candidate, train, test)
+                Q = candidate._fit(train).apply(test.forecasts)
+                likelihood = Q[np.arange(len(Q)), test.codes].clip(min=1e-300)
+                losses[top] -= float(test.row_weights() @ np.log(likelihood))
         return min(losses, key=losses.__getitem__)
 
     def _most_joint(self) -> int:
@@ -385,8 +355,192 @@ class IRPCalibrator(BinCalibrator):
             raise InputError("prior", None, "probabilities of classes, but bins are of ranks", fix)
 
 
-def _held_out_loss(candidate: IRPCalibrator, train: Sample, test: Sample) -> float:
-    """Total log loss of rows under a fit to others."""
-    Q = candidate._fit(train).apply(test.forecasts)
-    likelihood = Q[np.arange(len(Q)), test.codes].clip(min=1e-300)
-    return -float(test.row_weights() @ np.log(likelihood))
+@dataclass(eq=False, repr=False)
+class BaggedIRPCalibrator(Calibrator):
+    """The mean of isotonic recursive partitions of resampled rows.
+
+    The mean over trees that are grown on bootstrap samples is smoother and nearer the truth than
+    one tree, and their spread shows how far a forecast depends on the rows that happened to be
+    seen. For two classes the mean is non-decreasing. For more it has no certificate: the mean of
+    ROC monotone maps need not be ROC monotone.
+
+    Parameters
+    ----------
+    calibrator : IRPCalibrator, default=None
+        How trees are grown, ``IRPCalibrator()`` by default; its `random_state`, `n_jobs` and
+        `verbose` are not used. With constant values and ``prior="forecast"``, bins are pulled
+        towards the uniform forecast only. With ``top="auto"`` trees of more than 12 classes take
+        turns: the 1, 2 and 3 largest probabilities; those of more than 4 with constant values: the
+        largest, and all classes.
+    n_trees : int, default=10
+        Number of trees.
+    max_samples : int, default=100000
+        Draws for each tree, with replacement; of fewer rows, as many as there are.
+    random_state : int, RandomState or None, default=None
+        Draws the rows, and what the growth of a tree draws.
+    n_jobs : int, default=None
+        Trees to grow at a time.
+
+    Attributes
+    ----------
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IdentityCalibrator`.
+    trees_, reductions_ : list of BinTree and list of TopReduction or None
+        The partitions, and what each tree sees: ranks and the rest, or all classes.
+    oob_forecasts_ : ndarray of shape (n, K)
+        For each calibration row that has weight, the mean of the trees that have not seen it, or of
+        all where every tree has. A model file does not keep them.
+
+    See Also
+    --------
+    IRPCalibrator : One tree, with bins and a certificate.
+
+    Notes
+    -----
+    Rows are drawn one by one, so weights and the order of the rows change which rows a tree sees,
+    and a row of weight 2 is not exactly the row twice.
+
+    References
+    ----------
+    Breiman, Bagging predictors, Machine Learning 24, 1996.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc import BaggedIRPCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> P = rng.dirichlet([0.5, 0.5, 0.5], size=2000)
+    >>> y = [rng.choice(["a", "b", "c"], p=0.6 * p + 0.4 / 3) for p in P]
+    >>> cal = BaggedIRPCalibrator(random_state=0).fit(P, y)
+    >>> cal.predict_proba([[0.9, 0.05, 0.05]]).round(2)       # the truth: 0.67, 0.16, 0.16
+    array([[0.71, 0.15, 0.15]])
+    >>> cal.predict_std([[0.9, 0.05, 0.05]]).round(2)
+    array([[0.02, 0.01, 0.01]])
+    """
+
+    calibrator: IRPCalibrator | None = None
+    _: KW_ONLY
+    n_trees: int = 10
+    max_samples: int = 100_000
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+
+    _shares: ClassVar[tuple[float, float]] = (0.3, 0.3)
+    _uses_order_only: ClassVar[bool] = True
+    _deals_rows: ClassVar[bool] = True
+    _uses_column_order: ClassVar[bool] = True
+
+    map_: BaggedMap = field(init=False)
+
+    @property
+    def trees_(self) -> list[BinTree]:
+        """The partitions."""
+        check_is_fitted(self, "map_")
+        return [own.tree for own in self.map_.members]
+
+    @property
+    def reductions_(self) -> list[TopReduction | None]:
+        """What each tree sees: ranks and the rest, or all classes."""
+        check_is_fitted(self, "map_")
+        return [own.reduction for own in self.map_.members]
+
+    def _fit(self, sample: Sample) -> BaggedMap:
+        check_number("n_trees", self.n_trees, numbers.Integral, minimum=1)
+        check_number("max_samples", self.max_samples, numbers.Integral, minimum=2)
+        irp = IRPCalibrator() if self.calibrator is None else self.calibrator
+        if not isinstance(irp, IRPCalibrator):
+            raise InputError("calibrator", None, f"is {irp!r}", "expected an IRPCalibrator")
+        irp._check_pseudocount()
+        irp._check_parameters(sample.n_classes)
+        kind, values, sample = sample.kind, sample.forecasts, sample.on_simplex()
+        turns = _turns(irp, sample.n_classes)[: self.n_trees]
+        reductions = [None if top is None else TopReduction.fit(top, sample) for top in turns]
+        counted = isinstance(sample, CellSample)
+        n = round(float(sample.row_weights().sum())) if counted else len(sample)
+        size = min(max(n, 1), self.max_samples)
+        random_state = check_random_state(self.random_state)
+        seeds = random_state.randint(2**31 - 1, size=self.n_trees)
+        bags = [_Bag(t, size, seed) for t, seed in enumerate(seeds.tolist())]
+        members = Parallel(n_jobs=self.n_jobs)(
+            delayed(_grow)(irp, kind, sample, reductions[t % len(turns)], bag)
+            for t, bag in enumerate(bags)
+        )
+        self.oob_forecasts_ = _out_of_bag(members, Forecasts(values, kind), sample, bags)
+        return BaggedMap(kind=kind, members=members)
+
+    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[BaggedMap, Floats]:  # noqa: ARG002
+        fitted = self._fit(sample)
+        return fitted, self.oob_forecasts_
+
+    def predict_std(self, P: Any) -> Floats:
+        """Standard deviation over the trees of each calibrated probability, shape (n, K)."""
+        values = self._check_new(P)
+        forecasts = Forecasts(values, self.map_.kind)
+        Q = [tree.compiled(forecasts) for tree in self.map_.members]
+        return np.asarray(np.std(Q, axis=0))
+
+
+def _out_of_bag(
+    members: list[BinMap], forecasts: Forecasts, sample: Sample, bags: list[_Bag]
+) -> Floats:
+    """Mean forecasts of the trees that have not seen a row; of all trees if there is none."""
+    total = np.zeros((len(sample), sample.n_classes))
+    unseen_total = np.zeros_like(total)
+    times = np.zeros((len(sample), 1))
+    for tree, bag in zip(members, bags, strict=True):
+        Q = tree.compiled(forecasts)
+        unseen = (bag.draw(sample) == 0)[:, None]
+        total += Q
+        unseen_total += unseen * Q
+        times += unseen
+    mean = total / len(bags)
+    return np.where(times > 0, unseen_total / np.maximum(times, 1), mean)
+
+
+def _turns(irp: IRPCalibrator, n_classes: int) -> tuple[int | None, ...]:
+    """What trees take turns with; all classes jointly cost more the more there are."""
+    if irp.top != "auto":
+        return (irp.top,)
+    if n_classes <= irp._most_joint():
+        return (None,)
+    return (1, None) if n_classes <= FULL_TILTED else TOPS
+
+
+class _Bag(NamedTuple):
+    """A bootstrap sample."""
+
+    number: int
+    size: int
+    seed: int
+
+    def draw(self, sample: Sample) -> Ints:
+        """How often each row is in it.
+
+        A cell stands for as many rows as it weighs, so hardly one is left out by chance. Of cells
+        in folds, each bag leaves one fold out.
+        """
+        rng = np.random.default_rng(self.seed)
+        n = len(sample)
+        if not isinstance(sample, CellSample):
+            return np.bincount(rng.integers(n, size=self.size), minlength=n)
+        weights, folds = sample.row_weights(), np.unique(sample.fold)
+        if len(folds) > 1:
+            weights = weights * (sample.fold != folds[self.number % len(folds)])
+        ends = np.cumsum(weights)
+        rows = rng.integers(max(int(ends[-1]), 1), size=self.size)
+        return np.bincount(np.searchsorted(ends, rows, side="right").clip(max=n - 1), minlength=n)
+
+
+def _grow(
+    irp: IRPCalibrator, kind: Kind, sample: Sample, reduction: TopReduction | None, bag: _Bag
+) -> BinMap:
+    times = bag.draw(sample)
+    drawn = sample.take(np.flatnonzero(times))
+    weights = times[times > 0].astype(np.float64)
+    if isinstance(sample, CellSample):
+        weights *= float(sample.row_weights().sum()) / bag.size
+    elif drawn.weights is not None:
+        weights *= drawn.weights
+    drawn = replace(drawn, weights=weights)
+    pulled = irp._is_tilted(sample.n_classes)
+    return irp._grow(kind, drawn, reduction, np.random.RandomState(bag.seed), pulled=pulled)[0]

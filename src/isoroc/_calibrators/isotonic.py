@@ -1,27 +1,29 @@
-"""IsotonicCalibrator: isotonic regression of each class against the rest."""
+"""Isotonic regression of each class against the rest: one fit, or two that count the outcome in."""
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._counts import BinaryCounts
-from isoroc._growth import isotonic_steps
+from isoroc._growth import isotonic_steps, venn_abers_steps
 from isoroc._input import InputError, Sample, check_number
-from isoroc._maps import StepMap
+from isoroc._maps import StepMap, VennAbersMap
+from isoroc._simplex import Floats
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class IsotonicCalibrator(Calibrator):
     """Isotonic regression of each class against the rest, smoothed.
 
     For two classes it predicts what ``IRPCalibrator(prior="uniform")`` does. For more, each column
     of the forecasts has a map of its own, and rows are divided by their sum. It is quick and needs
-    few rows. The maps keep the order of the rows in each column, but not the order of the classes
-    in a row.
+    few rows, and keeps the order of the rows in each column, but not that of the classes in a row.
 
     Parameters
     ----------
@@ -32,7 +34,7 @@ class IsotonicCalibrator(Calibrator):
     Attributes
     ----------
     classes_, n_features_in_, scores_, summary_, map_, checksum
-        As in `IRPCalibrator`.
+        As in `IdentityCalibrator`.
     cuts_, values_ : list of ndarray
         The maps, one for each class, or one for the second of two: ``values_[k][i]`` for forecasts
         with i of the ascending ``cuts_[k]`` below them.
@@ -45,8 +47,7 @@ class IsotonicCalibrator(Calibrator):
     Notes
     -----
     Isotonic regression of the outcomes of a class on its column is constant on blocks of adjacent
-    forecasts. The value of a block is ``(weight of the class + pseudocount / K) / (weight +
-    pseudocount)``, with the weights of its rows.
+    forecasts, with value ``(weight of the class + pseudocount / K) / (weight + pseudocount)``.
 
     References
     ----------
@@ -60,19 +61,16 @@ class IsotonicCalibrator(Calibrator):
     >>> rng = np.random.default_rng(0)
     >>> P = rng.dirichlet([0.5, 0.5, 0.5], size=2000)
     >>> y = [rng.choice(["a", "b", "c"], p=0.6 * p + 0.4 / 3) for p in P]
-    >>> cal = IsotonicCalibrator().fit(P, y)
-    >>> cal.predict_proba([[0.98, 0.01, 0.01]]).round(2)
+    >>> IsotonicCalibrator().fit(P, y).predict_proba([[0.98, 0.01, 0.01]]).round(2)
     array([[0.71, 0.14, 0.15]])
     """
+
+    pseudocount: float = 1.0
 
     _shares: ClassVar[tuple[float, float]] = (0.3, 0.3)
     _uses_order_only: ClassVar[bool] = True
 
-    cuts_ = FromMap()
-    values_ = FromMap()
-
-    def __init__(self, *, pseudocount: float = 1.0) -> None:
-        self.pseudocount = pseudocount
+    cuts_, values_ = FromMap(), FromMap()
 
     def _fit(self, sample: Sample) -> StepMap:
         check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
@@ -95,3 +93,68 @@ def counts_of_classes(sample: Sample) -> Iterator[BinaryCounts]:
     for k, scores in enumerate(np.ascontiguousarray(sample.forecasts.T)):
         is_k = (sample.codes == k).view(np.uint8)
         yield BinaryCounts.from_arrays(scores, is_k, sample.weights)
+
+
+class VennAbersCalibrator(Calibrator):
+    """Inductive Venn-Abers prediction: an interval for each probability, and one value in it.
+
+    To forecast at a score, isotonic regression is fitted to the calibration rows and the row to be
+    forecast twice: as if its outcome were the second class, and as if it were not. One of the two
+    was fitted with the truth: hence the method's guarantee. For three classes or more each class is
+    set against the rest and rows are divided by their sum.
+
+    The functions have a step at almost every score, so `save` refuses a fit to too many rows.
+
+    Attributes
+    ----------
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `IdentityCalibrator`.
+    cuts_, lower_, upper_ : list of ndarray
+        p0 and p1 of each class, or of the second of two: ``lower_[k][i]`` and ``upper_[k][i]`` for
+        forecasts with i of the ascending ``cuts_[k]`` below them.
+
+    See Also
+    --------
+    IsotonicCalibrator : One isotonic regression, smoothed by a pseudocount.
+
+    Notes
+    -----
+    With the values p1 and p0 of the two fits at the score, the forecast is
+    ``p1 / (1 - p0 + p1)``, never 0 or 1, and p1 - p0 shows how much a single row matters. The fits
+    at all scores together are two step functions, found in one pass over the sorted scores. The row
+    to be forecast has weight 1, whatever the others have.
+
+    References
+    ----------
+    Vovk, Petej and Fedorova, Large-scale probabilistic predictors with and without guarantees of
+    validity, NeurIPS 2015.
+
+    Examples
+    --------
+    >>> from isoroc import VennAbersCalibrator
+    >>> cal = VennAbersCalibrator().fit([0.1, 0.3, 0.4, 0.6, 0.7, 0.9], [0, 0, 1, 0, 1, 1])
+    >>> cal.predict_proba([0.5, 0.95])[:, 1].round(3)
+    array([0.5 , 0.75])
+    >>> low, high = cal.predict_interval([0.5, 0.95])
+    >>> low[:, 1].round(3), high[:, 1].round(3)
+    (array([0.333, 0.667]), array([0.667, 1.   ]))
+    """
+
+    _shares: ClassVar[tuple[float, float]] = (0.3, 0.3)
+    _uses_order_only: ClassVar[bool] = True
+
+    map_: VennAbersMap
+    cuts_, lower_, upper_ = FromMap(), FromMap(), FromMap()
+
+    def _fit(self, sample: Sample) -> VennAbersMap:
+        maps = [venn_abers_steps(counts) for counts in counts_of_classes(sample)]
+        cuts, lower, upper = ([own[i] for own in maps] for i in range(3))
+        return VennAbersMap(kind=sample.kind, cuts=cuts, lower=lower, upper=upper)
+
+    def predict_interval(self, P: Any) -> tuple[Floats, Floats]:
+        """Lower and upper probabilities p0 and p1 of each class against the rest, shape (n, K).
+
+        Of three classes or more they are those before rows are divided by their sum.
+        """
+        values = self._check_new(P)
+        return self.map_.intervals(values)

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import numbers
-from typing import ClassVar, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import FEW_ROWS, Calibrator, FromMap
-from isoroc._calibrators.descent import TOLERANCE, Factor, cross_fit, descend, warn_unconverged
-from isoroc._calibrators.temperature import fit_tempering, of_own_class, softmax
+from isoroc._calibrators.descent import (
+    DescentCalibrator,
+    Factor,
+    PenalisedLoss,
+    Solution,
+    softmax_loss,
+)
+from isoroc._calibrators.temperature import fit_tempering, softmax
 from isoroc._core.smooth import N_KNOTS
 from isoroc._input import Sample, check_number
 from isoroc._maps import Forecasts, KernelMap, TemperatureMap
-from isoroc._maps.kernel import Positions, trust
+from isoroc._maps.scaling import Positions, trust
 from isoroc._persistence import states
 from isoroc._simplex import LEAST, Floats, Ints
 
@@ -33,24 +40,23 @@ EXPLAINED = 1e-4
 #: Rounds of the fit, and of those in which the penalty is learned; learning ends when its logarithm
 #: changes by less than this.
 ROUNDS, LEARNING_ROUNDS, LEARNED = 20, 4, 0.2
-#: Steps of each round: when the penalty is learned, afterwards, and where the start is close.
-LEARNING_STEPS, STEPS, NEAR_STEPS = 15, 60, 25
+#: Steps of each round: when the penalty is learned, afterwards, and where the start is close; and
+#: the change of the loss, as a factor, at which they end.
+LEARNING_STEPS, STEPS, NEAR_STEPS, FTOL = 15, 60, 25, 1e-6
 #: Share of the calibration rows that count as far from the others, and a height of bumps at which
 #: no row is far.
 FAR_SHARE, LEAST_REACH = 0.2, 0.05
-#: The penalty as a multiple of the one of largest evidence. The approximation of the evidence
-#: favours smooth maps; with this the forecasts of unseen rows are better.
+#: The penalty as a multiple of the one of largest evidence: unseen rows are forecast better.
 EASE = 0.1
 
 
-class KernelCalibrator(Calibrator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelCalibrator(DescentCalibrator):
     """Kernel scaling: a smooth correction that depends on the forecasts of all classes together.
 
     Other maps add up what the forecast of each class says. This one also learns what only several
-    say together, such as that two classes are confused where a third is likely.
-
-    Decisions change more often than with other calibrators. Where the classifier has learned all
-    that its forecasts can say, this one has nothing to add.
+    say together, such as that two classes are confused where a third is likely. Decisions change
+    more often than with other calibrators.
 
     Parameters
     ----------
@@ -126,36 +132,22 @@ class KernelCalibrator(Calibrator):
     array([0, 1])
     """
 
+    n_centres: int = 100
+    width: float = 0.5
+    penalty: float | Literal["auto"] = "auto"
+    floor: float | Literal["auto"] = "auto"
+    pseudocount: float = 1.0
+
     _state: ClassVar[dict[str, states.Check]] = {"penalty_": states.number(most=1e100)}
 
     floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
     knots_, origin_, stretch_, centres_ = FromMap(), FromMap(), FromMap(), FromMap()
     weights_, coef_, intercept_, reach_ = FromMap(), FromMap(), FromMap(), FromMap()
 
-    def __init__(
-        self,
-        *,
-        n_centres: int = 100,
-        width: float = 0.5,
-        penalty: float | Literal["auto"] = "auto",
-        floor: float | Literal["auto"] = "auto",
-        pseudocount: float = 1.0,
-    ) -> None:
-        self.n_centres = n_centres
-        self.width = width
-        self.penalty = penalty
-        self.floor = floor
-        self.pseudocount = pseudocount
-
-    def _fit(self, sample: Sample) -> KernelMap:
-        problem, solution = self._solve(sample)
-        return problem.map_of(solution.theta)
-
-    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[KernelMap, Floats]:
-        if len(sample) <= FEW_ROWS:
-            return super()._fit_out_of_fold(sample, fold)  # type: ignore[return-value]
-        problem, whole = self._solve(sample)
-        return problem.map_of(whole.theta), cross_fit(problem, whole, sample, fold)
+    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Any, Floats]:
+        few = len(sample) <= FEW_ROWS
+        base = Calibrator if few else DescentCalibrator
+        return base._fit_out_of_fold(self, sample, fold)
 
     def _solve(self, sample: Sample) -> tuple[Problem, Solution]:
         check_number("n_centres", self.n_centres, numbers.Integral, minimum=1)
@@ -165,9 +157,7 @@ class KernelCalibrator(Calibrator):
         stage = fit_tempering(sample, self.floor, self.pseudocount)
         problem = Problem(sample, stage, self.width, self.n_centres)
         solution = problem.solve(None if self.penalty == "auto" else float(self.penalty))
-        if not solution.converged:
-            warn_unconverged(self)
-        self.penalty_ = solution.penalty
+        self.penalty_ = problem.penalty
         return problem, solution
 
 
@@ -189,22 +179,12 @@ def measure(z: Floats, logs: Floats, share: Floats, width: float) -> Positions:
     return Positions(knots=knots, origin=origin.reshape(2, -1), stretch=stretch)
 
 
-class Solution(NamedTuple):
-    """Result of `Problem.solve`."""
-
-    theta: Floats
-    factor: Factor  # curvature at theta, or close to it
-    penalty: float
-    converged: bool
-
-
-class Problem:
-    """Penalised likelihood of the outcomes as a function of theta, of shape (K, M).
+class Problem(PenalisedLoss):
+    """Penalised likelihood of the outcomes as a function of theta, (K, M) numbers.
 
     The log forecasts of class k are ``z[k] + theta[k] @ features``, up to a constant of each row.
     Features are principal components of the inputs, weighted by how uncertain the outcome of each
-    row is. So the curvature of the loss is nearly diagonal, and few steps of L-BFGS reach its
-    minimum.
+    row is. So the curvature of the loss is nearly diagonal, and L-BFGS needs few steps.
     """
 
     def __init__(self, sample: Sample, stage: TemperatureMap, width: float, n_centres: int) -> None:
@@ -236,7 +216,8 @@ class Problem:
     def map_of(self, theta: Floats) -> KernelMap:
         """The map with the parameters theta."""
         positions, K = self.positions, len(self.z)
-        weights, coef, intercept = np.split(theta @ self.basis, [len(self.centres), -1], axis=1)
+        joint = self._of_classes(theta) @ self.basis
+        weights, coef, intercept = np.split(joint, [len(self.centres), -1], axis=1)
         coef = positions.stretch[0] * coef
         return KernelMap(
             **vars(self.stage),
@@ -248,64 +229,49 @@ class Problem:
             reach=self.reach,
         )
 
-    def loss(self, theta: Floats, penalty: float, weights: Floats) -> tuple[float, Floats]:
-        """Penalised loss under weights of the rows, and its gradient."""
-        z = theta @ self.features
+    def loss(self, theta: Floats) -> tuple[float, Floats]:
+        """Penalised loss and its gradient."""
+        z = self._of_classes(theta) @ self.features
         z += self.z
-        z -= z.max(axis=0)
-        own = of_own_class(z, self.codes)
-        residual = np.exp(z, out=z)
-        total = residual.sum(axis=0)
-        value = penalty / 2 * (theta**2).sum() - weights @ (own - np.log(total))
-        residual *= weights / total
-        residual[self.codes, np.arange(len(self.codes))] -= weights
-        return float(value), residual @ self.features.T + penalty * theta
+        value, residual = softmax_loss(z, self.codes, self.weights)
+        gradient = (residual @ self.features.T).ravel() + self.penalty * theta
+        return self.penalty / 2 * float((theta**2).sum()) + value, gradient
 
     def curvature(self, theta: Floats) -> Floats:
-        """Diagonal of the Hessian of the loss without its penalty, shape (K, M)."""
-        q = softmax(self.z + theta @ self.features)
-        return np.asarray((self.weights * q * (1 - q)) @ (self.features**2).T)
+        """Diagonal of the Hessian of the loss without its penalty."""
+        q = softmax(self.z + self._of_classes(theta) @ self.features)
+        return np.ravel((self.weights * q * (1 - q)) @ (self.features**2).T)
+
+    def factor(self, theta: Floats) -> Factor:
+        """Curvature of the loss."""
+        return Factor(self.curvature(theta), np.full(len(theta), self.penalty))
+
+    def _of_classes(self, theta: Floats) -> Floats:
+        return theta.reshape(len(self.z), -1)
 
     def solve(self, penalty: float | None) -> Solution:
         """The theta of the lowest loss; without a penalty, one is learned.
 
-        The penalty is learned as in MacKay's evidence framework: it becomes the inverse of the mean
-        square of theta, where an entry counts by how far the data and not the penalty determine
-        it.
+        It becomes the one of larger evidence, as in `larger_evidence`, a few times.
         """
-        learn, used = penalty is None, penalty or 1.0
-        theta = np.zeros((len(self.z), len(self.features)))  # it changes nothing
-        total = float(self.weights.sum())
-        for count in range(ROUNDS):
-            H = self.curvature(theta)
-            if learn and count:
-                determined = float((H / (H + used)).sum())
+        self.penalty = penalty or 1.0
+        theta = np.zeros(len(self.z) * len(self.features))  # it changes nothing
+        for count in range(0 if penalty else LEARNING_ROUNDS + 1):
+            if count:
+                H = self.curvature(theta)
+                determined = float((H / (H + self.penalty)).sum())
                 learned = (determined + 1) / (float((theta**2).sum()) + 1)
-                learn = abs(np.log(learned / used)) > LEARNED and count < LEARNING_ROUNDS
-                used = learned if learn else EASE * learned
-            factor = Factor(H.ravel(), np.full(H.size, used))
-            if not learn:
-                _, gradient = self.loss(theta, used, self.weights)
-                if factor.gain(gradient.ravel()) <= TOLERANCE * total:
-                    return Solution(theta, factor, used, converged=True)
-            n_steps = LEARNING_STEPS if learn else STEPS
-            theta = self._descend(theta, factor, used, self.weights, n_steps)
-        return Solution(theta, factor, used, converged=False)
+                change = abs(np.log(learned / self.penalty))
+                if change <= LEARNED or count == LEARNING_ROUNDS:
+                    self.penalty = EASE * learned
+                    break
+                self.penalty = learned
+            theta = self.descend(theta, self.factor(theta), n_steps=LEARNING_STEPS, ftol=FTOL)
+        return self.settle(theta, rounds=ROUNDS, n_steps=STEPS, ftol=FTOL)
 
-    def solve_near(self, weights: Floats, whole: Solution) -> Floats:
-        """The theta of the lowest loss under other weights of the rows, close to a solution."""
-        return self._descend(whole.theta, whole.factor, whole.penalty, weights, NEAR_STEPS)
-
-    def _descend(
-        self, theta: Floats, factor: Factor, penalty: float, weights: Floats, n_steps: int
-    ) -> Floats:
-        def loss(flat: Floats) -> tuple[float, Floats]:
-            value, gradient = self.loss(flat.reshape(theta.shape), penalty, weights)
-            return value, gradient.ravel()
-
-        total = float(weights.sum())
-        found = descend(loss, theta.ravel(), factor, total, n_steps=n_steps, ftol=1e-6)
-        return found.reshape(theta.shape)
+    def solve_near(self, whole: Solution) -> Floats:
+        """The theta of the lowest loss, close to a solution under other weights of the rows."""
+        return self.descend(whole.theta, whole.factor, n_steps=NEAR_STEPS, ftol=FTOL)
 
 
 def bumps(centres: Floats, x: Floats) -> Floats:

@@ -1,26 +1,24 @@
-"""MatrixCalibrator: structured matrix scaling of log forecasts."""
+"""MatrixCalibrator and DirichletCalibrator: structured matrix scaling of log forecasts."""
 
 from __future__ import annotations
 
 import numbers
-from copy import copy
 from dataclasses import dataclass
-from functools import partial
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.descent import (
-    TOLERANCE,
+    DescentCalibrator,
     Factor,
+    PenalisedLoss,
+    Solution,
     cholesky,
-    cross_fit,
-    descend,
-    warn_unconverged,
+    larger_evidence,
+    softmax_loss,
 )
 from isoroc._calibrators.temperature import (
     draw_part,
@@ -30,7 +28,7 @@ from isoroc._calibrators.temperature import (
 )
 from isoroc._input import Sample, check_number, check_option
 from isoroc._maps import Forecasts, MatrixMap, TemperatureMap
-from isoroc._maps.matrix import transform
+from isoroc._maps.scaling import transform
 from isoroc._persistence import states
 from isoroc._simplex import Floats, Ints
 
@@ -47,11 +45,14 @@ BIAS, DIAGONAL, QUADRATIC, OFF_DIAGONAL = range(4)
 CHUNK = 4096
 #: Steps at most: of Newton's method, of each round of L-BFGS, and where the start is close.
 STEPS, DESCENT_STEPS, NEAR_STEPS = 100, 25, 5
+#: Change of the loss, as a factor, at which L-BFGS ends.
+FTOL = 1e-6
 #: Rounds of L-BFGS, and the change of the logarithms of the penalties at which learning ends.
 ROUNDS, LEARNED = 20, 0.05
 
 
-class MatrixCalibrator(Calibrator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class MatrixCalibrator(DescentCalibrator):
     """Structured matrix scaling: softmax regression on the logarithms of the forecasts.
 
     Forecasts first go through temperature scaling, as in `TemperatureCalibrator`. Their logarithms
@@ -127,34 +128,17 @@ class MatrixCalibrator(Calibrator):
     array([[0.51, 0.31, 0.18]])
     """
 
+    structure: Literal["auto", "matrix", "vector"] = "auto"
+    quadratic: bool = True
+    penalty: float | Literal["auto"] = "auto"
+    floor: float | Literal["auto"] = "auto"
+    pseudocount: float = 1.0
+
     _shares: ClassVar[tuple[float, float]] = (1.0, 4.0)
     _state: ClassVar[dict[str, states.Check]] = {"penalty_": states.coefficients(4)}
 
     floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
     coef_, quadratic_, intercept_ = FromMap(), FromMap(), FromMap()
-
-    def __init__(
-        self,
-        *,
-        structure: Literal["auto", "matrix", "vector"] = "auto",
-        quadratic: bool = True,
-        penalty: float | Literal["auto"] = "auto",
-        floor: float | Literal["auto"] = "auto",
-        pseudocount: float = 1.0,
-    ) -> None:
-        self.structure = structure
-        self.quadratic = quadratic
-        self.penalty = penalty
-        self.floor = floor
-        self.pseudocount = pseudocount
-
-    def _fit(self, sample: Sample) -> MatrixMap:
-        regression, whole = self._solve(sample)
-        return regression.map_of(whole.theta)
-
-    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[MatrixMap, Floats]:
-        regression, whole = self._solve(sample)
-        return regression.map_of(whole.theta), cross_fit(regression, whole, sample, fold)
 
     def _solve(self, sample: Sample) -> tuple[Regression, Solution]:
         check_option("structure", self.structure, ("auto", "matrix", "vector"))
@@ -164,15 +148,16 @@ class MatrixCalibrator(Calibrator):
         stage = fit_tempering(sample, self.floor, self.pseudocount)
         terms, unit = self._terms(sample.n_classes)
         learn = self.penalty == "auto"
-        given = 1.0 if self.penalty == "auto" else self.penalty
-        whole = Solution(np.zeros(len(terms)), unit * given)
+        theta, penalty = (
+            np.zeros(len(terms)),
+            unit * (1.0 if self.penalty == "auto" else self.penalty),
+        )
         some = draw_part(sample)
         for rows in (sample,) if some is sample else (some, sample):
-            regression = Regression(terms, stage, rows)
-            whole = regression.solve(whole, learn=learn)
-        if not whole.converged:
-            warn_unconverged(self)
-        self.penalty_ = whole.penalty / unit
+            regression = Regression(terms, stage, rows, penalty)
+            whole = regression.solve(theta, learn=learn)
+            theta, penalty = whole.theta, regression.penalty
+        self.penalty_ = penalty / unit
         return regression, whole
 
     def _terms(self, n_classes: int) -> tuple[Terms, Floats]:
@@ -229,47 +214,31 @@ class Terms:
         """
         return np.concatenate([z, z**2 / 4, np.ones((1, z.shape[1]))])
 
-    def correlate_squares(self, spread: Floats, z: Floats) -> Floats:
-        """The same of the squares of the features: the diagonal of a Hessian."""
-        squares = z**2
-        coef = spread @ squares.T if self.full else (spread * squares).sum(axis=1)
-        parts = [coef.ravel(), spread.sum(axis=1)]
-        if self.quadratic:
-            parts.insert(1, (spread * squares**2).sum(axis=1) / 16)
-        return np.concatenate(parts)
-
-    def correlate(self, residual: Floats, z: Floats) -> Floats:
-        """Sum over the rows of each term's feature times the residual of its class."""
-        coef = residual @ z.T if self.full else (residual * z).sum(axis=1)
+    def correlate(self, residual: Floats, z: Floats, *, power: int = 1) -> Floats:
+        """Sum over the rows of a power of each term's feature times the residual of its class."""
+        linear = z**power
+        coef = residual @ linear.T if self.full else (residual * linear).sum(axis=1)
         parts = [coef.ravel(), residual.sum(axis=1)]
         if self.quadratic:
-            parts.insert(1, (residual * z**2).sum(axis=1) / 4)
+            parts.insert(1, (residual * linear**2).sum(axis=1) / 4**power)
         return np.concatenate(parts)
 
 
-class Solution(NamedTuple):
-    """Parameters and penalties of a `Regression`."""
-
-    theta: Floats
-    penalty: Floats
-    factor: Factor | None = None  # curvature at theta, or close to it, where there are many terms
-    converged: bool = False
-
-
-class Regression:
+class Regression(PenalisedLoss):
     """Minimise the loss of ``softmax(z + transform(z))`` plus a ridge penalty on each kind of term.
 
     The loss is ``-sum of weight * log likelihood + sum of penalty / 2 * theta**2``, and z are the
     log forecasts after temperature scaling, shape (K, n).
     """
 
-    def __init__(self, terms: Terms, stage: TemperatureMap, sample: Sample) -> None:
-        self.terms, self.stage = terms, stage
+    def __init__(
+        self, terms: Terms, stage: TemperatureMap, sample: Sample, penalty: Floats
+    ) -> None:
+        self.terms, self.stage, self.penalty = terms, stage, penalty
         self.kind, self.class_of, self.row = terms.places()
         self.z = stage.log_tempered_rows(Forecasts(sample.forecasts, sample.kind))
         self.codes, self.rows = sample.codes, np.arange(len(sample))
         self.weights = sample.row_weights()
-        self.total = float(self.weights.sum())
 
     def map_of(self, theta: Floats) -> MatrixMap:
         """The map with the parameters theta."""
@@ -277,38 +246,44 @@ class Regression:
         coef = coef + self.terms.identity()
         return MatrixMap(**vars(self.stage), coef=coef, quadratic=quadratic, intercept=intercept)
 
-    def solve(self, start: Solution, *, learn: bool) -> Solution:
-        """The minimum; with `learn` few terms have their penalties learned, see `_evidence`."""
+    def solve(self, start: Floats, *, learn: bool) -> Solution:
+        """The minimum; with `learn`, penalties are learned by evidence if there are few terms."""
         if len(self.kind) <= (NEWTON_TERMS if self.terms.full else NEWTON_VECTOR_TERMS):
             return self.newton(start, learn=learn)
-        return self.descend(start)
+        return self.settle(start, rounds=ROUNDS, n_steps=DESCENT_STEPS, ftol=FTOL)
 
-    def solve_near(self, weights: Floats, whole: Solution) -> Floats:
-        """The theta of the lowest loss under other weights of the rows, close to a solution."""
-        part = copy(self)
-        part.weights, part.total = weights, float(weights.sum())
+    def solve_near(self, whole: Solution) -> Floats:
+        """The theta of the lowest loss, close to a solution under other weights of the rows."""
         if whole.factor is None:
-            return part.newton(whole, learn=False, tolerance=PART_TOLERANCE).theta
-        loss = partial(part.objective, whole.penalty)
-        return descend(loss, whole.theta, whole.factor, part.total, n_steps=NEAR_STEPS, ftol=1e-6)
+            return self.newton(whole.theta, tolerance=PART_TOLERANCE).theta
+        return self.descend(whole.theta, whole.factor, n_steps=NEAR_STEPS, ftol=FTOL)
 
-    def loss(self, theta: Floats, penalty: Floats) -> tuple[float, Floats]:
+    def value(self, theta: Floats) -> tuple[float, Floats]:
         """The loss, and the calibrated log forecasts, shape (K, n)."""
-        log_q = log_softmax(self.z + transform(NUMPY, self.z.T, *self.terms.unpack(theta)).T)
+        log_q = log_softmax(self._scores(theta))
         fit = self.weights @ of_own_class(log_q, self.codes)
-        return float(penalty[self.kind] @ theta**2 / 2 - fit), log_q
+        return float(self.penalty[self.kind] @ theta**2 / 2 - fit), log_q
 
-    def gradient(self, theta: Floats, penalty: Floats, log_q: Floats) -> Floats:
-        """Gradient of the loss."""
-        residual = np.exp(log_q)
-        residual[self.codes, np.arange(len(self.codes))] -= 1
-        residual *= self.weights
-        return np.asarray(self.terms.correlate(residual, self.z) + penalty[self.kind] * theta)
+    def loss(self, theta: Floats) -> tuple[float, Floats]:
+        """The loss and its gradient."""
+        value, residual = softmax_loss(self._scores(theta), self.codes, self.weights)
+        strength = self.penalty[self.kind]
+        gradient = self.terms.correlate(residual, self.z) + strength * theta
+        return float(strength @ theta**2 / 2) + value, gradient
 
-    def hessian(self, penalty: Floats, log_q: Floats) -> NDArray[np.float64]:
+    def _scores(self, theta: Floats) -> Floats:
+        return np.asarray(self.z + transform(NUMPY, self.z.T, *self.terms.unpack(theta)).T)
+
+    def factor(self, theta: Floats) -> Factor:
+        """Diagonal of the curvature."""
+        q = np.exp(self.value(theta)[1])
+        H = self.terms.correlate(self.weights * q * (1 - q), self.z, power=2)
+        return Factor(H, self.penalty[self.kind])
+
+    def hessian(self, log_q: Floats) -> Floats:
         """Hessian of the loss: feature times feature, weighted by the covariance of the label."""
         terms_of = [np.flatnonzero(self.class_of == k) for k in range(self.terms.n_classes)]
-        H = np.diag(penalty[self.kind])
+        H = np.diag(self.penalty[self.kind])
         for start in range(0, len(self.codes), CHUNK):
             rows = slice(start, start + CHUNK)
             X = self.terms.features(self.z[:, rows]) * np.sqrt(self.weights[rows])
@@ -322,65 +297,78 @@ class Regression:
         H[np.diag_indices_from(H)] += 1e-13 * np.trace(H)
         return np.asarray(H)
 
-    def newton(self, start: Solution, *, learn: bool, tolerance: float = 1e-8) -> Solution:
+    def newton(self, theta: Floats, *, learn: bool = False, tolerance: float = 1e-8) -> Solution:
         """Minimum by Newton's method with step halving."""
-        theta, penalty = start.theta, start.penalty
-        value, log_q = self.loss(theta, penalty)
+        given = self.penalty
+        value, log_q = self.value(theta)
         for _ in range(STEPS):
-            gradient = self.gradient(theta, penalty, log_q)
-            factor = cholesky(self.hessian(penalty, log_q)), True
+            gradient = self.loss(theta)[1]
+            factor = cholesky(self.hessian(log_q)), True
             step = -cho_solve(factor, gradient)
             decrement = float(-gradient @ step)
             scale = 1.0
-            there, log_q = self.loss(theta + step, penalty)
+            there, log_q = self.value(theta + step)
             while not there <= value - 1e-4 * scale * decrement + 1e-12 * abs(value):  # or NaN
                 scale /= 2
-                there, log_q = self.loss(theta + scale * step, penalty)
+                there, log_q = self.value(theta + scale * step)
             theta, value = theta + scale * step, there
             if decrement <= tolerance * self.total and not learn:
-                return Solution(theta, penalty, converged=True)
+                return Solution(theta, None, converged=True)
             if learn and decrement <= 1e-3 * self.total:
                 variance = np.diag(cho_solve(factor, np.eye(len(theta))))
-                learned = self._evidence(theta, penalty, start.penalty, variance)
-                learn = bool(np.abs(np.log(learned / penalty)).max() > LEARNED)
-                penalty = learned
-                value, log_q = self.loss(theta, penalty)
-        return Solution(theta, penalty)
+                learned = larger_evidence(self.kind, theta, self.penalty, variance, given)
+                learn = bool(np.abs(np.log(learned / self.penalty)).max() > LEARNED)
+                self.penalty = learned
+                value, log_q = self.value(theta)
+        return Solution(theta, None, converged=False)
 
-    def _evidence(self, theta: Floats, penalty: Floats, given: Floats, variance: Floats) -> Floats:
-        """Penalties of larger evidence, as in MacKay's framework.
 
-        The penalty of a kind of terms becomes the inverse of their mean square, where a term counts
-        by how far the data and not the penalty determine it. One term of the size that the given
-        penalty expects is added, so that few terms do not run off.
-        """
-        share = np.maximum(1 - penalty[self.kind] * variance, 0.0)  # but for rounding errors
-        determined = np.bincount(self.kind, share, len(given))
-        square = np.bincount(self.kind, theta**2, len(given))
-        return np.asarray((determined + 1) / (square + 1 / given))
+@dataclass(eq=False, repr=False, kw_only=True)
+class DirichletCalibrator(Calibrator):
+    """Dirichlet calibration: softmax regression on the logarithms of the forecasts.
 
-    def objective(self, penalty: Floats, theta: Floats) -> tuple[float, Floats]:
-        """The loss and its gradient, with one exponential per forecast."""
-        z = self.z + transform(NUMPY, self.z.T, *self.terms.unpack(theta)).T
-        z -= z.max(axis=0)
-        own = of_own_class(z, self.codes)
-        residual = np.exp(z, out=z)
-        total = residual.sum(axis=0)
-        value = penalty[self.kind] @ theta**2 / 2 - self.weights @ (own - np.log(total))
-        residual *= self.weights / total
-        residual[self.codes, self.rows] -= self.weights
-        gradient = self.terms.correlate(residual, self.z) + penalty[self.kind] * theta
-        return float(value), gradient
+    It is `MatrixCalibrator` with a full matrix and no squares: beta calibration for any number of
+    classes, shrunken towards temperature scaling.
 
-    def descend(self, start: Solution) -> Solution:
-        """Minimum by L-BFGS, for many terms, in units of the diagonal of the Hessian."""
-        theta, penalty = start.theta, start.penalty
-        for _ in range(ROUNDS):
-            q = np.exp(self.loss(theta, penalty)[1])
-            H = self.terms.correlate_squares(self.weights * q * (1 - q), self.z)
-            factor = Factor(H, penalty[self.kind])
-            loss = partial(self.objective, penalty)
-            if factor.gain(loss(theta)[1]) <= TOLERANCE * self.total:
-                return Solution(theta, penalty, factor, converged=True)
-            theta = descend(loss, theta, factor, self.total, n_steps=DESCENT_STEPS, ftol=1e-6)
-        return Solution(theta, penalty, factor)
+    Parameters
+    ----------
+    penalty : float or "auto", default="auto"
+        As in `MatrixCalibrator`.
+
+    Attributes
+    ----------
+    classes_, n_features_in_, scores_, summary_, map_, checksum
+        As in `TemperatureCalibrator`.
+    coef_ : ndarray of shape (K, K)
+        Influence of the log forecast of each class on each other.
+    intercept_ : ndarray of shape (K,)
+
+    See Also
+    --------
+    MatrixCalibrator : Adds squares of the logarithms, and diagonal matrices for many classes.
+
+    Notes
+    -----
+    With the logarithms z of the tempered forecasts, the calibrated forecast is
+    ``softmax(A z + b)``. Ridge penalties shrink A to the identity and b to 0.
+
+    References
+    ----------
+    Kull, Perello-Nieto, Kängsepp, Silva Filho, Song and Flach, Beyond temperature scaling, NeurIPS
+    2019.
+
+    Examples
+    --------
+    >>> from isoroc import DirichletCalibrator
+    >>> P, y = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]], ["ant", "bee", "cat"]
+    >>> DirichletCalibrator().fit(P, y).predict([[0.5, 0.3, 0.2]])
+    array(['ant'], dtype='<U3')
+    """
+
+    penalty: float | Literal["auto"] = "auto"
+
+    coef_, intercept_ = FromMap(), FromMap()
+
+    def _fit(self, sample: Sample) -> Any:
+        scaling = MatrixCalibrator(structure="matrix", quadratic=False, penalty=self.penalty)
+        return scaling._fit(sample)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import chdtrc
 
 from isoroc._input import Sample
 from isoroc._simplex import Floats, Ints
@@ -21,8 +22,9 @@ LEAST_WEIGHT = 0.1
 STEPS, HALVINGS, LONGEST, LOWEST, FLAT = 100, 50, 5.0, -200.0, 1e-3
 #: A likelihood below this counts as this.
 TINY = 1e-300
-#: A gain of more standard errors than this is beyond noise.
-SIGNIFICANT = 2.0
+#: A gain of more standard errors than this is beyond noise; so is a gain if calibrated forecasts
+#: would depart as far from the outcomes with a lower probability than this.
+SIGNIFICANT, IMPROBABLE = 2.0, 0.01
 #: How the verdict begins where it is.
 CALIBRATE = "calibrate"
 
@@ -35,15 +37,6 @@ def mixture_weights(likelihood: Floats, row_weights: Floats, prior: Floats) -> F
     not keep a bad member alive: its weight falls exponentially with the likelihood that it costs.
     What the prior decides is how members share that do equally well, and with few rows all do.
     `likelihood`, of shape (n, M), is what each member gave the label that came true.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> few = np.array([[0.9, 0.5], [0.8, 0.5], [0.1, 0.5]])
-    >>> mixture_weights(few, np.ones(3), np.array([1.0, 3.0])).round(2)
-    array([0.27, 0.73])
-    >>> mixture_weights(few, np.full(3, 1000.0), np.array([1.0, 3.0])).round(2)
-    array([0.35, 0.65])
     """
     objective = Objective(likelihood.clip(min=TINY), row_weights, np.log(prior / prior.sum()))
     point = objective.at(objective.log_prior)
@@ -153,6 +146,22 @@ def surprise(before: Floats, after: Floats, sample: Sample) -> float:
     return float(np.sqrt(sample.squared_weights() @ variance) / weights.sum())
 
 
+def departure(before: Floats, sample: Sample) -> float:
+    """P-value of a score test for forecasts of shape (n, K) that are too confident or too timid.
+
+    Of two classes, also for log odds that are shifted. The test has far more power than the gain
+    of a mixture that must be learned from the same few rows.
+    """
+    weights, squares, (n, K) = sample.row_weights(), sample.squared_weights(), before.shape
+    n_rows = weights.sum() ** 2 / squares.sum()
+    P = (n_rows * before + 1 / K) / (n_rows + 1)
+    directions = [np.log(P)] if K > 2 else [np.log(P), np.broadcast_to([0.0, 1.0], P.shape)]
+    centred = [d - (P * d).sum(axis=1, keepdims=True) for d in directions]
+    score = np.array([weights @ d[np.arange(n), sample.codes] for d in centred])
+    variance = [[squares @ (P * d * e).sum(axis=1) for e in centred] for d in centred]
+    return float(chdtrc(len(score), score @ np.linalg.pinv(variance) @ score))
+
+
 def losses_by_fold(names: list[str], losses: Floats, row_weights: Floats, fold: Ints) -> Table:
     """Mean loss of each member in each fold."""
     table = Table(member=np.array(names))
@@ -164,16 +173,20 @@ def losses_by_fold(names: list[str], losses: Floats, row_weights: Floats, fold: 
     return table
 
 
-def verdict(scores: Table, least_error: float, impossible: int, n_rows: int) -> str:
+def verdict(scores: Table, least_error: float, p: float, impossible: int, n_rows: int) -> str:
     """Whether the mixture, the last row, is better than the forecasts beyond noise.
 
-    Of n rows, the outcomes of some, `impossible`, were given probability 0.
+    `p` is that of the `departure`. Of n rows, the outcomes of some, `impossible`, were given
+    probability 0.
     """
     loss, gain, error = (float(scores[name][-1]) for name in ("log_loss", "gain", "gain_se"))
     error = max(error, least_error)
     change = f"log loss {loss + gain:.4f} before, {loss:.4f} after on unseen rows"
     if gain > SIGNIFICANT * error:
         text = f"{CALIBRATE}: {change}, better by {gain:.4f} (standard error {error:.4f})"
+    elif gain > 0 and p < IMPROBABLE:
+        text = f"{CALIBRATE}: {change}, better by {gain:.4f}; calibrated forecasts would depart as "
+        text += f"far from the outcomes with probability {p:.2g}"
     else:
         text = f"leave it: no improvement on the forecasts beyond noise ({change})"
     if impossible:

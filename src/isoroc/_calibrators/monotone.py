@@ -16,7 +16,6 @@ that of a mixture: with e_kl = exp(s_kl), x and y as in `isoroc._maps.monotone`,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import copy
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -24,8 +23,14 @@ from scipy.special import comb, expit, logit, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from isoroc._backends import NUMPY
-from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._calibrators.descent import TOLERANCE, Factor, cross_fit, descend, warn_unconverged
+from isoroc._calibrators.base import FromMap
+from isoroc._calibrators.descent import (
+    DescentCalibrator,
+    Factor,
+    PenalisedLoss,
+    Solution,
+    larger_evidence,
+)
 from isoroc._calibrators.temperature import (
     FLOORS,
     draw_part,
@@ -36,8 +41,8 @@ from isoroc._calibrators.temperature import (
 )
 from isoroc._cyclic import MonotonicityCheck, check_cyclic
 from isoroc._input import Sample
-from isoroc._kinds import columns_of
-from isoroc._maps import Map, MonotoneMap, Potential
+from isoroc._kinds import Kind, columns_of
+from isoroc._maps import MonotoneMap
 from isoroc._maps.monotone import GradientCertificate, with_floor
 from isoroc._simplex import LEAST, Codes, Floats, Ints
 
@@ -87,7 +92,7 @@ MOST_CLASSES = 3
 WIDTH = 1 / 16
 
 
-class MonotoneCalibrator(Calibrator):
+class MonotoneCalibrator(DescentCalibrator):
     """Smooth isotonic calibration for any number of classes: the gradient of a convex potential.
 
     A map is the gradient of a convex function iff it is cyclically monotone, which for two classes
@@ -174,16 +179,6 @@ class MonotoneCalibrator(Calibrator):
         check_is_fitted(self, "map_")
         return self.map_.certificate(len(self.classes_))
 
-    def _fit(self, sample: Sample) -> MonotoneMap:
-        posterior, whole = self._solve(sample)
-        return posterior.map_of(whole.theta)
-
-    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[Map, Floats]:
-        posterior, whole = self._solve(sample)
-        if not len(posterior.rows):  # rows were gathered
-            return super()._fit_out_of_fold(sample, fold)
-        return posterior.map_of(whole.theta), cross_fit(posterior, whole, sample, fold)
-
     def _solve(self, sample: Sample) -> tuple[Posterior, Solution]:
         """The posterior, and where it is largest."""
         some = draw_part(sample)
@@ -196,8 +191,6 @@ class MonotoneCalibrator(Calibrator):
         for count, posterior in enumerate(stages):
             solution = posterior.maximise(theta, learn=not count)
             theta = solution.theta
-        if not solution.converged:
-            warn_unconverged(self)
         return whole, solution
 
     def coordinates(self, P: Any) -> Floats:
@@ -215,8 +208,7 @@ class MonotoneCalibrator(Calibrator):
         Returns
         -------
         MonotonicityCheck
-            True or false as a condition; `rows` that were compared, and whether these are all of
-            them: `exact`.
+            With `monotone`, `rows` compared, and whether these are all: `exact`.
         """
         z = self.coordinates(P)
         return check_cyclic(z, self.predict_proba(P), self.certificate_.potential(z))
@@ -314,8 +306,8 @@ class Departures:
         self._learned = np.array([kind not in fixed for kind in sizes])
         self.precisions = self._prior.copy()
 
-    def potential(self, theta: Floats) -> Potential:
-        """The potential with these parameters."""
+    def map_of(self, theta: Floats, kind: Kind, floor: float) -> MonotoneMap:
+        """The map with these parameters."""
         K, L = self.n_classes, self.n_levels
         part = {kind: theta[place] for kind, place in self.places.items()}
         odds = self.odds + part["softness"] + part["prototype_softness"].reshape(K, L)
@@ -330,7 +322,9 @@ class Departures:
             directions = softmax(logs, axis=1)
         elif K == 2:
             directions = np.array([[0.0, 1.0], [1.0, 0.0]])
-        return Potential(
+        return MonotoneMap(
+            kind=kind,
+            floor=floor,
             scale=self.scale * float(np.exp(part["scale"][0])),
             softness=expit(odds),
             biases=biases + part["bias"][:, None],
@@ -343,15 +337,8 @@ class Departures:
         return self.precisions[self.kinds]
 
     def learn(self, theta: Floats, variances: Floats) -> float:
-        """Set the precisions to those of maximal evidence; return the largest change of a log.
-
-        A parameter counts as far as the data determine it and not the prior: by one minus its
-        posterior variance over that of its prior. To each kind one parameter is added that has the
-        size which the initial prior expects, so that kinds of few parameters stay near it.
-        """
-        determined = np.bincount(self.kinds, 1 - self.precision() * variances)
-        squares = np.bincount(self.kinds, theta**2)
-        learned = (determined + 1) / (squares + 1 / self._prior)
+        """Set the precisions to those of larger evidence; return the largest change of a log."""
+        learned = larger_evidence(self.kinds, theta, self.precisions, variances, self._prior)
         least, most = self._prior / LEARNING_RANGE, self._prior * LEARNING_RANGE
         learned = np.where(self._learned, np.clip(learned, least, most), self._prior)
         change = np.abs(np.log(learned / self.precisions)).max()
@@ -369,15 +356,7 @@ class Slopes(NamedTuple):
     mixed: Floats  # in y = exp(J) x, shape (K, n)
 
 
-class Solution(NamedTuple):
-    """Result of `Posterior.maximise`."""
-
-    theta: Floats
-    factor: Factor  # curvature at theta, or close to it
-    converged: bool
-
-
-class Posterior:
+class Posterior(PenalisedLoss):
     """Negative log posterior of the departures theta for a sample with a floor.
 
     `rows` says which rows of a larger sample these are; it is empty if some were gathered.
@@ -394,16 +373,14 @@ class Posterior:
         self.z = np.ascontiguousarray((z - z.mean(axis=0))[:, order])
         self.weights = weights[order]
         self.codes = codes[order].astype(np.intp)
-        self.total = float(self.weights.sum())
 
     def map_of(self, theta: Floats) -> MonotoneMap:
         """The map with the parameters theta."""
-        potential = self.departures.potential(theta)
-        return MonotoneMap(kind=self.kind, floor=self.floor, **vars(potential))
+        return self.departures.map_of(theta, self.kind, self.floor)
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:
         """Negative log posterior and its gradient."""
-        F = self.departures.potential(theta)
+        F = self.map_of(theta)
         a, soft, t = F.scale, F.softness, F.full_directions()
         K, L = soft.shape
         loss = along = 0.0
@@ -448,13 +425,13 @@ class Posterior:
         """
         P = self.departures.n_parameters
         H = np.zeros((P, P)) if P <= DENSE else np.zeros(P)
-        F = self.departures.potential(theta)
+        F = self.map_of(theta)
         for rows in self._chunks(GRADIENT_NUMBERS // P):
             G = self._gradients(F, rows)
             H += G @ G.T if P <= DENSE else np.einsum("pn,pn->p", G, G)
         return H
 
-    def _gradients(self, F: Potential, rows: slice) -> Floats:
+    def _gradients(self, F: MonotoneMap, rows: slice) -> Floats:
         """Gradient of each row's loss, times the root of its weight, shape (n_parameters, n)."""
         z, codes = self.z[:, rows], self.codes[rows]
         a, soft, t = F.scale, F.softness, F.full_directions()
@@ -487,39 +464,33 @@ class Posterior:
             G[places["direction"]] *= t[k, j][:, None]
         return G
 
-    def solve_near(self, weights: Floats, whole: Solution) -> Floats:
-        """The theta of the largest posterior under other weights, close to a solution."""
-        part = copy(self)
-        part.weights, part.total = weights, float(weights.sum())
-        return descend(
-            part.loss, whole.theta, whole.factor, part.total, n_steps=NEAR_STEPS, ftol=1e-6
-        )
+    def factor(self, theta: Floats) -> Factor:
+        """Curvature of the loss with its prior."""
+        return Factor(self.curvature(theta), self.departures.precision())
+
+    def solve_near(self, whole: Solution) -> Floats:
+        """The theta of the largest posterior, close to a solution under other weights."""
+        return self.descend(whole.theta, whole.factor, n_steps=NEAR_STEPS, ftol=1e-6)
 
     def maximise(self, theta: Floats, *, learn: bool) -> Solution:
-        """The largest posterior from a start on.
-
-        Each round forms the curvature at the current parameters, learns the precisions of the
-        priors, and goes on with L-BFGS in coordinates in which the curvature is the identity.
-        """
-        for count in range(ROUNDS):
+        """The largest posterior from a start on; with `learn` the precisions are learned first."""
+        factor = None
+        for count in range(LEARNING_ROUNDS + 1 if learn else 0):
             H = self.curvature(theta)
             factor = Factor(H, self.departures.precision())
-            if learn and count:
+            if count:
                 change = self.departures.learn(theta, factor.variances())
-                learn = change > LEARNED and count < LEARNING_ROUNDS
                 factor = Factor(H, self.departures.precision())
-            _, gradient = self.loss(theta)
-            if not learn and factor.gain(gradient) <= TOLERANCE * self.total:
-                return Solution(theta, factor, converged=True)
-            n_steps, ftol = (15, 1e-5) if learn else (100, 1e-9)
-            theta = descend(self.loss, theta, factor, self.total, n_steps=n_steps, ftol=ftol)
-        return Solution(theta, factor, converged=False)
+                if change <= LEARNED or count == LEARNING_ROUNDS:
+                    break
+            theta = self.descend(theta, factor, n_steps=15, ftol=1e-5)
+        return self.settle(theta, factor, rounds=ROUNDS, n_steps=100)
 
 
-def _slopes(F: Potential, z: Floats, codes: Ints, weights: Floats) -> Slopes:
+def _slopes(F: MonotoneMap, z: Floats, codes: Ints, weights: Floats) -> Slopes:
     """Loss of rows sorted by outcome, and its derivatives, multiplied by the weights."""
     e, _ = F.exponentials(z)
-    r = F.prototypes()
+    r = F.prototypes
     likely = np.empty_like(e)
     for k, own in _by_class(codes):
         np.multiply(e[:, :, own], r[:, :, k, None], out=likely[:, :, own])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lstsq
@@ -64,8 +63,7 @@ class SigmoidCalibrator(Calibrator):
     (np.float64(0.5), np.float64(-1.0))
     """
 
-    coef_ = FromMap()
-    intercept_ = FromMap()
+    coef_, intercept_ = FromMap(), FromMap()
 
     def _fit(self, sample: Sample) -> SigmoidMap:
         return _likeliest_map(sample, _fit_sigmoid)
@@ -110,26 +108,17 @@ class BetaCalibrator(Calibrator):
     array([[0.77, 0.23]])
     """
 
-    coef_ = FromMap()
-    rest_ = FromMap()
-    intercept_ = FromMap()
+    coef_, rest_, intercept_ = FromMap(), FromMap(), FromMap()
 
     def _fit(self, sample: Sample) -> SigmoidMap:
         return _likeliest_map(sample, _fit_beta)
 
 
-class _Fit(NamedTuple):
-    """Coefficients of one class, and their loss."""
-
-    coef: float
-    rest: float
-    intercept: float
-    loss: float
+#: Coefficients `coef`, `rest` and `intercept` of one class, and their loss.
+_Fit = tuple[float, float, float, float]
 
 
-def _likeliest_map(
-    sample: Sample, fit: Callable[[Floats, Floats, Floats, Floats], _Fit]
-) -> SigmoidMap:
+def _likeliest_map(sample: Sample, fit: Callable[..., _Fit]) -> SigmoidMap:
     """The map of each class against the rest, with the floor of the least loss."""
     totals = sample.class_weights()
     low, high = 1 / (totals.sum() - totals + 2), (totals + 1) / (totals + 2)
@@ -141,7 +130,7 @@ def _likeliest_map(
         for k in range(sample.n_classes):
             targets = np.where(sample.codes == k, high[k], low[k])
             fits.append(fit(logs[k], log_rest[k], targets, sample.row_weights()))
-        found.append((sum(one.loss for one in fits), floor, fits))
+        found.append((sum(loss for *_, loss in fits), floor, fits))
     _, floor, fits = min(found, key=lambda each: each[0])
     coef, rest, intercept, _ = np.array(fits).T.copy()
     return SigmoidMap(kind=sample.kind, floor=floor, coef=coef, rest=rest, intercept=intercept)
@@ -149,7 +138,7 @@ def _likeliest_map(
 
 def _fit_sigmoid(logs: Floats, log_rest: Floats, targets: Floats, weights: Floats) -> _Fit:
     (a, b), loss = _regress(np.stack([logs - log_rest]), targets, weights)
-    return _Fit(a, a, b, loss)
+    return a, a, b, loss
 
 
 def _fit_beta(logs: Floats, log_rest: Floats, targets: Floats, weights: Floats) -> _Fit:
@@ -158,7 +147,7 @@ def _fit_beta(logs: Floats, log_rest: Floats, targets: Floats, weights: Floats) 
         a, ((b, c), loss) = 0.0, _regress(np.stack([-log_rest]), targets, weights)
     elif b < 0:
         b, ((a, c), loss) = 0.0, _regress(np.stack([logs]), targets, weights)
-    return _Fit(max(a, 0.0), max(b, 0.0), c, loss)
+    return max(a, 0.0), max(b, 0.0), c, loss
 
 
 def _regress(X: Floats, targets: Floats, weights: Floats) -> tuple[list[float], float]:

@@ -1,22 +1,24 @@
-"""SplineCalibrator: smooth maps of every class's log odds plus structured matrix scaling."""
+"""SplineCalibrator: piecewise linear maps of log odds plus structured matrix scaling."""
 
 from __future__ import annotations
 
 import numbers
-from functools import partial
+from dataclasses import dataclass
+from itertools import product
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from isoroc._backends import NUMPY
-from isoroc._calibrators import evidence
-from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._calibrators.descent import TOLERANCE, Factor, cross_fit, descend, warn_unconverged
+from isoroc._calibrators.base import FromMap
+from isoroc._calibrators.descent import DescentCalibrator, Factor, PenalisedLoss, Solution
 from isoroc._calibrators.matrix import MATRIX_CLASSES
 from isoroc._calibrators.temperature import log_softmax, of_own_class
 from isoroc._input import Sample, check_number
+from isoroc._kinds import columns_of
 from isoroc._maps import SplineMap
-from isoroc._simplex import Floats, Ints
+from isoroc._simplex import Floats
 
 #: Numbers in the array of features up to which all rows are used; above, rows are drawn at random.
 MOST_FEATURES = 20_000_000
@@ -31,18 +33,29 @@ NUMBERS = 2**20
 ROUNDS, DENSE_STEPS, DIAGONAL_STEPS = 30, 10, 50
 #: Rounds where the start and the curvature are those of almost the same problem.
 NEAR_ROUNDS = 2
+#: Forecasts below the smallest positive one of the calibration set are raised to it, within these.
+FLOOR_RANGE = (1e-30, 1e-3)
+#: Widths of the priors of the constant, the slope and the hinges.
+WIDTHS = (0.15, 0.8, 3.0), (0.15, 0.6, 4.0), (0.03, 0.3, 1.0)
+#: Widths of a smaller share of the evidence than this are left out of the average.
+LEAST_SHARE = 1e-3
+#: With more rows, some of them are drawn at random; rows that are taken at a time.
+MOST_ROWS, CHUNK = 200_000, 4096
+#: Steps of Newton's method at most, how often one may be halved, and the gain, in nats, at which
+#: they end.
+STEPS, HALVINGS, LEAST_GAIN = 50, 30, 1e-3
 
 
-class SplineCalibrator(Calibrator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class SplineCalibrator(DescentCalibrator):
     """Spline scaling: a piecewise linear map of each class's log odds plus matrix scaling.
 
-    Without knots this is structured matrix scaling; the knots are to it what a spline is to a line.
-    Most of the map is shared by all classes. Departures of a class from it, the influence of other
-    classes and the intercepts are penalised, more strongly for more classes.
+    Without knots this is structured matrix scaling. Most of the map is shared by all classes.
+    Departures of a class from it, the influence of other classes and the intercepts are penalised,
+    more strongly for more classes.
 
-    For two classes there is nothing to share. Constant, slope and bends of the one map have normal
-    priors around the map that changes nothing, and fits with priors of 27 choices of widths are
-    averaged, weighted by their evidence.
+    For two classes constant, slope and bends of the one map have normal priors around the map that
+    changes nothing, and fits with 27 choices of their widths are averaged, weighted by evidence.
 
     Parameters
     ----------
@@ -103,57 +116,29 @@ class SplineCalibrator(Calibrator):
     array([[0.5, 0.3, 0.2]])
     """
 
+    n_knots: int = 8
+    penalty: float | Literal["auto"] = "auto"
+    pseudocount: float = 1.0
+
     floor_, knots_, coef_ = FromMap(), FromMap(), FromMap()
     slopes_, intercept_, smoothing_ = FromMap(), FromMap(), FromMap()
 
     _shares: ClassVar[tuple[float, float]] = (4.0, 1.0)
 
-    def __init__(
-        self,
-        *,
-        n_knots: int = 8,
-        penalty: float | Literal["auto"] = "auto",
-        pseudocount: float = 1.0,
-    ) -> None:
-        self.n_knots = n_knots
-        self.penalty = penalty
-        self.pseudocount = pseudocount
-
-    def _fit(self, sample: Sample) -> SplineMap:
-        problem, whole = self._solve(sample)
-        fitted: SplineMap = problem.map_of(whole)
-        return fitted
-
-    def _fit_out_of_fold(self, sample: Sample, fold: Ints) -> tuple[SplineMap, Floats]:
-        problem, whole = self._solve(sample)
-        return problem.map_of(whole), cross_fit(problem, whole, sample, fold)
-
     def _solve(self, sample: Sample) -> tuple[Any, Any]:
-        """A problem and its solution."""
         check_number("n_knots", self.n_knots, numbers.Integral, minimum=0)
         if self.penalty != "auto":
             check_number("penalty", self.penalty, numbers.Real, minimum=0)
         check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
         if self.penalty == "auto" and sample.n_classes == 2:
-            averaged = evidence.Problem(sample, self.n_knots, self.pseudocount)
+            averaged = AveragedProblem(sample, self.n_knots, self.pseudocount)
             return averaged, averaged.solve()
         penalty = 1.0 if self.penalty == "auto" else self.penalty
         problem = Problem(sample, self.n_knots, penalty, self.pseudocount)
-        solution = problem.solve(problem.weights, problem.start())
-        if not solution.converged:
-            warn_unconverged(self)
-        return problem, solution
+        return problem, problem.solve()
 
 
-class Solution(NamedTuple):
-    """Result of `Problem.solve`."""
-
-    theta: Floats
-    factor: Factor  # curvature at theta, or close to it
-    converged: bool
-
-
-class Problem:
+class Problem(PenalisedLoss):
     """Penalised likelihood of the outcomes as a function of one vector theta.
 
     theta holds the shared coefficients (B,), each class's departures (K, B), intercepts (K,) and,
@@ -167,11 +152,11 @@ class Problem:
         self.rows = sample.drawn_rows(most_rows)
         sample = sample.draw(most_rows)
         self.kind, self.codes = sample.kind, sample.codes
-        self.floor = evidence.choose_floor(sample)
+        self.floor = choose_floor(sample)
         self.smoothing = float(pseudocount / (total + pseudocount))
         logs = sample.kind.log_rows(sample.forecasts, self.floor)
         odds = NUMPY.log_odds(logs.T).T
-        self.knots = evidence.place_knots(odds, n_knots)
+        self.knots = place_knots(odds, n_knots)
         weights = sample.row_weights()
         weights = self.weights = weights * (total / weights.sum())
         B = 1 + len(self.knots)
@@ -207,9 +192,9 @@ class Problem:
         matrix = np.zeros((K, K)) if self.others is None else theta[end:].reshape(K, K)
         return own, theta[B + K * B : end], matrix
 
-    def map_of(self, solution: Solution) -> SplineMap:
-        """The map with the parameters of a solution."""
-        own, intercept, matrix = self._split(solution.theta)
+    def map_of(self, theta: Floats) -> SplineMap:
+        """The map with the parameters theta."""
+        own, intercept, matrix = self._split(theta)
         own = own / self.scale
         return SplineMap(
             kind=self.kind,
@@ -231,14 +216,14 @@ class Problem:
             z += matrix @ self.others
         return log_softmax(z)
 
-    def loss(self, weights: Floats, theta: Floats) -> tuple[float, Floats]:
-        """Penalised loss under weights of the rows, and its gradient."""
+    def loss(self, theta: Floats) -> tuple[float, Floats]:
+        """Penalised loss and its gradient."""
         log_q = self.log_forecasts(theta)
         away = theta - self.start()
-        value = self.strengths @ away**2 - weights @ of_own_class(log_q, self.codes)
+        value = self.strengths @ away**2 - self.weights @ of_own_class(log_q, self.codes)
         residual = np.exp(log_q)
         residual[self.codes, np.arange(len(self.codes))] -= 1
-        residual *= weights
+        residual *= self.weights
         departures = np.matmul(residual[:, None, :], self.features)[:, 0, :]
         parts = [departures.sum(axis=0), departures.ravel(), residual.sum(axis=1)]
         if self.others is not None:
@@ -247,14 +232,14 @@ class Problem:
             parts.append(matrix.ravel())
         return float(value), np.concatenate(parts) + 2 * self.strengths * away
 
-    def factor(self, weights: Floats, theta: Floats) -> Factor:
+    def factor(self, theta: Floats) -> Factor:
         """Curvature of the loss."""
         dense = len(theta) <= DENSE
-        H = self._hessian(weights, theta) if dense else self._diagonal(weights, theta)
+        H = self._hessian(theta) if dense else self._diagonal(theta)
         # The shared slope has no penalty, and its curvature vanishes where forecasts are certain.
         return Factor(H, 2 * self.strengths + 1e-12 * (1 + np.trace(H) if dense else 1.0))
 
-    def _hessian(self, weights: Floats, theta: Floats) -> Floats:
+    def _hessian(self, theta: Floats) -> Floats:
         """Hessian of the likelihood.
 
         Let u_k be all features that act on class k: its own, one and the logarithms of all. Then
@@ -267,7 +252,7 @@ class Problem:
         blocks = np.zeros((K * width, K * width))
         step = max(NUMBERS // (K * width), 64)
         for rows in (slice(first, first + step) for first in range(0, n, step)):
-            share, root = q[:, rows], np.sqrt(weights[rows])
+            share, root = q[:, rows], np.sqrt(self.weights[rows])
             U = self._acting(rows) * root[:, None]
             V = (U * share[:, :, None]).transpose(1, 0, 2).reshape(U.shape[1], -1)
             blocks -= V.T @ V
@@ -296,34 +281,156 @@ class Problem:
             parts.append(np.broadcast_to(self.others[:, rows].T, (K, n, K)))
         return np.concatenate(parts, axis=2)
 
-    def _diagonal(self, weights: Floats, theta: Floats) -> Floats:
+    def _diagonal(self, theta: Floats) -> Floats:
         """Diagonal of the Hessian of the likelihood."""
         q = np.exp(self.log_forecasts(theta))
-        spread = weights * q * (1 - q)
+        spread = self.weights * q * (1 - q)
         own = np.matmul(spread[:, None, :], self.features**2)[:, 0, :]
         parts = [own.sum(axis=0), own.ravel(), spread.sum(axis=1)]
         if self.others is not None:
             parts.append((spread @ (self.others**2).T).ravel())
         return np.concatenate(parts)
 
-    def solve(self, weights: Floats, start: Floats, near: Factor | None = None) -> Solution:
-        """The theta of the lowest loss under weights of the rows.
+    def solve(self) -> Solution:
+        """The theta of the lowest loss."""
+        n_steps = DENSE_STEPS if len(self.strengths) <= DENSE else DIAGONAL_STEPS
+        return self.settle(self.start(), rounds=ROUNDS, n_steps=n_steps)
 
-        A curvature `near` the solution, which is expected close to the start, is trusted, and a few
-        steps have to do.
-        """
-        theta, total = start, float(weights.sum())
-        loss = partial(self.loss, weights)
-        n_steps = DENSE_STEPS if near or len(theta) <= DENSE else DIAGONAL_STEPS
-        factor = near or self.factor(weights, theta)
-        for count in range(NEAR_ROUNDS if near else ROUNDS):
-            if count and near is None:
-                factor = self.factor(weights, theta)
-            if factor.gain(loss(theta)[1]) <= TOLERANCE * total:
-                return Solution(theta, factor, converged=True)
-            theta = descend(loss, theta, factor, total, n_steps=n_steps)
-        return Solution(theta, factor, converged=False)
+    def solve_near(self, whole: Solution) -> Floats:
+        """The theta of the lowest loss, close to a solution under other weights of the rows."""
+        options: Any = {"rounds": NEAR_ROUNDS, "n_steps": DENSE_STEPS, "fixed": True}
+        return self.settle(whole.theta, whole.factor, **options).theta
 
-    def solve_near(self, weights: Floats, whole: Solution) -> Solution:
-        """The solution under other weights of the rows, close to a solution."""
-        return self.solve(weights, whole.theta, whole.factor)
+
+class Fits(NamedTuple):
+    """The most probable theta for each choice of widths, shape (G, B), and its log evidence."""
+
+    thetas: Floats
+    evidence: Floats
+    precision: Floats
+    converged: bool = True
+
+    @property
+    def shares(self) -> Floats:
+        """Share of each in the average, shape (G,)."""
+        shares = np.exp(self.evidence - self.evidence.max())
+        return np.asarray(shares / shares.sum())
+
+    @property
+    def theta(self) -> Floats:
+        """The average, shape (B,)."""
+        return np.asarray(self.shares @ self.thetas)
+
+
+class AveragedProblem:
+    """Two classes: posterior of theta under each choice of widths, given weights of the rows.
+
+    A map adds ``features @ theta`` to the log odds z: a constant, z, and hinges that rise from
+    their knots outwards, away from the median. The prior of theta is normal around 0, where nothing
+    changes, with a width for each of the three kinds of entries. For each of a grid of widths theta
+    is the most probable one, and its weight is the evidence of the widths in Laplace's
+    approximation (MacKay, 1992). Means of such maps are such maps.
+    """
+
+    def __init__(self, sample: Sample, n_knots: int, pseudocount: float) -> None:
+        total = float(sample.row_weights().sum())
+        self.rows = sample.drawn_rows(MOST_ROWS)
+        sample = sample.draw(MOST_ROWS)
+        self.kind, self.floor = sample.kind, choose_floor(sample)
+        self.smoothing = float(pseudocount / (total + pseudocount))
+        logs = sample.kind.log_rows(sample.forecasts, self.floor)
+        z = self.z = logs[1] - logs[0]
+        self.knots = place_knots(z, n_knots)
+        weights = sample.row_weights()
+        self.weights = weights * (total / weights.sum())
+        self.outcome = sample.codes.astype(np.float64)
+        self.side = np.where(self.knots >= np.median(np.unique(z)), 1.0, -1.0)
+        hinges = np.maximum(self.side * (z[:, None] - self.knots), 0.0)
+        self.features = np.column_stack([np.ones_like(z), z, hinges])
+
+    def map_of(self, theta: Floats) -> SplineMap:
+        """The map with the parameters theta."""
+        constant, slope, *hinges = theta
+        left = np.array(hinges) * (self.side < 0)  # max(knot - z, 0) = max(z - knot, 0) - z + knot
+        slope += 1 - left.sum()
+        return SplineMap(
+            kind=self.kind,
+            floor=self.floor,
+            knots=self.knots,
+            coef=np.array([[0.0, 0.0], [-slope, slope]]),
+            slopes=np.stack([np.zeros(len(hinges)), hinges]),
+            intercept=np.array([0.0, constant + left @ self.knots]),
+            smoothing=self.smoothing,
+        )
+
+    def solve(self) -> Fits:
+        """The fits to all rows."""
+        widths = np.array(list(product(*WIDTHS)))
+        each = np.concatenate([widths[:, :2], np.repeat(widths[:, 2:], len(self.knots), axis=1)], 1)
+        fits = self._newton(np.zeros_like(each), each**-2.0)
+        kept = fits.shares >= LEAST_SHARE
+        return Fits(fits.thetas[kept], fits.evidence[kept], fits.precision[kept])
+
+    def solve_near(self, whole: Fits) -> Floats:
+        """The average of the fits, close to those under other weights of the rows."""
+        return self._newton(whole.thetas, whole.precision).theta
+
+    def _newton(self, theta: Floats, precision: Floats) -> Fits:
+        """Newton's method with step halving, for all widths at once."""
+        value = self._loss(theta, precision)
+        for _ in range(STEPS):
+            gradient, H = self._derivatives(theta, precision)
+            step = -np.linalg.solve(H, gradient[..., None])[..., 0]
+            if -(gradient * step).sum(axis=1).min() / 2 <= LEAST_GAIN:
+                break
+            for _ in range(HALVINGS):
+                there = self._loss(theta + step, precision)
+                worse = ~(there <= value)
+                if not worse.any():
+                    break
+                step[worse] /= 2
+            theta, value = theta + step, there
+        spread = np.log(precision).sum(axis=1) - np.linalg.slogdet(H)[1]
+        return Fits(theta, spread / 2 - value, precision)
+
+    def _loss(self, theta: Floats, precision: Floats) -> Floats:
+        """Negative log posterior for each row of theta, shape (G,)."""
+        value = (precision * theta**2).sum(axis=1) / 2
+        for rows in self._chunks():
+            odds = self.z[rows, None] + self.features[rows] @ theta.T
+            losses = np.logaddexp(0.0, odds) - self.outcome[rows, None] * odds
+            value = value + self.weights[rows] @ losses
+        return np.asarray(value)
+
+    def _derivatives(self, theta: Floats, precision: Floats) -> tuple[Floats, Floats]:
+        """Gradients (G, B) and Hessians (G, B, B) of the loss."""
+        G, B = theta.shape
+        i, j = np.triu_indices(B)
+        gradient, sums = np.zeros((B, G)), np.zeros((len(i), G))
+        for rows in self._chunks():
+            X, w = self.features[rows], self.weights[rows, None]
+            q = expit(self.z[rows, None] + X @ theta.T)
+            gradient += X.T @ (w * (q - self.outcome[rows, None]))
+            sums += (X[:, i] * X[:, j]).T @ (w * q * (1 - q))
+        H = np.zeros((G, B, B))
+        H[:, i, j] = H[:, j, i] = sums.T
+        H[:, np.arange(B), np.arange(B)] += precision
+        return gradient.T + precision * theta, H
+
+    def _chunks(self) -> list[slice]:
+        return [slice(first, first + CHUNK) for first in range(0, len(self.z), CHUNK)]
+
+
+def choose_floor(sample: Sample) -> float:
+    """The smallest positive forecast, within `FLOOR_RANGE`; logits need none."""
+    if sample.scores != "probability":
+        return FLOOR_RANGE[0]
+    P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
+    return float(np.clip(P[P > 0].min(), *FLOOR_RANGE))
+
+
+def place_knots(odds: Floats, n_knots: int) -> Floats:
+    """Quantiles of the distinct log odds."""
+    inner = np.linspace(0, 1, n_knots + 2)[1:-1]
+    # Rounded, since ties that rounding errors separate would count several times.
+    return np.unique(np.quantile(np.unique(odds.round(9)), inner))

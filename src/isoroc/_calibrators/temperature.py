@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._core import smooth
 from isoroc._input import InputError, Sample, check_number
-from isoroc._maps import TemperatureMap, TemperedMap
+from isoroc._maps import TemperatureMap
 from isoroc._simplex import Codes, Floats
 
 #: What floor="auto" chooses from. The first leaves every positive forecast unchanged.
@@ -28,22 +29,22 @@ PART = 100_000
 LEAST_ROWS = 1000
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TemperatureCalibrator(Calibrator):
     """Temperature scaling: ``softmax(log(p) / T)``, with a floor under the forecasts.
 
     T > 1 pulls forecasts to the middle, T < 1 to the vertices. The order of the classes within each
     row stays, except that classes below the floor tie. The order of the rows stays for two classes
     (with a floor of at most 1/2), but not for more. T < 1 is bounded: half of the calibration rows
-    keep odds of at most K (n + 1) to one, so that rows which forecasts sort perfectly do not ask
-    for certainty.
+    keep odds of at most K (n + 1) to one, so that perfectly sorted rows do not ask for certainty.
 
     Parameters
     ----------
     floor : float, "auto" or None, default=None
         Smaller forecasts are raised to this. None: 2.2e-16, and no floor for logits. "auto": the
-        one of twelve values between 1e-300 and 0.1 under which the outcomes are likeliest; with
-        many rows it looks at a part of them. It suits forests and nearest neighbours, which
-        forecast 0 for events that happen.
+        one of twelve values between 1e-300 and 0.1 under which the outcomes, of many rows those of
+        a part, are likeliest. It suits forests and nearest neighbours, which forecast 0 for events
+        that happen.
     pseudocount : float, default=1.0
         Weight of the uniform forecast in every calibrated one, against the total weight of the
         calibration rows. Above 0 no forecast is ever certain.
@@ -84,26 +85,23 @@ class TemperatureCalibrator(Calibrator):
     >>> cal = TemperatureCalibrator().fit(logits, y)
     >>> round(cal.temperature_, 2)
     2.0
-    >>> cal.predict_proba([-4.0, 0.0]).round(3)
-    array([[0.88, 0.12],
-           [0.5 , 0.5 ]])
+    >>> cal.predict_proba([-4.0, 0.0])[:, 1].round(3)
+    array([0.12, 0.5 ])
     """
+
+    floor: float | Literal["auto"] | None = None
+    pseudocount: float = 1.0
 
     _shares: ClassVar[tuple[float, float]] = (2.0, 2.0)
 
     floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()
 
-    def __init__(
-        self, *, floor: float | Literal["auto"] | None = None, pseudocount: float = 1.0
-    ) -> None:
-        self.floor = floor
-        self.pseudocount = pseudocount
-
     def _fit(self, sample: Sample) -> TemperatureMap:
         return fit_tempering(sample, self.floor, self.pseudocount)
 
     def _fit_part(self, sample: Sample, whole: TemperatureMap) -> TemperatureMap:
-        return temper_part(sample, whole, self.pseudocount)
+        start = 1 / whole.temperature
+        return temper(sample, whole.floor, self.pseudocount, start=start, tolerance=1e-6)
 
 
 def fit_tempering(
@@ -134,12 +132,6 @@ def temper(
     return TemperatureMap(kind=sample.kind, floor=floor, temperature=1 / inverse, smoothing=share)
 
 
-def temper_part(sample: Sample, whole: TemperedMap, pseudocount: float) -> TemperatureMap:
-    """Temperature scaling of some of the rows to which `whole` was fitted, with its floor."""
-    start = 1 / whole.temperature
-    return temper(sample, whole.floor, pseudocount, start=start, tolerance=1e-6)
-
-
 def _uniform_share(sample: Sample, pseudocount: float) -> float:
     total = float(sample.class_weights().sum())
     return float(pseudocount / (total + pseudocount))
@@ -156,17 +148,11 @@ def _choose_floor(sample: Sample, smoothing: float) -> tuple[float, float]:
     for floor in floors:
         raised = np.maximum(z, np.log(floor)) if floor else z
         inverse = inverse_temperature(raised, sample, start=inverse, tolerance=1e-5)
-        q = likelihoods(inverse * raised, sample.codes)
+        q = np.exp(of_own_class(log_softmax(inverse * raised), sample.codes))
         smoothed = (1 - smoothing) * q + smoothing / len(z)
         loss = -float(np.average(np.log(smoothed), weights=sample.weights))
         found.append((loss, float(floor), inverse))
     return likeliest(found)
-
-
-def likelihoods(z: Floats, codes: Codes) -> Floats:
-    """What the softmax of z, shape (K, n), gives the outcome of each row."""
-    with np.errstate(over="ignore"):  # what has no chance has likelihood 0
-        return np.asarray(1 / np.exp(z - of_own_class(z, codes)).sum(axis=0))
 
 
 def of_own_class(z: Floats, codes: Codes) -> Floats:

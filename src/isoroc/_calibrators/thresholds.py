@@ -41,10 +41,8 @@ class CarriedThresholds:
         For two classes a number: decide for the second class iff its calibrated probability is
         above it. For more classes a vector gamma whose entries sum to 1: decide for the class with
         the largest ``q - gamma``, the first on ties.
-    n_changed : int
-        Number of rows for which the decision is another one.
-    n_rows : int
-        Number of rows on which the decisions were compared; 0 if none were given.
+    n_changed, n_rows : int
+        Number of rows whose decision changes, and of rows compared; 0 if none were given.
     exact : bool
         Whether all possible forecasts get the same decision as before, up to rounding. Otherwise
         `n_changed` is known for the given rows only.
@@ -70,37 +68,26 @@ def carry_over(
 
     Decisions are compared on the rows `values`, a forecast array.
     """
+    given = _numbers(thresholds)
     if n_classes > 2:
-        gamma = _check_vector(thresholds, n_classes)
+        if given.shape != (n_classes,):
+            fix = f"expected {n_classes} numbers, one per class"
+            raise InputError("thresholds", None, f"has shape {given.shape}", fix)
         if values is None:
             fix = "pass rows P; the thresholds with the fewest changes on them are found"
             raise InputError("P", None, "three classes or more need rows to compare", fix)
-        return _carry_vector(fitted, gamma, values)
-    t = _check_number(thresholds, unit=fitted.kind.scores == "probability")
+        return _carry_vector(fitted, given, values)
+    if given.ndim:
+        problem = f"has shape {given.shape}"
+        raise InputError("thresholds", None, problem, "two classes have one threshold, a number")
+    t = float(given)
+    if fitted.kind.scores == "probability" and not 0 <= t <= 1:
+        problem = f"is {t:.6g}, but the forecasts are probabilities"
+        raise InputError("thresholds", None, problem, "expected a number between 0 and 1")
     if values is None and not fitted.is_increasing():
         fix = "pass rows P; the threshold with the fewest changes on them is found"
         raise InputError("P", None, "this map is not known to be strictly increasing", fix)
     return _carry_number(fitted, t, values)
-
-
-def _check_number(thresholds: Any, *, unit: bool) -> float:
-    values = _numbers(thresholds)
-    if values.ndim:
-        problem = f"has shape {values.shape}"
-        raise InputError("thresholds", None, problem, "two classes have one threshold, a number")
-    t = float(values)
-    if unit and not 0 <= t <= 1:
-        problem = f"is {t:.6g}, but the forecasts are probabilities"
-        raise InputError("thresholds", None, problem, "expected a number between 0 and 1")
-    return t
-
-
-def _check_vector(thresholds: Any, n_classes: int) -> Floats:
-    values = _numbers(thresholds)
-    if values.shape != (n_classes,):
-        fix = f"expected {n_classes} numbers, one per class"
-        raise InputError("thresholds", None, f"has shape {values.shape}", fix)
-    return values
 
 
 def _numbers(thresholds: Any) -> Floats:

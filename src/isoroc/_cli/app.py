@@ -1,7 +1,5 @@
 """The command and its subcommands: options, errors, exit codes."""
 
-from __future__ import annotations
-
 import sys
 import traceback
 import warnings
@@ -12,10 +10,10 @@ from typing import Any
 from cyclopts import App, CycloptsError, Parameter
 
 import isoroc
+from isoroc._cli import discard_output, wait_if_ending
 from isoroc._cli.config import with_options_of_file
 from isoroc._cli.errors import CommandError, ExitCode, did_you_mean, first_line, in_options
 from isoroc._cli.options import STANDARD
-from isoroc._cli.process import discard_output, wait_if_ending
 from isoroc._cli.texts import ABOUT, ALIASES, COMMANDS, EPILOGUE
 
 #: Options of every command, besides ``--log-file`` and ``--config``.
@@ -25,16 +23,12 @@ _OPTIONS = {
     **dict.fromkeys(("P", "y_prob"), "--probs"),
     **dict.fromkeys(("y", "y_true"), "--label"),
     **dict.fromkeys(("labels", "classes"), "--classes"),
-    "sample_weight": "--weight",
-    "n_resamples": "--resamples",
-    "confidence": "--confidence",
+    "sample_weight": "--weight", "n_resamples": "--resamples", "confidence": "--confidence",
     "tolerance": "--tolerance",
-}
+}  # fmt: skip
 
 #: Errors that the user can fix.
-_BAD_INPUT = (
-    CycloptsError, CommandError, ValueError, TypeError, OSError, ImportError, MemoryError
-)  # fmt: skip
+_BAD_INPUT = (CycloptsError, CommandError, ValueError, TypeError, OSError, ImportError, MemoryError)
 
 
 def build() -> App:
@@ -90,15 +84,13 @@ def _usual(words: list[str]) -> list[str]:
         raise CommandError(f"{words[0]}: not a command; {known}")
     if words and words[0] in ("apply", "monitor", "inspect", "export"):  # it is the first argument
         rest, model = _take("--model", ["--model" if word == "-m" else word for word in words[1:]])
-        words = [words[0], *([] if model is None else [model]), *rest]
+        return [*words[:1], *([] if model is None else [model]), *rest]
     return words
 
 
 def _take(option: str, tokens: list[str]) -> tuple[list[str], str | None]:
     """The words without an option of every command, and its value."""
-    words: list[str] = []
-    found = None
-    rest = iter(tokens)
+    words, found, rest = list[str](), None, iter(tokens)
     for word in rest:
         name, sign, value = word.partition("=")
         if name != option:
@@ -110,12 +102,10 @@ def _take(option: str, tokens: list[str]) -> tuple[list[str], str | None]:
 
 def _check_log(log_file: str | None, words: list[str]) -> None:
     """Refuse to append to a file that the command reads or writes."""
-    if log_file is None:
-        return
-    for word in words:
+    for word in words if log_file is not None else ():
         named = word.partition("=")[2] if word.startswith("--") else word
         with suppress(OSError, ValueError):  # other words than names of files
-            if Path(named).samefile(log_file):
+            if Path(named).samefile(str(log_file)):
                 raise CommandError(f"--log-file {log_file}: is also an input or an output.")
 
 
@@ -129,18 +119,18 @@ def _run(words: list[str], *, debug: bool) -> int:
             return _fail(ExitCode.INTERRUPTED, "interrupted", "stopped before the end", debug=debug)
         except BrokenPipeError:
             discard_output()  # otherwise Python reports the error again when it exits
-            return int(ExitCode.BROKEN_PIPE)
+            return ExitCode.BROKEN_PIPE
         except SystemExit as error:
             if not isinstance(error.__context__, BrokenPipeError):
                 raise
-            return int(ExitCode.BROKEN_PIPE)  # rich exits with code 1 and has closed the output
+            return ExitCode.BROKEN_PIPE  # rich exits with code 1 and has closed the output
         except _BAD_INPUT as error:
             return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
         except BaseException as error:  # noqa: BLE001
             # A panic of polars is not an Exception, and must not end with exit code 1.
             what = f"{type(error).__name__}: {first_line(error)}; use --debug for details"
             return _fail(ExitCode.INTERNAL, "internal error", what, debug=debug)
-    return int(code) if isinstance(code, int) else int(ExitCode.OK)
+    return code if isinstance(code, int) else ExitCode.OK
 
 
 def _message(error: BaseException) -> str:
@@ -167,7 +157,7 @@ def _fail(code: ExitCode, kind: str, message: str, *, debug: bool) -> int:
     if debug:
         traceback.print_exc()
     print_error(kind, message)
-    return int(code)
+    return code
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -1,12 +1,10 @@
 """Conditions of ``--fail-if``, such as ``after.log_loss.high > before.log_loss * 1.01``."""
 
-from __future__ import annotations
-
 import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from isoroc._cli.errors import CommandError, did_you_mean
 
@@ -15,19 +13,13 @@ from isoroc._cli.errors import CommandError, did_you_mean
 Values = Mapping[str, Any]
 
 _COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[float, float], bool]]] = {
-    ast.GtE: (">=", operator.ge),
-    ast.LtE: ("<=", operator.le),
-    ast.Gt: (">", operator.gt),
-    ast.Lt: ("<", operator.lt),
-}
+    ast.GtE: (">=", operator.ge), ast.LtE: ("<=", operator.le),
+    ast.Gt: (">", operator.gt), ast.Lt: ("<", operator.lt),
+}  # fmt: skip
 _OPERATIONS: dict[type[ast.operator | ast.unaryop], Callable[..., float]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.USub: operator.neg,
-    ast.UAdd: operator.pos,
-}
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.Div: operator.truediv, ast.USub: operator.neg, ast.UAdd: operator.pos,
+}  # fmt: skip
 
 
 class Condition(NamedTuple):
@@ -39,7 +31,7 @@ class Condition(NamedTuple):
     right: ast.expr
 
     @classmethod
-    def parse(cls, text: str) -> Condition:
+    def parse(cls, text: str) -> Self:
         """Condition that a text stands for."""
         try:
             match ast.parse(text.strip(), mode="eval").body:
@@ -49,29 +41,24 @@ class Condition(NamedTuple):
                     return cls(text.strip(), left, sign, right)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             pass
-        raise CommandError(
-            f"--fail-if {text!r}: not a condition; write for example calibration_error>0.02 or "
-            "after.log_loss > before.log_loss * 1.01."
-        )
+        examples = "calibration_error>0.02 or after.log_loss > before.log_loss * 1.01"
+        raise CommandError(f"--fail-if {text!r}: not a condition; write for example {examples}.")
 
     def failure(self, values: Values, column: str = "") -> str | None:
-        """The condition and the actual values if it holds or a value is NaN, otherwise None.
-
-        A figure that does not start with the name of a column is that of `column`.
-        """
+        """The condition and its values if it holds or one is NaN; figures are those of `column`."""
         left, right = (
             _evaluate(side, lambda names: _look_up(names, values, column))
             for side in (self.left, self.right)
         )
         sign, compare = _COMPARISONS[type(self.sign)]
-        shown = f"{left:.6g} {sign} {right:.6g}"
-        if math.isnan(left) or math.isnan(right):
-            return f"{self.text} ({shown}: not defined)"
-        return f"{self.text} ({shown})" if compare(left, right) else None
+        unknown = ": not defined" if math.isnan(left) or math.isnan(right) else ""
+        shown = f"{self.text} ({left:.6g} {sign} {right:.6g}{unknown})"
+        return shown if unknown or compare(left, right) else None
 
 
 def _evaluate(node: ast.expr, look_up: Callable[[list[str]], float]) -> float:
     """Value of numbers, names that dots join, arithmetic and ``abs``; else a ValueError."""
+    names = ast.unparse(node).split(".")
     match node:
         case ast.Constant(int() | float() as number) if not isinstance(number, bool):
             return float(number)
@@ -81,8 +68,10 @@ def _evaluate(node: ast.expr, look_up: Callable[[list[str]], float]) -> float:
             operation, operands = _OPERATIONS[type(sign)], [operand]
         case ast.Call(ast.Name("abs"), [argument], []):
             operation, operands = abs, [argument]
+        case ast.Name() | ast.Attribute() if all(map(str.isidentifier, names)):
+            return look_up(names)
         case _:
-            return look_up(_names(node))
+            raise ValueError(ast.dump(node))
     numbers = [_evaluate(each, look_up) for each in operands]
     try:
         return operation(*numbers)
@@ -90,28 +79,19 @@ def _evaluate(node: ast.expr, look_up: Callable[[list[str]], float]) -> float:
         return math.nan
 
 
-def _names(node: ast.expr) -> list[str]:
-    """Names that dots join."""
-    match node:
-        case ast.Name(name):
-            return [name]
-        case ast.Attribute(value, name):
-            return [*_names(value), name]
-    raise ValueError(ast.dump(node))
-
-
 def _look_up(names: list[str], values: Values, column: str) -> float:
     found: Any = values
     if names[0] not in values and isinstance(values.get(column), Mapping):
         if len(names) > 1 and names[0] not in values[column]:
-            known = did_you_mean(names[0], values)
-            raise CommandError(f"--fail-if: no column {names[0]!r}; {known}")
+            raise CommandError(
+                f"--fail-if: no column {names[0]!r}; {did_you_mean(names[0], values)}"
+            )
         found = values[column]
     for name in names:
-        if not isinstance(found, Mapping) or name not in found:
-            known = did_you_mean(name, found if isinstance(found, Mapping) else [])
-            raise CommandError(f"--fail-if: no metric {name!r}; {known}")
-        found = found[name]
+        inner = found if isinstance(found, Mapping) else {}
+        if name not in inner:
+            raise CommandError(f"--fail-if: no metric {name!r}; {did_you_mean(name, inner)}")
+        found = inner[name]
     if isinstance(found, Mapping):
         if "value" not in found:
             shown = ".".join(names)

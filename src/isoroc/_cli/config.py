@@ -1,7 +1,5 @@
 """``isoroc.toml``: options of the commands in a file."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import fields
 from pathlib import Path
@@ -15,9 +13,9 @@ from isoroc._cli.texts import COMMANDS
 DEFAULT = "isoroc.toml"
 #: Section whose options hold for every command that has them.
 _COMMON = "columns"
-_OF_ROWS = [field.name for field in fields(Selection)]
+_OF_ROWS = [field.name.replace("_", "-") for field in fields(Selection)]
 _ACCEPTED = {
-    "apply": [field.name for field in fields(InputOptions)],
+    "apply": [field.name.replace("_", "-") for field in fields(InputOptions)],
     **dict.fromkeys(("fit", "count", "evaluate", "monitor", "report", "plot"), _OF_ROWS),
 }
 _SHORT = {"label": ("-l", "-y"), "probs": ("-p",), "weight": ("-w",), "output": ("-o",),
@@ -25,10 +23,7 @@ _SHORT = {"label": ("-l", "-y"), "probs": ("-p",), "weight": ("-w",), "output": 
 
 
 def with_options_of_file(words: list[str], config: str | None) -> list[str]:
-    """Words of a command line, followed by the options of a file that they do not contain.
-
-    The file is ``isoroc.toml`` in the current folder by default, if it exists.
-    """
+    """Words of a command line, followed by the options of a file that they do not contain."""
     if not words or words[0] not in COMMANDS or {"--help", "-h"} & set(words):
         return words
     path = Path(config or DEFAULT)
@@ -52,10 +47,10 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
             sections = tomllib.load(file)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CommandError(f"{path}: {error}.") from error
+    known = [_COMMON, *COMMANDS]
     for name, options in sections.items():
-        if name not in (_COMMON, *COMMANDS) or not isinstance(options, dict):
-            known = did_you_mean(name, [_COMMON, *COMMANDS])
-            raise CommandError(f"{path}: {name} is not a section; {known}")
+        if name not in known or not isinstance(options, dict):
+            raise CommandError(f"{path}: {name} is not a section; {did_you_mean(name, known)}")
     return {
         section: {name.replace("_", "-"): value for name, value in options.items()}
         for section, options in sections.items()
@@ -66,10 +61,10 @@ def _words(name: str, value: Any, given: list[str]) -> list[str]:
     """An option as words; none if the command line has it already."""
     option = f"--{name}"
     spelled = (option, *_SHORT.get(name, ()))
-    if any(word in spelled or word.startswith(f"{option}=") for word in given) or value is False:
+    if any(word in spelled or word.startswith(f"{option}=") for word in given):
         return []
-    if value is True:
-        return [option]
+    if isinstance(value, bool):
+        return [option] if value else []
     if isinstance(value, dict):  # such as type = { day = "date" }
         value = [f"{key}={of_key}" for key, of_key in value.items()]
     values = value if isinstance(value, list) else [value]

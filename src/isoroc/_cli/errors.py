@@ -1,7 +1,5 @@
 """Errors that the user can fix, and the exit codes of the command."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches

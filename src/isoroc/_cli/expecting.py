@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._cell_errors import count_forecasts, share_outside
-from isoroc._cli.calibrating import ModelRows
-from isoroc._cli.commands.apply import find_columns
+from isoroc._cli.commands.apply import Calibration, find_columns
 from isoroc._cli.io.files import open_source
-from isoroc._cli.io.source import ROW, file_errors
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.options import Selection
 from isoroc._cli.terminal import print_warning
@@ -33,16 +30,11 @@ def forecast_cells(model: Any, sample: Sample) -> dict[str, Any]:
     return {CELLS: count_forecasts(Q, part.weights).tolist()}
 
 
-def read_unlabelled(path: str, forecasts: list[str], selection: Selection) -> Floats:
-    """Calibrated forecasts of rows without labels."""
-    model = Model.load(path)
+def read_unlabelled(model: Model, forecasts: list[str], selection: Selection) -> tuple[int, Floats]:
+    """Number of rows without labels, and the calibrated forecasts of some of them."""
     with open_source(forecasts, selection) as source:
         columns = find_columns(model, selection, list(source.schema()))
-        rows = ModelRows(source, model.calibrator, columns, model.group, selection.where)
-        names = [ROW, *columns, *([model.group] if model.group else [])]
-        with file_errors(source.name):
-            frame = rows.scan().select(names).collect()
-        return rows.calibrate(frame, partial(calibrate, model.calibrator))[0]
+        return Calibration(source, model, columns, {}, selection.where).draw(MOST_ROWS)
 
 
 def expect(Q: Floats, calibrator: Any, confidence: float) -> dict[str, Any]:

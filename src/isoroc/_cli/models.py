@@ -1,23 +1,20 @@
 """Calibrators by name, their parameters from words, and model files."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from importlib.metadata import version as version_of
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from numpy.typing import NDArray
 
 import isoroc
 from isoroc._cli.errors import CommandError, did_you_mean
-from isoroc._cli.io.columns import arrange_for_model, list_labels
+from isoroc._cli.io.columns import list_labels, order_columns
 from isoroc._cli.io.files import write_bytes
-from isoroc._cli.io.source import Source
 from isoroc._cli.options import STANDARD, Selection
 from isoroc._files import temporary_folder
 from isoroc._input import Names
@@ -35,28 +32,18 @@ def calibrator_classes() -> dict[str, type[Any]]:
     return {ends.sub("-", n.removesuffix("Calibrator")).lower(): getattr(isoroc, n) for n in names}
 
 
-def parameters_of(kind: type[Any]) -> dict[str, inspect.Parameter]:
-    """Parameters of a calibrator by name."""
-    return dict(inspect.signature(kind).parameters)
-
-
 def make_calibrator(name: str, words: dict[str, str], options: list[str]) -> Any:
-    """Unfitted calibrator with parameters as the user gave them.
-
-    `options` are other options of the command, for the message about a misspelled one.
-    """
+    """Unfitted calibrator with parameters as given; `options` are others of the command."""
     known = calibrator_classes()
     if name not in known:
         raise CommandError(f"--calibrator {name}: unknown; {did_you_mean(name, known)}")
-    parameters = parameters_of(known[name])
+    parameters = inspect.signature(known[name]).parameters
     given = {word.replace("-", "_"): parse_value(text) for word, text in words.items()}
     for word, key in zip(words, given, strict=True):
         if key not in parameters:
             spelled = [parameter.replace("_", "-") for parameter in parameters]
-            raise CommandError(
-                f"--{word}: neither an option of fit nor a parameter of {name}; "
-                f"{did_you_mean(word, [*options, *spelled])}"
-            )
+            problem = f"neither an option of fit nor a parameter of {name}"
+            raise CommandError(f"--{word}: {problem}; {did_you_mean(word, [*options, *spelled])}")
     # The same file always gives the same model, and progress is shown on terminals.
     defaults = {"random_state": 0, "verbose": int(sys.stderr.isatty())}
     return known[name](**{k: v for k, v in defaults.items() if k in parameters} | given)
@@ -83,21 +70,21 @@ def parse_value(text: str) -> Any:
 class Model(NamedTuple):
     """A calibrator or its map from a file, and the columns of the fit, if the file names them."""
 
+    path: str
     calibrator: Any
     columns: list[str] | None
     label: str | None
-    weight: str | None
-    """Column of the weights."""
-    group: str | None
-    """Column of the groups, if the calibrator was fitted with groups."""
+    weight: str | None  # column of the weights
+    group: str | None  # column of the groups, if the calibrator was fitted with groups
 
     @classmethod
-    def load(cls, path: str, load: Callable[[str], Any] = load_map) -> Model:
+    def load(cls, path: str, load: Callable[[str], Any] = load_map) -> Self:
         """Model in a file: its map, which is quick to import, or the calibrator: `isoroc.load`."""
         if path == STANDARD:
             raise CommandError("a model cannot be read from standard input; name a file.")
         calibrator = load(path)
-        columns = calibrator.summary_.get("columns")
+        summary = calibrator.summary_
+        columns = summary.get("columns")
         if isinstance(calibrator, LoadedMap):
             columns = columns or calibrator.names
         elif hasattr(calibrator, "feature_names_in_"):
@@ -105,72 +92,47 @@ class Model(NamedTuple):
             # The command passes arrays, and scikit-learn warns of arrays without names.
             del calibrator.feature_names_in_
         valid = isinstance(columns, list) and len(columns) == calibrator.n_features_in_
-        label, weight, group = (
-            name if isinstance(name := calibrator.summary_.get(key), str) else None
-            for key in ("label", "weight_column", "group_column")
-        )
+        names = [str(name) for name in columns] if valid else None
+        found = (summary.get(key) for key in ("label", "weight_column", "group_column"))
+        label, weight, group = (name if isinstance(name, str) else None for name in found)
         grouped = getattr(calibrator, "grouped_", False)
         if grouped and group is None:
-            raise CommandError(
-                f"{path}: the model has groups, but does not name their column; save it with "
-                'summary={"group_column": ...}.'
-            )
-        names = [str(name) for name in columns] if valid else None
-        return cls(calibrator, names, label, weight, group if grouped else None)
+            problem = "the model has groups, but does not name their column"
+            raise CommandError(f'{path}: {problem}; save it with summary={{"group_column": ...}}.')
+        return cls(path, calibrator, names, label, weight, group if grouped else None)
 
-    def check(
-        self, path: str | None, columns: list[str], classes: NDArray[Any], selection: Selection
-    ) -> None:
+    def check(self, columns: list[str], classes: NDArray[Any], selection: Selection) -> None:
         """Raise an error if columns or classes are not those of the model."""
         self.check_columns(columns)
         own, found = self.calibrator.classes_.tolist(), classes.tolist()
         if own != found:
-            raise CommandError(
-                f"{path}: its classes ({list_labels(own)}) are not those of the forecasts "
-                f"({list_labels(found)})."
-            )
+            theirs = f"are not those of the forecasts ({list_labels(found)})"
+            raise CommandError(f"{self.path}: its classes ({list_labels(own)}) {theirs}.")
         if selection.by_position or selection.classes or selection.positive:
             return
-        if columns != arrange_for_model(columns, own, self.columns, None, selection):
+        if columns != order_columns(columns, own, self.columns, selection):
             fitted = ", ".join(self.columns or ())
-            raise CommandError(f"{path}: was fitted on the columns {fitted} in another order.")
+            raise CommandError(f"{self.path}: was fitted on the columns {fitted} in another order.")
 
     def check_columns(self, columns: Sequence[str]) -> None:
         """Raise an error if the number of columns is not the number that the model takes."""
         n_columns = self.calibrator.n_features_in_
         if len(columns) != n_columns:
-            raise CommandError(
-                f"the model takes {n_columns} column(s) of forecasts, found {len(columns)} "
-                f"({', '.join(columns)}); name them with --probs."
-            )
+            found = f"found {len(columns)} ({', '.join(columns)}); name them with --probs"
+            raise CommandError(f"the model takes {n_columns} column(s) of forecasts, {found}.")
 
-    def of_fit(self) -> dict[str, Any]:
-        """Columns and classes, as options of what reads rows for the model."""
-        return {"columns": self.columns, "classes": self.calibrator.classes_}
-
-
-def select_for(model: Model, selection: Selection, source: Source) -> Selection:
-    """The selection with what the user left open as it was when the model was fitted."""
-    unit = model.calibrator.scores_
-    if selection.label is None and model.label in source.schema():
-        selection = replace(selection, label=model.label)
-    if selection.weight is None and model.weight in source.schema():
-        selection = replace(selection, weight=model.weight)
-    # The range of one column of scores is checked in `predict_proba`.
-    is_known = len(model.calibrator.classes_) == 2 and unit in ("probability", "logit")
-    if selection.scores == "auto" and not is_known:
-        selection = replace(selection, scores=unit)
-    return selection
-
-
-def load_models(
-    source: Source, selection: Selection, files: Mapping[str, str | None]
-) -> tuple[Selection, dict[str, Model]]:
-    """Models by name, and the selection with what follows from the first of them."""
-    models = {name: Model.load(path) for name, path in files.items() if path is not None}
-    for first in list(models.values())[:1]:
-        selection = select_for(first, selection, source)
-    return selection, models
+    def complete(self, selection: Selection, schema: Collection[str]) -> Selection:
+        """The selection with what the user left open as it was when the model was fitted."""
+        if selection.label is None and self.label in schema:
+            selection = replace(selection, label=self.label)
+        if selection.weight is None and self.weight in schema:
+            selection = replace(selection, weight=self.weight)
+        unit = self.calibrator.scores_
+        # The range of one column of scores is checked in `predict_proba`.
+        is_known = len(self.calibrator.classes_) == 2 and unit in ("probability", "logit")
+        if selection.scores == "auto" and not is_known:
+            selection = replace(selection, scores=unit)
+        return selection
 
 
 def save_model(calibrator: Any, target: str, summary: dict[str, Any]) -> None:

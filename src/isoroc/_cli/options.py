@@ -1,7 +1,5 @@
 """Arguments and options that several commands have."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -14,12 +12,8 @@ Forecasts = Annotated[
     list[str], Parameter(help="Files, globs, folders, or - for standard input.", negative=())
 ]
 ModelFile = Annotated[str, Parameter(help="Model file written by isoroc fit, or --model FILE.")]
-OptionalModel = Annotated[
-    str | None,
-    Parameter(
-        alias="-m",
-        help="Model file written by isoroc fit, for forecasts before and after calibration.",
-    ),
+UseModel = Annotated[
+    str | None, Parameter(alias="-m", help="Model file, to compare before and after calibration.")
 ]
 Output = Annotated[str, Parameter(alias="-o")]
 Force = Annotated[
@@ -27,11 +21,7 @@ Force = Annotated[
 ]
 Json = Annotated[bool, Parameter(help="Print JSON.")]
 Resamples = Annotated[
-    int,
-    Parameter(
-        help="How often rows are resampled for the intervals of AUC, volume and changes of order; "
-        "0 for none of these intervals."
-    ),
+    int, Parameter(help="Resamples for the interval of the volume of three classes; 0: none.")
 ]
 _ROWS = Group.create_ordered("Rows and columns")
 

@@ -1,7 +1,5 @@
 """What users see: results on standard output, everything else on standard error."""
 
-from __future__ import annotations
-
 import codecs
 import json
 import re
@@ -9,10 +7,10 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from types import SimpleNamespace
+from typing import Any
 
 from rich.console import Console, JustifyMethod
 from rich.measure import Measurement
@@ -27,15 +25,8 @@ Advance = Callable[[int], None]
 JSON_VERSION = 1
 
 
-@dataclass
-class _Messages:
-    """Where lines about the work go."""
-
-    quiet: bool = False
-    log: TextIO | None = None
-
-
-_MESSAGES = _Messages()
+#: Where lines about the work go: whether they are not shown, and the open log file.
+_MESSAGES = SimpleNamespace(quiet=False, log=None)
 
 
 @contextmanager
@@ -58,14 +49,9 @@ def visible(text: str) -> str:
     )  # fmt: skip
 
 
-def print_note(text: str) -> None:
-    """Write a line about the work to standard error."""
-    _print_line(Text(visible(text)), shown=not _MESSAGES.quiet)
-
-
-def log_note(text: str) -> None:
-    """Append a line about the work to the log file, if there is one."""
-    _print_line(Text(visible(text)), shown=False)
+def print_note(text: str, *, shown: bool = True) -> None:
+    """Write a line about the work to the log file and, if it is to be shown, standard error."""
+    _print_line(Text(visible(text)), shown=shown and not _MESSAGES.quiet)
 
 
 def print_warning(text: str) -> None:
@@ -110,10 +96,7 @@ def print_json(command: str, value: dict[str, Any]) -> None:
 def print_table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, numeric: bool = False
 ) -> None:
-    """Print a table, not wrapped to any width unless standard output is a terminal.
-
-    If it is numeric, all columns but the first hold numbers, which are aligned to the right.
-    """
+    """Print a table, as wide as it needs unless on a terminal; numbers are aligned to the right."""
     console = Console()
     table = RichTable(title=Text(visible(title)), title_justify="left", title_style="bold")
     for k, name in enumerate(columns):

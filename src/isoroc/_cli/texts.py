@@ -1,23 +1,27 @@
 """Texts of ``--help``."""
 
-from __future__ import annotations
+import re
+from textwrap import dedent
 
-ABOUT = """\
+
+def _markdown(text: str) -> str:
+    """A text whose indented lines, which are examples, are a block of code."""
+    examples = re.compile(r"(?m)((?:^  .+\n)+)")
+    return examples.sub(lambda lines: f"\n```\n{dedent(lines[1])}```\n\n", text)
+
+
+ABOUT = _markdown("""\
 Calibrate the forecasts of classifiers.
-
-```
-isoroc fit march.parquet --label y --probs p_cat,p_dog,p_bird -o model.json
-isoroc evaluate april.parquet --label y --model model.json
-isoroc report april.parquet --model model.json -o report.html
-isoroc apply model.json new.csv -o calibrated.csv
-isoroc export model.json --sql duckdb --table forecasts
-```
-
+  isoroc fit march.parquet --label y --probs p_cat,p_dog,p_bird -o model.json
+  isoroc evaluate april.parquet --label y --model model.json
+  isoroc report april.parquet --model model.json -o report.html
+  isoroc apply model.json new.csv -o calibrated.csv
+  isoroc export model.json --sql duckdb --table forecasts
 Input files may be CSV, TSV, NDJSON (each also compressed: .gz, .zst), Parquet or Arrow. Several
 files, globs and folders are read as one table; - stands for standard input or output.
 `isoroc COMMAND --help` describes a command, `isoroc demo` runs an example. `predict` is another
 name of `apply`, and `show` of `inspect`.
-"""
+""")
 
 EPILOGUE = """\
 Exit codes: 0 success; 1 a condition of `--fail-if` holds, or `monitor` raised an alarm;
@@ -31,102 +35,74 @@ current folder; `--debug` shows the traceback of an error.
 #: Other names of commands.
 ALIASES = {"predict": "apply", "show": "inspect"}
 
-COMMANDS = {
+_TEXTS = {
     "fit": """\
 Fit a calibrator to forecasts and outcomes.
-
-```
-isoroc fit march.parquet --label y --probs p_cat,p_dog,p_bird -o model.json
-isoroc fit 'days/*.csv.gz' --label clicked --probs score -o model.json
-isoroc fit log.ndjson --where "y IS NOT NULL" --max-bins 20 -o model.json
-isoroc fit --counts march.counts.parquet april.counts.parquet -o model.json
-isoroc fit march.parquet --label y --group region -o model.json
-isoroc fit march.parquet -o new.json --compare old.json --fail-if "unseen.log_loss > old.log_loss"
-zcat log.csv.gz | isoroc fit - -w weight -c irp --monotonicity global -o model.json
-```
-
+  isoroc fit march.parquet --label y --probs p_cat,p_dog,p_bird -o model.json
+  isoroc fit 'days/*.csv.gz' --label clicked --probs score -o model.json
+  isoroc fit log.ndjson --where "y IS NOT NULL" --max-bins 20 -o model.json
+  isoroc fit --counts march.counts.parquet april.counts.parquet -o model.json
+  isoroc fit march.parquet --label y --group region -o model.json
+  isoroc fit march.parquet -o new.json --compare old.json --fail-if "unseen.log_loss > old.log_loss"
+  zcat log.csv.gz | isoroc fit - -w weight -c irp --monotonicity global -o model.json
 A column belongs to the class that its name ends in: proba_cat to cat. If no name ends in a label,
 the columns are in the order of the sorted labels. The same file always gives the same model,
 because `--random-state` is 0 by default.
 """,
     "count": """\
 Count forecasts and outcomes: cells of forecasts with the weight of each class, in a small file.
-
-```
-isoroc count march.parquet --label y --probs p_cat,p_dog,p_bird -o march.counts.parquet
-isoroc count 'days/*.csv.gz' --label clicked --probs p_click --fold-by user -o days.counts.parquet
-isoroc fit --counts '*.counts.parquet' -o model.json
-```
-
+  isoroc count march.parquet --label y --probs p_cat,p_dog,p_bird -o march.counts.parquet
+  isoroc count 'days/*.csv.gz' --label clicked --probs p_click --fold-by user -o days.counts.parquet
+  isoroc fit --counts '*.counts.parquet' -o model.json
 Rows are read in batches, so large files need little memory. Forecasts are probabilities, or logits
 with `--scores logit`. Counts of different files add up if they have the same classes and the same
 resolution.
 """,
     "merge": """\
 Merge files of counts.
-
-```
-isoroc merge day1.counts.parquet day2.counts.parquet -o both.counts.parquet
-isoroc merge old.counts.parquet today.counts.parquet --decay 0.9 -o new.counts.parquet
-```
-
+  isoroc merge day1.counts.parquet day2.counts.parquet -o both.counts.parquet
+  isoroc merge old.counts.parquet today.counts.parquet --decay 0.9 -o new.counts.parquet
 The output remembers the files that it was merged from. One that is merged into it again is skipped.
 """,
     "apply": """\
 Add calibrated forecasts to a table.
-
-```
-isoroc apply model.json new.parquet -o calibrated.parquet
-isoroc apply model.json 'days/*.csv.gz' -o all.parquet --names cat,dog,bird
-isoroc apply model.json new.csv -o new.csv --replace
-isoroc apply model.json new.csv -o new.parquet --type id=int,day=date
-isoroc apply model.json new.parquet -o out.parquet --on-bad null
-cat new.ndjson | isoroc apply model.json - -o - | head
-```
-
+  isoroc apply model.json new.parquet -o calibrated.parquet
+  isoroc apply model.json 'days/*.csv.gz' -o all.parquet --names cat,dog,bird
+  isoroc apply model.json new.csv -o new.csv --replace
+  isoroc apply model.json new.csv -o new.parquet --type id=int,day=date
+  isoroc apply model.json new.parquet -o out.parquet --on-bad null
+  cat new.ndjson | isoroc apply model.json - -o - | head
 Rows keep their order and other columns do not change. Rows are processed in batches, so large files
 need little memory. The output file is complete or not written at all.
 """,
     "monitor": """\
 Test whether calibrated forecasts are still right on new rows.
-
-```
-isoroc monitor model.json today.parquet --label y
-isoroc monitor model.json today.parquet --label y --state state.json
-isoroc monitor model.json today.parquet --state state.json --plot time.png
-isoroc monitor model.json today.parquet --state state.json --merge other.json --json
-isoroc monitor model.json tomorrow.parquet --unlabelled
-```
-
+  isoroc monitor model.json today.parquet --label y
+  isoroc monitor model.json today.parquet --label y --state state.json
+  isoroc monitor model.json today.parquet --state state.json --plot time.png
+  isoroc monitor model.json today.parquet --state state.json --merge other.json --json
+  isoroc monitor model.json tomorrow.parquet --unlabelled
 The evidence of all runs with the same state file is accumulated. The chance of ever raising a false
 alarm is at most 5 %, however often the command runs. Rows that were counted before are skipped, so
 that a job can be repeated. The exit code is 1 after an alarm.
 """,
     "evaluate": """\
 Evaluate forecasts before and after calibration.
-
-```
-isoroc evaluate april.parquet --label y
-isoroc evaluate april.parquet --label y --model model.json
-isoroc evaluate april.parquet -l y -m model.json --by region
-isoroc evaluate april.parquet -l y -m model.json --compare older.json --markdown
-isoroc evaluate april.parquet -l y -m model.json --fail-if "calibration_error > 0.02"
-isoroc evaluate april.parquet -m model.json --fail-if "after.log_loss > before.log_loss"
-```
-
+  isoroc evaluate april.parquet --label y
+  isoroc evaluate april.parquet --label y --model model.json
+  isoroc evaluate april.parquet -l y -m model.json --by region
+  isoroc evaluate april.parquet -l y -m model.json --compare older.json --markdown
+  isoroc evaluate april.parquet -l y -m model.json --fail-if "calibration_error > 0.02"
+  isoroc evaluate april.parquet -m model.json --fail-if "after.log_loss > before.log_loss"
 Use rows that the calibrator was not fitted on. With `--fail-if` the exit code is 1 if a condition
 holds.
 """,
     "report": """\
 Write a report: one self-contained HTML page.
-
-```
-isoroc report april.parquet --model model.json -o report.html
-isoroc report april.parquet --label y -o before.html --title "April, uncalibrated"
-isoroc report april.parquet --model model.json --json
-isoroc report --counts april.counts.parquet --model model.json -o report.html
-```
-
+  isoroc report april.parquet --model model.json -o report.html
+  isoroc report april.parquet --label y -o before.html --title "April, uncalibrated"
+  isoroc report april.parquet --model model.json --json
+  isoroc report --counts april.counts.parquet --model model.json -o report.html
 Use rows that the calibrator was not fitted on. The page needs no network and no other file; it has
 the verdict, measures with intervals, reliability diagrams, the calibration map, ROC curves, the
 path, the bins, and code that applies the model. More than two million rows of Parquet or Arrow are
@@ -134,46 +110,31 @@ counted in batches and not kept, so large files need little memory.
 """,
     "plot": """\
 Draw reliability diagrams before and after calibration.
-
-```
-isoroc plot april.parquet --model model.json -o reliability.png
-isoroc plot april.parquet --label y -o before.svg
-```
-
+  isoroc plot april.parquet --model model.json -o reliability.png
+  isoroc plot april.parquet --label y -o before.svg
 Use rows that the calibrator was not fitted on. `isoroc report` draws these and other pictures.
 """,
     "inspect": """\
 Show the contents of a model file: fitted parameters, bins, path, certificate, origin.
-
-```
-isoroc inspect model.json
-isoroc inspect model.json --json
-```
+  isoroc inspect model.json
+  isoroc inspect model.json --json
 """,
     "export": """\
 Convert a model file to ONNX or SQL.
-
-```
-isoroc export model.json --onnx model.onnx
-isoroc export model.json --sql duckdb --table forecasts
-isoroc export model.json --sql postgres --table logs.may --keep id --view logs.calibrated
-isoroc export model.json --sql bigquery --probs p_cat,p_dog,p_bird -o calibrate.sql
-```
+  isoroc export model.json --onnx model.onnx
+  isoroc export model.json --sql duckdb --table forecasts
+  isoroc export model.json --sql postgres --table logs.may --keep id --view logs.calibrated
+  isoroc export model.json --sql bigquery --probs p_cat,p_dog,p_bird -o calibrate.sql
 """,
     "calibrators": """\
 List the calibrators, or the parameters of one of them.
-
-```
-isoroc calibrators
-isoroc calibrators irp
-```
+  isoroc calibrators
+  isoroc calibrators irp
 """,
     "demo": """\
 Fit, evaluate and apply on generated data.
-
-```
-isoroc demo
-isoroc demo --keep folder
-```
+  isoroc demo
+  isoroc demo --keep folder
 """,
 }
+COMMANDS = {name: _markdown(text) for name, text in _TEXTS.items()}

@@ -1,15 +1,152 @@
-"""Finding thresholds: an exact line search along one coordinate at a time.
+"""What ROC monotonicity asks of bins, and thresholds that keep it, found by exact line searches.
 
 Array arguments are C-contiguous.
 """
 
 from libc.math cimport INFINITY, fabs
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from isoroc._core.order cimport has_cycle_below
+
+cdef bint has_cycle_below(double* W, Py_ssize_t K, double slack) noexcept nogil:
+    """Whether the digraph W has a cycle with a mean weight below slack; W is overwritten."""
+    cdef Py_ssize_t i, j, k
+    cdef double walk
+    for i in range(K * K):
+        W[i] -= slack
+    for k in range(K):
+        for i in range(K):
+            for j in range(K):
+                walk = W[i * K + k] + W[k * K + j]
+                if i != j and walk < W[i * K + j]:
+                    W[i * K + j] = walk
+                elif i == j and walk < 0:
+                    return True
+    return False
+
+
+cdef inline void lower_row(double* W, const double* r, Py_ssize_t i, Py_ssize_t K) noexcept nogil:
+    """Lower row i of W to the r_i - r_j of a bin that has points in region i."""
+    cdef Py_ssize_t j
+    for j in range(K):
+        if i != j and r[i] - r[j] < W[i * K + j]:
+            W[i * K + j] = r[i] - r[j]
+
+
+cdef class Wards:
+    """Nodes (B,) of the bins that a split answers for; (B, K): whether each has points in a region."""
+
+    cdef readonly Py_ssize_t n_bins
+    cdef Py_ssize_t[::1] nodes
+    cdef unsigned char[:, ::1] held
+
+    def __init__(self, const Py_ssize_t[::1] nodes, const unsigned char[:, ::1] held):
+        self.n_bins = 0
+        self.nodes = np.empty(0, dtype=np.intp)
+        self.held = np.empty((0, held.shape[1]), dtype=np.uint8)
+        self._add(nodes, held)
+
+    cdef _add(self, const Py_ssize_t[::1] nodes, const unsigned char[:, :] held):
+        cdef Py_ssize_t needed = self.n_bins + nodes.shape[0]
+        if needed > self.nodes.shape[0]:
+            before, before_held = self.nodes, self.held
+            self.nodes = np.empty(2 * needed, dtype=np.intp)
+            self.held = np.empty((2 * needed, held.shape[1]), dtype=np.uint8)
+            self.nodes[:self.n_bins] = before[:self.n_bins]
+            self.held[:self.n_bins] = before_held[:self.n_bins]
+        self.nodes[self.n_bins:needed] = nodes
+        self.held[self.n_bins:needed] = held
+        self.n_bins = needed
+
+    def replace(self, Py_ssize_t node, const Py_ssize_t[::1] children,
+                const unsigned char[:, :] held):
+        """Put the children of a bin in its place."""
+        cdef Py_ssize_t b = 0
+        while self.nodes[b] != node:
+            b += 1
+        self.nodes[b] = children[0]
+        self.held[b] = held[0]
+        self._add(children[1:], held[1:])
+
+
+def keep_order(double[:, :, :, ::1] W, const double[:, :, ::1] values,
+               const unsigned char[:, :, ::1] held, double slack):
+    """Whether no split has a cycle of mean below slack once a bin has been replaced; W is spent.
+
+    W (M, S, K, K) are the bounds of splits without the bin. Its children have values (M, c, K), and
+    points in region i of split s where held[c, s, i] != 0.
+    """
+    cdef Py_ssize_t m, s, c, i, K = W.shape[2]
+    for m in range(W.shape[0]):
+        for s in range(W.shape[1]):
+            for c in range(held.shape[0]):
+                for i in range(K):
+                    if held[c, s, i]:
+                        lower_row(&W[m, s, 0, 0], &values[m, c, 0], i, K)
+            if has_cycle_below(&W[m, s, 0, 0], K, slack):
+                return False
+    return True
+
+
+def smallest_differences(const double[:, :, ::1] values, list wards, Py_ssize_t skipped):
+    """W of splits for each kind of values, shape (M, S, K, K), +inf where nothing bounds.
+
+    W[m, s, i, j] is the smallest values[m, v, i] - values[m, v, j] among the bins v, but for the
+    skipped one, that split s answers for and that have points in region i. In the list of wards
+    None stands for a split without any.
+    """
+    cdef Py_ssize_t m, s, b, i, v, M = values.shape[0], K = values.shape[2]
+    cdef Wards bins
+    bounds = np.full((M, len(wards), K, K), np.inf)
+    cdef double[:, :, :, ::1] W = bounds
+    for s in range(len(wards)):
+        bins = wards[s]
+        if bins is None:
+            continue
+        for b in range(bins.n_bins):
+            v = bins.nodes[b]
+            if v == skipped:
+                continue
+            for i in range(K):
+                if bins.held[b, i]:
+                    for m in range(M):
+                        lower_row(&W[m, s, 0, 0], &values[m, v, 0], i, K)
+    return bounds
+
+
+def required_differences(const double[:, :, :, ::1] W, const unsigned char[:, ::1] held,
+                         double slack):
+    """Least r_i - r_j of a bin's children, shape (M, K, K), -inf where anything goes.
+
+    W (M, S, K, K) are the bounds of splits without the bin, which has points in region i of split s
+    where held[s, i] != 0. Splits that have it in several regions are left out. A cycle through
+    region i leaves by r_i - r_j and returns on the lightest walk from j to i.
+    """
+    cdef Py_ssize_t m, s, i, j, k, n_held, M = W.shape[0], K = W.shape[2]
+    needed = np.full((M, K, K), -np.inf)
+    cdef double[:, :, ::1] out = needed
+    cdef double[:, ::1] D = np.empty((K, K))
+    with nogil:
+        for m in range(M):
+            for s in range(W.shape[1]):
+                n_held = 0
+                for i in range(K):
+                    n_held += held[s, i]
+                if n_held != 1:
+                    continue
+                D[:, :] = W[m, s]
+                for k in range(K):
+                    for i in range(K):
+                        for j in range(K):
+                            if D[i, k] + D[k, j] < D[i, j]:
+                                D[i, j] = D[i, k] + D[k, j]
+                for i in range(K):
+                    if held[s, i]:
+                        for j in range(K):
+                            if j != i and slack - D[j, i] > out[m, i, j]:
+                                out[m, i, j] = slack - D[j, i]
+    return needed
 
 
 cdef struct Point:
@@ -104,14 +241,16 @@ cdef class Ascent:
     cdef double slack, min_weight, min_gap, total
     cdef Py_ssize_t n, K, S, B
     cdef Side[2] sides
+    cdef char[::1] memory
+    cdef double[::1] scratch
+    cdef int[::1] counts
     cdef Point* sorted_points  # (n,) and as much again for sorting
-    cdef double* scratch
     cdef double* weights       # (K, K) class weights of the children,
     cdef double* totals        # (K,) their weights, and behind them two copies of both
-    cdef double* share         # (K,) mean label of the bin
+    cdef double[::1] share     # (K,) mean label of the bin
     cdef double* parts         # (K,) the children's shares of the gain
     cdef double* W             # (K, K)
-    cdef double* point_weights # (n,)
+    cdef double[::1] point_weights  # (n,)
     cdef double* latest        # (B,) another bin has points in the moving region iff this is > t,
     cdef double* earliest      # (B, K) and in another region iff this is < t
     cdef int* held             # (K, S, K) points of each child in each region of each split, and
@@ -119,7 +258,7 @@ cdef class Ascent:
 
     def __cinit__(self, points, weights, around, *, const double[:, ::1] pseudocounts,
                   double slack, double min_weight, double min_gap):
-        cdef Py_ssize_t s, size, K
+        cdef Py_ssize_t s, K
         self.P, self.Y = points, weights
         self.pseudocounts, self.bound, self.straddled = pseudocounts, around.bound, around.straddled
         self.region, self.outside = around.region, around.outside
@@ -128,32 +267,26 @@ cdef class Ascent:
         self.n, self.K = self.P.shape[0], self.P.shape[1]
         self.S, self.B = self.region.shape[1], self.outside.shape[1]
         K = self.K
-        self.sorted_points = <Point*> malloc(2 * self.n * sizeof(Point))
-        size = 6 * K * K + 5 * K + self.B * (K + 1) + self.n
-        self.scratch = <double*> malloc(size * sizeof(double))
-        self.held = <int*> malloc((3 * K * self.S * K + 1) * sizeof(int))
-        if self.sorted_points == NULL or self.scratch == NULL or self.held == NULL:
-            raise MemoryError
-        self.weights = self.scratch
+        self.memory = np.empty(2 * self.n * sizeof(Point), dtype=np.int8)
+        self.scratch = np.empty(6 * K * K + 4 * K + self.B * (K + 1))
+        self.counts = np.empty(3 * K * self.S * K + 1, dtype=np.intc)
+        self.sorted_points, self.held = <Point*> &self.memory[0], &self.counts[0]
+        self.weights = &self.scratch[0]
         self.totals = self.weights + K * K
-        self.share = self.totals + K + 2 * (K * K + K)
-        self.parts = self.share + K
+        self.parts = self.totals + K + 2 * (K * K + K)
         self.W = self.parts + K
         self.latest = self.W + 3 * K * K  # behind the values of the two sides
         self.earliest = self.latest + self.B
-        self.point_weights = self.earliest + self.B * K
         for s in range(2):
             self.sides[s].pseudocounts = &pseudocounts[s, 0]
             self.sides[s].bound = &self.bound[s, 0, 0]
             self.sides[s].straddled = &self.straddled[s, 0, 0, 0] if self.S else NULL
             self.sides[s].outside = &self.outside[s, 0, 0] if self.B else NULL
             self.sides[s].values = self.W + (1 + s) * K * K
-        self._average_labels()
-
-    def __dealloc__(self):
-        free(self.sorted_points)
-        free(self.scratch)
-        free(self.held)
+        self.point_weights = weights.sum(axis=1)
+        share = weights.sum(axis=0)
+        self.total = share.sum()
+        self.share = share / self.total
 
     def climb(self, double[:, ::1] gammas, const int[:, ::1] axes, int max_cycles):
         """Move the coordinates axes[a] of each gammas[a] in turn, until none gains.
@@ -193,19 +326,6 @@ cdef class Ascent:
             if best >= 0:
                 memcpy(children, self.weights, self.K * self.K * sizeof(double))
         return climbed if sound >= n_axes else -1.0
-
-    cdef void _average_labels(self) noexcept nogil:
-        cdef Py_ssize_t i, k
-        self.total = 0.0
-        memset(self.point_weights, 0, self.n * sizeof(double))
-        for k in range(self.K):
-            self.share[k] = 0.0
-            for i in range(self.n):
-                self.share[k] += self.Y[i, k]
-                self.point_weights[i] += self.Y[i, k]
-            self.total += self.share[k]
-        for k in range(self.K):
-            self.share[k] /= self.total
 
     cdef void _line_up(self, double[::1] gamma, Py_ssize_t axis) noexcept nogil:
         """Sort the points by where they change region; none is in the moving one yet."""
@@ -327,16 +447,14 @@ cdef class Ascent:
 
     cdef bint _is_feasible(self, double t, Py_ssize_t axis) noexcept nogil:
         """Whether the children, with gamma[axis] at t, leave every split ROC monotone."""
-        return self.slack == -INFINITY or (
-            self._keeps_order(&self.sides[0], t, axis) and self._keeps_order(&self.sides[1], t, axis)
-        )
-
-    cdef bint _keeps_order(self, Side* side, double t, Py_ssize_t axis) noexcept nogil:
-        return (
-            self._keeps_bound(side)
-            and self._keeps_own_order(side, t, axis)
-            and self._keeps_straddled(side)
-        )
+        cdef Side* side
+        cdef int s
+        for s in range(2 if self.slack > -INFINITY else 0):
+            side = &self.sides[s]
+            if not (self._keeps_bound(side) and self._keeps_own_order(side, t, axis)
+                    and self._keeps_straddled(side)):
+                return False
+        return True
 
     cdef bint _keeps_bound(self, Side* side) noexcept nogil:
         """Set the values of the children, as `bin_values` does; whether they satisfy the bound."""
@@ -360,39 +478,29 @@ cdef class Ascent:
 
     cdef bint _keeps_own_order(self, Side* side, double t, Py_ssize_t axis) noexcept nogil:
         """Whether the new split is ROC monotone."""
-        cdef Py_ssize_t b, i, j, K = self.K
-        cdef double difference
+        cdef Py_ssize_t b, i, K = self.K
         cdef double* W = self.W
+        for i in range(K * K):
+            W[i] = INFINITY
         for i in range(K):
-            for j in range(K):
-                W[i * K + j] = INFINITY
-                if i != j and self.totals[i] > 0:
-                    W[i * K + j] = side.values[i * K + i] - side.values[i * K + j]
+            if self.totals[i] > 0:
+                lower_row(W, side.values + i * K, i, K)
         for b in range(self.B):
             for i in range(K):
                 if (self.latest[b] > t) if i == axis else (self.earliest[b * K + i] < t):
-                    for j in range(K):
-                        difference = side.outside[b * K + i] - side.outside[b * K + j]
-                        if i != j and difference < W[i * K + j]:
-                            W[i * K + j] = difference
+                    lower_row(W, side.outside + b * K, i, K)
         return not has_cycle_below(W, K, self.slack)
 
     cdef bint _keeps_straddled(self, Side* side) noexcept nogil:
         """Whether the earlier splits on both sides of which the bin lies stay ROC monotone."""
-        cdef Py_ssize_t c, i, j, s, K = self.K, S = self.S
+        cdef Py_ssize_t c, i, s, K = self.K, S = self.S
         cdef double* W = self.W
-        cdef double* r
         for s in range(S):
             memcpy(W, side.straddled + s * K * K, K * K * sizeof(double))
             for c in range(K):
-                if self.totals[c] <= 0:
-                    continue
-                r = side.values + c * K
                 for i in range(K):
-                    if self.held[(c * S + s) * K + i] > 0:
-                        for j in range(K):
-                            if i != j and r[i] - r[j] < W[i * K + j]:
-                                W[i * K + j] = r[i] - r[j]
+                    if self.totals[c] > 0 and self.held[(c * S + s) * K + i] > 0:
+                        lower_row(W, side.values + c * K, i, K)
             if has_cycle_below(W, K, self.slack):
                 return False
         return True

@@ -1,9 +1,7 @@
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
+from isoroc._simplex import Floats
 
 def partition_scores(scores: Floats, positive: NDArray[np.uint8]) -> tuple[Floats, int]: ...
 def merge_classes(a: Floats, wa: Floats, b: Floats, wb: Floats) -> tuple[Floats, Floats]: ...
@@ -12,3 +10,14 @@ def pool_adjacent_violators(
     a: Floats, wa: Floats, b: Floats, wb: Floats
 ) -> tuple[Floats, Floats, Floats]: ...
 def with_one_more(weights: Floats, extra: float) -> Floats: ...
+def best_cut(
+    sums: Floats,
+    before: int,
+    start: int,
+    stop: int,
+    after: int,
+    pseudocounts: Floats,
+    forecast_pseudocount: float,
+    gap: float,
+    min_weight: float,
+) -> tuple[int, float]: ...

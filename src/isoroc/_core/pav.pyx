@@ -1,10 +1,9 @@
-"""Two classes: sorted scores merged and pooled.
+"""Two classes: sorted scores merged and pooled, and the cuts of the IRP path.
 
 Array arguments are C-contiguous. An empty weight array stands for unit weights.
 """
 
 from libc.math cimport INFINITY
-from libc.stdlib cimport free, malloc, realloc
 
 import numpy as np
 
@@ -97,13 +96,6 @@ def concordance(const double[::1] a, const double[::1] wa,
     return wins
 
 
-cdef struct Block:
-    double low    # smallest and
-    double high   # largest score in the block
-    double w0     # weight of class 0 and
-    double w1     # of class 1
-
-
 def pool_adjacent_violators(const double[::1] a, const double[::1] wa,
                             const double[::1] b, const double[::1] wb):
     """Blocks of the isotonic regression of the class on the score.
@@ -117,49 +109,38 @@ def pool_adjacent_violators(const double[::1] a, const double[::1] wa,
     """
     cdef Py_ssize_t i = 0, j = 0, i0, j0, top = -1, capacity = 256
     cdef Py_ssize_t na = a.shape[0], nb = b.shape[0]
-    cdef double v
-    cdef Block new
-    cdef Block* larger
-    cdef Block* stack = <Block*> malloc(capacity * sizeof(Block))
-    if stack == NULL:
-        raise MemoryError
-    try:
-        with nogil:
-            while i < na or j < nb:
-                i0, j0 = i, j
-                v = a[i] if i < na else INFINITY
-                while j < nb and b[j] < v:
-                    j += 1
-                if i < na and j < nb and b[j] == v:
-                    while i < na and a[i] == v:
-                        i += 1
-                    while j < nb and b[j] == v:
-                        j += 1
-                v = b[j] if j < nb else INFINITY
-                while i < na and a[i] < v:
+    cdef double v, low, high, w0, w1
+    cdef double[:, ::1] stack = np.empty((capacity, 4))  # low, high and class weights of blocks
+    with nogil:
+        while i < na or j < nb:
+            i0, j0 = i, j
+            v = a[i] if i < na else INFINITY
+            while j < nb and b[j] < v:
+                j += 1
+            if i < na and j < nb and b[j] == v:
+                while i < na and a[i] == v:
                     i += 1
-                new.low = b[j0] if j > j0 else a[i0]
-                new.high = a[i - 1] if i > i0 else b[j - 1]
-                new.w0 = weight_of_run(wa, i0, i)
-                new.w1 = weight_of_run(wb, j0, j)
-                # mean of the top >= mean of the new one, without a division
-                while top >= 0 and stack[top].w1 * new.w0 >= new.w1 * stack[top].w0:
-                    new.low = stack[top].low
-                    new.w0 += stack[top].w0
-                    new.w1 += stack[top].w1
-                    top -= 1
-                top += 1
-                if top == capacity:
-                    capacity *= 2
-                    larger = <Block*> realloc(stack, capacity * sizeof(Block))
-                    if larger == NULL:
-                        with gil:
-                            raise MemoryError
-                    stack = larger
-                stack[top] = new
-        blocks = np.array(<double[:top + 1, :4]> &stack.low)
-    finally:
-        free(stack)
+                while j < nb and b[j] == v:
+                    j += 1
+            v = b[j] if j < nb else INFINITY
+            while i < na and a[i] < v:
+                i += 1
+            low = b[j0] if j > j0 else a[i0]
+            high = a[i - 1] if i > i0 else b[j - 1]
+            w0, w1 = weight_of_run(wa, i0, i), weight_of_run(wb, j0, j)
+            # mean of the top >= mean of the new one, without a division
+            while top >= 0 and stack[top, 3] * w0 >= w1 * stack[top, 2]:
+                low = stack[top, 0]
+                w0 += stack[top, 2]
+                w1 += stack[top, 3]
+                top -= 1
+            top += 1
+            if top == capacity:
+                capacity *= 2
+                with gil:
+                    stack = np.concatenate([stack, np.empty_like(stack)])
+            stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3] = low, high, w0, w1
+    blocks = np.asarray(stack[:top + 1])
     return blocks[:, 0].copy(), blocks[:, 1].copy(), blocks[:, 2:].copy()
 
 
@@ -208,3 +189,64 @@ def with_one_more(const double[:, ::1] weights, double extra):
                 top += 1
                 stack[top, 0], stack[top, 1] = p[0], p[1]
     return values
+
+
+cdef inline double smoothed(double w0, double w1, double f1, const double[::1] pseudocounts,
+                            double forecast_pseudocount) noexcept nogil:
+    """Value of class weights with the sum f1 of the second probabilities of their rows.
+
+    `bin_values` of `isoroc._tree` is its definition.
+    """
+    return ((w1 + pseudocounts[1] + forecast_pseudocount * (f1 / (w0 + w1)))
+            / (w0 + pseudocounts[0] + w1 + pseudocounts[1] + forecast_pseudocount))
+
+
+def best_cut(const double[:, ::1] sums, Py_ssize_t before, Py_ssize_t start, Py_ssize_t stop,
+             Py_ssize_t after, const double[::1] pseudocounts, double forecast_pseudocount,
+             double gap, double min_weight):
+    """Best place to cut the isotonic blocks [start, stop) in two, -1 if there is none, and height.
+
+    `sums` (m, 3) are class weights and sums of second probabilities. The height is that of the chord
+    above the cumulative sum diagram at the cut, M(gamma) / 4. The two parts weigh at least
+    `min_weight`, and smoothed values, also those of the neighbours [before, start) and [stop, after),
+    -1 where there is none, increase by more than `gap`. Sums run over the bin alone, from both ends:
+    differences of sums over all blocks would lose light blocks to the rounding of the total.
+    """
+    cdef Py_ssize_t b, k, cut, place = -1, m = stop - start
+    cdef double height, left, right, w0, w1, best = -1.0, below = -INFINITY, above = INFINITY
+    cdef double[3] l = [0.0, 0.0, 0.0]
+    cdef double[:, ::1] rest = np.zeros((m + 1, 3))
+    with nogil:
+        if before >= 0:
+            below = value_of(sums, before, start, pseudocounts, forecast_pseudocount)
+        if after >= 0:
+            above = value_of(sums, stop, after, pseudocounts, forecast_pseudocount)
+        for b in range(m - 1, -1, -1):
+            for k in range(3):
+                rest[b, k] = rest[b + 1, k] + sums[start + b, k]
+        w0, w1 = rest[0, 0], rest[0, 1]
+        for cut in range(1, m):
+            for k in range(3):
+                l[k] += sums[start + cut - 1, k]
+            height = (rest[cut, 1] * l[0] - rest[cut, 0] * l[1]) / (w0 + w1)
+            if (height <= best or l[0] + l[1] < min_weight
+                    or rest[cut, 0] + rest[cut, 1] < min_weight):
+                continue
+            left = smoothed(l[0], l[1], l[2], pseudocounts, forecast_pseudocount)
+            right = smoothed(rest[cut, 0], rest[cut, 1], rest[cut, 2], pseudocounts,
+                             forecast_pseudocount)
+            if below + gap < left and left + gap < right and right + gap < above:
+                place, best = start + cut, height
+    return place, best
+
+
+cdef double value_of(const double[:, ::1] sums, Py_ssize_t start, Py_ssize_t stop,
+                     const double[::1] pseudocounts, double forecast_pseudocount) noexcept nogil:
+    """Smoothed value of the blocks [start, stop)."""
+    cdef Py_ssize_t b
+    cdef double w0 = 0.0, w1 = 0.0, f1 = 0.0
+    for b in range(start, stop):
+        w0 += sums[b, 0]
+        w1 += sums[b, 1]
+        f1 += sums[b, 2]
+    return smoothed(w0, w1, f1, pseudocounts, forecast_pseudocount)

@@ -1,6 +1,3 @@
-cpdef double lift(const double[:, ::1] children) noexcept nogil
-
-
 cdef inline Py_ssize_t region_of(const double* p, const double* gamma, Py_ssize_t K) noexcept nogil:
     """The lowest k with the largest p_k - gamma_k: `regions` of `isoroc._simplex` for K > 2."""
     cdef Py_ssize_t k, best = 0

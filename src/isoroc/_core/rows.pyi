@@ -1,10 +1,9 @@
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.intp]
+from isoroc._simplex import Floats, Ints
 
 CHECKED: Final[bool]
 
@@ -16,3 +15,4 @@ def sort_into_regions(
     P: Floats, Y: Floats, rows: Ints, gamma: Floats
 ) -> tuple[NDArray[np.int32], Floats]: ...
 def lift(children: Floats) -> float: ...
+def weigh_reversed(rank: Ints, weights: Floats) -> Floats: ...

@@ -126,7 +126,7 @@ def sort_into_regions(const double[:, ::1] P, const double[:, ::1] Y, const Py_s
     return region, weights
 
 
-cpdef double lift(const double[:, ::1] children) noexcept nogil:
+def lift(const double[:, ::1] children):
     """Sum of w log(w / row total) over the children minus that of their column sums."""
     cdef Py_ssize_t c, k, K = children.shape[1]
     cdef double row, column, total = 0.0, rise = 0.0
@@ -145,3 +145,34 @@ cpdef double lift(const double[:, ::1] children) noexcept nogil:
         if column > 0:
             rise -= column * log(column / total)
     return rise
+
+
+def weigh_reversed(const Py_ssize_t[::1] rank, const double[::1] weights):
+    """Weight of the rows before each row that have a higher rank, and after it a lower one, (n,).
+
+    Two binary indexed trees add up the weights of ranks, from the highest down and from the lowest up.
+    """
+    cdef Py_ssize_t i, j, at, n = rank.shape[0], m = np.max(rank, initial=0) + 1
+    cdef double[:, ::1] sums = np.zeros((2, m + 1))
+    found = np.zeros(n)
+    cdef double[::1] out = found
+    with nogil:
+        for i in range(n):
+            j = m - rank[i]  # places count from 1
+            at = j - 1
+            while at > 0:
+                out[i] += sums[0, at]
+                at -= at & -at
+            while j <= m:
+                sums[0, j] += weights[i]
+                j += j & -j
+        for i in range(n - 1, -1, -1):
+            at = rank[i]
+            while at > 0:
+                out[i] += sums[1, at]
+                at -= at & -at
+            j = rank[i] + 1
+            while j <= m:
+                sums[1, j] += weights[i]
+                j += j & -j
+    return found

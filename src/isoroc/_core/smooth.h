@@ -12,6 +12,7 @@ stands: forecasts do not depend on the batch. */
 
 #define ROWS 8
 #define EACH_ROW for (int r = 0; r < ROWS; r++)
+#define EACH_OF_FOUR for (int q = 0; q < 4; q++)
 
 /* Functions of a tile are not inlined: compilers keep more of each in registers then. */
 #if defined(_MSC_VER)
@@ -148,11 +149,6 @@ TILE(raise)(double *__restrict z, double lowest, ptrdiff_t K) {
     for (ptrdiff_t i = 0; i < K * ROWS; i++) z[i] = LARGER(z[i], lowest);
 }
 
-static inline void add_run(double *__restrict total, double weight, const double *__restrict part,
-                           ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; i++) total[i] += weight * part[i];
-}
-
 TILE(scale)(double *__restrict z, double factor, ptrdiff_t K) {
     for (ptrdiff_t i = 0; i < K * ROWS; i++) z[i] *= factor;
 }
@@ -273,31 +269,13 @@ TILE(distance)(const double *__restrict centres, const double *__restrict offset
                const double *__restrict x, const double *__restrict square, double *__restrict h,
                ptrdiff_t m, ptrdiff_t D) {
     for (ptrdiff_t j = 0; j < m; j += 4) {
-        double b0[ROWS], b1[ROWS], b2[ROWS], b3[ROWS];
-        const double *c = centres + j * D, *at = offsets + j;
-        double *to = h + j * ROWS;
-        EACH_ROW {
-            b0[r] = at[0] + square[r];
-            b1[r] = at[1] + square[r];
-            b2[r] = at[2] + square[r];
-            b3[r] = at[3] + square[r];
-        }
+        double b[4][ROWS];
+        EACH_OF_FOUR EACH_ROW b[q][r] = offsets[j + q] + square[r];
         for (ptrdiff_t d = 0; d < D; d++) {
-            double c0 = c[4 * d], c1 = c[4 * d + 1], c2 = c[4 * d + 2], c3 = c[4 * d + 3];
-            EACH_ROW {
-                double v = x[d * ROWS + r];
-                b0[r] -= c0 * v;
-                b1[r] -= c1 * v;
-                b2[r] -= c2 * v;
-                b3[r] -= c3 * v;
-            }
+            const double *c = centres + j * D + 4 * d, *v = x + d * ROWS;
+            EACH_OF_FOUR EACH_ROW b[q][r] -= c[q] * v[r];
         }
-        EACH_ROW {
-            to[r] = b0[r];
-            to[ROWS + r] = b1[r];
-            to[2 * ROWS + r] = b2[r];
-            to[3 * ROWS + r] = b3[r];
-        }
+        EACH_OF_FOUR EACH_ROW h[(j + q) * ROWS + r] = b[q][r];
     }
 }
 
@@ -338,25 +316,12 @@ TILE(trust)(const double *__restrict h, const double *__restrict own, double *__
 TILE(product)(const double *__restrict weights, const double *__restrict h, double *__restrict z,
               ptrdiff_t m, ptrdiff_t K) {
     for (ptrdiff_t k = 0; k < K; k += 4) {
-        double s0[ROWS], s1[ROWS], s2[ROWS], s3[ROWS];
-        const double *w = weights + k * m;
-        double *to = z + k * ROWS;
-        EACH_ROW s0[r] = s1[r] = s2[r] = s3[r] = 0.0;
+        double s[4][ROWS];
+        EACH_OF_FOUR EACH_ROW s[q][r] = 0.0;
         for (ptrdiff_t j = 0; j < m; j++) {
-            double w0 = w[4 * j], w1 = w[4 * j + 1], w2 = w[4 * j + 2], w3 = w[4 * j + 3];
-            EACH_ROW {
-                double v = h[j * ROWS + r];
-                s0[r] += w0 * v;
-                s1[r] += w1 * v;
-                s2[r] += w2 * v;
-                s3[r] += w3 * v;
-            }
+            const double *w = weights + k * m + 4 * j, *v = h + j * ROWS;
+            EACH_OF_FOUR EACH_ROW s[q][r] += w[q] * v[r];
         }
-        EACH_ROW {
-            to[r] = s0[r];
-            to[ROWS + r] = s1[r];
-            to[2 * ROWS + r] = s2[r];
-            to[3 * ROWS + r] = s3[r];
-        }
+        EACH_OF_FOUR EACH_ROW z[(k + q) * ROWS + r] = s[q][r];
     }
 }

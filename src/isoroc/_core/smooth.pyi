@@ -1,9 +1,4 @@
-from typing import TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
-
-Floats: TypeAlias = NDArray[np.float64]
+from isoroc._simplex import Floats, Ints
 
 N_KNOTS: int
 
@@ -12,7 +7,6 @@ def logs_of(q: Floats) -> Floats: ...
 def softmax(z: Floats) -> None: ...
 def tempered(logs: Floats, lowest: float, temperature: float, share: float) -> Floats: ...
 def by_row(q: Floats) -> Floats: ...
-def add_weighted(total: Floats, weight: float, part: Floats) -> None: ...
 def spline(
     P: Floats,
     logs: Floats,
@@ -25,7 +19,7 @@ def spline(
 ) -> Floats: ...
 def tilted(
     P: Floats,
-    place: NDArray[np.intp],
+    place: Ints,
     table: Floats,
     floor: float,
     temperature: float,

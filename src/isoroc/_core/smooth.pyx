@@ -17,7 +17,6 @@ cdef extern from "smooth.h" nogil:
     void store_rows(const double* tile, double* to, Py_ssize_t K, int width)
     void raise_tile(double* z, double lowest, Py_ssize_t K)
     void scale_tile(double* z, double factor, Py_ssize_t K)
-    void add_run(double* total, double weight, const double* part, Py_ssize_t n)
     void log_tile(double* z, Py_ssize_t K)
     void softmax_tile(double* z, Py_ssize_t K, double share)
     void odds_tile(const double* p, const double* logs, double* odds, Py_ssize_t K)
@@ -47,18 +46,12 @@ cdef enum Step:
 
 def log_forecasts(const double[:, ::1] P, double floor):
     """Logarithms of forecasts, shape (n, K), those below a floor raised to it, as (K, n)."""
-    logs = np.empty((P.shape[1], P.shape[0]))
-    cdef double[:, ::1] out = logs
-    transform(P, True, out, False, LOG, floor, 1.0, 0.0)
-    return logs
+    return transform(P, True, None, False, LOG, floor, 1.0, 0.0)
 
 
 def logs_of(const double[:, ::1] q):
     """Logarithms of positive numbers, shape (K, n)."""
-    logs = np.empty((q.shape[0], q.shape[1]))
-    cdef double[:, ::1] out = logs
-    transform(q, False, out, False, LOG, -INFINITY, 1.0, 0.0)
-    return logs
+    return transform(q, False, None, False, LOG, -INFINITY, 1.0, 0.0)
 
 
 def softmax(double[:, ::1] z):
@@ -68,23 +61,17 @@ def softmax(double[:, ::1] z):
 
 def tempered(const double[:, ::1] logs, double lowest, double temperature, double share):
     """Softmax of max(logs, lowest) / temperature, with a share of the uniform forecast, (K, n)."""
-    q = np.empty((logs.shape[0], logs.shape[1]))
-    cdef double[:, ::1] out = q
-    transform(logs, False, out, False, SOFTMAX, lowest, 1 / temperature, share)
-    return q
+    return transform(logs, False, None, False, SOFTMAX, lowest, 1 / temperature, share)
 
 
 def by_row(const double[:, ::1] q):
     """The transpose of an array of shape (K, n)."""
-    rows = np.empty((q.shape[1], q.shape[0]))
-    cdef double[:, ::1] out = rows
-    transform(q, False, out, True, COPY, -INFINITY, 1.0, 0.0)
-    return rows
+    return transform(q, False, None, True, COPY, -INFINITY, 1.0, 0.0)
 
 
-cdef void transform(const double[:, ::1] source, bint from_rows, double[:, ::1] to, bint to_rows,
-                    Step step, double lowest, double factor, double share):
-    """Put a step of max(source, lowest) * factor into an array, which may be the source.
+cdef transform(const double[:, ::1] source, bint from_rows, double[:, ::1] to, bint to_rows,
+               Step step, double lowest, double factor, double share):
+    """A step of max(source, lowest) * factor: put into an array, or returned as a new one.
 
     Arrays have shape (n, K) if they hold rows, otherwise (K, n). The softmax gets a share of the
     uniform forecast.
@@ -93,6 +80,9 @@ cdef void transform(const double[:, ::1] source, bint from_rows, double[:, ::1] 
     cdef Py_ssize_t t, i
     cdef int width
     cdef double[::1] memory = np.empty(K * ROWS)
+    made = None
+    if to is None:
+        made = to = np.empty((n, K) if to_rows else (K, n))
     cdef double* tile = &memory[0]
     with nogil:
         for t in range((n + ROWS - 1) // ROWS):
@@ -114,14 +104,7 @@ cdef void transform(const double[:, ::1] source, bint from_rows, double[:, ::1] 
                 store_rows(tile, &to[i, 0], K, width)
             else:
                 store(tile, &to[0, i], K, n, width)
-
-
-def add_weighted(double[:, ::1] total, double weight, const double[:, ::1] part):
-    """Add weight * part to total, in its place."""
-    cdef Py_ssize_t i
-    with nogil:
-        for i in range(total.shape[0]):
-            add_run(&total[i, 0], weight, &part[i, 0], total.shape[1])
+    return made
 
 
 def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,

@@ -1,9 +1,7 @@
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
+from isoroc._simplex import Floats, Ints
 
 def scan_lines(
     right: Floats,
@@ -19,6 +17,4 @@ def scan_lines(
 ) -> tuple[Floats, int]: ...
 def undominated(points: Floats) -> tuple[NDArray[np.bool_], float]: ...
 def lower_envelope(planes: Floats, cells: int) -> Floats: ...
-def own_shares(
-    P: Floats, codes: NDArray[np.intp], weights: Floats, thresholds: Floats
-) -> Floats: ...
+def own_shares(P: Floats, codes: Ints, weights: Floats, thresholds: Floats) -> Floats: ...

@@ -1,42 +1,23 @@
 """Counts: all that calibration needs to know of forecasts and outcomes, however many there are.
 
-The data model has three layers.
-
-`Grid`
-    Which forecasts share a cell: ``floor(N sqrt(p_k))`` for each class k, N a power of two, so that
-    resolutions nest; or every distinct forecast is a cell of its own ("exact"). It also says which
-    rows share a fold: by a hash of a row key or of the forecast. Both are formulas over `Ops`, so
-    NumPy, torch, dataframe engines and SQL run the same one.
-`Cells`
-    One entry for each cell and fold: number of rows, weight of each class and the sum of squared
-    weights, sum of the forecasts.
-    Entries add up, so cells of parts of the data merge into those of the whole.
-`Counts`
-    The public object: cells with their grid, classes and number of folds. To a calibrator they are
-    a `Sample` of weighted rows: for each entry the mean forecast, once for each class with weight.
+`Grid` says which forecasts share a cell and which rows share a fold: formulas over `Ops`, which
+NumPy, torch, dataframe engines and SQL run. `Cells` have one entry for each cell and fold: number
+of rows, weight of each class, sums of squared weights and of forecasts. Entries add up, so cells of
+parts of the data merge into those of the whole. `Counts`, the public object, are cells with their
+grid, classes and number of folds. To a calibrator they are a `CellSample`: for each entry the mean
+forecast, once for each class with weight.
 
 On disk, and in the answer of a warehouse, counts are a table with one row for each fold, cell and
-label: ``fold``, the coordinates, ``label``, ``rows``, ``weight``, ``weight_squared``, one ``sum_k``
-for each column of the forecasts, and the constant ``isoroc`` with the grid as JSON.
-
-`Points` and `BinaryCounts` are what growth makes of a sample: unordered points of any number of
-classes, and sorted scores of two.
+label: ``fold``, the coordinates, ``label``, `Grid.added`, and the constant ``isoroc`` with the grid
+as JSON. `Points` and `BinaryCounts` are what growth makes of a sample: unordered points of any
+number of classes, and sorted scores of two.
 """
 
-from isoroc._counts.builders import deal_by_content, in_cells
-from isoroc._counts.cells import Cells, Tally
-from isoroc._counts.counts import Counts
-from isoroc._counts.grid import Grid, Resolution
-from isoroc._counts.points import BinaryCounts, Points
-
-__all__ = [
-    "BinaryCounts",
-    "Cells",
-    "Counts",
-    "Grid",
-    "Points",
-    "Resolution",
-    "Tally",
-    "deal_by_content",
-    "in_cells",
-]
+from isoroc._counts.cells import deal_by_content as deal_by_content
+from isoroc._counts.cells import in_cells as in_cells
+from isoroc._counts.counts import Builder as Builder
+from isoroc._counts.counts import Counts as Counts
+from isoroc._counts.grid import Grid as Grid
+from isoroc._counts.grid import Resolution as Resolution
+from isoroc._counts.points import BinaryCounts as BinaryCounts
+from isoroc._counts.points import Points as Points

@@ -5,18 +5,112 @@ from __future__ import annotations
 import numbers
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._counts import builders, files
-from isoroc._counts.cells import Cells, gather
-from isoroc._counts.grid import Grid, Resolution, check_resolution
-from isoroc._input import CellSample, InputError, Scores, check_number
+from isoroc._backends import NUMPY
+from isoroc._counts import files
+from isoroc._counts.cells import Cells, Tally, gather, probabilities
+from isoroc._counts.grid import MOST_EXACT, Grid, Resolution, check_folds, check_resolution, fold
+from isoroc._input import (
+    CellSample,
+    InputError,
+    Scores,
+    check_length,
+    check_number,
+    check_sample,
+    check_units,
+    slices,
+    to_array,
+)
 from isoroc._simplex import Floats
 from isoroc._table import Table
+
+
+@dataclass
+class Builder:
+    """Counts batches of arrays, or of tensors on their device: see `Counts.from_arrays`.
+
+    With `numbered`, labels are numbers of columns by default, as in `Counts.from_batches`.
+    """
+
+    labels: Any
+    scores: Scores
+    resolution: Resolution
+    folds: int
+    numbered: bool = False
+    classes: NDArray[Any] | None = None
+    tally: Tally | None = None
+    tables: dict[Any, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_folds(self.folds)
+
+    def add(self, P: Any, y: Any, weight: Any = None, *, fold_by: Any = None) -> None:
+        """Add forecasts, labels and perhaps weights and row keys."""
+        if type(P).__module__.partition(".")[0] == "torch":
+            self._add_tensors(P, y, weight, fold_by)
+            return
+        if self.numbered and self.labels is None:
+            shape = np.shape(to_array(P, name="P"))
+            self.labels = np.arange(2 if len(shape) < 2 else max(shape[1], 2))
+        options: Any = {"scores": self.scores, "clip": True, "advice": "pass"}
+        sample = check_sample(P, y, weight, self.labels, **options)
+        check_units(sample, self.scores)
+        key = None if fold_by is None else _check_key(fold_by, len(sample))
+        if sample.weights is not None and not sample.weights.all():
+            heavy = np.flatnonzero(sample.weights)
+            sample, key = sample.take(heavy), None if key is None else key[heavy]
+        columns = probabilities(sample)
+        found = np.empty(len(columns), dtype=np.int16)
+        for rows in slices(len(columns)):
+            own = None if key is None else key[rows, None]
+            found[rows] = fold(NUMPY, np.asfortranarray(columns[rows]), self.folds, own)[:, 0]
+        tally = self._tally_for(columns.shape[1], sample.classes)
+        tally.add(columns, sample.codes, sample.weights, found)
+
+    def _add_tensors(self, P: Any, y: Any, weight: Any, fold_by: Any) -> None:
+        from isoroc._counts import tensors  # noqa: PLC0415  # the only users are those of torch
+
+        batch = tensors.check_batch(P, y, weight, fold_by)
+        n_columns = batch.forecasts.shape[1]
+        labels = np.arange(max(n_columns, 2)) if self.labels is None else np.asarray(self.labels)
+        tally = self._tally_for(n_columns, labels)
+        plan = tensors.plan_for(self.scores, tally.grid, int(self.folds))
+        for cells in tensors.count(batch, labels, plan, self.tables):
+            tally.add_cells(cells)
+
+    def _tally_for(self, n_columns: int, classes: NDArray[Any]) -> Tally:
+        if self.tally is None:
+            grid = Grid.choose(n_columns, self.resolution)
+            most_exact = MOST_EXACT if self.resolution == "auto" else None
+            self.tally, self.classes = Tally(grid, len(classes), most_exact=most_exact), classes
+        elif n_columns != self.tally.grid.n_columns:
+            problem = f"{n_columns} columns, but {self.tally.grid.n_columns} in the first batch"
+            raise InputError("P", None, problem, "all batches must have the same columns")
+        return self.tally
+
+    def result(self) -> files.Parts:
+        """What counts are made of."""
+        if self.tally is None or self.classes is None:
+            raise InputError("batches", None, "there are none", "at least one is needed")
+        for (plan, *_), table in self.tables.items():
+            self.tally.add_cells(table.cells(plan))
+        cells = self.tally.cells()
+        return self.classes, self.tally.grid, int(self.folds), cells
+
+
+def _check_key(fold_by: Any, n_rows: int) -> Floats:
+    """Row keys as doubles."""
+    key = to_array(fold_by, name="fold_by")
+    if key.dtype.kind not in "biu":
+        fix = "expected whole numbers; hash other keys to integers first"
+        raise InputError("fold_by", None, f"has the type {key.dtype}", fix)
+    check_length(key, n_rows, name="fold_by")
+    return key.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -24,8 +118,7 @@ class Counts:
     """Counts of forecasts and outcomes: cells of forecasts with the weight of each class.
 
     Counts are small, whatever the number of rows, and add up: those of two days are the sum of
-    those of each day. Every calibrator is fitted to them with `fit_counts`. They are made with
-    `from_arrays`, `from_batches` or `from_frame`, or by a warehouse.
+    those of each day. Every calibrator is fitted to them with `fit_counts`.
 
     Forecasts are probabilities. Those of up to 12 classes share a cell if ``floor(N sqrt(p_k))`` is
     the same for each class k, and so is ``floor(N (1 - max p)^(1/4))``, N being the resolution.
@@ -39,18 +132,12 @@ class Counts:
         Mean forecast of each entry, of which there is one for each cell and fold.
     class_weights : ndarray of shape (m, K)
         Weight of each class in each entry.
-    fold : ndarray of shape (m,)
-        Fold of each entry, from 0.
-    rows : ndarray of shape (m,)
-        Number of rows in each entry.
-    n_rows : int
-        Number of rows in all entries.
-    weight : float
-        Weight of all entries.
+    fold, rows : ndarray of shape (m,)
+        Fold of each entry, from 0, and number of rows in it.
+    n_rows, weight, n_folds : int, float, int
+        Number of rows, and weight, of all entries; number of folds.
     resolution : int or "exact"
         N, or that every distinct forecast is a cell of its own.
-    n_folds : int
-        Number of folds.
 
     See Also
     --------
@@ -69,8 +156,7 @@ class Counts:
     >>> P = rng.dirichlet(np.ones(3), size=20_000)
     >>> y = [rng.choice(["a", "b", "c"], p=p) for p in P]
     >>> day1 = Counts.from_arrays(P[:10_000], y[:10_000], resolution=32)
-    >>> day2 = Counts.from_arrays(P[10_000:], y[10_000:], resolution=32)
-    >>> both = day1 + day2
+    >>> both = day1 + Counts.from_arrays(P[10_000:], y[10_000:], resolution=32)
     >>> both
     Counts(20,000 rows, 3 classes, 8,173 entries, cells of resolution 32 of 3 columns, 5 folds)
     >>> IRPCalibrator(random_state=0).fit_counts(both).n_bins_ > 3
@@ -100,10 +186,9 @@ class Counts:
 
         Parameters
         ----------
-        P, y, sample_weight, labels
-            As in `fit` of a calibrator. Tensors of torch are counted on their device.
-        scores : {"auto", "probability", "logit"}, default="auto"
-            What the forecasts are. Logits are turned into probabilities.
+        P, y, sample_weight, labels, scores
+            As in `fit` of a calibrator. Forecasts are turned into probabilities. Tensors of torch
+            are counted on their device.
         resolution : int, "exact" or "auto", default="auto"
             N, a power of two, or "exact" for one cell per distinct forecast. "auto" depends on the
             number of classes: for two it is exact up to 65,536 distinct forecasts and 65,536 above,
@@ -113,15 +198,8 @@ class Counts:
         fold_by : array-like of shape (n,), default=None
             Whole numbers; rows with the same number share a fold. By default rows with the same
             forecast do.
-
-        Examples
-        --------
-        >>> from isoroc import Counts
-        >>> Counts.from_arrays([0.2, 0.7, 0.2], ["no", "yes", "yes"]).class_weights
-        array([[0., 1.],
-               [1., 1.]])
         """
-        builder = builders.Builder(labels, scores, resolution, folds)
+        builder = Builder(labels, scores, resolution, folds)
         builder.add(P, y, sample_weight, fold_by=fold_by)
         return cls(*builder.result())
 
@@ -154,7 +232,7 @@ class Counts:
         >>> Counts.from_batches(batches, scores="logit").n_rows
         3
         """
-        builder = builders.Builder(labels, scores, resolution, folds, numbered=True)
+        builder = Builder(labels, scores, resolution, folds, numbered=True)
         for batch in batches:
             builder.add(*batch)
         return cls(*builder.result())
@@ -181,10 +259,8 @@ class Counts:
         probs : str or sequence of str
             Columns of the forecasts, one for each class, or the column of the probabilities of the
             second of two classes.
-        label : str
-            Column of the outcomes.
-        weight : str, default=None
-            Column of weights.
+        label, weight : str
+            Columns of the outcomes and of the weights, if there are any.
         labels : array-like of shape (K,), default=None
             The class of each column of `probs`. By default columns are matched to labels by name,
             as in `fit`, and otherwise follow the sorted labels.
@@ -206,10 +282,8 @@ class Counts:
 
         probs = [probs] if isinstance(probs, str) else list(probs)
         names = {"label": label, "weight": weight, "fold_by": fold_by}
-        return cls(
-            *count_frame(df, probs, names, labels, resolution=resolution, n_folds=folds),
-            tuple(probs),
-        )
+        options: Any = {"resolution": resolution, "folds": folds}
+        return cls(*count_frame(df, probs, names, labels, **options), tuple(probs))
 
     @property
     def forecasts(self) -> Floats:
@@ -251,27 +325,23 @@ class Counts:
         return len(self.cells)
 
     def __repr__(self) -> str:
-        return (
-            f"Counts({self.n_rows:,} rows, {len(self.classes)} classes, {len(self):,} entries, "
-            f"{self.grid}, {self.n_folds} folds)"
-        )
+        sizes = f"{self.n_rows:,} rows, {len(self.classes)} classes, {len(self):,} entries"
+        return f"Counts({sizes}, {self.grid}, {self.n_folds} folds)"
 
     def __add__(self, other: Counts) -> Counts:
         return self.merge(other)
 
     def merge(self, *others: Counts) -> Counts:
-        """Counts of the rows of several counts together.
+        """Counts of the rows of several counts together, of equal classes, grids and folds.
 
-        They must have the same classes in the same order, the same grid and the same number of
-        folds; `coarsen` brings counts to the same resolution.
+        `coarsen` brings counts to the same resolution.
         """
         for other in others:
-            pairs: dict[str, tuple[Any, Any]] = {
-                "classes": (self.classes.tolist(), other.classes.tolist()),
-                "grids": (self.grid, other.grid),
-                "folds": (self.n_folds, other.n_folds),
-            }
-            for what, (mine, theirs) in pairs.items():
+            for what, mine, theirs in (
+                ("classes", self.classes.tolist(), other.classes.tolist()),
+                ("grids", self.grid, other.grid),
+                ("folds", self.n_folds, other.n_folds),
+            ):
                 if mine != theirs:
                     fix = "coarsen one of them" if what == "grids" else "count them alike"
                     raise InputError("counts", None, f"{what} differ: {mine} and {theirs}", fix)
@@ -312,31 +382,24 @@ class Counts:
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Dataframe with one row per entry: fold, cell, rows, mean forecast, class weights."""
         cells, means = self.cells, self.cells.mean_forecasts(self.grid)
-        columns = {"fold": cells.fold} | dict(zip(self.grid.names, cells.keys.T, strict=True))
-        columns["rows"] = cells.rows
-        forecast = zip(self.classes[-means.shape[1] :], means.T, strict=True)
-        columns |= {f"forecast_{label}": mean for label, mean in forecast}
-        weights = zip(self.classes, cells.class_weights.T, strict=True)
-        columns |= {f"weight_{label}": weight for label, weight in weights}
-        return Table(columns).frame(backend)
+        forecast = [f"forecast_{label}" for label in self.classes[-means.shape[1] :]]
+        weight = [f"weight_{label}" for label in self.classes]
+        names = ["fold", *self.grid.names, "rows", *forecast, *weight]
+        columns = [cells.fold, *cells.keys.T, cells.rows, *means.T, *cells.class_weights.T]
+        return Table(zip(names, columns, strict=True)).frame(backend)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write the counts to a file; requires pyarrow or polars.
-
-        The file appears whole or not at all.
-        """
+        """Write the counts to a file, whole or not at all; requires pyarrow or polars."""
         files.write(path, (self.classes, self.grid, self.n_folds, self.cells), self.columns)
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str], *paths: Any, labels: Any = None) -> Counts:
         """Counts from files of `to_parquet`, or of a warehouse that ran `counts_sql`, merged.
 
-        The answer of a warehouse may be in several files.
-
         Parameters
         ----------
         path, *paths : path-like
-            The files.
+            The files; the answer of a warehouse may be in several.
         labels : array-like of shape (K,), default=None
             The class of each column of the forecasts, where a warehouse has counted. By default
             columns are matched to labels by name, or follow the sorted labels.
@@ -346,5 +409,7 @@ class Counts:
 
     def sample(self, *, per_fold: bool) -> CellSample:
         """The counts as weighted rows, for calibrators."""
-        cells = self.cells if per_fold else self.cells.without_folds()
+        cells = self.cells
+        if not per_fold:
+            cells = gather([replace(cells, fold=np.zeros_like(cells.fold))])
         return cells.sample(self.grid, self.classes)

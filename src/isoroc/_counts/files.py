@@ -7,19 +7,22 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from importlib.util import find_spec
+from itertools import starmap
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._counts.builders import Parts
-from isoroc._counts.cells import Cells, gather
+from isoroc._counts.cells import Cells
 from isoroc._counts.grid import Grid
 from isoroc._files import replacing
 from isoroc._input import InputError, check_sample
 
+#: Classes, grid, number of folds and cells: what counts are made of.
+Parts = tuple[NDArray[Any], Grid, int, Cells]
 #: Version of the table.
 FORMAT = 1
 #: Libraries that read and write Parquet, in the order in which they are tried. One that is in use
@@ -29,18 +32,12 @@ _FIX = "expected a file of Counts.to_parquet or of counts_sql"
 
 
 def describe(
-    grid: Grid,
-    n_folds: int,
-    columns: Sequence[str] | None,
-    classes: NDArray[Any] | None = None,
-    **further: Any,
+    grid: Grid, n_folds: int, columns: Any, classes: NDArray[Any] | None = None, **further: Any
 ) -> str:
     """The constant column ``isoroc``: what the numbers mean, as JSON."""
-    about: dict[str, Any] = {"format": FORMAT, "resolution": grid.resolution, "top": grid.top}
-    about |= {"n_columns": grid.n_columns, "folds": n_folds}
-    about["columns"] = None if columns is None else list(columns)
-    about["classes"] = None if classes is None else classes.tolist()
-    return json.dumps(about | further)
+    known = None if classes is None else classes.tolist()
+    about = {"format": FORMAT, "folds": n_folds, "columns": columns, "classes": known}
+    return json.dumps(about | vars(grid) | further)
 
 
 def write(path: str | os.PathLike[str], parts: Parts, columns: Sequence[str] | None) -> None:
@@ -48,39 +45,28 @@ def write(path: str | os.PathLike[str], parts: Parts, columns: Sequence[str] | N
     classes, grid, n_folds, cells = parts
     entry, code = np.nonzero(cells.class_weights)
     first = np.r_[True, entry[1:] != entry[:-1]]
-    table: dict[str, Any] = {"fold": cells.fold[entry]}
-    table |= {name: key[entry] for name, key in zip(grid.names, cells.keys.T, strict=True)}
-    table["label"] = classes[code]
-    table["rows"] = np.where(first, cells.rows[entry], 0)
-    table["weight"] = cells.class_weights[entry, code]
-    table["weight_squared"] = cells.squares[entry, code]
-    for k, total in enumerate(cells.sums.T):
-        table[f"sum_{k}"] = np.where(first, total[entry], 0.0)
-    table["isoroc"] = [describe(grid, n_folds, columns, classes)] * len(entry)
-    frame = nw.from_dict(table, backend=_library())
+    rows, *sums = (np.where(first, total[entry], 0) for total in (cells.rows, *cells.sums.T))
+    of_class = cells.class_weights[entry, code], cells.squares[entry, code]
+    about = [describe(grid, n_folds, columns, classes)] * len(entry)
+    table = [cells.fold[entry], *cells.keys[entry].T, classes[code], rows, *of_class, *sums, about]
+    names = ["fold", *grid.names, "label", *grid.added, "isoroc"]
+    frame = nw.from_dict(dict(zip(names, table, strict=True)), backend=_library())
     with replacing(path) as new:
         frame.write_parquet(str(new))
 
 
 def read(paths: Sequence[str | os.PathLike[str]], labels: Any = None) -> list[tuple[Any, ...]]:
-    """Counts of files, each as classes, grid, number of folds, cells, names of the columns.
-
-    Files without classes are parts of the answers of warehouses. Not every part has all labels, so
-    they are read as one table.
-    """
-    found: list[tuple[Any, ...]] = []
-    answers: dict[str, tuple[str, list[Any]]] = {}
+    """Counts of files, each as classes, grid, number of folds, cells, names of the columns."""
+    # Not every part of the answer of a warehouse, a file without classes, has all labels, so these
+    # are read as one table.
+    tables: dict[Any, tuple[str, dict[str, Any], list[Any]]] = {}
     for path in paths:
         name = os.fspath(path)
         frame = _read(name)
         about = _about(frame, name)
-        if about["classes"] is None:
-            answers.setdefault(frame["isoroc"][0], (name, []))[1].append(frame)
-        else:
-            found.append(_parse(frame, name, about, labels))
-    for text, (name, frames) in answers.items():
-        found.append(_parse(nw.concat(frames), name, json.loads(text), labels))
-    return found
+        key = frame["isoroc"][0] if about["classes"] is None else len(tables)
+        tables.setdefault(key, (name, about, []))[2].append(frame)
+    return list(starmap(partial(_parse, labels), tables.values()))
 
 
 def _read(name: str) -> Any:
@@ -92,33 +78,26 @@ def _read(name: str) -> Any:
         raise InputError("path", None, f"{name} is not a Parquet file ({error})", _FIX) from error
 
 
-def _parse(frame: Any, name: str, about: dict[str, Any], labels: Any) -> tuple[Any, ...]:
-    n_columns = about["n_columns"]
-    grid = Grid(n_columns, about["resolution"], about["top"])
-    added = ["rows", "weight", "weight_squared", *_sums(n_columns)]
-    wanted = ["fold", *grid.names, "label", *added]
+def _parse(labels: Any, name: str, about: dict[str, Any], frames: list[Any]) -> tuple[Any, ...]:
+    frame = nw.concat(frames)
+    grid = Grid(about["n_columns"], about["resolution"], about["top"])
+    wanted = ["fold", *grid.names, "label", *grid.added]
     if missing := [column for column in wanted if column not in frame.columns]:
         raise InputError("path", None, f"{name} has no column {missing[0]!r}", "count again")
     labels = about["classes"] if labels is None else labels
     columns = None if about["columns"] is None else tuple(about["columns"])
     if about.get("on_bad") == "skip":
-        frame = _without_bad_rows(frame, name)
-    parts = from_long(frame, grid, about["folds"], labels, columns, name=name)
-    return (*parts, columns)
+        if bad := _bad_rows(frame):
+            warnings.warn(f"{name}: {bad} and are left out.", UserWarning, stacklevel=4)
+        frame = frame.filter(~frame["label"].is_null())
+    return *from_long(frame, grid, about["folds"], labels, columns, name=name), columns
 
 
 def _bad_rows(frame: Any) -> str:
     """How many rows are counted under no label, in words; empty if there are none."""
-    n_bad, n_rows = (
-        int(part["rows"].sum()) for part in (frame.filter(frame["label"].is_null()), frame)
-    )
+    bad = frame.filter(frame["label"].is_null())
+    n_bad, n_rows = (int(part["rows"].sum()) for part in (bad, frame))
     return f"{n_bad} of {n_rows} rows are bad" if n_bad else ""
-
-
-def _without_bad_rows(frame: Any, name: str) -> Any:
-    if bad := _bad_rows(frame):
-        warnings.warn(f"{name}: {bad} and are left out.", UserWarning, stacklevel=5)
-    return frame.filter(~frame["label"].is_null())
 
 
 def _about(frame: Any, name: str) -> dict[str, Any]:
@@ -144,30 +123,22 @@ def from_long(
         fix = "expected probabilities that sum to one, and known labels"
         raise InputError(name, None, bad, fix)
     keys = np.column_stack([_numbers(frame, column) for column in grid.names])
+    keys = keys if grid.exact else keys.astype(np.int32)
     classes, codes = _classes(frame, grid.n_columns, labels, columns)
-    class_weights, squares = np.zeros((2, len(codes), len(classes)))
-    class_weights[np.arange(len(codes)), codes] = _numbers(frame, "weight")
-    squares[np.arange(len(codes)), codes] = _numbers(frame, "weight_squared")
-    cells = Cells(
-        keys if grid.exact else keys.astype(np.int32),
-        _numbers(frame, "fold").astype(np.int64),
-        _numbers(frame, "rows").astype(np.int64),
-        class_weights,
-        np.column_stack([_numbers(frame, column) for column in _sums(grid.n_columns)]),
-        squares,
+    rows, weights, squares, fold, *sums = (
+        _numbers(frame, column) for column in (*grid.added[:3], "fold", *grid.added[3:])
     )
-    cells = gather([cells])
-    return classes, grid, n_folds, cells.take(np.flatnonzero(cells.class_weights.sum(axis=1)))
+    totals: Any = {"rows": rows, "weights": weights, "squares": squares, "sums": np.array(sums).T}
+    cells = Cells.count(keys, fold.astype(np.int64), codes, n_classes=len(classes), **totals)
+    return classes, grid, n_folds, cells.with_weight().in_order()
 
 
 def _classes(
     frame: Any, n_columns: int, labels: Any, columns: Sequence[str] | None
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Classes in the order of the columns, and the column of each row's label.
-
-    One forecast stands for all, as `check_sample` matches labels with names of columns.
-    """
+    """Classes in the order of the columns, and the column of each row's label."""
     y = np.array(frame["label"].to_list())
+    # One forecast stands for all, as `check_sample` matches labels with names of columns.
     P: Any = np.full((len(y), n_columns), 1 / max(n_columns, 2))
     if columns is not None and (n_columns > 1 or labels is None):
         named = dict(zip(columns, P.T, strict=True))
@@ -175,10 +146,6 @@ def _classes(
     given = None if labels is None else np.array(labels)
     sample = check_sample(P, y, labels=given, label_name="label")
     return np.asarray(sample.classes), sample.codes
-
-
-def _sums(n_columns: int) -> list[str]:
-    return [f"sum_{k}" for k in range(n_columns)]
 
 
 def _numbers(frame: Any, column: str) -> NDArray[np.float64]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 
 from isoroc._backends.columns import ColumnOps, Columns, Scalars
-from isoroc._counts.builders import Parts, check_folds
+from isoroc._backends.ops import OPERATORS
 from isoroc._counts.cells import MOST_ENTRIES, check_entries
-from isoroc._counts.files import from_long
-from isoroc._counts.grid import MOST_EXACT, Grid, Resolution, cells, default_resolution, fold
-from isoroc._input import InputError
+from isoroc._counts.files import Parts, from_long
+from isoroc._counts.grid import MOST_EXACT, Grid, cells, check_folds, fold
+from isoroc._input import WEIGHT_FIX, InputError, valid_weights
 from isoroc._kinds import kind_of
 
 #: Rows in which too many distinct forecasts show that they cannot all be kept.
@@ -23,17 +22,8 @@ _BATCH = 2**20
 _FIXES = {
     "probs": "expected probabilities that sum to one; filter such rows out first",
     "label": "labels must be known; filter such rows out first",
-    "weight": "weights must be 0 or between 1e-100 and 1e+100",
+    "weight": WEIGHT_FIX,
     "fold_by": "row keys must be known",
-}
-_OPERATORS = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "<=": operator.le,
-    "==": operator.eq,
-    "&": operator.and_,
 }
 
 
@@ -81,13 +71,11 @@ class _FrameScalars(Scalars[Column]):
         if operator == "/" and b.is_number:
             # Polars multiplies by the reciprocal of a constant, which rounds twice.
             second = second + 0.0 * a.expression
-        return Column(_OPERATORS[operator](a.expression, second), max(a.stage, b.stage))
+        return Column(OPERATORS[operator](a.expression, second), max(a.stage, b.stage))
 
     def where(self, condition: Column, a: Column, b: Column) -> Column:
         chosen = nw.when(condition.expression).then(a.expression).otherwise(b.expression)
         return Column(chosen, max(condition.stage, a.stage, b.stage))
-
-    # One level of expressions: planners that merge stages would repeat a chain of choices.
 
     def largest(self, columns: Sequence[Column]) -> Column:
         return self._extreme(nw.max_horizontal, columns)
@@ -96,6 +84,7 @@ class _FrameScalars(Scalars[Column]):
         return self._extreme(nw.min_horizontal, columns)
 
     def _extreme(self, function: Callable[..., nw.Expr], columns: Sequence[Column]) -> Column:
+        # One level of expressions: planners that merge stages would repeat a chain of choices.
         columns = [self.keep(column) for column in columns]
         found = function(*(column.expression for column in columns))
         return Column(found, max(column.stage for column in columns))
@@ -138,27 +127,20 @@ class FrameOps(ColumnOps[Column]):
 
 
 def count_frame(
-    df: Any,
-    probs: list[str],
-    names: dict[str, str | None],
-    labels: Any,
-    *,
-    resolution: Resolution,
-    n_folds: int,
+    df: Any, probs: list[str], names: dict[str, Any], labels: Any, *, resolution: Any, folds: int
 ) -> Parts:
     """What `Counts` of a dataframe are made of; `names` are those of label, weight and fold_by."""
-    check_folds(n_folds)
+    check_folds(folds)
     grid = Grid.choose(len(probs), resolution)
     frame = _elementwise(_select(nw.from_native(df), probs, names), _normalise)
     _check_rows(frame, len(probs))
     if resolution == "auto" and grid.exact and not _are_few(frame, len(probs)):
-        grid = Grid.choose(len(probs), default_resolution(2))
-    placed = _elementwise(frame, lambda part: _place(part, grid, n_folds))
+        grid = grid.coarser()
+    placed = _elementwise(frame, lambda part: _place(part, grid, folds))
     keys = ["fold", *grid.names, "label"]
-    added = ["rows", "weight", "weight_squared", *(f"sum_{k}" for k in range(len(probs)))]
-    table = _add_up(placed.select(*keys, *added), keys, added)
+    table = _add_up(placed.select(*keys, *grid.added), keys, grid.added)
     check_entries(len(table))
-    return from_long(table, grid, n_folds, labels, tuple(probs))
+    return from_long(table, grid, folds, labels, tuple(probs))
 
 
 def _add_up(frame: Any, keys: list[str], added: list[str]) -> Any:
@@ -189,15 +171,11 @@ def _add_up(frame: Any, keys: list[str], added: list[str]) -> Any:
 
 
 def _elementwise(frame: Any, step: Callable[[Any], Any]) -> Any:
-    """A dataframe with new columns that depend on their own row only.
-
-    Dask takes seconds to plan hundreds of expressions, so there pandas runs them, partition by
-    partition.
-    """
+    """A dataframe with new columns that depend on their own row only."""
     if not frame.implementation.is_dask():
         return step(frame)
 
-    def of_part(part: Any) -> Any:
+    def of_part(part: Any) -> Any:  # Dask takes seconds to plan hundreds of expressions
         return step(nw.from_native(part)).to_native()
 
     return nw.from_native(frame.to_native().map_partitions(of_part))
@@ -205,25 +183,25 @@ def _elementwise(frame: Any, step: Callable[[Any], Any]) -> Any:
 
 def _normalise(frame: Any) -> Any:
     """Forecasts as `predict_proba` sees them, and whether it would take them."""
-    ops = FrameOps()
-    names = [name for name in frame.collect_schema().names() if name.startswith("p_")]
+    ops, given = FrameOps(), frame.collect_schema().names()
+    names = [name for name in given if name.startswith("p_")]
     X, good = kind_of(len(names)).clean(ops, ops.read(names))
     named = ops.named([f"q_{k}" for k in range(len(names))], X)
-    return ops.run_on(frame, named | {"good": good})
+    weighed = valid_weights(ops, ops.read(["weight"]))
+    return ops.run_on(frame, named | {"good": good, "good_weight": weighed})
 
 
 def _select(frame: Any, probs: list[str], names: dict[str, str | None]) -> Any:
     """The columns that are needed, under names of our own."""
     schema = frame.collect_schema()
-    used = [("probs", name) for name in probs] + [*names.items()]
-    for argument, name in used:
+    for argument, name in [*(("probs", name) for name in probs), *names.items()]:
         if name is not None and name not in schema:
             fix = f"there are {', '.join(map(str, schema.names()))}"
             raise InputError(argument, None, f"no column {name!r}", fix)
     chosen = {f"p_{k}": nw.col(name).cast(nw.Float64()) for k, name in enumerate(probs)}
     chosen["label"] = nw.col(str(names["label"]))
-    if (weight := names["weight"]) is not None:
-        chosen["weight"] = nw.col(weight).cast(nw.Float64())
+    weight = nw.lit(1.0) if names["weight"] is None else nw.col(names["weight"])
+    chosen["weight"] = weight.cast(nw.Float64())
     if (key := names["fold_by"]) is not None:
         if not schema[key].is_integer():
             fix = "expected whole numbers; hash other keys to integers first"
@@ -234,29 +212,24 @@ def _select(frame: Any, probs: list[str], names: dict[str, str | None]) -> Any:
 
 def _check_rows(frame: Any, n_columns: int) -> None:
     """Refuse a dataframe with bad rows: one aggregate query, and one more for an example."""
-    weight, given = nw.col("weight"), frame.collect_schema().names()
-    columns = {"probs": [f"p_{k}" for k in range(n_columns)], "label": ["label"]}
-    columns |= {"weight": ["weight"], "fold_by": ["key"]}
-    good = {"probs": nw.col("good"), "label": ~nw.col("label").is_null()}
-    good |= {"weight": (weight >= 0.0) & (weight <= 1e100), "fold_by": ~nw.col("key").is_null()}
-    one, zero = nw.lit(1, nw.Int64()), nw.lit(0, nw.Int64())
-    bad = {
-        f"bad_{name}": nw.when(test).then(zero).otherwise(one)
-        for name, test in good.items()
-        if columns[name][0] in given
+    tests = {
+        "probs": ([f"p_{k}" for k in range(n_columns)], nw.col("good")),
+        "label": (["label"], ~nw.col("label").is_null()),
+        "weight": (["weight"], nw.col("good_weight")),
     }
+    if "key" in frame.collect_schema().names():
+        tests["fold_by"] = (["key"], ~nw.col("key").is_null())
+    one, zero = nw.lit(1, nw.Int64()), nw.lit(0, nw.Int64())
+    bad = {f"bad_{name}": nw.when(t).then(zero).otherwise(one) for name, (_, t) in tests.items()}
     flagged = frame.with_columns(**bad, row=one)
-    sums = [nw.col(name).sum() for name in (*bad, "row")]
-    found = _collect(flagged.select(*sums)).to_dict(as_series=False)
-    n_rows = found["row"][0]
-    if not n_rows:
+    found = _first(flagged.select(*(nw.col(name).sum() for name in (*bad, "row"))))
+    if not found["row"]:
         raise InputError("df", None, "no rows", "at least one is needed")
-    for flag in bad:
-        if n_bad := int(found[flag][0]):
-            name = flag.removeprefix("bad_")
-            some = _collect(flagged.filter(nw.col(flag) == 1).select(*columns[name]).head(1))
-            values = ", ".join(str(v[0]) for v in some.to_dict(as_series=False).values())
-            problem = f"{n_bad} of {int(n_rows)} rows are bad, such as {values}"
+    for name, (columns, _) in tests.items():
+        if n_bad := int(found[f"bad_{name}"]):
+            some = _first(flagged.filter(nw.col(f"bad_{name}") == 1).select(*columns).head(1))
+            values = ", ".join(map(str, some.values()))
+            problem = f"{n_bad} of {int(found['row'])} rows are bad, such as {values}"
             raise InputError(name, None, problem, _FIXES[name])
 
 
@@ -265,8 +238,7 @@ def _are_few(frame: Any, n_columns: int) -> bool:
     names = [f"q_{k}" for k in range(n_columns)]
     for some in (frame.head(_GLANCE), frame):
         distinct = some.select(*names).unique().with_columns(one=nw.lit(1, nw.Int64()))
-        count = _collect(distinct.select(nw.col("one").sum())).to_dict(as_series=False)
-        if int(count["one"][0]) > MOST_EXACT:
+        if int(_first(distinct.select(nw.col("one").sum()))["one"]) > MOST_EXACT:
             return False
     return True
 
@@ -278,17 +250,17 @@ def _place(frame: Any, grid: Grid, n_folds: int) -> Any:
     outputs = ops.named(grid.names, cells(ops, X, grid))
     given = frame.collect_schema().names()
     outputs["fold"] = fold(ops, X, n_folds, ops.read(["key"]) if "key" in given else None)
-    frame = ops.run_on(frame, outputs)
-    weight = nw.col("weight") if "weight" in given else nw.lit(1.0, nw.Float64())
-    sums = {f"sum_{k}": nw.col(f"q_{k}") * weight for k in range(grid.n_columns)}
-    whole = [] if grid.exact else grid.names
-    return frame.with_columns(
-        **sums,
-        **{name: nw.col(name).cast(nw.Int64()) for name in (*whole, "fold")},
-        weight=weight,
-        weight_squared=weight * weight,
-        rows=nw.lit(1, nw.Int64()),
-    )
+    frame, weight = ops.run_on(frame, outputs), nw.col("weight")
+    added = {f"sum_{k}": nw.col(f"q_{k}") * weight for k in range(grid.n_columns)}
+    whole = ["fold"] if grid.exact else ["fold", *grid.names]
+    added |= {name: nw.col(name).cast(nw.Int64()) for name in whole}
+    added |= {"weight_squared": weight * weight, "rows": nw.lit(1, nw.Int64())}
+    return frame.with_columns(**added)
+
+
+def _first(frame: Any) -> dict[str, Any]:
+    """The first row."""
+    return {name: v[0] for name, v in _collect(frame).to_dict(as_series=False).items()}
 
 
 def _collect(frame: Any) -> Any:

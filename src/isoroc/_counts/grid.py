@@ -10,15 +10,15 @@ roots, floors), so every engine that computes with IEEE doubles finds the same c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import numbers
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
 
-from isoroc._backends import Ops, V
-from isoroc._input import InputError
+from isoroc._backends import Ops, V, added
+from isoroc._input import InputError, check_number
 from isoroc._simplex import Ints
 
 Resolution = int | Literal["auto", "exact"]
@@ -37,31 +37,20 @@ _PRIME, _FACTOR, _LIMB = 67_108_859, 44_485_709, 2**26
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells of forecasts.
+    """Cells of forecasts."""
 
-    Attributes
-    ----------
-    n_columns : int
-        Columns of the forecasts, 1 for scores of two classes.
-    resolution : int or "exact"
-        N, a power of two; or every distinct forecast is a cell of its own.
-    top : int or None
-        How many of the largest probabilities have coordinates, together with the classes that they
-        belong to; None if all probabilities have.
-    """
-
-    n_columns: int
-    resolution: int | Literal["exact"]
-    top: int | None = None
+    n_columns: int  # of the forecasts, 1 for scores of two classes
+    resolution: int | Literal["exact"]  # N, or every distinct forecast is a cell of its own
+    top: int | None = None  # how many of the largest probabilities have coordinates; None if all
 
     @classmethod
     def choose(cls, n_columns: int, resolution: Resolution) -> Grid:
         """Grid with the defaults that depend on the number of classes."""
         K = max(n_columns, 2)
-        top = None if K <= ALL_CLASSES else TOP
         if resolution == "auto":
             resolution = "exact" if K == 2 else default_resolution(K)
-        return cls(n_columns, check_resolution(resolution), None if resolution == "exact" else top)
+        top = TOP if K > ALL_CLASSES and resolution != "exact" else None
+        return cls(n_columns, check_resolution(resolution), top)
 
     @property
     def names(self) -> list[str]:
@@ -73,6 +62,11 @@ class Grid:
             return [f"cell_{k}" for k in range(K)] + ["cell_rest"] * (K > 2)
         ranks = range(self.top)
         return [f"class_{m}" for m in ranks] + [f"cell_{m}" for m in ranks] + ["cell_rest"]
+
+    @property
+    def added(self) -> list[str]:
+        """Names of the columns of a table of counts that are added up."""
+        return ["rows", "weight", "weight_squared", *(f"sum_{k}" for k in range(self.n_columns))]
 
     @property
     def exact(self) -> bool:
@@ -87,8 +81,7 @@ class Grid:
 
     def join(self, keys: Any, coarser: Grid) -> Ints:
         """Coordinates in a coarser grid from those in this one, which is not exact."""
-        factor = int(self.resolution) // int(coarser.resolution)
-        joined = keys // factor
+        joined = keys // (int(self.resolution) // int(coarser.resolution))
         if self.top is not None:
             joined[:, : self.top] = keys[:, : self.top]
         return np.asarray(joined)
@@ -115,6 +108,13 @@ def check_resolution(resolution: Any) -> Any:
     return int(resolution)
 
 
+def check_folds(folds: Any) -> None:
+    """Check a number of folds."""
+    check_number("folds", folds, numbers.Integral, minimum=1)
+    if folds > 1000:
+        raise InputError("folds", None, f"is {folds}", "expected at most 1000")
+
+
 def cells(ops: Ops[V], X: V, grid: Grid) -> V:
     """Coordinates of forecasts, one column for each of `Grid.names`."""
     if grid.exact:
@@ -136,7 +136,7 @@ def cells(ops: Ops[V], X: V, grid: Grid) -> V:
         values.append(value)
         places.append(place)
         left = ops.where(ops.is_at(place, np.arange(ops.width(X))), -1.0, left)
-    return ops.concat([*places, root(ops.concat(values)), rest(_added(values))])
+    return ops.concat([*places, root(ops.concat(values)), rest(added(values))])
 
 
 def fold(ops: Ops[V], X: V, n_folds: int, key: V | None = None) -> V:
@@ -151,17 +151,12 @@ def fold(ops: Ops[V], X: V, n_folds: int, key: V | None = None) -> V:
         return _hash(ops, [key - high * float(_LIMB), _remainder(ops, high, _LIMB)], n_folds)
     # Roots, so that the last digits of forecasts that are all but certain still count.
     parts = np.random.default_rng(0).random(ops.width(X)) * ops.sqrt(X)
-    scaled = _added(ops.take(parts, [k]) for k in range(ops.width(X))) * float(_LIMB)
+    scaled = added(ops.take(parts, [k]) for k in range(ops.width(X))) * float(_LIMB)
     limbs = []
     for _ in range(3):
         limbs.append(ops.floor(scaled))
         scaled = (scaled - limbs[-1]) * float(_LIMB)
     return _hash(ops, limbs, n_folds)
-
-
-def _added(parts: Iterable[V]) -> V:
-    """Sum from left to right."""
-    return reduce(lambda a, b: a + b, parts)
 
 
 def _hash(ops: Ops[V], limbs: Sequence[V], n_folds: int) -> V:

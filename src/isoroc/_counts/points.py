@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from isoroc._core.pav import concordance, merge_classes, partition_scores, pool_adjacent_violators
-from isoroc._counts.cells import Tally
+from isoroc._counts.cells import Cells, Tally
 from isoroc._counts.grid import Grid
 from isoroc._input import Sample
-from isoroc._simplex import Codes, Floats, Ints, binary_scores, second_probabilities, two_columns
+from isoroc._simplex import Codes, Floats, binary_scores, second_probabilities, two_columns
 
 _UNIT: Floats = np.empty(0)
 
@@ -21,41 +21,25 @@ class BinaryCounts:
     """Exact counts for two classes: the scores of each class, sorted, with their weights.
 
     That is the whole content of the table "distinct score, weight of class 0, weight of class 1"
-    in a form that one sort builds and that merges with another by merging sorted arrays. Sorting
-    the classes apart leaves any real score exact and moves no index along.
-
-    Attributes
-    ----------
-    scores : tuple of two ndarrays
-        Ascending scores of class 0 and of class 1.
-    weights : tuple of two ndarrays
-        Weight of each score; empty where every row weighs 1.
+    in a form that one sort builds. Sorting the classes apart leaves any real score exact and moves
+    no index along.
     """
 
-    scores: tuple[Floats, Floats]
-    weights: tuple[Floats, Floats]
+    scores: tuple[Floats, Floats]  # ascending, of class 0 and of class 1
+    weights: tuple[Floats, Floats]  # of each score; empty where every row weighs 1
 
     @classmethod
-    def from_arrays(
-        cls, scores: Floats, positive: Codes, weights: Floats | None = None
-    ) -> BinaryCounts:
-        """Counts of rows with a score, the class 0 or 1, and perhaps a weight.
-
-        Rows of weight 0 are left out.
-        """
+    def from_arrays(cls, scores: Floats, positive: Codes, weights: Any = None) -> BinaryCounts:
+        """Counts of rows with a score, the class 0 or 1, and perhaps a weight; 0 is left out."""
         if weights is None:
             parted, n_negative = partition_scores(scores, positive)
             negatives, positives = parted[:n_negative], parted[n_negative:]
             negatives.sort()
             positives.sort()
             return cls((negatives, positives), (_UNIT, _UNIT))
-        parts = []
-        for code in (0, 1):
-            rows = np.flatnonzero((positive == code) & (weights > 0))
-            rows = rows[np.argsort(scores[rows], kind="stable")]
-            parts.append((scores[rows], weights[rows]))
-        (s0, w0), (s1, w1) = parts
-        return cls((s0, s1), (w0, w1))
+        both = (np.flatnonzero((positive == code) & (weights > 0)) for code in (0, 1))
+        first, second = (rows[np.argsort(scores[rows], kind="stable")] for rows in both)
+        return cls((scores[first], scores[second]), (weights[first], weights[second]))
 
     @classmethod
     def from_sample(cls, sample: Sample) -> BinaryCounts:
@@ -86,9 +70,7 @@ class BinaryCounts:
         """Scores and weights of class 0, then of class 1."""
         return self.scores[0], self.weights[0], self.scores[1], self.weights[1]
 
-    def forecasts_in(
-        self, low: Floats, high: Floats, kind: Literal["probability", "logit"]
-    ) -> Floats:
+    def forecasts_in(self, low: Floats, high: Floats, kind: Any) -> Floats:
         """Weighted sum of the second probabilities in each of the blocks that hold all scores."""
         parts: list[tuple[Floats, Any]] = [(scores, 1.0) for scores in self.scores]
         if any(len(weights) for weights in self.weights):
@@ -105,21 +87,11 @@ class BinaryCounts:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Points of the simplex, and the weight of each class at each.
+    """Points of the simplex, and the weight of each class at each."""
 
-    Attributes
-    ----------
-    forecasts : ndarray of shape (m, K)
-        Distinct forecasts, or mean forecasts of cells.
-    class_weights : ndarray of shape (m, K)
-        Weight of each class at each of them.
-    exact : bool
-        Whether every forecast stands for itself.
-    """
-
-    forecasts: Floats
-    class_weights: Floats
-    exact: bool = True
+    forecasts: Floats  # distinct forecasts, or mean forecasts of cells, (m, K)
+    class_weights: Floats  # (m, K)
+    exact: bool = True  # whether every forecast stands for itself
 
     @classmethod
     def of_rows(cls, sample: Sample) -> Points:
@@ -143,29 +115,15 @@ class Points:
         forecasts = two_columns(forecasts)
         K = forecasts.shape[1]
         if max_cells is None or len(forecasts) <= max_cells:
-            distinct, cell = _distinct_rows(forecasts)
-            m = len(distinct)
-            place = cell * K + codes
-            class_weights = np.bincount(place, weights, m * K).reshape(m, K).astype(np.float64)
-            return cls(*_in_canonical_order(distinct, class_weights))
-        tally = Tally(Grid.choose(K, 2**9), K, most=max_cells)
-        tally.add(forecasts, codes, weights)
-        cells = tally.cells()
-        means = cells.mean_forecasts(tally.grid)
-        return cls(*_in_canonical_order(means, cells.class_weights), exact=False)
-
-
-def _distinct_rows(forecasts: Floats) -> tuple[Floats, Ints]:
-    """Forecasts that occur, and the place of each row among them.
-
-    As `numpy.unique`, which compares rows one by one.
-    """
-    order = np.lexsort(forecasts.T[::-1])
-    ascending = forecasts[order]
-    differs = (ascending[1:] != ascending[:-1]).any(axis=1)
-    place = np.zeros(len(forecasts), dtype=np.intp)
-    place[order[1:]] = np.cumsum(differs)
-    return ascending[np.append([True], differs)], place
+            grid, rows = Grid(K, "exact"), forecasts + 0.0  # no -0.0
+            options: Any = {"n_classes": K, "sums": rows[:, :1], "weights": weights}
+            cells = Cells.count(rows, None, codes, **options).in_order()
+        else:
+            tally = Tally(Grid.choose(K, 2**9), K, most=max_cells)
+            tally.add(forecasts, codes, weights)
+            cells, grid = tally.cells(), tally.grid
+        means = cells.mean_forecasts(grid)
+        return cls(*_in_canonical_order(means, cells.class_weights), exact=grid.exact)
 
 
 def _in_canonical_order(forecasts: Floats, class_weights: Floats) -> tuple[Floats, Floats]:

@@ -1,17 +1,26 @@
-"""Counts of tensors of torch, on the device where they are: only cells come to the host."""
+"""Counts of tensors of torch, on the device where they are: only cells come to the host.
+
+If a table of all cells of the grid fits in memory, cells are numbered directly and rows are added
+to the table, so that nothing is sorted. On a GPU one kernel, written by the formulas themselves,
+finds the number of each row. Otherwise rows are grouped by a hash of their cell.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial, reduce
+from math import prod
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isoroc._backends import Ops, V
+from isoroc._backends.columns import ColumnOps, Scalars
 from isoroc._counts.cells import Cells
 from isoroc._counts.grid import Grid, cells, fold
-from isoroc._input import InputError, Scores, check_option
-from isoroc._kinds import kind_of, units_of
+from isoroc._input import WEIGHT_FIX, InputError, Scores, check_length, check_option, valid_weights
+from isoroc._kinds import Kind, kind_of, units_of
 
 try:
     import torch
@@ -22,57 +31,127 @@ except ImportError as error:
 
 #: Rows that are counted at a time, where the memory of the device is not known.
 SLICE = 2**24
-#: Longest table of all numbers of cells.
-DENSE = 2**25
+#: Largest table of all cells, in bytes, where the memory of the device is not known.
+DENSE = 2**28
+#: Inputs and outputs that a kernel may have.
+MOST_COLUMNS = 8
+_FIX = "expected finite logits, or probabilities that sum to one"
 _ODD = (-0x61C8864680B583EB, -0x40A7B892E31B1A47)
 
 
 class Batch(NamedTuple):
-    """Checked tensors of one device."""
+    """Tensors of one device; the forecasts are not checked yet."""
 
     forecasts: Any
-    """Probabilities of each class, or of the second of two; columns are contiguous in memory."""
     labels: Any
     weights: Any
     key: Any
 
 
-def check_batch(P: Any, y: Any, weight: Any, key: Any, scores: Scores) -> Batch:
-    """Tensors as probabilities; refuses rows that `predict_proba` would refuse."""
+class Plan(NamedTuple):
+    """How forecasts of a kind become cells and folds."""
+
+    kind: Kind
+    grid: Grid
+    n_folds: int
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of values of the fold and of each coordinate, of a grid that is not exact."""
+        K, N = self.grid.n_columns, int(self.grid.resolution)
+        sizes = [K if name.startswith("class") else N + 1 for name in self.grid.names]
+        return [self.n_folds, *sizes]
+
+    def place(self, ops: Ops[V], X: V, key: V | None) -> tuple[V, V, V]:
+        """Whether rows are valid, forecasts on the simplex, fold and coordinates."""
+        X, good = self.kind.clean(ops, X)
+        P = self.kind.on_simplex(ops, X)
+        return good, P, ops.concat([fold(ops, P, self.n_folds, key), cells(ops, P, self.grid)])
+
+    def number(self, ops: Ops[V], X: V, key: V | None) -> V:
+        """Number of the cell and fold, -1 for invalid rows, and forecasts on the simplex."""
+        good, P, coordinates = self.place(ops, X, key)
+        number = ops.take(coordinates, [0])
+        for k, size in enumerate(self.sizes[1:], start=1):
+            number = number * float(size) + ops.take(coordinates, [k])
+        return ops.concat([ops.where(good, number, -1.0), P])
+
+
+class Table:
+    """Sums over the rows of numbered cells and folds, on a device."""
+
+    def __init__(self, size: int, n_classes: int, batch: Batch) -> None:
+        self.n_classes, C = n_classes, batch.forecasts.shape[1]
+        zeros = partial(torch.zeros, dtype=torch.float64, device=batch.forecasts.device)
+        self.class_weights = zeros(size * n_classes)
+        self.sums = [zeros(size) for _ in range(C)]
+        # Without weights, rows and squared weights follow from the weights of the classes.
+        self.squares: Any = None if batch.weights is None else zeros(size * n_classes)
+        self.rows: Any = None if batch.weights is None else zeros(size)
+
+    def add(self, number: Any, codes: Any, forecasts: Iterable[Any], weights: Any) -> None:
+        """Add rows of these cells."""
+        place = number * self.n_classes + codes.to(number.dtype)
+        one = torch.ones(1, dtype=torch.float64, device=number.device).expand(len(number))
+        self.class_weights.index_add_(0, place, one if weights is None else weights)
+        for total, column in zip(self.sums, forecasts, strict=True):
+            total.index_add_(0, number, column if weights is None else column * weights)
+        if self.squares is not None:
+            self.squares.index_add_(0, place, weights**2)
+            self.rows.index_add_(0, number, (weights > 0).to(torch.float64))
+
+    def cells(self, plan: Plan, coordinates: NDArray[Any] | None = None) -> Cells:
+        """The cells with weight; `coordinates` are those of all, which else follow from numbers."""
+        class_weights = self.class_weights.reshape(-1, self.n_classes)
+        found = class_weights.sum(1).nonzero()[:, 0]
+        squares = class_weights if self.squares is None else self.squares.reshape_as(class_weights)
+        rows = class_weights.sum(1) if self.rows is None else self.rows
+        sums = torch.stack([total[found] for total in self.sums], 1)
+        numbers = (rows[found].long(), class_weights[found], sums, squares[found])
+        at: Any = found.cpu().numpy()
+        if coordinates is None:
+            coordinates, at = np.column_stack(np.unravel_index(at, plan.sizes)), slice(None)
+        placed = coordinates[at]
+        keys = placed[:, 1:] if plan.grid.exact else placed[:, 1:].astype(np.int32)
+        own_fold = placed[:, 0].astype(np.int64)
+        return Cells(keys, own_fold, *(tensor.cpu().numpy() for tensor in numbers))
+
+
+def check_batch(P: Any, y: Any, weight: Any, key: Any) -> Batch:
+    """Tensors of the device of the forecasts."""
     forecasts = P.detach().to(torch.float64).reshape(len(P), -1)
     device = forecasts.device
     if not len(forecasts):
         raise InputError("P", None, "no rows", "at least one is needed")
-    ops, X = TorchOps(device), TorchVector(forecasts.T.contiguous().T)
-    check_option("scores", scores, ("auto", *units_of(forecasts.shape[1])))
-    kind = kind_of(forecasts.shape[1], "probability" if scores == "auto" else scores)
-    X, valid = kind.clean(ops, X)
-    fix = "expected finite logits, or probabilities that sum to one"
-    _refuse("P", ~valid.tensor[:, 0], P, fix)
-    labels = torch.as_tensor(y, device=device)
-    if len(labels) != len(forecasts):
-        problem = f"{len(labels)} rows, but P has {len(forecasts)}"
-        raise InputError("y", None, problem, "they must agree")
+    labels: Any = torch.as_tensor(y, device=device)
+    check_length(labels, len(forecasts), name="y")
     weights = None
     if weight is not None:
         weights = torch.as_tensor(weight, device=device, dtype=torch.float64)
-        bad = ~((weights == 0) | ((weights >= 1e-100) & (weights <= 1e100)))
-        _refuse("sample_weight", bad, weights, "weights must be 0 or between 1e-100 and 1e+100")
+        good = valid_weights(TorchOps(device), TorchVector(weights[:, None])).tensor[:, 0]
+        _refuse("sample_weight", ~good, weights, WEIGHT_FIX)
     if key is not None:
         key = torch.as_tensor(key, device=device)
         if key.is_floating_point():
             raise InputError("fold_by", None, "has no integers", "expected whole numbers")
         key = key.to(torch.float64)
-    return Batch(kind.on_simplex(ops, X).tensor, labels, weights, key)
+    return Batch(forecasts, labels, weights, key)
 
 
-def _refuse(argument: str, bad: Any, values: Any, fix: str) -> None:
+def plan_for(scores: Scores, grid: Grid, n_folds: int) -> Plan:
+    """How forecasts become cells, "auto" being probabilities."""
+    check_option("scores", scores, ("auto", *units_of(grid.n_columns)))
+    unit = "probability" if scores == "auto" else scores
+    return Plan(kind_of(grid.n_columns, unit), grid, n_folds)
+
+
+def _refuse(argument: str, bad: Any, values: Any, fix: str, start: int = 0) -> None:
     if bool(bad.any()):
         row = int(bad.to(torch.uint8).argmax())
-        raise InputError(argument, row, f"is {values[row].tolist()}", fix)
+        raise InputError(argument, start + row, f"is {values[row].tolist()}", fix)
 
 
-def encode(labels: Any, classes: NDArray[Any], n_classes: int) -> Any:
+def _encode(labels: Any, classes: NDArray[Any], n_classes: int) -> Any:
     """Column of each label."""
     if len(classes) != n_classes:
         fix = f"expected {n_classes}, one for each column"
@@ -80,112 +159,133 @@ def encode(labels: Any, classes: NDArray[Any], n_classes: int) -> Any:
     if classes.dtype.kind not in "biuf":
         fix = "tensors hold numbers; pass labels= as numbers"
         raise InputError("labels", None, "are not numbers", fix)
-    known, order = torch.sort(torch.as_tensor(classes, device=labels.device))
-    wide = labels.to(known.dtype) if known.dtype != torch.bool else labels.to(torch.uint8)
-    if known.dtype == torch.bool:
-        known = known.to(torch.uint8)
+    whole = torch.uint8 if classes.dtype.kind == "b" else None
+    known, order = torch.sort(torch.as_tensor(classes, device=labels.device, dtype=whole))
+    wide = labels.to(known.dtype)
     place = torch.searchsorted(known, wide.contiguous()).clamp(max=n_classes - 1)
     _refuse("y", known[place] != wide, labels, f"known are {classes.tolist()}; pass labels=")
     return order[place]
 
 
-def count(batch: Batch, codes: Any, grid: Grid, n_folds: int, n_classes: int) -> Iterator[Cells]:
-    """Cells of the rows, some at a time."""
-    step = _rows_at_a_time(codes.device)
+def count(
+    batch: Batch, classes: NDArray[Any], plan: Plan, tables: dict[Any, Table]
+) -> Iterator[Cells]:
+    """Add rows to one of the tables, or yield their cells if a table would be too large."""
+    K, device = max(plan.grid.n_columns, 2), batch.forecasts.device
+    codes = _encode(batch.labels, classes, K)
+    step, most, name = SLICE, DENSE, (plan, device, batch.weights is None)
+    if device.type == "cuda":
+        memory = torch.cuda.get_device_properties(device).total_memory
+        # About a hundred temporary columns, and tables that take an eighth of the memory. Places
+        # in memory, as the kernel computes them, are 32-bit integers.
+        step, most = max(SLICE // 16, min(memory // 1024, 2**28 // K)), memory // 8
+    space = 0 if plan.grid.exact else prod(plan.sizes)
+    fits = 0 < space * K < 2**31 and 8 * (3 * K + 1) * space <= most
+    if fits and name not in tables:
+        tables[name] = Table(space, K, batch)
     for start in range(0, len(codes), step):
         rows = slice(start, start + step)
         part = Batch(*(None if tensor is None else tensor[rows] for tensor in batch))
-        yield _count(part, codes[rows], grid, n_folds, n_classes)
+        refuse = partial(_refuse, "P", values=part.forecasts, fix=_FIX, start=start)
+        if fits:
+            number, *P = _number(plan, part)
+            refuse(number < 0)
+            tables[name].add(number.to(torch.int32), codes[rows], P, part.weights)
+            continue
+        good, X, placed = plan.place(*_vectors(part))
+        refuse(~good.tensor[:, 0])
+        group, first = _group(list(placed.tensor.T))
+        table = Table(len(first), K, part)
+        table.add(group, codes[rows], X.tensor.T, part.weights)
+        yield table.cells(plan, placed.tensor[first].cpu().numpy())
 
 
-def _rows_at_a_time(device: Any) -> int:
-    """As many rows as leave memory for about a hundred temporary columns."""
-    if device.type != "cuda":
-        return SLICE
-    total: int = torch.cuda.get_device_properties(device).total_memory
-    return max(SLICE // 16, min(total // 1024, 2**27))
+def _number(plan: Plan, batch: Batch) -> list[Any]:
+    """Columns of `Plan.number`: on a GPU by one kernel, where it can have so many columns."""
+    columns = [*batch.forecasts.T, *([] if batch.key is None else [batch.key])]
+    if batch.forecasts.is_cuda and len(columns) < MOST_COLUMNS:
+        return list(_kernel(plan, len(columns))(*columns))
+    return list(plan.number(*_vectors(batch)).tensor.T)
 
 
-def _count(batch: Batch, codes: Any, grid: Grid, n_folds: int, n_classes: int) -> Cells:
-    ops, X = TorchOps(codes.device), TorchVector(batch.forecasts)
+def _vectors(batch: Batch) -> tuple[TorchOps, TorchVector, TorchVector | None]:
+    """Operations, forecasts whose columns are contiguous in memory, and keys."""
     key = None if batch.key is None else TorchVector(batch.key[:, None])
-    folds = fold(ops, X, n_folds, key).tensor[:, 0].to(torch.int64)
-    coordinates = list(cells(ops, X, grid).tensor.T)
-    if grid.exact:
-        group, keys, folds = _group_exact(coordinates, folds)
-    else:
-        group, combinations = _group([*(c.to(torch.int64) for c in coordinates), folds])
-        keys, folds = combinations[:, :-1].to(torch.int32), combinations[:, -1]
-    del coordinates
-    m = len(keys)
-    columns, weights = list(batch.forecasts.T), batch.weights
-    place, squares = group * n_classes + codes, None if weights is None else weights**2
-    class_weights = torch.bincount(place, weights, m * n_classes)
-    of_squares = class_weights if weights is None else torch.bincount(place, squares, m * n_classes)
-    scaled = columns if weights is None else [column * weights for column in columns]
-    sums = [torch.bincount(group, column, m) for column in scaled]
-    # Rows without weights are counted already.
-    rows = (
-        class_weights.reshape(m, -1).sum(1) if weights is None else torch.bincount(group, None, m)
-    )
-    counted = Cells(
-        keys.cpu().numpy(),
-        folds.cpu().numpy(),
-        rows.cpu().numpy(),
-        class_weights.reshape(m, n_classes).to(torch.float64).cpu().numpy(),
-        torch.stack(sums, dim=1).cpu().numpy(),
-        of_squares.reshape(m, n_classes).to(torch.float64).cpu().numpy(),
-    )
-    if weights is None:
-        return counted
-    return counted.take(np.flatnonzero(counted.class_weights.sum(axis=1)))
+    X = TorchVector(batch.forecasts.T.contiguous().T)
+    return TorchOps(batch.forecasts.device), X, key
 
 
 def _group(columns: list[Any]) -> tuple[Any, Any]:
-    """Number of the combination of integers in each row, and the combinations, one per row.
-
-    Integers are the digits of a number. As soon as a table of all numbers would be too long, those
-    that occur are numbered anew, so nothing is ever sorted unless a single step needs it.
-    """
-    device = columns[0].device
-    found = torch.zeros((1, 0), dtype=torch.int64, device=device)  # combinations numbered so far
-    number, space = torch.zeros_like(columns[0]), 1
-    digits: list[int] = []  # sizes of the columns that came after them
-    sizes = torch.stack([column.max() for column in columns]).add(1).tolist()
-    for column, size in zip(columns, sizes, strict=True):
-        if space > 1 and space * size > DENSE:
-            number, found = _number_anew(number, space, found, digits)
-            space, digits = len(found), []
-        number = number * size + column
-        space *= size
-        digits.append(size)
-    return _number_anew(number, space, found, digits)
+    """Number of the combination in each row, and the first row of each combination."""
+    distinct, group = torch.unique(_hash(columns), return_inverse=True)
+    first = torch.empty(len(distinct), dtype=torch.int64, device=group.device)
+    places = torch.arange(len(group), device=group.device)
+    return group, first.scatter_reduce_(0, group, places, "amin", include_self=False)
 
 
-def _number_anew(number: Any, space: int, found: Any, digits: list[int]) -> tuple[Any, Any]:
-    """Numbers without gaps, and the combination that each stands for."""
-    if space <= DENSE:
-        occurs = torch.zeros(space, dtype=torch.bool, device=number.device)
-        occurs[number] = True
-        distinct = occurs.nonzero()[:, 0]
-        anew = (torch.cumsum(occurs, 0, dtype=torch.int32) - 1)[number].to(torch.int64)
-    else:
-        distinct, anew = torch.unique(number, return_inverse=True)
-    columns = []
-    for size in reversed(digits):
-        columns.append(distinct % size)
-        distinct = torch.div(distinct, size, rounding_mode="floor")
-    added = [column[:, None] for column in reversed(columns)]
-    return anew, torch.cat([found[distinct], *added], dim=1)
+@cache
+def _kernel(plan: Plan, n_inputs: int) -> Callable[..., Any]:
+    """`Plan.number` as one kernel of a GPU."""
+    create: Any = torch.cuda.jiterator._create_multi_output_jit_fn  # noqa: SLF001  # its only name
+    return cast("Callable[..., Any]", create(write_kernel(plan, n_inputs), 1 + plan.grid.n_columns))
 
 
-def _group_exact(columns: list[Any], fold: Any) -> tuple[Any, Any, Any]:
-    """Number of the forecast and fold of each row, and these forecasts and folds."""
-    distinct, group = torch.unique(_hash([*columns, fold]), return_inverse=True)
-    places = torch.arange(len(fold), device=fold.device)
-    first = torch.empty(len(distinct), dtype=torch.int64, device=fold.device)
-    first.scatter_reduce_(0, group, places, "amin", include_self=False)
-    return group, torch.stack([column[first] for column in columns], dim=1), fold[first]
+def write_kernel(plan: Plan, n_inputs: int) -> str:
+    """The code of the kernel, a function of single numbers; the key is the last of `n_inputs`."""
+    scalars = _KernelScalars()
+    ops, C = ColumnOps(scalars), plan.grid.n_columns
+    inputs = [f"in{k}" for k in range(n_inputs)]
+    key = ops.vector(inputs[C:]) if n_inputs > C else None
+    found = plan.number(ops, ops.vector(inputs[:C]), key).columns()
+    outputs = [f"out{k}" for k in range(len(found))]
+    parameters = [*(f"T {name}" for name in inputs), *(f"T& {name}" for name in outputs)]
+    last = [f"{name} = {column};" for name, column in zip(outputs, found, strict=True)]
+    body = "\n".join([*scalars.lines, *last])
+    return f"template <typename T> void isoroc_number({', '.join(parameters)}) {{\n{body}\n}}"
+
+
+class _KernelScalars(Scalars[str]):
+    """Columns are expressions of CUDA, of which each operation is rounded by itself."""
+
+    _NAMES = {"+": "__dadd_rn", "-": "__dsub_rn", "*": "__dmul_rn", "/": "__ddiv_rn"}  # noqa: RUF012
+    _NAMES |= {"sqrt": "__dsqrt_rn", "absolute": "fabs"}
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def keep(self, column: str) -> str:
+        if column.isidentifier():
+            return column
+        self.lines.append(f"double t{len(self.lines)} = {column};")
+        return f"t{len(self.lines) - 1}"
+
+    def number(self, value: float) -> str:
+        return repr(float(value))
+
+    def function(self, name: str, a: str) -> str:
+        return f"{self._NAMES.get(name, name)}({a})"
+
+    def binary(self, operator: str, a: str, b: str) -> str:
+        if operator in self._NAMES:
+            return f"{self._NAMES[operator]}({a}, {b})"
+        return f"({a} {operator if operator != '&' else '&&'} {b})"
+
+    def where(self, condition: str, a: str, b: str) -> str:
+        return f"({condition} ? {a} : {b})"
+
+    def largest(self, columns: Sequence[str]) -> str:
+        return reduce(self.maximum, columns)
+
+    def smallest(self, columns: Sequence[str]) -> str:
+        return reduce(self.minimum, columns)
+
+    def place_of(self, value: str, columns: Sequence[str]) -> str:
+        at, last = self.keep(value), self.number(len(columns) - 1)
+        tests = [f"{column} == {at} ? {k}.0" for k, column in enumerate(columns[:-1])]
+        return f"({' : '.join([*tests, last])})"
+
+    def is_at(self, place: str, number: int) -> str:
+        return f"({place} == {number})"
 
 
 def _hash(columns: list[Any]) -> Any:

@@ -15,16 +15,14 @@ product with the residual of the row is 0 if forecasts are calibrated.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import xlogy
 
-from isoroc._core import residuals as compiled
-from isoroc._estimation.grouping import halve_repeatedly, sum_rows
-from isoroc._estimation.ordering import order_rows
+from isoroc._estimation.grouping import halve_repeatedly, order_rows, sum_rows
 from isoroc._folds import deal_folds
 from isoroc._growth import GrowthOptions, grow_tree
 from isoroc._input import InputError, Sample
@@ -59,111 +57,142 @@ class CrossFit:
     """What is learned about the rows of a sample, each from other rows.
 
     Folds are drawn with a fixed seed and do not depend on the order of rows. Only ratios of weights
-    matter: they are scaled to sum to Kish's effective number of rows. Nothing is computed before it
+    matter: they are scaled to sum to Kish's effective number of rows. Nothing is learned before it
     is needed, and trees are grown once for all that is learned from them. Rows must have positive
     weight.
     """
 
     def __init__(self, sample: Sample) -> None:
-        self.sample = sample
-        self._trees: dict[int, BinTree] = {}  # by the fold held out
+        self.sample = self._scaled = sample
+        n, weights = len(sample), sample.weights
+        if weights is not None:
+            kish = weights.sum() / (weights @ weights)
+            # Sums of multiples of 1 / GRID are exact, whatever the order of rows.
+            weights = np.maximum(np.rint(weights * (kish * GRID)), 1.0) / GRID
+            self._scaled = replace(sample, weights=weights)
+        self._n_folds = min(N_FOLDS if n <= MANY_ROWS else 2, n)
+        n_training = n - n // self._n_folds
+        self._n_levels = min(MOST_LEVELS, max(0, (n_training // ROWS_IN_CELL).bit_length() - 1))
+        self._P = sample.forecasts.reshape(n, -1)  # shape (n, C)
 
     @cached_property
     def values(self) -> Floats:
         """E[Y | forecast] for each row."""
-        return self._learn(_learn_values)
+        return self._learn(self._learn_values)
 
     @cached_property
     def residuals(self) -> Floats:
         """E[Y - forecast | forecast] for each row and class, whose signs are more often right."""
-        return self._learn(_learn_residuals)
+        return self._learn(self._learn_residuals)
 
-    def _learn(self, learn: Callable[[_Rows, _Training], Floats]) -> Floats:
+    def _learn(self, learn: Callable[[_Training], Floats]) -> Floats:
         """What is learned about the rows of each fold from the others, shaped as the forecasts."""
-        rows, fold = self._rows, self._fold
         learned = np.empty_like(self.sample.forecasts)
-        for held_out in range(int(fold.max()) + 1):
-            inside = fold == held_out
-            training = np.flatnonzero(~inside)
-            if held_out not in self._trees:
-                self._trees[held_out] = rows.grow(training)
-            found = learn(rows, _Training.of(rows, training, self._trees[held_out]))
-            learned[inside] = found.reshape(learned.shape)[inside]
+        for training in self._trainings:
+            held_out = training.weights == 0
+            learned[held_out] = learn(training).reshape(learned.shape)[held_out]
         return learned
 
     @cached_property
-    def _fold(self) -> Ints:
+    def _trainings(self) -> list[_Training]:
+        """The rows to learn from, for each fold."""
         n = len(self.sample)
         if n < 2:
             raise InputError("y_prob", None, "one row only", "holding rows out takes two or more")
         fold = np.empty(n, dtype=np.intp)
-        fold[order_rows(self._rows.sample)] = deal_folds(
-            n, _count_folds(n), np.random.default_rng(0)
-        )
-        return fold
+        rng = np.random.default_rng(0)
+        fold[order_rows(self._scaled)] = deal_folds(n, self._n_folds, rng)
+        K = self._reduced.n_classes
+        trainings = []
+        for held_out in range(self._n_folds):
+            rows = np.flatnonzero(fold != held_out)
+            weights = np.where(fold == held_out, 0.0, self._scaled.row_weights())
+            # The tree that `IRPCalibrator` would grow on these rows.
+            tree = grow_tree(self._reduced.take(rows), GrowthOptions(np.full(K, 1 / K)))
+            bin_of = tree.bin_of(self._reduced.forecasts)
+            trainings.append(_Training(rows, weights, tree, bin_of))
+        return trainings
 
     @cached_property
-    def _rows(self) -> _Rows:
-        weights = self.sample.weights
-        if weights is None:
-            return _Rows(self.sample)
-        kish = weights.sum() / (weights @ weights)
-        # Sums of multiples of 1 / GRID are exact: rounding and the order of rows change nothing.
-        weights = np.maximum(np.rint(weights * (kish * GRID)), 1.0) / GRID
-        return _Rows(replace(self.sample, weights=weights))
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """A sample and what does not depend on the fold held out."""
-
-    sample: Sample
-
-    @cached_property
-    def reduced(self) -> Sample:
+    def _reduced(self) -> Sample:
         """The sample of the largest probabilities and the rest, or the sample itself."""
         if self.sample.n_classes <= FULL:
-            return self.sample
-        return TopReduction(TOP, FLOOR).reduce_sample(self.sample)
+            return self._scaled
+        return TopReduction(TOP, FLOOR).reduce_sample(self._scaled)
 
     @cached_property
-    def largest(self) -> Ints:
-        """Classes of the TOP largest probabilities, shape (n, TOP)."""
-        return _largest(self.sample.forecasts)
+    def _largest(self) -> Ints:
+        """Classes of the TOP largest probabilities, shape (n, TOP), the first of equal ones."""
+        return np.argsort(-self._P, axis=1, kind="stable")[:, :TOP]
 
     @cached_property
-    def n_levels(self) -> int:
-        """How often cells are halved."""
-        n = len(self.sample)
-        n_training = n - n // _count_folds(n)
-        return min(MOST_LEVELS, max(0, (n_training // ROWS_IN_CELL).bit_length() - 1))
-
-    @cached_property
-    def cells(self) -> Ints:
+    def _cells(self) -> Ints:
         """The finest cell of each row."""
         # Cells may depend on the forecasts of all rows, as they do not depend on labels.
         few = self.sample.n_classes <= MOST_CLASSES
-        P = self.sample.forecasts if few else self.reduced.forecasts
-        return halve_repeatedly(P, self.n_levels)
+        return halve_repeatedly((self.sample if few else self._reduced).forecasts, self._n_levels)
 
     @cached_property
-    def sharper(self) -> Floats:
+    def _sharper(self) -> Floats:
         """How forecasts change as they become sharper."""
-        return sharpen(self.columns)
+        return sharpen(self._P)
 
-    @property
-    def columns(self) -> Floats:
-        """Forecasts of shape (n, C), with C = 1 for scores."""
-        return self.sample.forecasts.reshape(len(self.sample), -1)
+    def _learn_values(self, training: _Training) -> Floats:
+        """E[Y | forecast] of every row, (n, C): IRP, plus maps and means of what it leaves."""
+        P, tree = self._P, training.tree
+        shares = bin_values(tree.class_weights[0], np.full(tree.n_classes, 1 / tree.n_classes))
+        values = tree.values(pseudocount=1.0, prior=shares)[tree.bins][training.bin_of]
+        if P.shape[1] == 1:
+            values = values[:, 1:]
+        elif self._reduced is not self._scaled:
+            values = TopReduction.fit(TOP, self._scaled.take(training.rows)).expand(values, P)
+        left = self._residuals() + P - values  # residuals and forecasts add up to outcomes
+        added = fit_confidence(P, self._sharper, left, training.weights)
+        left -= added
+        self._fit_rest(training.weights, left, added)
+        if not added.any():
+            return np.asarray(values)
+        # Corrections are not precise enough to make values smaller or larger than this.
+        margin = len(training.rows) ** -0.5
+        values = np.clip(values + added, np.minimum(values, margin), np.maximum(values, 1 - margin))
+        return np.asarray(values if P.shape[1] == 1 else values / values.sum(axis=1, keepdims=True))
 
-    def residuals(self) -> Floats:
-        """A new array of the residuals, of the same shape."""
-        return self.sample.residuals().reshape(len(self.sample), -1)
+    def _learn_residuals(self, training: _Training) -> Floats:
+        """E[Y - forecast | forecast] of every row, shape (n, C), learned from some of them.
 
-    def grow(self, training: Ints) -> BinTree:
-        """The tree that `IRPCalibrator` would grow on some rows."""
-        K = self.reduced.n_classes
-        return grow_tree(self.reduced.take(training), GrowthOptions(np.full(K, 1 / K)))
+        The forecasts in a bin differ by more than its mean label differs from their mean. So this
+        takes the mean residuals of bins and not their values.
+        """
+        left = self._residuals()
+        found = fit_confidence(self._P, self._sharper, left, training.weights)
+        left -= found
+        of_bins = self._fit_tree(training, left)
+        found += of_bins
+        left -= of_bins
+        self._fit_rest(training.weights, left, found)
+        return found
+
+    def _residuals(self) -> Floats:
+        """A new array of the residuals, shape (n, C)."""
+        return self.sample.residuals().reshape(self._P.shape)
+
+    def _fit_tree(self, training: _Training, left: Floats) -> Floats:
+        """Mean residuals in the bins of IRP; with many classes, of the largest and the rest."""
+        _, weights, tree, bin_of = training
+        if self._reduced is self._scaled:
+            return fit_bins(tree, bin_of, left, weights)
+        left = np.take_along_axis(left, self._largest, axis=1)
+        left = np.column_stack([left, -left.sum(axis=1)])
+        return TopReduction(TOP, FLOOR).expand(fit_bins(tree, bin_of, left, weights), self._P)
+
+    def _fit_rest(self, weights: Floats, left: Floats, found: Floats) -> None:
+        """Add to `found`, in place, what a linear map and cells find in the residuals left."""
+        frequent = slice(MOST_CLASSES)  # the columns are sorted by their totals
+        left, found = left[:, frequent], found[:, frequent]
+        linear = fit_linear(self._P[:, frequent], left, weights)
+        left -= linear
+        found += linear
+        found += fit_cells(self._cells, self._n_levels, left, weights)
 
 
 class _Training(NamedTuple):
@@ -177,86 +206,14 @@ class _Training(NamedTuple):
     bin_of: Ints
     """Its bin in which each row of the sample lies."""
 
-    @classmethod
-    def of(cls, all_rows: _Rows, training: Ints, tree: BinTree) -> _Training:
-        sample = all_rows.sample
-        weights = np.zeros(len(sample))
-        weights[training] = 1.0 if sample.weights is None else sample.weights[training]
-        return cls(training, weights, tree, tree.bin_of(all_rows.reduced.forecasts))
 
+def shrink_factor(energy: float, noise: float, n_terms: int) -> float:
+    """Factor of James and Stein, or 0 if the energy exceeds the noise by too little.
 
-def _learn_values(rows: _Rows, training: _Training) -> Floats:
-    """E[Y | forecast] of every row, shape (n, C), learned from some of them.
-
-    The values of IRP, plus linear maps and means of what they leave.
+    Too little are `THRESHOLD` standard deviations of the sum of squares of `n_terms` terms.
     """
-    P, tree = rows.columns, training.tree
-    shares = bin_values(tree.class_weights[0], np.full(tree.n_classes, 1 / tree.n_classes))
-    values = tree.values(pseudocount=1.0, prior=shares)[tree.bins][training.bin_of]
-    if P.shape[1] == 1:
-        values = values[:, 1:]
-    elif rows.reduced is not rows.sample:
-        values = TopReduction.fit(TOP, rows.sample.take(training.rows)).expand(values, P)
-    left = rows.residuals() + P - values  # residuals and forecasts add up to outcomes
-    added = fit_confidence(P, rows.sharper, left, training.weights)
-    left -= added
-    _fit_rest(rows, training.weights, left, added)
-    if not added.any():
-        return np.asarray(values)
-    # Corrections are not precise enough to make values smaller or larger than this.
-    margin = len(training.rows) ** -0.5
-    values = np.clip(values + added, np.minimum(values, margin), np.maximum(values, 1 - margin))
-    return np.asarray(values if P.shape[1] == 1 else values / values.sum(axis=1, keepdims=True))
-
-
-def _learn_residuals(rows: _Rows, training: _Training) -> Floats:
-    """E[Y - forecast | forecast] of every row, shape (n, C), learned from some of them.
-
-    The forecasts in a bin differ by more than its mean label differs from their mean. So this
-    takes the mean residuals of bins and not their values.
-    """
-    left = rows.residuals()
-    found = fit_confidence(rows.columns, rows.sharper, left, training.weights)
-    left -= found
-    of_bins = _fit_tree(rows, training, left)
-    found += of_bins
-    left -= of_bins
-    _fit_rest(rows, training.weights, left, found)
-    return found
-
-
-def _fit_tree(rows: _Rows, training: _Training, left: Floats) -> Floats:
-    """Mean residuals in the bins of IRP; with many classes, of the largest ones and the rest."""
-    tree, bin_of, weights = training.tree, training.bin_of, training.weights
-    if rows.reduced is rows.sample:
-        return fit_bins(tree, bin_of, left, weights)
-    left = np.take_along_axis(left, rows.largest, axis=1)
-    left = np.column_stack([left, -left.sum(axis=1)])
-    return TopReduction(TOP, FLOOR).expand(fit_bins(tree, bin_of, left, weights), rows.columns)
-
-
-def _fit_rest(rows: _Rows, weights: Floats, left: Floats, found: Floats) -> None:
-    """Add to `found`, in place, what a linear map and cells find in the residuals left."""
-    frequent = slice(MOST_CLASSES)  # the columns are sorted by their totals
-    left, found = left[:, frequent], found[:, frequent]
-    linear = fit_linear(rows.columns[:, frequent], left, weights)
-    left -= linear
-    found += linear
-    found += fit_cells(rows.cells, rows.n_levels, left, weights)
-
-
-def _largest(P: Floats) -> Ints:
-    """Classes of the TOP largest probabilities of each row, the lower index first on ties."""
-    P = P.copy()
-    classes = np.empty((len(P), TOP), dtype=np.intp)
-    for rank in range(TOP):
-        classes[:, rank] = P.argmax(axis=1)
-        P[np.arange(len(P)), classes[:, rank]] = -1.0
-    return classes
-
-
-def _count_folds(n_rows: int) -> int:
-    return min(N_FOLDS if n_rows <= MANY_ROWS else 2, n_rows)
+    least = noise * (1 + THRESHOLD * (2 / max(n_terms, 1)) ** 0.5)
+    return 1 - noise / energy if energy > least else 0.0
 
 
 def fit_confidence(P: Floats, sharper: Floats, residuals: Floats, weights: Floats) -> Floats:
@@ -265,7 +222,24 @@ def fit_confidence(P: Floats, sharper: Floats, residuals: Floats, weights: Float
     Forecasts without information have multiple -1, inverted forecasts a lower one. Over- and
     underconfident forecasts are too sharp or not sharp enough. `sharper` is that of `sharpen`.
     """
-    return compiled.fit_confidence(P, sharper, residuals, weights, NEGLIGIBLE, THRESHOLD)
+    total, slope = float(weights.sum()), 0.0
+    multiple = P - weights @ P / total
+    if square := float(weights @ _products(multiple, multiple)):
+        slope = float(weights @ _products(multiple, sharper)) / square
+    fitted, energy, noise = np.zeros(P.shape), 0.0, 0.0
+    for direction in (multiple, sharper - slope * multiple):  # which are orthogonal
+        square = float(weights @ _products(direction, direction))
+        if square > NEGLIGIBLE * total:
+            products = weights * _products(direction, residuals)
+            energy += float(products.sum()) ** 2 / square
+            noise += float(products @ products) / square
+            fitted += products.sum() / square * direction
+    return fitted * shrink_factor(energy, noise, 2)
+
+
+def _products(a: Floats, b: Floats) -> Floats:
+    """Inner products of the rows of two matrices."""
+    return np.asarray(np.einsum("ik,ik->i", a, b))
 
 
 def sharpen(P: Floats) -> Floats:
@@ -278,17 +252,15 @@ def sharpen(P: Floats) -> Floats:
 
 def fit_linear(P: Floats, residuals: Floats, weights: Floats) -> Floats:
     """Linear map of the forecasts: a class may have been forecast in the place of another."""
-    if P.shape[1] == 1:  # the most frequent case, and one that needs no eigenvectors
-        return compiled.fit_slope(P, residuals, weights, THRESHOLD)
     x = P - weights @ P / weights.sum()
     variance, directions = np.linalg.eigh(x.T @ (weights[:, None] * x))
     kept = variance > max(NEGLIGIBLE * variance[-1], 1e-300)
     features = x @ (directions[:, kept] / np.sqrt(variance[kept]))
     coefficients = features.T @ (weights[:, None] * residuals)
     energy = float((coefficients**2).sum())
-    size = (features**2).sum(axis=1) * (residuals**2).sum(axis=1)
+    size = _products(features, features) * _products(residuals, residuals)
     n_terms = features.shape[1] * _free(residuals)
-    factor = compiled.shrink_factor(energy, float(weights**2 @ size), n_terms, THRESHOLD)
+    factor = shrink_factor(energy, float(weights**2 @ size), n_terms)
     return np.asarray(factor * (features @ coefficients))
 
 
@@ -299,7 +271,29 @@ def fit_cells(cell: Ints, n_levels: int, residuals: Floats, weights: Floats) -> 
     cell is a Haar coefficient. The coefficients of a level are used or dropped together (block
     thresholding, Cai 1999).
     """
-    return compiled.fit_cells(cell, n_levels, residuals, weights, _free(residuals), THRESHOLD)
+    n_cells, n_free = 2**n_levels, _free(residuals)
+    squares = weights**2 * _products(residuals, residuals)
+    others = (np.bincount(cell, own, n_cells) for own in (squares, weights))
+    # Sums of residuals, noise and weight in the cells of each level, the finest first.
+    levels = [np.column_stack([sum_rows(cell, residuals, weights, n_cells), *others])]
+    while len(levels[-1]) > 1:
+        levels.append(levels[-1][::2] + levels[-1][1::2])
+    *whole, noise, weight = levels.pop()[0]
+    means = np.array([whole]) / weight
+    means *= shrink_factor(float(weight * (means**2).sum()), float(noise / weight), n_free)
+    for level in reversed(levels):
+        means = np.repeat(means, 2, axis=0)
+        first = 2 * np.flatnonzero((level[::2, -1] > 0) & (level[1::2, -1] > 0))
+        low, high = level[first], level[first + 1]
+        share = (high[:, -1] / (low + high)[:, -1])[:, None]  # of the second half in its cell
+        difference = high[:, :-2] / high[:, -1:] - low[:, :-2] / low[:, -1:]
+        spread = low[:, -2] / low[:, -1] ** 2 + high[:, -2] / high[:, -1] ** 2
+        weight = low[:, -1] * share[:, 0]
+        energy, noise = weight @ _products(difference, difference), weight @ spread
+        difference *= shrink_factor(float(energy), float(noise), len(first) * n_free)
+        means[first] -= share * difference
+        means[first + 1] += (1 - share) * difference
+    return np.asarray(means[cell])
 
 
 def fit_bins(tree: BinTree, bin_of: Ints, residuals: Floats, weights: Floats) -> Floats:
@@ -308,11 +302,13 @@ def fit_bins(tree: BinTree, bin_of: Ints, residuals: Floats, weights: Floats) ->
     Deep bins have few rows, and the first splits tell much (hierarchical shrinkage, Agarwal et al.
     2022).
     """
-    n_nodes = len(tree.class_weights)
-    sums, weight = np.zeros((n_nodes, residuals.shape[1])), np.zeros(n_nodes)
-    sums[tree.bins] = sum_rows(bin_of, residuals, weights, len(tree.bins))
-    weight[tree.bins] = np.bincount(bin_of, weights, len(tree.bins))
-    means = compiled.fit_nodes(sums, weight, tree.children, tree.split_nodes, SHRINKAGE)
+    B = len(tree.bins)
+    of_bins = sum_rows(bin_of, residuals, weights, B), np.bincount(bin_of, weights, B)
+    sums = tree.add_up(np.column_stack(of_bins))
+    weight = sums[:, -1:] + SHRINKAGE
+    means = sums[:, :-1] / weight
+    for node, below in tree.splits:
+        means[below] += SHRINKAGE / weight[below] * means[node]
     return np.asarray(means[tree.bins][bin_of])
 
 

@@ -1,19 +1,31 @@
 """Bins of rows by their forecasts: equal forecasts, cells of equal size, cells of equal weight.
 
 The functions ``group_...`` take a forecast array and return the bin of each row, numbered from 0. A
-bin may be empty.
+bin may be empty. Besides, an order of rows and classes that does not depend on how they were
+passed: metrics that use random numbers or break ties depend on the set of rows only.
 """
 
 from __future__ import annotations
 
 import heapq
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._core.rows import locate
+from isoroc._input import Sample
 from isoroc._simplex import Floats, Ints
+
+
+def group_rows(forecasts: Floats, weights: Floats | None, bins: int | str, n_bins: int) -> Ints:
+    """Bins of a kind: a number of bins of equal width, "quantile" with `n_bins`, or "exact"."""
+    if bins == "exact":
+        return group_equal(forecasts)
+    if bins == "quantile":
+        return group_quantile(forecasts, weights, n_bins)
+    return group_uniform(forecasts, int(bins))
 
 
 def group_equal(forecasts: Floats) -> Ints:
@@ -147,11 +159,8 @@ def sum_rows(group: Ints, values: Floats, weights: Floats | None, n_bins: int = 
 
 
 def _key(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A 64-bit hash of each row.
-
-    Short fractions have only a few nonzero bits, so bits are mixed (finaliser of SplitMix64) after
-    each column is added.
-    """
+    """A 64-bit hash of each row."""
+    # Short fractions have few nonzero bits, so bits are mixed (finaliser of SplitMix64).
     key = np.zeros(len(bits), dtype=np.uint64)
     for column in bits.T:
         key += column
@@ -163,10 +172,7 @@ def _key(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _group_scores(scores: Floats, weights: Floats | None, n_bins: int) -> Ints:
-    """Bins by the middle of the share of the weight that each distinct score takes up.
-
-    This treats small and large scores alike, and equal scores like one of their total weight.
-    """
+    """Bins by the middle of the share of the weight that each distinct score takes up."""
     distinct, place = np.unique(scores, return_inverse=True)
     weight = np.bincount(place, weights, len(distinct))
     cumulative = np.cumsum(weight)
@@ -194,3 +200,36 @@ def _upper_half(P: Floats, weights: Floats | None) -> NDArray[np.bool_] | None:
         if not upper.all():
             return np.asarray(upper)
     return None
+
+
+def fix_class_order(sample: Sample) -> Sample:
+    """The sample with its columns sorted by their totals, the largest first."""
+    order = np.argsort(-(sample.row_weights() @ sample.forecasts), kind="stable")
+    if (np.diff(order) > 0).all():
+        return sample
+    place = np.argsort(order).astype(sample.codes.dtype)
+    return replace(
+        sample,
+        forecasts=np.ascontiguousarray(sample.forecasts[:, order]),
+        codes=place[sample.codes],
+        classes=None if sample.classes is None else sample.classes[order],
+    )
+
+
+def fix_row_order(sample: Sample) -> Sample:
+    """The sample with its rows in the order of `order_rows`."""
+    return sample.take(order_rows(sample))
+
+
+def order_rows(sample: Sample) -> Ints:
+    """Rows sorted by their forecasts; only those equal up to a permutation of classes can tie."""
+    P, codes, weights = sample.arrays
+    largest = P if P.ndim == 1 else P.max(axis=1)
+    order = np.argsort(largest)
+    if (np.diff(largest[order]) > 0).all():
+        return order
+    if P.ndim == 1:
+        keys: list[Floats] = [codes.astype(np.float64), P]
+    else:
+        keys = [P[np.arange(len(P)), codes], *np.sort(P, axis=1).T]
+    return np.lexsort(keys if weights is None else [weights, *keys])

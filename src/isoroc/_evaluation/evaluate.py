@@ -55,26 +55,20 @@ def evaluate(
         iterator of batches ``(y, P)``, ``(y, P, after)`` or ``(y, P, after, sample_weight)``, with
         `labels`.
     P : array-like of shape (n, K) or (n,)
-        Forecasts before calibration, or real scores that increase with the probability of the
-        second of two classes.
+        Forecasts before calibration, or scores that increase with that of the second class.
     after : array-like of shape (n, K) or (n,), or calibrator, default=None
-        Forecasts of the same rows after calibration, or a fitted calibrator that makes them. By
-        default only `P` is measured.
+        Forecasts of the same rows after calibration, or a fitted calibrator that makes them.
     groups : array-like of shape (n,), default=None
-        Group of each row: strings, whole numbers or booleans. Each group gets an evaluation and a
-        test of calibration.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+        Group of each row. Each group gets an evaluation and a test of calibration.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weight of each row, and the classes in the order of the columns (sorted by default).
     scores : {"auto", "probability", "logit"}, default="auto"
         What the numbers in `P` are. "auto": columns are probabilities, and scores are log odds if
         one lies outside [0, 1].
     confidence : float, default=0.95
         Probability that an interval covers the true value.
     n_resamples : int, default=200
-        How often rows are resampled for the intervals of AUC, volume and changes of order; 0 for
-        none of these intervals. All others need no resampling.
+        How often rows are resampled for the interval of the volume of three classes; 0 for none.
     random_state : int, RandomState or None, default=0
         Seed of the resamples.
 
@@ -95,23 +89,22 @@ def evaluate(
         Those of `isoroc.metrics.calibration_error`: of whole forecasts, of each class (three
         classes or more), and of the largest probability.
     accuracy, decisions_changed
-        Share of rows whose label is the decision, the class with the largest probability (the first
-        on ties), and share of rows whose decision changed. Scores of two classes decide for the
-        second one above 0.5, or above 0 if they are log odds.
+        Shares of rows whose label is the decision, the class with the largest probability (the
+        first on ties), and whose decision changed. Log odds decide for the second class above 0.
     auc, or auc_one_vs_rest and auc_one_vs_one
         Area under the ROC curve of two classes. For more, areas of each class against all others,
         and of each pair of classes by the scores of either (Hand and Till 2001); plain means.
     vus
         Volume under the hull of the ROC surface (three classes), from at most 2,000 rows.
     pairs_reversed, pairs_tied
-        Shares of pairs of rows, among those that the score of a class ordered before, that the
-        score of this class orders the other way round after, or no longer tells apart. The pairs
-        of all classes are pooled; two classes have one score.
+        Shares of pairs of rows, among those that the score of a class ordered before, that it
+        orders the other way round after, or no longer tells apart; pooled over the classes.
 
     Losses, accuracy and changed decisions are those of all rows. Everything else is based on at
     most 300,000 rows of two classes, 200,000 of three, and 600,000 / K but at least 20,000 of K;
-    whole forecasts of three classes or more on 20,000. Above 50 classes there are no measures of
-    single classes and of ranking. `Evaluation.notes` says where rows were left out.
+    whole forecasts of three classes or more on 20,000. Above 50 classes there is no calibration
+    error of single classes, and ranking is based on at most 2,000,000 / K rows, but at least 2,000.
+    `Evaluation.notes` says where rows were left out.
 
     Examples
     --------
@@ -121,24 +114,8 @@ def evaluate(
     >>> p = rng.random(1000)
     >>> y = rng.random(1000) < p**2
     >>> result = evaluate(y, p, after=np.ceil(10 * p**2) / 10 - 0.05)  # a step function
-    >>> result
-                             measure  before   after   change  95 % interval of the change
-                            log loss  0.5031  0.4410  -0.0620           -0.0869 to -0.0372
-                    calibration loss  0.0745  0.0016  -0.0729           -0.1011 to -0.0475
-                     refinement loss  0.4286  0.4395   0.0109            -0.0113 to 0.0356
-                         Brier score  0.1703  0.1440  -0.0263           -0.0361 to -0.0165
-                   calibration error  0.1519  0.0000  -0.1519           -0.2702 to -0.0969
-         top-label calibration error  0.0000  0.0000   0.0000            -0.0912 to 0.0482
-                            accuracy  0.7400  0.7850   0.0450             0.0167 to 0.0733
-                                 AUC  0.8642  0.8577  -0.0065           -0.0099 to -0.0032
-                   decisions changed                   0.2110             0.1857 to 0.2363
-              pairs of rows reversed                   0.0000             0.0000 to 0.0000
-      pairs of rows that became ties                   0.1431             0.1311 to 0.1552
-      Calibrate: log loss 0.5031 before, 0.4410 after
-      (95 % interval of the change -0.0869 to -0.0372).
-      Before calibration the forecasts were too high for True by 0.1499 (0.1244 to 0.1754); after
-      calibration no direction is clear (95 % intervals).
-      Calibration changed 21 % of the decisions and turned 14 % of the pairs of rows into ties.
+    >>> print(result.verdict)
+    calibrate: log loss 0.5031 before, 0.4410 after (95 % interval of the change -0.0869 to -0.0372)
     >>> result["decisions_changed", "change"], result.decision
     (0.211, 'calibrate')
     >>> batches = ((y[rows], p[rows]) for rows in np.split(np.arange(1000), 4))
@@ -169,8 +146,7 @@ def pairs_of(
 ) -> Iterator[Pair]:
     """Pairs of what users pass: one of arrays or counts, or one for each batch of an iterator."""
     if isinstance(y, Counts | Iterator):
-        given = {"P": P, "groups": groups, "sample_weight": sample_weight}
-        for name, value in given.items():
+        for name, value in {"P": P, "groups": groups, "sample_weight": sample_weight}.items():
             if value is not None:
                 problem = "was passed with counts or batches"
                 raise InputError(name, None, problem, "pass it with arrays only")
@@ -203,20 +179,19 @@ def evaluate_pair(
     pair: Pair, *, confidence: float = 0.95, n_resamples: int = 200, seed: int = 0
 ) -> Evaluation:
     """Evaluation of rows, and of the groups that ``pair.before.groups`` names."""
-    collector = Collector()
-    collector.add(pair)
-    whole = conclude(collector, confidence=confidence, n_resamples=n_resamples, seed=seed)
-    if pair.before.groups is None:
-        return whole
-    found, p_values = {}, []
-    for name, rows in rows_by_group(pair.before.groups):
-        part = pair.take(rows)
+
+    def of_rows(part: Pair) -> Evaluation:
         collector = Collector()
         collector.add(part)
-        found[name] = conclude(collector, confidence=confidence, n_resamples=n_resamples, seed=seed)
-        p_values.append(_test(list(part.samples.values())[-1], seed))
-    corrected = zip(found.items(), correct_p_values(np.array(p_values)).tolist(), strict=True)
-    groups = {name: replace(group, p_value=p_value) for (name, group), p_value in corrected}
+        return conclude(collector, confidence=confidence, n_resamples=n_resamples, seed=seed)
+
+    whole = of_rows(pair)
+    if pair.before.groups is None:
+        return whole
+    parts = {name: pair.take(rows) for name, rows in rows_by_group(pair.before.groups)}
+    p_values = [_test(list(part.samples.values())[-1], seed) for part in parts.values()]
+    corrected = zip(parts.items(), correct_p_values(np.array(p_values)).tolist(), strict=True)
+    groups = {name: replace(of_rows(part), p_value=p_value) for (name, part), p_value in corrected}
     return replace(whole, groups=groups)
 
 
@@ -224,21 +199,16 @@ def conclude(
     collector: Collector, *, confidence: float = 0.95, n_resamples: int = 200, seed: int = 0
 ) -> Evaluation:
     """Evaluation of the rows that were collected."""
-    kept = collector.kept
     found, notes = collector.measure(n_resamples, seed)
+    kept, totals = collector.kept, collector.totals
     paired, K = kept.after is not None, kept.n_classes
+    measures = tabulate(found, confidence, paired=paired, n_classes=K)
+    classes, impossible = kept.before.classes, totals.impossible
+    residuals = totals.residuals.items()
+    directions = {of: sums.table(classes, confidence) for of, sums in residuals}
+    options: Any = {"directions": directions, "rows": kept}
     return Evaluation(
-        measures=tabulate(found, confidence, paired=paired, n_classes=K),
-        n_rows=collector.totals.n_rows,
-        classes=kept.before.classes,
-        confidence=confidence,
-        impossible=collector.totals.impossible,
-        notes=tuple(notes),
-        directions={
-            of: residuals.table(kept.before.classes, confidence)
-            for of, residuals in collector.totals.residuals.items()
-        },
-        rows=kept,
+        measures, totals.n_rows, classes, confidence, impossible, tuple(notes), **options
     )
 
 
@@ -269,9 +239,8 @@ def _test(sample: Sample, seed: int) -> float:
     if sample.forecasts.ndim == 1 or len(sample) < 2:
         return math.nan
     P, codes, weights = sample.arrays
-    labels = np.arange(sample.n_classes)
-    test = calibration_test(codes, P, sample_weight=weights, labels=labels, random_state=seed)
-    return test.p_value
+    options: dict[str, Any] = {"labels": np.arange(sample.n_classes), "random_state": seed}
+    return calibration_test(codes, P, sample_weight=weights, **options).p_value
 
 
 def correct_p_values(p_values: Floats) -> Floats:

@@ -41,7 +41,7 @@ MEASURES = {
 Estimates = dict[tuple[str, str], Estimate | Difference]
 #: Measures without bounds; all others, but their changes, lie between 0 and 1.
 _LOSSES = ("log_loss", "calibration_loss", "refinement_loss", "brier_score_loss")
-#: With more classes, there are no measures of single classes and of ranking: they would take long.
+#: With more classes, there is no calibration error of single classes: it would take long.
 MANY_CLASSES = 50
 #: The clinical panel is based on at most this many rows.
 PANEL_ROWS = 100_000
@@ -67,7 +67,7 @@ class Figure(NamedTuple):
         return cls(estimate.value, low, high)
 
     def interval(self) -> str:
-        """The interval as text."""
+        """The interval as text, empty if unknown."""
         return "" if math.isnan(self.low) else f"{_text(self.low)} to {_text(self.high)}"
 
 
@@ -85,57 +85,38 @@ class Evaluation:
     `evaluate` makes one. ``evaluation["log_loss", "change"]`` is one value; ``print`` shows the
     table and the verdict.
 
-    Attributes
-    ----------
-    measures : dict
-        For each measure a dictionary of its figures, "before" and, with second forecasts, "after"
-        and "change"; shares, such as that of decisions changed, only have a "change". A figure has
-        the fields ``value``, ``low`` and ``high``.
-    n_rows : int
-        Number of rows with positive weight.
-    classes : ndarray of shape (K,)
-        The classes.
-    confidence : float
-        Probability that an interval covers the true value.
-    impossible : dict
-        Number of rows whose outcome was given probability 0, "before" and "after". Each counts as
-        36.04 nats in the log loss.
-    notes : tuple of str
-        Which figures are based on some of the rows only.
-    groups : dict
-        The evaluation of each group of rows, by its name.
-    p_value : float
-        In a group, that of the test that the last forecasts are calibrated, corrected for the
-        number of groups (Holm); otherwise NaN.
-    directions : dict
-        Which way the forecasts are wrong, "before" and "after": the tables of
-        `isoroc.metrics.calibration_direction`.
-    rows : object
-        The rows, or those that were kept of many, for `net_benefit` and `calibration_summary`.
-
     Notes
     -----
-    There is one kind of interval: the values that a test with the normal quantile does not reject,
-    cut off at the smallest and largest possible values. For means over rows, such as losses and
-    accuracy, this is the estimate plus or minus a multiple of its standard error. The standard
-    errors of ranking measures and volumes come from resampling the rows. The variance of
-    calibration terms of forecasts with few distinct values grows with the term, so their intervals
-    are not symmetric. Where calibration terms and errors can only be estimated with a bias, it is
-    bounded and added to the interval. Both forecasts have the same rows, so the interval of a
-    change is that of paired differences. The page on metrics of the documentation shows how often
-    the intervals cover the truth.
+    An interval holds the values that a test with the normal quantile does not reject, cut off at
+    the smallest and largest possible values. Standard errors of means over rows, such as losses,
+    are the usual ones, those of ranking measures come from derivatives by the weights of the rows
+    (infinitesimal jackknife), and those of volumes from resampling. Calibration terms have a
+    variance that grows with the term, and a bound on their bias is added. The interval of a change
+    is that of paired differences. The page on metrics shows how often intervals cover the truth.
     """
 
     measures: Mapping[str, Mapping[str, Figure]]
+    """Figures of each measure, "before" and, with second forecasts, "after" and "change"; shares of
+    changed decisions and pairs only have a "change". Fields are ``value``, ``low`` and ``high``."""
     n_rows: int
+    """Number of rows with positive weight."""
     classes: NDArray[Any]
     confidence: float
+    """Probability that an interval covers the true value."""
     impossible: Mapping[str, int]
+    """Number of rows whose outcome was given probability 0, "before" and "after"."""
     notes: tuple[str, ...] = ()
+    """Which figures are based on some of the rows only."""
     groups: Mapping[str, Evaluation] = field(default_factory=dict)
+    """The evaluation of each group of rows, by its name."""
     p_value: float = math.nan
+    """In a group, that of the test that the last forecasts are calibrated, corrected for the number
+    of groups (Holm); otherwise NaN."""
     directions: Mapping[str, Table] = field(default_factory=dict)
+    """Which way the forecasts are wrong, "before" and "after": the tables of
+    `isoroc.metrics.calibration_direction`."""
     rows: Pair | None = None
+    """The rows, or those that were kept of many, for `net_benefit` and `calibration_summary`."""
 
     def __getitem__(self, key: tuple[str, str]) -> float:
         measure, of = key
@@ -144,11 +125,7 @@ class Evaluation:
     @property
     def table(self) -> Table:
         """All figures: columns ``measure``, ``of``, ``value``, ``low`` and ``high``."""
-        rows = [
-            (measure, of, *figure)
-            for measure, figures in self.measures.items()
-            for of, figure in figures.items()
-        ]
+        rows = [(m, of, *f) for m, figures in self.measures.items() for of, f in figures.items()]
         return Table.from_rows(rows, "measure", "of", "value", "low", "high")
 
     @property
@@ -223,21 +200,18 @@ class Evaluation:
         return [_sentence(f"{'; '.join(texts)} ({level})")]
 
     def _order(self) -> str:
-        def share(measure: str) -> float:
-            return self.measures[measure]["change"].value
-
-        what = f"Calibration changed {percent(share('decisions_changed'))} of the decisions"
-        if "pairs_reversed" not in self.measures:
-            return f"{what}."
-        turned, tied = share("pairs_reversed"), share("pairs_tied")
+        names = ("decisions_changed", "pairs_reversed", "pairs_tied")
+        changed, turned, tied = (self[name, "change"] for name in names)
+        did = [f"changed {percent(changed)} of the decisions"]
+        if turned:
+            did.append(f"reversed the order of {percent(turned)} of the pairs of rows")
+        if tied:
+            did.append(
+                f"turned {percent(tied)}{'' if turned else ' of the pairs of rows'} into ties"
+            )
         if not turned and not tied:
-            return f"{what} and kept the order of all pairs of rows."
-        if not turned:
-            return f"{what} and turned {percent(tied)} of the pairs of rows into ties."
-        order = f"reversed the order of {percent(turned)} of the pairs of rows"
-        if not tied:
-            return f"{what} and {order}."
-        return f"{what}, {order} and turned {percent(tied)} into ties."
+            did.append("kept the order of all pairs of rows")
+        return f"Calibration {', '.join(did[:-1])} and {did[-1]}."
 
     def miscalibrated_groups(self, level: float = LEVEL) -> list[str]:
         """Groups whose last forecasts are not calibrated.
@@ -388,33 +362,22 @@ def percent(value: float) -> str:
 
 
 def tabulate(
-    estimates: Estimates,
-    confidence: float,
-    *,
-    paired: bool,
-    n_classes: int,
+    estimates: Estimates, confidence: float, *, paired: bool, n_classes: int
 ) -> dict[str, dict[str, Figure]]:
     """Figures of all measures that exist for this number of classes, NaN where they are unknown."""
+    exists = {
+        "auc": n_classes == 2,
+        "auc_one_vs_rest": n_classes > 2,
+        "auc_one_vs_one": n_classes > 2,
+        "vus": n_classes == 3,
+        "classwise_calibration_error": 2 < n_classes <= MANY_CLASSES,
+    }
+    unknown = Estimate(math.nan, math.nan)
     table: dict[str, dict[str, Figure]] = {}
-    for measure in measures_of(n_classes, paired=paired):
+    for measure, (_, better) in MEASURES.items():
         ofs = ["before", "after", "change"] if paired else ["before"]
-        for of in ofs if MEASURES[measure][1] else ["change"]:
-            key = measure, of
-            estimate = estimates.get(key, Estimate(math.nan, math.nan))
-            table.setdefault(measure, {})[of] = Figure.of(key, estimate, confidence)
+        if exists.get(measure, True) and (better or paired):
+            for key in [(measure, of) for of in (ofs if better else ["change"])]:
+                figure = Figure.of(key, estimates.get(key, unknown), confidence)
+                table.setdefault(measure, {})[key[1]] = figure
     return table
-
-
-def measures_of(n_classes: int, *, paired: bool) -> list[str]:
-    """The measures that exist for a number of classes."""
-    left_out = {"auc_one_vs_rest", "auc_one_vs_one", "vus", "classwise_calibration_error"}
-    if n_classes > 2:
-        left_out = {"auc"} | ({"vus"} if n_classes != 3 else set())
-    if n_classes > MANY_CLASSES:
-        left_out |= {"auc_one_vs_rest", "auc_one_vs_one", "classwise_calibration_error"}
-        left_out |= {"pairs_reversed", "pairs_tied"}
-    return [
-        measure
-        for measure, (_, better) in MEASURES.items()
-        if measure not in left_out and (better or paired)
-    ]

@@ -1,23 +1,19 @@
-"""All measures of a pair of forecasts, as estimates with intervals.
-
-Losses, accuracy and changed decisions are those of all rows. Whatever has to be sorted, learned or
-resampled is based on rows drawn at random if there are many.
-"""
+"""All measures of a pair of forecasts: means over all rows, and what is estimated from some."""
 
 from __future__ import annotations
 
-from math import sqrt
-from typing import NamedTuple
+from math import nan, sqrt
 
 import numpy as np
 
 from isoroc._estimation.parts import Parts, Term
+from isoroc._estimation.residuals import Residuals
 from isoroc._evaluation.evaluation import MANY_CLASSES, Estimates
-from isoroc._evaluation.order import measure_order
+from isoroc._evaluation.order import measure_order, measure_volumes
 from isoroc._evaluation.pair import Pair, join_pairs
-from isoroc._evaluation.totals import Totals
 from isoroc._input import Kind
 from isoroc._intervals import Difference, Estimate
+from isoroc._losses import are_impossible, brier_losses, log_losses
 from isoroc._simplex import Floats
 
 #: Calibration errors and ranking are based on at most this many probabilities, but at least this
@@ -27,24 +23,91 @@ MOST_VALUES, LEAST_ROWS = 600_000, 20_000
 CANONICAL_ROWS = 20_000
 #: or on this many with more classes than MANY_CLASSES.
 MANY_CLASSES_ROWS = 2000
-_MANY = (
-    f"With more than {MANY_CLASSES} classes, there is no calibration error of single classes, and "
-    "order is measured by decisions."
-)
+#: Ranking is based on at most this many probabilities, but at least MANY_CLASSES_ROWS rows.
+ORDER_VALUES = 2_000_000
 
 
-class Measured(NamedTuple):
-    """Estimates by measure and what they are of, and how they were computed."""
+class Mean:
+    """A weighted mean and its standard error, NaN where it is unknown."""
 
-    estimates: Estimates
-    notes: list[str]
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self._shift = 0.0  # near the mean, so that differences of sums are precise
+        self._sums = np.zeros(2)  # of weights, and of weighted values less the shift
+        self._squares = np.zeros(3)  # of squared weights, with powers 0, 1, 2 of the same values
+
+    def add(self, values: Floats, weights: Floats, squares: Floats, n_rows: int) -> None:
+        """Add rows: their values, weights, and the squares of the weights."""
+        total = float(weights.sum())
+        if is_first := not self.n_rows:
+            self._shift = float(weights @ values) / total
+        x = values - self._shift
+        self.n_rows += n_rows
+        self._sums += [total, 0.0 if is_first else float(weights @ x)]
+        self._squares += [float(squares.sum()), float(squares @ x), float(squares @ x**2)]
+
+    @property
+    def value(self) -> float:
+        """The mean."""
+        return self._shift + float(self._sums[1] / self._sums[0])
+
+    def error(self) -> float:
+        """Standard error of the mean."""
+        if self.n_rows < 2:
+            return nan
+        total, first = self._sums
+        m = first / total
+        variance = float(self._squares @ np.array([m**2, -2 * m, 1.0]))
+        return sqrt(max(variance, 0.0) * self.n_rows / (self.n_rows - 1)) / float(total)
+
+
+class Totals:
+    """Losses, accuracy and changed decisions of all rows, added up batch by batch."""
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self.means: dict[tuple[str, str], Mean] = {}
+        self.impossible: dict[str, int] = {}
+        """Number of rows whose outcome was given probability 0, before and after."""
+        self.residuals: dict[str, Residuals] = {}
+
+    def add(self, pair: Pair) -> None:
+        """Add rows."""
+        if not len(pair.before):
+            return
+        weights, squares = pair.before.row_weights(), pair.squared_weights()
+        self.n_rows += pair.n_rows
+        for key, values in _terms(pair).items():
+            self.means.setdefault(key, Mean()).add(values, weights, squares, pair.n_rows)
+        for of, sample in pair.series.items():
+            rows = are_impossible(sample.forecasts, sample.codes)
+            n = rows.sum() if pair.counted is None else weights[rows].sum()
+            self.impossible[of] = self.impossible.get(of, 0) + round(float(n))
+            residuals = self.residuals.setdefault(of, Residuals())
+            residuals.add(sample.forecasts, sample.codes, weights, squares, pair.n_rows)
+
+
+def _terms(pair: Pair) -> dict[tuple[str, str], Floats]:
+    """Values of the rows whose means are measures."""
+    terms: dict[tuple[str, str], Floats] = {}
+    for of, sample in pair.series.items():
+        terms["log_loss", of] = log_losses(sample.forecasts, sample.codes)
+        terms["brier_score_loss", of] = brier_losses(sample.forecasts, sample.codes)
+    decisions = {of: sample.decisions() for of, sample in pair.samples.items()}
+    for of, decided in decisions.items():
+        terms["accuracy", of] = (decided == pair.before.codes).astype(np.float64)
+    if pair.after is not None:
+        changed = decisions["after"] != decisions["before"]
+        terms["decisions_changed", "change"] = changed.astype(np.float64)
+    for measure in ("log_loss", "brier_score_loss", "accuracy"):
+        if (measure, "before") in terms and (measure, "after") in terms:
+            change = terms[measure, "after"] - terms[measure, "before"]
+            terms[measure, "change"] = change
+    return terms
 
 
 class Collector:
-    """Collects rows, batch by batch, and measures them.
-
-    Losses and decisions are added up. Of many rows, some are kept, each with the same probability.
-    """
+    """Adds up losses and decisions of batches, keeps some rows of many, and measures them."""
 
     def __init__(self) -> None:
         self.totals = Totals()
@@ -72,8 +135,8 @@ class Collector:
         self._kept = [join_pairs(self._kept)]
         return self._kept[0]
 
-    def measure(self, n_resamples: int, seed: int) -> Measured:
-        """All measures of the rows that were added."""
+    def measure(self, n_resamples: int, seed: int) -> tuple[Estimates, list[str]]:
+        """All measures of the rows that were added, and how they were computed."""
         kept = self.kept
         judged = kept.draw(most_rows(kept.n_classes))
         means = self.totals.means
@@ -81,16 +144,12 @@ class Collector:
         notes = []
         if judged.n_rows < self.totals.n_rows:
             some = f"{judged.n_rows:,} of {self.totals.n_rows:,} rows, drawn at random"
-            notes.append(
-                f"Calibration errors and ranking are based on {some}; losses and decisions on all "
-                "rows."
-            )
+            what = f"Calibration errors and ranking are based on {some}"
+            notes.append(f"{what}; losses and decisions on all rows.")
         if kept.counted is not None:
             notes.append("The rows were counted: each has the mean forecast of its cell.")
-        for measured in (_calibration(judged, found), _order(judged, n_resamples, seed)):
-            found |= measured.estimates
-            notes += measured.notes
-        return Measured(found, notes)
+        notes += _calibration(judged, found) + _order(judged, found, n_resamples, seed)
+        return found, notes
 
 
 def most_rows(n_classes: int) -> int:
@@ -98,47 +157,45 @@ def most_rows(n_classes: int) -> int:
     return max(LEAST_ROWS, MOST_VALUES // n_classes)
 
 
-def _calibration(pair: Pair, totals: Estimates) -> Measured:
-    """Calibration errors, and the parts of the log loss."""
-    found = Measured({}, [])
+def _calibration(pair: Pair, found: Estimates) -> list[str]:
+    """Add calibration errors and the parts of the log loss, and return notes."""
+    notes: list[str] = []
     K = pair.n_classes
     if pair.n_rows < 2:  # what is learned about a row comes from other rows
-        return found
-    whole = (
-        pair if K == 2 else pair.draw(CANONICAL_ROWS if K <= MANY_CLASSES else MANY_CLASSES_ROWS)
-    )
+        return notes
+    most = CANONICAL_ROWS if K <= MANY_CLASSES else MANY_CLASSES_ROWS
+    whole = pair if K == 2 else pair.draw(most)
     if whole.n_rows < pair.n_rows and pair.series:
-        found.notes.append(
-            f"Calibration of whole forecasts is estimated from {whole.n_rows:,} rows."
-        )
+        notes.append(f"Calibration of whole forecasts is estimated from {whole.n_rows:,} rows.")
     parts = {of: Parts.of(sample, "canonical") for of, sample in whole.series.items()}
     losses = {of: part.split_loss() for of, part in parts.items()}
     for of, terms in losses.items():  # the two parts add up to the loss of all rows
         rest, rows = terms["refinement"]
-        value = totals["log_loss", of].value - terms["calibration"][0].value
+        value = found["log_loss", of].value - terms["calibration"][0].value
         terms["refinement"] = rest._replace(value=value), rows
     for name in ("calibration", "refinement"):
         _put(found, whole, f"{name}_loss", {of: terms[name] for of, terms in losses.items()})
-    errors = {of: part.absolute() for of, part in parts.items()}
-    _put(found, whole, "calibration_error", errors)
+    _put(found, whole, "calibration_error", {of: part.absolute() for of, part in parts.items()})
     kinds: dict[str, Kind] = {"top_calibration_error": "top"}
-    if 2 < K <= MANY_CLASSES:
+    if K > MANY_CLASSES:
+        many = f"With more than {MANY_CLASSES} classes"
+        notes.append(f"{many}, there is no calibration error of single classes.")
+    elif K > 2:
         kinds["classwise_calibration_error"] = "classwise"
     for name, kind in kinds.items():
         errors = {of: Parts.of(sample, kind).absolute() for of, sample in pair.series.items()}
         _put(found, pair, name, errors)
-    return found
+    return notes
 
 
-def _put(found: Measured, pair: Pair, measure: str, terms: dict[str, Term]) -> None:
+def _put(found: Estimates, pair: Pair, measure: str, terms: dict[str, Term]) -> None:
     """Add estimates of a measure before and after, and of its change."""
     for of, (estimate, _) in terms.items():
-        found.estimates[measure, of] = estimate
+        found[measure, of] = estimate
     if len(terms) == 2:
         weights = pair.before.row_weights()
         correlation = _correlate(terms["before"], terms["after"], weights / weights.sum())
-        change = Difference(terms["before"][0], terms["after"][0], correlation)
-        found.estimates[measure, "change"] = change
+        found[measure, "change"] = Difference(terms["before"][0], terms["after"][0], correlation)
 
 
 def _correlate(first: Term, second: Term, shares: Floats) -> float:
@@ -148,13 +205,18 @@ def _correlate(first: Term, second: Term, shares: Floats) -> float:
     return float(a @ b) / sqrt(sizes[0] * sizes[1]) if all(sizes) else 0.0
 
 
-def _order(pair: Pair, n_resamples: int, seed: int) -> Measured:
-    if pair.n_classes > MANY_CLASSES:
-        return Measured({}, [_MANY])
+def _order(pair: Pair, found: Estimates, n_resamples: int, seed: int) -> list[str]:
+    """Add areas, reversed and tied pairs, and volumes of three classes, and return notes."""
+    n, K = pair.n_rows, pair.n_classes
+    pair = pair.draw(max(MANY_CLASSES_ROWS, ORDER_VALUES // K))
     after = pair.before if pair.after is None else pair.after
-    values, errors, notes = measure_order(pair.before, after, n_resamples, seed)
-    wanted = {"before"} if pair.after is None else {"before", "after", "change"}
-    found: Estimates = {
-        key: Estimate(value, errors[key] ** 2) for key, value in values.items() if key[1] in wanted
-    }
-    return Measured(found, notes)
+    measured, notes = measure_order(pair.before, after), []
+    if pair.n_rows < n:
+        notes.append(f"Ranking is based on {pair.n_rows:,} of {n:,} rows.")
+    if K == 3:
+        volumes, judged = measure_volumes(pair.before, after, n_resamples, seed)
+        measured |= volumes
+        if judged < n:
+            notes.append(f"Volumes are based on {judged:,} of {n:,} rows.")
+    found |= {key: e for key, e in measured.items() if pair.after is not None or key[1] == "before"}
+    return notes

@@ -1,265 +1,190 @@
-"""What calibration did to the order of rows: areas, volumes, reversed and tied pairs."""
+"""What calibration did to the order of rows: areas, volumes, reversed and tied pairs.
+
+All are functions of the weights of the rows, so the derivatives by the weights tell how they vary
+with the rows drawn (infinitesimal jackknife, Efron 1982): no resampling is needed. Only volumes are
+resampled.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from isoroc._core.rows import weigh_reversed
 from isoroc._input import Sample
-from isoroc._simplex import Codes, Floats, Ints, binary_scores, count_classes
+from isoroc._intervals import Estimate
+from isoroc._simplex import Floats, Ints, binary_scores, count_classes
 from isoroc.metrics import bootstrap, volume_under_surface
 
-#: Standard errors are computed from at most this many rows, fewer for more classes than three, and
-#: scaled to the number of rows;
-RESAMPLED_ROWS, LEAST_RESAMPLED = 5000, 1000
-#: volumes from at most this many, and their standard errors from fewer rows and fewer resamples.
+#: Volumes are computed from at most this many rows, and their standard errors from fewer rows.
 VOLUME_ROWS, RESAMPLED_VOLUME_ROWS = 2000, 500
 
-#: Values by measure and what they are of: "before", "after" or "change".
-Values = dict[tuple[str, str], float]
-#: Values for the rows of two samples, given the weights of the rows.
-Measure = Callable[[Floats], Values]
+
+class Functional(NamedTuple):
+    """A function of the weights of the rows that only depends on their ratios."""
+
+    value: float
+    slopes: Floats
+    """Derivatives by the logarithms of the weights, shape (n,); they sum to 0."""
+
+    def estimate(self) -> Estimate:
+        """Estimate with its variance over samples of rows."""
+        return Estimate(self.value, float(self.slopes @ self.slopes))
 
 
-def measure_order(
-    first: Sample, second: Sample, n_resamples: int, seed: int
-) -> tuple[Values, Values, list[str]]:
-    """Measures of ranking, their bootstrap standard errors, and notes on rows that were left out.
+def measure_order(before: Sample, after: Sample) -> dict[tuple[str, str], Estimate]:
+    """Areas under ROC curves before and after, and shares of reversed and tied pairs."""
+    names = ["auc"] if before.n_classes == 2 else ["auc_one_vs_rest", "auc_one_vs_one"]
+    old, new = rank_rows(before.forecasts), rank_rows(after.forecasts)
+    found = {}
+    for name, first, second in zip(names, areas(before, old), areas(before, new), strict=False):
+        change = Functional(second.value - first.value, second.slopes - first.slopes)
+        for of, functional in (("before", first), ("after", second), ("change", change)):
+            found[name, of] = functional.estimate()
+    shares = changed_pairs(old.values(), new.values(), before.row_weights())
+    for name, share in zip(("pairs_reversed", "pairs_tied"), shares, strict=True):
+        found[name, "change"] = share.estimate()
+    return found
 
-    Before and after are resampled together, so standard errors of changes are paired. There are an
-    eighth of the resamples, but at least 16, for the volume. With none, standard errors are NaN.
+
+def rank_rows(forecasts: Floats) -> dict[int, Ints]:
+    """Ranks of the rows by the score of each class; two classes have one score."""
+    K = count_classes(forecasts)
+    scores = {1: binary_scores(forecasts)} if K == 2 else dict(enumerate(forecasts.T))
+    return {k: np.unique(column, return_inverse=True)[1] for k, column in scores.items()}
+
+
+def areas(sample: Sample, ranks: dict[int, Ints]) -> tuple[Functional, Functional]:
+    """Mean area of one class against the rest, and of one class against another.
+
+    Both are plain means over the classes, or pairs of classes, that have weight. The area of a pair
+    of classes is the mean of those by the scores of either (Hand and Till 2001). For two classes
+    both are the area under the ROC curve. NaN if only one class has weight.
     """
-    rng, of_areas, of_volumes = (
-        np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3)
+    codes, weights, K = sample.codes, sample.row_weights(), sample.n_classes
+    size = np.bincount(codes, weights, K)
+    shares = weights / size[codes]  # of each row in its class
+    present = np.count_nonzero(size)
+    sums, slopes = np.zeros(2), np.zeros((2, len(codes)))
+    for k, rank in ranks.items():
+        if present < 2 or not size[k]:
+            continue
+        own = codes == k
+        above = 1 - below(rank, np.where(own, shares, 0.0))  # of class k, for each row
+        rest, each = (np.where(own, 0.0, w) for w in (weights, shares))
+        for i, (other, total) in enumerate(((rest, size.sum() - size[k]), (each, 1.0))):
+            lower = below(rank, other)
+            area = float(weights[own] @ lower[own]) / (size[k] * total)
+            of_class = np.full(K, area) if i == 0 else np.bincount(codes, each * above, K)
+            sums[i] += area
+            lead, excess = lower / total - area, above - of_class[codes]
+            slopes[i] += np.where(own, shares * lead, other / total * excess)
+    n_terms = np.array([1, 1] if K == 2 else [present, present * (present - 1)])
+    values = (sums / n_terms).tolist() if present > 1 else [math.nan, math.nan]
+    rest, each = slopes / np.maximum(n_terms, 1)[:, None]
+    return Functional(values[0], rest), Functional(values[1], each)
+
+
+def below(rank: Ints, weights: Floats) -> Floats:
+    """Weight of the rows of lower rank than each row, and half that of the same rank."""
+    group = np.bincount(rank, weights)
+    return np.asarray((np.cumsum(group) - group / 2)[rank])
+
+
+def changed_pairs(
+    before: Iterable[Ints], after: Iterable[Ints], weights: Floats
+) -> tuple[Functional, Functional]:
+    """Shares of reversed and of tied pairs, of those with different ranks before.
+
+    A pair weighs the product of the weights of its rows. The pairs of all rankings are pooled.
+    """
+    found = np.zeros((3, len(weights)))
+    for old, new in zip(before, after, strict=True):
+        found += pairs_of_rows(old, new, weights)
+    ordered, *changed = weights * found
+    total = max(float(ordered.sum()), 1e-300)
+    shares = [float(pairs.sum()) / total for pairs in changed]
+    # The weights of both rows count: each of them changes the weight of the pair.
+    reversed_, tied = (
+        Functional(share, 2 * (pairs - share * ordered) / total)
+        for share, pairs in zip(shares, changed, strict=True)
     )
-    both = first, second
-    most = max(LEAST_RESAMPLED, 3 * RESAMPLED_ROWS // max(3, first.n_classes))
-    resampled = _draw(both, most, rng)
-    values, errors = _estimate(_measure, both, resampled, n_resamples, of_areas)
-    notes = []
-    if n_resamples and len(resampled[0]) < len(first):
-        shown = f"{len(resampled[0]):,} of {len(first):,} rows"
-        notes.append(f"Intervals of ranking measures are based on {shown}.")
-    if first.n_classes == 3:
-        few = max(n_resamples // 8, min(n_resamples, 16))
-        judged = _draw(both, VOLUME_ROWS, rng)
-        resampled = _draw(judged, RESAMPLED_VOLUME_ROWS, rng)
-        volumes, errors_of_volumes = _estimate(_volumes, judged, resampled, few, of_volumes)
-        values, errors = values | volumes, errors | errors_of_volumes
-        if len(judged[0]) < len(first):
-            notes.append(f"Volumes are based on {len(judged[0]):,} of {len(first):,} rows.")
-    return values, errors, notes
+    return reversed_, tied
+
+
+def pairs_of_rows(before: Ints, after: Ints, weights: Floats) -> Floats:
+    """Weight of the rows with which each row makes a pair of a kind, given ranks, shape (3, n).
+
+    The kinds are pairs with different ranks before, and those of them with the opposite order
+    after, or with equal ranks after.
+    """
+    both = before * (after.max() + 1) + after  # ties before must not count as reversed
+    order = np.argsort(both)
+    found = np.empty((3, len(order)))
+    found[1, order] = weigh_reversed(after[order], weights[order])
+    cell = np.empty_like(order)
+    cell[order] = np.cumsum(np.diff(both[order], prepend=both[order[:1]]) > 0)
+    in_before, in_after, in_cell = (np.bincount(g, weights)[g] for g in (before, after, cell))
+    # Equal sums cancel exactly, so a map without new ties gets exactly 0.
+    found[0], found[2] = weights.sum() - in_before, in_after - in_cell
+    return found
+
+
+def measure_volumes(
+    before: Sample, after: Sample, n_resamples: int, seed: int
+) -> tuple[dict[tuple[str, str], Estimate], int]:
+    """Volumes under the ROC surface of three classes, and the number of rows they are based on.
+
+    There are an eighth of the resamples, but at least 16. Before and after are resampled together,
+    so standard errors of changes are paired. With no resamples, standard errors are NaN.
+    """
+    rng = np.random.default_rng(seed)
+    before, after = _draw(before, after, VOLUME_ROWS, rng)
+    values = _volumes(before, after, before.row_weights())
+    errors = np.full(3, math.nan)
+    if n_resamples:
+        few = _draw(before, after, RESAMPLED_VOLUME_ROWS, rng)
+
+        def metric(_: Any, __: Any, sample_weight: Floats | None = None) -> Floats:
+            return _volumes(*few, few[0].row_weights() if sample_weight is None else sample_weight)
+
+        places = np.arange(len(few[0]))
+        draws = bootstrap(
+            metric,
+            places,
+            places,
+            sample_weight=few[0].weights,
+            n_resamples=max(n_resamples // 8, min(n_resamples, 16)),
+            random_state=int(rng.integers(2**31 - 1)),
+        ).distribution
+        draws = draws[~np.isnan(draws[:, 0])]  # all classes have rows
+        if len(draws) > 1:
+            errors = draws.std(axis=0, ddof=1) * math.sqrt(len(few[0]) / len(before))
+    found = zip(("before", "after", "change"), values.tolist(), errors.tolist(), strict=True)
+    return {("vus", of): Estimate(value, error**2) for of, value, error in found}, len(before)
 
 
 def _draw(
-    both: tuple[Sample, Sample], most: int, rng: np.random.Generator
+    before: Sample, after: Sample, most: int, rng: np.random.Generator
 ) -> tuple[Sample, Sample]:
     """At most this many rows, the same of both samples."""
-    n = len(both[0])
+    n = len(before)
     if n <= most:
-        return both
+        return before, after
     rows = np.sort(rng.choice(n, most, replace=False))
-    return both[0].take(rows), both[1].take(rows)
+    return before.take(rows), after.take(rows)
 
 
-def _measure(first: Sample, second: Sample) -> Measure:
-    """Measures that are quick to compute for other weights: everything is sorted once."""
-    rankings = [Ranking(sample.forecasts, first.codes) for sample in (first, second)]
-    columns = zip(ranked_columns(first.forecasts), ranked_columns(second.forecasts), strict=True)
-    changes = [PairChanges(a, b) for (_, a), (_, b) in columns]
-    names = ["auc"] if first.n_classes == 2 else ["auc_one_vs_rest", "auc_one_vs_one"]
-
-    def measured(weights: Floats) -> Values:
-        values: Values = {}
-        areas = zip(*(ranking.areas(weights) for ranking in rankings), strict=True)
-        for name, (earlier, later) in zip(names, areas, strict=False):
-            values |= _with_change(name, earlier, later)
-        ordered, out_of_order, tied = np.sum([pairs(weights) for pairs in changes], axis=0)
-        values["pairs_reversed", "change"] = float(out_of_order / ordered) if ordered else 0.0
-        values["pairs_tied", "change"] = float(tied / ordered) if ordered else 0.0
-        return values
-
-    return measured
-
-
-def _volumes(first: Sample, second: Sample) -> Measure:
-    """Volume under the ROC surface of three classes, which takes long."""
-
-    def measured(weights: Floats) -> Values:
-        if not np.bincount(first.codes, weights, 3).all():
-            return _with_change("vus", math.nan, math.nan)
-        volumes = [
-            volume_under_surface(
-                first.codes, sample.forecasts, sample_weight=weights, labels=range(3)
-            )
-            for sample in (first, second)
-        ]
-        return _with_change("vus", *map(float, volumes))
-
-    return measured
-
-
-def _with_change(measure: str, before: float, after: float) -> Values:
-    values = {"before": before, "after": after, "change": after - before}
-    return {(measure, of): value for of, value in values.items()}
-
-
-def _estimate(
-    measure: Callable[[Sample, Sample], Measure],
-    judged: tuple[Sample, Sample],
-    resampled: tuple[Sample, Sample],
-    n_resamples: int,
-    rng: np.random.Generator,
-) -> tuple[Values, Values]:
-    """Values of some rows, and their standard errors from some of these."""
-    values = measure(*judged)(judged[0].row_weights())
-    if not n_resamples:
-        return values, dict.fromkeys(values, math.nan)
-    measured = measure(*resampled)
-    places = np.arange(len(resampled[0]))
-    one = resampled[0].row_weights()
-
-    def metric(_: Any, __: Any, sample_weight: Floats | None = None) -> list[float]:
-        return list(measured(one if sample_weight is None else sample_weight).values())
-
-    draws = bootstrap(
-        metric,
-        places,
-        places,
-        sample_weight=resampled[0].weights,
-        n_resamples=n_resamples,
-        random_state=int(rng.integers(2**31 - 1)),
-    ).distribution
-    scale = math.sqrt(len(resampled[0]) / len(judged[0]))
-    errors = [scale * _deviation(column) for column in draws.T]
-    return values, dict(zip(values, errors, strict=True))
-
-
-def _deviation(draws: Floats) -> float:
-    """Standard deviation over the resamples in which the measure is defined."""
-    known = draws[~np.isnan(draws)]
-    return float(known.std(ddof=1)) if len(known) > 1 else math.nan
-
-
-def ranked_columns(forecasts: Floats) -> list[tuple[int, Floats]]:
-    """Classes and the scores that rank rows by them; two classes have one score."""
-    K = count_classes(forecasts)
-    if K == 2:
-        return [(1, binary_scores(forecasts))]
-    return [(k, forecasts[:, k]) for k in range(K)]
-
-
-class Ranking:
-    """Ranks of the rows by the score of each class, and the areas that they give."""
-
-    def __init__(self, forecasts: Floats, codes: Codes) -> None:
-        self._codes = codes
-        self._n_classes = K = count_classes(forecasts)
-        self._groups = []
-        for k, scores in ranked_columns(forecasts):
-            distinct, rank = np.unique(scores, return_inverse=True)
-            self._groups.append((k, len(distinct), rank * K + codes))
-
-    def areas(self, weights: Floats) -> tuple[float, float]:
-        """Mean area of one class against the rest, and of one class against another.
-
-        Both are plain means over the classes, or pairs of classes, that have weight. The area of a
-        pair of classes is the mean of those by the scores of either (Hand and Till 2001). For two
-        classes both are the area under the ROC curve. NaN if only one class has weight.
-        """
-        K = self._n_classes
-        size = np.bincount(self._codes, weights, K)
-        wins = np.zeros((K, K))  # of rows of class i over rows of class j, by the score of class i
-        for k, n_groups, cell in self._groups:
-            group = np.bincount(cell, weights, n_groups * K).reshape(n_groups, K)
-            below = np.cumsum(group, axis=0) - group / 2
-            wins[k] = group[:, k] @ below
-        present = np.flatnonzero(size)
-        if len(present) < 2:
-            return math.nan, math.nan
-        if K == 2:
-            area = float(wins[1, 0] / size.prod())
-            return area, area
-        np.fill_diagonal(wins, 0.0)
-        size = size[present]
-        wins = wins[np.ix_(present, present)]
-        one_vs_rest = wins.sum(axis=1) / (size * (size.sum() - size))
-        pairs = wins / np.outer(size, size)
-        n_pairs = len(present) * (len(present) - 1)
-        return float(one_vs_rest.mean()), float(pairs.sum() / n_pairs)
-
-
-class PairWeights(NamedTuple):
-    """Total weights of pairs of rows; a pair weighs the product of the weights of its rows."""
-
-    ordered: float
-    """Pairs with different scores before."""
-    reversed: float
-    """Pairs with the opposite order after."""
-    tied: float
-    """Pairs with different scores before and equal ones after."""
-
-
-class _Level(NamedTuple):
-    """Pairs counted by one bit of the ranks, see `PairChanges`."""
-
-    high: Ints
-    """Rows whose bit is 1, in order."""
-    low: Ints
-    """Rows whose bit is 0 and that follow a row of their block whose bit is 1."""
-    first: Ints
-    """Number of high rows before the block of each low row."""
-    last: Ints
-    """Number of high rows before each low row."""
-
-
-class PairChanges:
-    """Counts pairs of rows that change their order between two scores, for any weights of the rows.
-
-    The rows are sorted by the score before, and their ranks by the score after are compared bit by
-    bit: two ranks are out of order iff, at the highest bit in which they differ, the earlier row
-    has a 1 and the later row a 0. So each bit takes one cumulative sum per set of weights, and all
-    n (n - 1) / 2 pairs are counted in O(n log n).
-    """
-
-    def __init__(self, before: Floats, after: Floats) -> None:
-        self._before, self._after = (np.unique(x, return_inverse=True)[1] for x in (before, after))
-        both = self._after * (self._before.max() + 1) + self._before
-        cells, self._cell = np.unique(both, return_inverse=True)
-        self._after_of_cell = cells // (self._before.max() + 1)
-        order = np.lexsort((self._after, self._before))  # ties before must not count as reversed
-        self._levels = [level for level in _levels(self._after, order) if len(level.low)]
-
-    def __call__(self, weights: Floats) -> PairWeights:
-        groups = np.bincount(self._before, weights)
-        out_of_order = 0.0
-        for high, low, first, last in self._levels:
-            above = np.append(0.0, np.cumsum(weights[high]))
-            out_of_order += float(weights[low] @ (above[last] - above[first]))
-        # Equal sums cancel exactly, so a map without new ties gets exactly 0.
-        tied = np.bincount(self._after, weights) ** 2 - np.bincount(
-            self._after_of_cell, np.bincount(self._cell, weights) ** 2
-        )
-        total = float(groups.sum())
-        return PairWeights(
-            ordered=max(0.0, total**2 - float(groups @ groups)) / 2,
-            reversed=out_of_order,
-            tied=max(0.0, float(tied.sum())) / 2,
-        )
-
-
-def _levels(rank: Ints, order: Ints) -> list[_Level]:
-    """For each bit of the ranks, from the highest: which rows are out of order at this bit."""
-    levels = []
-    for bit in reversed(range(int(rank.max()).bit_length())):
-        ranks = rank[order]  # sorted by their higher bits, and within such a block as at the start
-        block, is_high = ranks >> (bit + 1), (ranks >> bit) & 1 == 1
-        n_high = np.append(0, np.cumsum(is_high))
-        start = n_high[np.searchsorted(block, block)]
-        late = np.flatnonzero(~is_high & (n_high[:-1] > start))
-        levels.append(_Level(order[is_high], order[late], start[late], n_high[late]))
-        order = order[np.argsort(ranks >> bit, kind="stable")]
-    return levels
+def _volumes(before: Sample, after: Sample, weights: Floats) -> Floats:
+    """Volumes before and after, and their difference; NaN if a class has no rows."""
+    if not np.bincount(before.codes, weights, 3).all():
+        return np.full(3, math.nan)
+    options: dict[str, Any] = {"sample_weight": weights, "labels": range(3)}
+    first, second = (
+        float(volume_under_surface(before.codes, sample.forecasts, **options))
+        for sample in (before, after)
+    )
+    return np.array([first, second, second - first])

@@ -1,8 +1,6 @@
 """Rows with their outcomes and the forecasts before and after calibration.
 
-They come from rows or from counts. Cells of counts are weighted rows: sums over them are sums over
-the rows that were counted. Whatever needs single rows, such as a resample, draws them from the
-cells.
+Cells of counts are weighted rows; whatever needs single rows draws them from the cells.
 """
 
 from __future__ import annotations
@@ -51,13 +49,11 @@ class Pair:
         return {of: sample for of, sample in self.samples.items() if sample.forecasts.ndim == 2}
 
     def squared_weights(self) -> Floats:
-        """What the squared deviation of each row counts in the variance of a weighted sum.
-
-        A cell of counts stands for as many rows of the same value as it weighs.
-        """
+        """What the squared deviation of each row counts in the variance of a weighted sum."""
         weights = self.before.row_weights()
         if self.counted is None:
             return weights**2
+        # A cell of counts stands for as many rows of the same value as it weighs.
         return np.asarray(weights * (weights.sum() / self.counted))
 
     def draw(self, most: int) -> Self:
@@ -82,10 +78,7 @@ class Pair:
 
 
 def make_pair(before: Sample, after: Sample | None = None) -> Pair:
-    """Pair of samples of the same rows, without rows of weight 0.
-
-    Forecasts become matrices where they are probabilities.
-    """
+    """Pair of samples of the same rows, without rows of weight 0; probabilities become matrices."""
     pair = Pair(_in_columns(before), None if after is None else _in_columns(after))
     if before.weights is None or before.weights.all():
         return pair

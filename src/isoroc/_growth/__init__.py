@@ -1,14 +1,13 @@
 """Growth of trees: `grow_tree`, and `grow_pulled` where forecasts are part of the prior.
 
 `grow`: from a sample to its tree. `pav`: two classes. `best_first`: any number of classes, with the
-searches `sweep` and `grid`. `fixed`: partitions whose thresholds do not depend on the labels.
+searches of `search`. `tilt`: values that vary in bins.
 """
 
 from isoroc._growth.best_first import GrowthOptions
-from isoroc._growth.fixed import cut_at, split_at_centroids
-from isoroc._growth.grow import grow_pulled, grow_tree, pull_tree
+from isoroc._growth.grow import cut_at, grow_pulled, grow_tree, pull_tree, split_at_centroids
 from isoroc._growth.pav import isotonic_steps, venn_abers_steps
-from isoroc._growth.sweep import MIN_GAP
+from isoroc._growth.search import MIN_GAP
 from isoroc._growth.tilt import held_out_pseudocount, tilt_bins
 
 __all__ = [

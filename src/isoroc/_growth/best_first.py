@@ -1,7 +1,7 @@
 """Best-first growth under ROC monotonicity: the paper's Algorithm 2, for any number of classes.
 
 `grow` is the algorithm. `Growth` is the tree under growth: what ROC monotonicity asks of its next
-split, and the score by which splits compete. A search (`sweep.py`, `grid.py`) proposes thresholds.
+split, and the score by which splits compete. A search (`search.py`) proposes thresholds.
 
 Where this departs from the paper:
 
@@ -27,7 +27,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._core.order import Wards, keep_order, required_differences, smallest_differences
+from isoroc._core.growth import Wards, keep_order, required_differences, smallest_differences
 from isoroc._core.rows import lift, sort_into_regions
 from isoroc._counts import Points
 from isoroc._input import Sample
@@ -39,7 +39,6 @@ from isoroc._tree import BinTree, bin_values
 #: Least slack of a split. In the tree scope ties must not occur; in the global scope a bin that
 #: straddles a boundary sits on it, so slack 0 is allowed, up to rounding.
 LEAST_SLACK = {"global": -1e-12, "tree": 1e-9, None: -np.inf}
-
 
 Monotonicity = Literal["global", "tree"] | None
 
@@ -99,12 +98,11 @@ class Split(NamedTuple):
     gamma: Floats
     gain: float  # M(gamma)
     children: Floats  # (c, K) class weights
-    lift: float  # by how much it raises the log likelihood of the bin's labels
 
-    @classmethod
-    def of(cls, gamma: Floats, gain: float, children: Floats) -> Split:
-        """Split with its lift."""
-        return cls(gamma, gain, children, lift(children))
+    @property
+    def lift(self) -> float:
+        """By how much it raises the log likelihood of the bin's labels."""
+        return lift(self.children)
 
 
 class _Plan(NamedTuple):
@@ -148,8 +146,7 @@ class Growth:
         self.children: list[Ints] = []
         self.split_nodes: list[int] = []
         self.wards: list[Wards] = []  # of each split
-        whole = self.point_weights.sum(axis=0)
-        K = self.n_classes
+        whole, K = self.point_weights.sum(axis=0), self.n_classes
         nothing = np.empty((0, K), dtype=np.uint8)
         self._add_node(np.arange(len(self.points)), whole, self._values(whole[None])[:, 0], nothing)
         self._nobody = np.empty((2, 0, K)), np.empty((0, K)), np.empty(0, dtype=np.int32)
@@ -237,10 +234,7 @@ class Growth:
         )
 
     def are_plausible(self, children: Floats, bound: Floats) -> NDArray[np.bool_]:
-        """Whether splits with these children, (C, K, K), keep the bound and their own order.
-
-        That is all there is to check in the tree scope; the global one has further conditions.
-        """
+        """Whether splits with children (C, K, K) keep bound and order: enough in the tree scope."""
         kept = children.sum(axis=2) > 0
         with np.errstate(invalid="ignore"):  # regions without points have no value
             values = bin_values(children, self.pseudocounts[:, None, None, :])
@@ -255,8 +249,7 @@ class Growth:
     def plan(self, node: int, gamma: Floats) -> _Plan | None:
         """The split of a bin, if it separates its points and keeps the tree ROC monotone.
 
-        This is the check that counts: it re-applies gamma as predictions will, and looks at all
-        constraints anew, whatever the search believed.
+        gamma is applied as predictions will, and all constraints are checked anew.
         """
         points = self.members[node]
         region, weights = sort_into_regions(self.points, self.point_weights, points, gamma)
@@ -280,10 +273,7 @@ class Growth:
         return _Plan(gamma, kept, parts, weights, values, held, others, others_held)
 
     def _held_by(self, parts: list[Ints], node: int, kept: Ints) -> NDArray[np.uint8]:
-        """Regions held by each part of a bin, shape (c, S + 1, K).
-
-        Of the splits that constrain the bin, and of the new one, whose regions the parts are.
-        """
+        """Regions of the splits above, and of the new one, that each part of a bin holds."""
         before = self.held[node]
         if self.monotonicity is None:
             return np.empty((len(parts), 0, self.n_classes), dtype=np.uint8)
@@ -336,8 +326,8 @@ Search = Callable[[Growth, int], Split | None]
 def grow(growth: Growth, search: Search) -> BinTree:
     """Split the best bin until none has a split that is worth it and keeps the tree ROC monotone.
 
-    A split tightens what the other bins may do, so a score found earlier is an upper bound now: a
-    bin is searched again only when it has come to the top and its split is no longer possible.
+    A split only tightens what others may do, so a bin is searched again only if it has come to the
+    top and its split is no longer possible.
     """
     queue: list[tuple[float, int, Split]] = []
 

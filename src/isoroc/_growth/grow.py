@@ -1,4 +1,4 @@
-"""grow_tree: from a sample to the tree of its bins; and bins pulled to the forecasts of their rows.
+"""From a sample to the tree of its bins: grown, pulled to the forecasts of its rows, or fixed.
 
 With ``prior="forecast"`` the value of a bin has the pseudocounts ``constant + c * mean forecast``.
 A bin of few rows then says what the model says rather than that all classes are alike. How much the
@@ -9,7 +9,6 @@ distribution with the pseudocounts as parameters, and c is the one that makes th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,12 +17,11 @@ from scipy.special import gammaln
 from isoroc._core.rows import route
 from isoroc._counts import BinaryCounts, Points
 from isoroc._growth.best_first import LEAST_SLACK, Growth, GrowthOptions, grow, regrow
-from isoroc._growth.grid import Grid
 from isoroc._growth.pav import Blocks, grow_isotonic
-from isoroc._growth.sweep import Sweep
+from isoroc._growth.search import Grid, Sweep, steps_for
 from isoroc._input import Sample, slices
 from isoroc._monotonicity import bounds_of, largest_slack, regions_held
-from isoroc._simplex import Floats, Ints, as_matrix, second_probabilities
+from isoroc._simplex import Floats, as_matrix, lattice, regions, second_probabilities
 from isoroc._tree import BinTree, bin_values
 
 #: Seed of growth where none is given: what RandomState(0) draws.
@@ -41,8 +39,8 @@ def grow_tree(sample: Sample, options: GrowthOptions) -> BinTree:
     """
     options = options.for_sample(sample)
     if _is_isotonic(sample, options):
-        return grow_isotonic(Blocks.of(BinaryCounts.from_sample(sample)), options).tree
-    return _grow_best_first(sample, options)[0]
+        return grow_isotonic(Blocks.of(BinaryCounts.from_sample(sample)), options)[0]
+    return _grow_best_first(sample, options)
 
 
 class Pulled(NamedTuple):
@@ -72,16 +70,10 @@ def grow_pulled(
         blocks = Blocks.of(BinaryCounts.from_sample(sample), sample.kind.scores)
         if forecast_pseudocount is None:
             forecast_pseudocount = likeliest_pseudocount(blocks.weights, blocks.means(), constant)
-        path = grow_isotonic(blocks, options, forecast_pseudocount)
-        return Pulled(path.tree, path.means(), forecast_pseudocount)
-    tree, leaves = _grow_best_first(sample, options)
-    if leaves is None or tempered is not None:
-        means = mean_forecasts(tree, sample, tempered)
-    else:
-        means = leaves.means_in(tree)
-    most = forecast_pseudocount
-    if most is None:
-        most = likeliest_pseudocount(tree.class_weights[tree.bins], means[tree.bins], constant)
+        grown = grow_isotonic(blocks, options, forecast_pseudocount)
+        return Pulled(*grown, forecast_pseudocount)
+    tree = _grow_best_first(sample, options)
+    _, means, most = pull_tree(tree, sample, constant, forecast_pseudocount, tempered)
     slack = _slack_of(tree, sample, options)
     for c in (most, *(float(c) for c in FORECAST_PSEUDOCOUNTS[:0:-1] if c < most)):
         values = bin_values(tree.class_weights, constant + c * means)[tree.bins]
@@ -91,24 +83,21 @@ def grow_pulled(
 
 
 def pull_tree(
-    tree: BinTree, sample: Sample, constant: Floats, forecast_pseudocount: float | None
+    tree: BinTree,
+    sample: Sample,
+    constant: Floats,
+    forecast_pseudocount: float | None,
+    tempered: Floats | None = None,
 ) -> Pulled:
-    """A tree grown without regard to mean forecasts, pulled towards those of its sample.
-
-    `constant` holds the pseudocounts that are the same for all bins.
-    """
-    means = mean_forecasts(tree, sample)
-    c = forecast_pseudocount
+    """A tree pulled towards the mean forecasts of its sample; `constant` pseudocounts are added."""
+    means, c = mean_forecasts(tree, sample, tempered), forecast_pseudocount
     if c is None:
         c = likeliest_pseudocount(tree.class_weights[tree.bins], means[tree.bins], constant)
     return Pulled(tree, means, c)
 
 
 def likeliest_pseudocount(class_weights: Floats, means: Floats, constant: Floats) -> float:
-    """Pseudocount of the mean forecasts of bins under which their labels are likeliest.
-
-    Class weights and means have shape (B, K); `constant`, (K,), is added to all bins.
-    """
+    """Pseudocount of the mean forecasts (B, K) of bins under which their labels are likeliest."""
     weight = class_weights.sum(axis=1)
 
     def evidence(c: float) -> float:
@@ -135,16 +124,7 @@ def mean_forecasts(tree: BinTree, sample: Sample, tempered: Floats | None = None
         weights = 1.0 if sample.weights is None else sample.weights[rows]
         for k, column in enumerate(P.T):
             sums[:, k] += np.bincount(bin_of, column * weights, B)
-    return _means(tree, np.arange(B), sums)
-
-
-def _means(tree: BinTree, bin_of: Ints, sums: Floats) -> Floats:
-    """Mean forecast of each node, shape (N, K), from sums of forecasts in parts of the bins."""
-    total = np.zeros_like(tree.class_weights)
-    np.add.at(total, tree.bins[bin_of], sums)
-    for node, children in zip(tree.split_nodes[::-1], tree.children[::-1], strict=True):
-        total[node] = total[children[children >= 0]].sum(axis=0)
-    return np.asarray(total / total.sum(axis=1, keepdims=True))
+    return bin_values(tree.add_up(sums), 0.0)
 
 
 def _slack_of(tree: BinTree, sample: Sample, options: GrowthOptions) -> Callable[[Floats], float]:
@@ -159,8 +139,7 @@ def _is_isotonic(sample: Sample, options: GrowthOptions) -> bool:
     return sample.n_classes == 2 and options.monotonicity is not None
 
 
-def _grow_best_first(sample: Sample, options: GrowthOptions) -> tuple[BinTree, Leaves | None]:
-    """Tree grown best first, and the leaves in which all rows were counted, if they were."""
+def _grow_best_first(sample: Sample, options: GrowthOptions) -> BinTree:
     K = sample.n_classes
     # Scores of two classes may be any real numbers: they stay exact, no cells.
     max_cells = None if K == 2 else options.max_cells
@@ -172,49 +151,67 @@ def _grow_best_first(sample: Sample, options: GrowthOptions) -> tuple[BinTree, L
         seed = SEED if state is None else state.randint(2**31 - 1)
         tree = grow(Growth(counts, options), Sweep(options.n_starts, seed, options.n_threads))
     if counts.exact:
-        return tree, None
-    if options.monotonicity == "global":  # a split answers for rows that it does not see
-        return regrow(tree, Growth(Points.of_rows(sample), options)), None
-    leaves = Leaves.of(tree, sample)
-    return regrow(tree, Growth(leaves.points, options)), leaves
+        return tree
+    # In the global scope a split answers for rows that it does not see.
+    is_global = options.monotonicity == "global"
+    points = Points.of_rows(sample) if is_global else points_of_leaves(tree, sample)
+    return regrow(tree, Growth(points, options))
 
 
-@dataclass(frozen=True, eq=False)
-class Leaves:
-    """Leaves of a tree that hold rows: a point of each, and the sums of their weighted forecasts.
+def points_of_leaves(tree: BinTree, sample: Sample) -> Points:
+    """A row of each leaf of a tree that holds some, with the weights of all of them.
 
-    A point is one of the rows, with the weights of all. Every split above a leaf sends all its rows
-    to the same region, so splits of the tree divide these points as they divide the rows. A region
-    that has no child in the tree counts as a leaf too.
+    Every split above a leaf sends all its rows to the same region, so splits of the tree divide
+    these points as they divide the rows. A region that has no child in the tree counts as a leaf.
     """
+    K = sample.n_classes
+    children = tree.children.copy()
+    missing = children < 0
+    m = len(tree.class_weights) + np.count_nonzero(missing)
+    children[missing] = np.arange(len(tree.class_weights), m)
+    split_of_node = np.full(m, -1, dtype=np.intp)
+    split_of_node[tree.split_nodes] = np.arange(tree.n_splits)
+    forecasts, codes, weights = sample.arrays
+    points, class_weights = np.zeros((2, m, K))
+    held = np.zeros(m, dtype=np.bool_)
+    for rows in slices(len(sample)):
+        P, some = forecasts[rows], None if weights is None else weights[rows]
+        leaf = route(P, tree.thresholds, children, split_of_node)
+        new = ~held[leaf]
+        points[leaf[new]] = P[new]
+        held[leaf] = True
+        class_weights += np.bincount(leaf * K + codes[rows], some, m * K).reshape(m, K)
+    return Points(points[held], class_weights[held])
 
-    points: Points
-    sums: Floats
 
-    def means_in(self, tree: BinTree) -> Floats:
-        """Mean forecast of each node of a tree with splits of theirs, shape (N, K)."""
-        return _means(tree, tree.bin_of(self.points.forecasts), self.sums)
+def cut_at(sample: Sample, cuts: Floats) -> BinTree:
+    """Two classes: bins between ascending cuts, whatever the labels; empty ones are joined."""
+    growth = _start(sample)
+    last = 0
+    for cut in cuts:
+        children = growth.attempt(last, np.array([1 - cut, cut]))
+        last = last if children is None else int(children[1])
+    return growth.tree()
 
-    @classmethod
-    def of(cls, tree: BinTree, sample: Sample) -> Leaves:
-        """Leaves of a tree into which the rows of a sample fall."""
-        K = sample.n_classes
-        children = tree.children.copy()
-        missing = children < 0
-        m = len(tree.class_weights) + np.count_nonzero(missing)
-        children[missing] = np.arange(len(tree.class_weights), m)
-        split_of_node = np.full(m, -1, dtype=np.intp)
-        split_of_node[tree.split_nodes] = np.arange(tree.n_splits)
-        forecasts, codes, weights = sample.arrays
-        points, class_weights, sums = np.zeros((3, m, K))
-        held = np.zeros(m, dtype=np.bool_)
-        for rows in slices(len(sample)):
-            P, some = forecasts[rows], None if weights is None else weights[rows]
-            leaf = route(P, tree.thresholds, children, split_of_node)
-            new = ~held[leaf]
-            points[leaf[new]] = P[new]
-            held[leaf] = True
-            class_weights += np.bincount(leaf * K + codes[rows], some, m * K).reshape(m, K)
-            for k, column in enumerate(P.T):
-                sums[:, k] += np.bincount(leaf, column if some is None else column * some, m)
-        return cls(Points(points[held], class_weights[held]), sums[held])
+
+def split_at_centroids(sample: Sample, depth: int, grid_size: int | None = None) -> BinTree:
+    """Regions split breadth first, each at the mean of those lattice points that it holds."""
+    growth = _start(sample)
+    level = {0: lattice(sample.n_classes, steps_for(sample.n_classes, grid_size))}
+    for _ in range(depth):
+        next_level: dict[int, Floats] = {}
+        for node, inside in level.items():
+            gamma = inside.mean(axis=0)
+            children = growth.attempt(node, gamma)
+            if children is not None:
+                region = regions(inside, gamma)
+                kept = [k for k in np.unique(region) if children[k] >= 0]
+                next_level |= {int(children[k]): inside[region == k] for k in kept}
+        level = next_level
+    return growth.tree()
+
+
+def _start(sample: Sample) -> Growth:
+    """Growth without conditions over all rows of a sample."""
+    options = GrowthOptions(np.zeros(sample.n_classes), monotonicity=None)
+    return Growth(Points.of_rows(sample), options)

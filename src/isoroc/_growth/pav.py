@@ -1,17 +1,19 @@
 """Two classes: isotonic regression, as a tree in the order of the IRP path and as step functions.
 
-The loops are in `_core/pav.pyx` and `_core/path.pyx`. A step function is its ascending cuts and one
-value more: ``values[i]`` for the scores with i cuts below them.
+The loops are in `_core/pav.pyx`. A step function is its ascending cuts and one value more:
+``values[i]`` for the scores with i cuts below them.
 """
 
 from __future__ import annotations
 
+import heapq
+import math
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from isoroc._core.path import split_blocks, sum_ranges
-from isoroc._core.pav import with_one_more
+from isoroc._core.pav import best_cut, with_one_more
+from isoroc._core.rows import lift
 from isoroc._counts import BinaryCounts
 from isoroc._growth.best_first import GrowthOptions
 from isoroc._simplex import Floats, Ints, as_matrix, midpoint
@@ -35,6 +37,10 @@ class Blocks(NamedTuple):
         sums = np.zeros(len(low)) if scores is None else counts.forecasts_in(low, high, scores)
         return cls(low, high, weights, sums)
 
+    def sums(self) -> Floats:
+        """Class weights and sums of forecasts, shape (m, 3)."""
+        return np.column_stack([self.weights, self.forecasts])
+
     def means(self) -> Floats:
         """Mean forecast of each block, shape (m, 2)."""
         return as_matrix(self.forecasts / self.weights.sum(axis=1))
@@ -46,11 +52,9 @@ class Blocks(NamedTuple):
         return np.asarray(bin_values(self.weights, pseudocounts)[:, 1])
 
     def pool(self, pseudocounts: Floats, forecast_pseudocount: float = 0.0) -> Blocks:
-        """Pool blocks until their values increase strictly.
+        """Pool blocks until their values increase strictly: light ones are drawn to the prior more.
 
-        Blocks come with increasing means, but a light block is drawn to the prior more than a heavy
-        one. Whole runs of blocks out of order are pooled at a time, so the result does not depend
-        on which end one starts from.
+        Whole runs out of order are pooled at a time, so it does not matter at which end one starts.
         """
         blocks = self
         while True:
@@ -64,50 +68,75 @@ class Blocks(NamedTuple):
             blocks = Blocks(blocks.low[first], blocks.high[last], *sums)
 
 
-class Path(NamedTuple):
-    """Tree of pooled blocks."""
-
-    tree: BinTree
-    blocks: Blocks
-    ranges: Ints  # (N, 2) the blocks [start, stop) of each node
-
-    def means(self) -> Floats:
-        """Mean forecast of each node, shape (N, 2)."""
-        forecasts = self.blocks.forecasts
-        sums = np.array([forecasts[start:stop].sum() for start, stop in self.ranges.tolist()])
-        return as_matrix((sums / self.tree.class_weights.sum(axis=1)).clip(0, 1))
-
-
 def grow_isotonic(
     blocks: Blocks, options: GrowthOptions, forecast_pseudocount: float = 0.0
-) -> Path:
-    """Tree of the isotonic regression, its splits in the order of the IRP path.
+) -> tuple[BinTree, Floats]:
+    """Tree of the isotonic regression, its splits in the order of the IRP path, and mean forecasts.
 
-    `forecast_pseudocount` are the rows that the mean forecast of a bin's own rows stands for.
+    The mean forecast of a node's own rows, shape (N, 2), stands for `forecast_pseudocount` rows.
     """
     blocks = blocks.pool(options.pseudocounts, forecast_pseudocount)
-    nodes, splits = split_blocks(
-        blocks.weights,
-        blocks.forecasts,
-        options.pseudocounts,
-        forecast_pseudocount,
-        _gap(forecast_pseudocount),
-        options.min_bin_weight or 0.0,
-        options.min_lift or 0.0,
-        len(blocks.low) if options.max_bins is None else options.max_bins,
-    )
+    nodes, splits = irp_path(blocks, options, forecast_pseudocount)
     start, cut, stop = splits.T
     ranges = np.empty((1 + 2 * len(splits), 2), dtype=np.intp)
     ranges[0] = 0, len(blocks.low)
     ranges[1::2, 0], ranges[1::2, 1] = start, cut
     ranges[2::2, 0], ranges[2::2, 1] = cut, stop
+    # Every other sum is that of the blocks between a stop and the next start; a last one ends it.
+    sums = np.vstack([blocks.sums(), np.zeros(3)])
+    sums = np.add.reduceat(sums, ranges.ravel())[::2]
     tree = BinTree(
         thresholds=as_matrix(midpoint(blocks.high[cut - 1], blocks.low[cut])),
         children=np.arange(1, len(ranges)).reshape(-1, 2),
         split_nodes=nodes,
-        class_weights=sum_ranges(blocks.weights, ranges),
+        class_weights=np.ascontiguousarray(sums[:, :2]),
     )
-    return Path(tree, blocks, ranges)
+    return tree, as_matrix((sums[:, 2] / tree.class_weights.sum(axis=1)).clip(0, 1))
+
+
+def irp_path(
+    blocks: Blocks, options: GrowthOptions, forecast_pseudocount: float
+) -> tuple[Ints, Ints]:
+    """Best-first splitting of a sequence of isotonic blocks: the IRP path.
+
+    The best split of a bin is at the point of its cumulative sum diagram farthest from the chord.
+    That point is a vertex of the greatest convex minorant, hence an end of a block, so blocks are
+    all that has to be searched. Means of unions of blocks are in order by themselves. Smoothed
+    values need not be: a bin for which no split leaves them in order waits until a neighbour is
+    split. Without smoothing no bin ever waits and the path ends at the blocks.
+
+    Returns the nodes that are split, where split s appends the nodes 2s + 1 and 2s + 2 to the node
+    0, and the splits (start, cut, stop) as ranges of blocks, shape (S, 3).
+    """
+    sums, m = blocks.sums(), len(blocks.low)
+    least = options.min_bin_weight or 0.0, (options.min_lift or 0.0) / 2
+    asked = options.pseudocounts, forecast_pseudocount, _gap(forecast_pseudocount), least[0]
+    max_bins = m if options.max_bins is None else options.max_bins
+    start_of, stop_of, node_of = {m: 0}, {0: m}, {0: 0}  # of bins by their stop, by their start
+    waiting: set[int] = set()  # bins by their start
+    nodes: list[int] = []
+    splits: list[tuple[int, int, int]] = []
+    queue = [(-math.inf, 0, m)]
+    while queue and len(splits) + 1 < max_bins:
+        _, start, stop = heapq.heappop(queue)
+        around = start_of.get(start, -1), start, stop, stop_of.get(stop, -1)
+        cut, height = best_cut(sums, *around, *asked)
+        parts = (sums[start:cut, :2], sums[cut:stop, :2])
+        if cut < 0 or (least[1] and lift(np.array([p.sum(axis=0) for p in parts])) < least[1]):
+            waiting.add(start)
+        elif queue and height < -queue[0][0]:
+            heapq.heappush(queue, (-height, start, stop))
+        else:
+            nodes.append(node_of[start])
+            node_of[start], node_of[cut] = 2 * len(nodes) - 1, 2 * len(nodes)
+            splits.append((start, cut, stop))
+            stop_of |= {start: cut, cut: stop}
+            start_of |= {cut: start, stop: cut}
+            neighbours = waiting & {start_of.get(start, -1), stop}
+            waiting -= neighbours
+            for begin in (start, cut, *neighbours):
+                heapq.heappush(queue, (-math.inf, begin, stop_of[begin]))
+    return np.array(nodes, dtype=np.intp), np.array(splits, dtype=np.intp).reshape(-1, 3)
 
 
 def _gap(forecast_pseudocount: float) -> float:
@@ -116,10 +145,7 @@ def _gap(forecast_pseudocount: float) -> float:
 
 
 def isotonic_steps(counts: BinaryCounts, pseudocounts: Floats) -> tuple[Floats, Floats]:
-    """Cuts and values of the isotonic regression of the class on the score, smoothed.
-
-    Blocks whose values the pseudocounts would bring out of order are pooled.
-    """
+    """Cuts and values of the smoothed isotonic regression; blocks out of order are pooled."""
     blocks = Blocks.of(counts).pool(pseudocounts)
     return midpoint(blocks.high[:-1], blocks.low[1:]), blocks.values(pseudocounts)
 

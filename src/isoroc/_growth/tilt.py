@@ -31,18 +31,13 @@ PULLS = np.geomspace(3.0, 1000.0, 11)
 ROUNDS, TRIED = 4, 66
 
 
-class Tilt(NamedTuple):
-    """What varies in bins."""
-
-    tilts: Floats  # (B, K), the largest of each row is 1
-    shares: Floats  # (B,)
-    certificate: Certificate | None
-
-
 def tilt_bins(
     tree: BinTree, values: Floats, sample: Sample, tempered: Floats, monotonicity: Monotonicity
-) -> Tilt:
-    """Tilts and shares of the bins of a tree with values (B, K), for tempered forecasts (n, K)."""
+) -> tuple[Floats, Floats, Certificate | None]:
+    """Tilts (B, K) and shares (B,) of bins with values (B, K), for tempered forecasts (n, K).
+
+    The largest tilt of each bin is 1. Also the certificate of the splits, if there is one.
+    """
     bin_of = tree.bin_of(sample.forecasts)
     key = binary_scores(sample.forecasts) if tree.n_classes == 2 else bin_of
     order = np.argsort(key, kind="stable")
@@ -54,7 +49,7 @@ def tilt_bins(
     )
     if monotonicity is None or not tree.n_splits:
         certificate = None if monotonicity is None else certify(tree, values)
-        return Tilt(tilts, np.ones(len(tilts)), certificate)
+        return tilts, np.ones(len(tilts)), certificate
     scope = monotonicity
     if tree.n_classes == 2:
         scope = "global"  # the scopes agree, see `certify`
@@ -65,14 +60,13 @@ def tilt_bins(
         answers = list(_of_rows(tree, values, Q, starts, points))
     shares = largest_shares(answers, len(tilts), LEAST_SLACK[scope])
     bounds = np.concatenate([own.bounds(shares[None]) for own in answers])
-    return Tilt(tilts, shares, Certificate(scope, tree.thresholds, *solve(bounds)))
+    return tilts, shares, Certificate(scope, tree.thresholds, *solve(bounds))
 
 
 def find_tilt(P: Floats, weights: Floats, value: Floats) -> Floats:
     """The t for which the mean of ``P * t``, each row divided by its sum, is a value.
 
-    Its logarithm maximises a concave function, so Newton's method finds it; classes of value 0 have
-    tilt 0.
+    Its logarithm maximises a concave function: Newton's method. Classes of value 0 have tilt 0.
     """
     possible = np.flatnonzero(value)
     P, goal, weights = P[:, possible], value[possible], weights / weights.sum()
@@ -151,8 +145,7 @@ class Answer(NamedTuple):
 def largest_shares(answers: list[Answer], n_bins: int, least: float) -> Floats:
     """Shares of bins under which every split keeps its certificate, shape (B,).
 
-    For each split, the largest cap on the shares under which it passes gives its W; then each bin
-    takes what it can without lowering W.
+    The largest cap under which a split passes gives its W; bins take what does not lower W.
     """
     nothing, shares = np.zeros((1, n_bins)), np.ones((1, n_bins))
     enough = np.minimum(least, _slacks(answers, nothing))

@@ -3,72 +3,44 @@
 Every refusal is an `InputError` that names the argument, the row and the fix.
 """
 
-from isoroc._input.arrays import SLICE, check_length, slices, to_array
-from isoroc._input.columns import column_names, in_order, match_columns, with_readable_names
-from isoroc._input.error import InputError
-from isoroc._input.forecasts import (
-    Scores,
-    check_forecasts,
-    check_new,
-    first_improbable,
-    resolve_scores,
-    valid_rows,
-)
-from isoroc._input.groups import Names, check_groups, rows_by_group
-from isoroc._input.labels import check_two_classes, encode_labels
-from isoroc._input.orientation import Reversal, find_reversal, warn_if_reversed
-from isoroc._input.outcomes import (
-    Kind,
-    check_after,
-    check_every_class,
-    check_outcomes,
-    check_probabilities,
-    split_by_kind,
-)
-from isoroc._input.parameters import check_choices, check_confidence, check_number, check_option
-from isoroc._input.sample import CellSample, Sample, check_sample
-from isoroc._input.units import check_units, range_of
-from isoroc._input.weights import check_counts, check_weights
-
-__all__ = [
-    "SLICE",
-    "CellSample",
-    "InputError",
-    "Kind",
-    "Names",
-    "Reversal",
-    "Sample",
-    "Scores",
-    "check_after",
-    "check_choices",
-    "check_confidence",
-    "check_counts",
-    "check_every_class",
-    "check_forecasts",
-    "check_groups",
-    "check_length",
-    "check_new",
-    "check_number",
-    "check_option",
-    "check_outcomes",
-    "check_probabilities",
-    "check_sample",
-    "check_two_classes",
-    "check_units",
-    "check_weights",
-    "column_names",
-    "encode_labels",
-    "find_reversal",
-    "first_improbable",
-    "in_order",
-    "match_columns",
-    "range_of",
-    "resolve_scores",
-    "rows_by_group",
-    "slices",
-    "split_by_kind",
-    "to_array",
-    "valid_rows",
-    "warn_if_reversed",
-    "with_readable_names",
-]
+from isoroc._input.arrays import SLICE as SLICE
+from isoroc._input.arrays import check_length as check_length
+from isoroc._input.arrays import column_names as column_names
+from isoroc._input.arrays import in_order as in_order
+from isoroc._input.arrays import match_columns as match_columns
+from isoroc._input.arrays import slices as slices
+from isoroc._input.arrays import to_array as to_array
+from isoroc._input.arrays import with_readable_names as with_readable_names
+from isoroc._input.error import InputError as InputError
+from isoroc._input.error import check_choices as check_choices
+from isoroc._input.error import check_confidence as check_confidence
+from isoroc._input.error import check_number as check_number
+from isoroc._input.error import check_option as check_option
+from isoroc._input.outcomes import Kind as Kind
+from isoroc._input.outcomes import check_after as check_after
+from isoroc._input.outcomes import check_every_class as check_every_class
+from isoroc._input.outcomes import check_outcomes as check_outcomes
+from isoroc._input.outcomes import check_probabilities as check_probabilities
+from isoroc._input.outcomes import split_by_kind as split_by_kind
+from isoroc._input.plausible import check_units as check_units
+from isoroc._input.plausible import find_reversal as find_reversal
+from isoroc._input.plausible import range_of as range_of
+from isoroc._input.plausible import warn_if_reversed as warn_if_reversed
+from isoroc._input.rows import WEIGHT_FIX as WEIGHT_FIX
+from isoroc._input.rows import Names as Names
+from isoroc._input.rows import check_counts as check_counts
+from isoroc._input.rows import check_groups as check_groups
+from isoroc._input.rows import check_two_classes as check_two_classes
+from isoroc._input.rows import check_weights as check_weights
+from isoroc._input.rows import encode_labels as encode_labels
+from isoroc._input.rows import rows_by_group as rows_by_group
+from isoroc._input.rows import valid_weights as valid_weights
+from isoroc._input.sample import CellSample as CellSample
+from isoroc._input.sample import Sample as Sample
+from isoroc._input.sample import Scores as Scores
+from isoroc._input.sample import check_forecasts as check_forecasts
+from isoroc._input.sample import check_new as check_new
+from isoroc._input.sample import check_sample as check_sample
+from isoroc._input.sample import first_improbable as first_improbable
+from isoroc._input.sample import resolve_scores as resolve_scores
+from isoroc._input.sample import valid_rows as valid_rows

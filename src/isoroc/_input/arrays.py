@@ -1,9 +1,12 @@
-"""Arrays of anything array-like."""
+"""Arrays of anything array-like, and which column belongs to which class, by name."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -51,6 +54,90 @@ def to_native(values: Any, *, name: str) -> Any:
 
 def check_length(values: NDArray[Any], n_rows: int, *, name: str, of: str = "P") -> None:
     """Refuse values that do not have one entry for each of the n_rows rows of `of`."""
-    if len(values) != n_rows:
-        problem = f"{len(values)} rows, but {of} has {n_rows}"
-        raise InputError(name, None, problem, "they must agree")
+    if (found := len(values)) != n_rows:
+        raise InputError(name, None, f"{found} rows, but {of} has {n_rows}", "they must agree")
+
+
+@cache
+def _before_narwhals() -> bool:
+    """Whether scikit-learn, which takes long to import, knows dataframes by other means."""
+    return tuple(map(int, version("scikit-learn").split(".")[:2])) < (1, 9)
+
+
+def column_names(P: Any) -> list[str] | None:
+    """Names of the columns of a dataframe or series; None unless all are strings."""
+    if type(P) is np.ndarray:  # asking narwhals takes longer than some metrics
+        return None
+    match to_native(P, name="P"):
+        case nw.DataFrame() as frame:
+            names: list[Any] = list(frame.columns)
+        case nw.Series() as series:
+            names = [series.name]
+        case _:
+            return None
+    named = all(isinstance(name, str) and name for name in names)
+    return [str(name) for name in names] if named else None
+
+
+@dataclass
+class _Names:
+    """What scikit-learn before 1.9 asks of a dataframe, by a protocol that polars has dropped."""
+
+    names: list[str]
+    shape: tuple[int, int]
+
+    def __dataframe__(self) -> _Names:
+        return self
+
+    def column_names(self) -> list[str]:
+        return self.names
+
+
+def with_readable_names(P: Any) -> Any:
+    """A dataframe, or a stand-in for it, whose names every supported scikit-learn finds.
+
+    Its names are of type `str`. pandas 2 keeps strings of NumPy unchanged, for example in
+    ``DataFrame(dict(zip(clf.classes_, P.T)))``, and scikit-learn does not take them for names.
+    """
+    names = column_names(P)
+    if names is None:
+        return P
+    frame = nw.from_native(P, eager_only=True)
+    if _before_narwhals():
+        return _Names(names, frame.shape)
+    if all(type(name) is str for name in frame.columns):
+        return P
+    return frame.rename(dict(zip(frame.columns, names, strict=True))).to_native()
+
+
+def in_order(P: Any, known: Sequence[str]) -> Any:
+    """A dataframe with its columns in the order of known names, if it has exactly these."""
+    names = column_names(P)
+    if names is None or names == list(known) or sorted(names) != sorted(known):
+        return P
+    return nw.from_native(P, eager_only=True).select(known).to_native()
+
+
+def match_columns(
+    names: list[str] | None, classes: NDArray[Any], *, given: bool, name: str = "P"
+) -> NDArray[Any]:
+    """The class of each column, or the two classes of scores with that of larger scores last.
+
+    `given` says whether the order of the classes is the user's, with which names must agree.
+    """
+    labels = [str(label) for label in classes.tolist()]
+    if names is None or not set(names) & set(labels) or len(set(labels)) < len(labels):
+        return classes
+    if len(names) == 1:
+        by_name = classes[np.argsort([label == names[0] for label in labels], kind="stable")]
+    elif sorted(names) == sorted(labels):
+        by_name = classes[[labels.index(column) for column in names]]
+    else:
+        both = f"columns {', '.join(names)}, labels {', '.join(labels)}"
+        problem = f"some columns are named like labels and some are not: {both}"
+        fix = "rename the columns, or pass an array and labels= in the order of its columns"
+        raise InputError(name, None, problem, fix)
+    if given and by_name.tolist() != classes.tolist():
+        problem = f"{', '.join(labels)} contradicts the names of the columns, {', '.join(names)}"
+        raise InputError("labels", None, problem, "leave labels= out, or pass an array")
+    return np.asarray(by_name)

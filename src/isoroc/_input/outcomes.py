@@ -6,39 +6,37 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from isoroc._input.arrays import check_length
-from isoroc._input.columns import in_order
+from isoroc._input.arrays import check_length, in_order
 from isoroc._input.error import InputError
-from isoroc._input.forecasts import check_forecasts, first_improbable, resolve_scores
-from isoroc._input.orientation import warn_if_reversed
-from isoroc._input.sample import Sample, check_sample
-from isoroc._simplex import as_matrix, count_classes
+from isoroc._input.plausible import warn_if_reversed
+from isoroc._input.sample import (
+    Sample,
+    check_forecasts,
+    check_sample,
+    first_improbable,
+    resolve_scores,
+)
+from isoroc._simplex import Floats, as_matrix, count_classes
 
 Kind = Literal["canonical", "classwise", "top"]
 """What must be calibrated: whole forecasts, the probability of each class, or the largest one."""
 
 
-def check_outcomes(
-    y_true: Any, y_prob: Any, sample_weight: Any = None, labels: Any = None
-) -> Sample:
+def check_outcomes(y_true: Any, y_prob: Any, weight: Any = None, labels: Any = None) -> Sample:
     """Sample of labels and forecasts; for two classes the forecasts may be any real scores."""
-    return check_sample(y_prob, y_true, sample_weight, labels, name="y_prob", label_name="y_true")
+    return check_sample(y_prob, y_true, weight, labels, name="y_prob", label_name="y_true")
 
 
 def check_probabilities(
-    y_true: Any,
-    y_prob: Any,
-    sample_weight: Any = None,
-    labels: Any = None,
-    *,
-    keep_zeros: bool = False,
+    y_true: Any, y_prob: Any, weight: Any = None, labels: Any = None, *, keep_zeros: bool = False
 ) -> Sample:
     """Sample for metrics of probabilities: a 1-D `y_prob` is the probability of the second class.
 
     The forecasts of the sample are a matrix. Rows of weight 0 are dropped unless `keep_zeros`.
     """
-    sample = check_outcomes(y_true, y_prob, sample_weight, labels)
+    sample = check_outcomes(y_true, y_prob, weight, labels)
     if labels is None:
         warn_if_reversed(sample, name="y_prob")
     return _as_probabilities(sample if keep_zeros else sample.positive(), "y_prob")
@@ -65,10 +63,9 @@ def check_after(
 
 def _as_probabilities(sample: Sample, name: str) -> Sample:
     """The sample with a column of probabilities for each class."""
-    scores = sample.forecasts
-    if sample.kind.single and (row := first_improbable(scores)) is not None:
+    if sample.kind.single and (row := first_improbable(sample.forecasts)) is not None:
         fix = "probabilities lie between 0 and 1. Calibrate scores first"
-        raise InputError(name, row, f"is {scores[row]:.6g}", fix)
+        raise InputError(name, row, f"is {sample.forecasts[row]:.6g}", fix)
     return replace(sample, forecasts=as_matrix(sample.forecasts))
 
 
@@ -87,15 +84,15 @@ def split_by_kind(sample: Sample, kind: Kind) -> list[Sample]:
     Two classes, the top class, and one class against the rest are given by scores.
     """
     P, codes, weights = sample.arrays
+
+    def against_rest(scores: Floats, right: NDArray[np.bool_]) -> Sample:
+        return Sample(np.ascontiguousarray(scores), right.view(np.uint8), weights)
+
     if kind == "top":
         best = P.argmax(axis=1)
-        right = (best == codes).view(np.uint8)
-        return [Sample(P[np.arange(len(P)), best], right, weights)]
+        return [against_rest(P[np.arange(len(P)), best], best == codes)]
     if P.shape[1] == 2:
-        return [Sample(np.ascontiguousarray(P[:, 1]), codes, weights)]
+        return [against_rest(P[:, 1], codes == 1)]
     if kind == "canonical":
         return [Sample(P, codes, weights)]
-    return [
-        Sample(np.ascontiguousarray(P[:, k]), (codes == k).view(np.uint8), weights)
-        for k in range(P.shape[1])
-    ]
+    return [against_rest(P[:, k], codes == k) for k in range(P.shape[1])]

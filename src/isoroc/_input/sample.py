@@ -2,56 +2,176 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
-from isoroc._input.arrays import check_length, slices
-from isoroc._input.columns import column_names, match_columns
-from isoroc._input.error import InputError
-from isoroc._input.forecasts import (
-    Scores,
-    clean,
-    read_forecasts,
-    resolve_scores,
-    warn_if_probabilities,
+from isoroc._input.arrays import check_length, column_names, match_columns, slices, to_array
+from isoroc._input.error import InputError, check_option
+from isoroc._input.rows import Names, check_weights, encode_labels
+from isoroc._kinds import (
+    LOG_ODDS,
+    PROBABILITIES,
+    SECOND_PROBABILITY,
+    Kind,
+    Unit,
+    columns_of,
+    count_columns,
+    kind_of,
+    units_of,
 )
-from isoroc._input.groups import Names
-from isoroc._input.labels import encode_labels
-from isoroc._input.weights import check_weights
-from isoroc._kinds import LOG_ODDS, SECOND_PROBABILITY, Kind, Unit, count_columns, kind_of
 from isoroc._simplex import Codes, Floats, Ints, count_classes
+
+Scores = Literal["auto"] | Unit
+
+#: New scores in [0, 1] contradict those of `fit` if there are at least this many,
+MANY_SCORES = 20
+#: and the range of those of `fit` was at least this wide.
+WIDE = 4.0
+
+
+def check_forecasts(
+    P: Any, *, name: str = "P", scores: Scores = "auto", advice: str = ""
+) -> Floats:
+    """Forecast array of probabilities, logits or scores.
+
+    Logits become logarithms of probabilities. By default scores of two classes may be any numbers.
+    """
+    values = read_forecasts(P, name=name)
+    any_number = values.ndim == 1 and scores == "auto"
+    unit: Unit = "logit" if any_number else resolve_scores(values, scores)
+    return clean(values, kind_of(count_columns(values), unit), name=name, advice=advice)
+
+
+def clean(values: Floats, kind: Kind, *, name: str, advice: str = "") -> Floats:
+    """A forecast array as formulas take it; raises at the first row that is not of the kind.
+
+    `advice` is what to do with ``scores=``, such as "pass", for users of functions that have it.
+    """
+    if kind.is_clean(values):
+        return values
+    with np.errstate(all="ignore"):
+        X, good = kind.clean(NUMPY, columns_of(values))
+    if not good.all():
+        row = int(np.argmin(good))
+        problem, fix, unit = kind.fault(columns_of(values)[row])
+        if unit == "logit" and kind is PROBABILITIES and (at := _odd_column(values)) is not None:
+            fix = f"leave out column {at}, without which the rows sum to 1, if it is not a forecast"
+        elif unit is not None and advice:
+            fix += f'. For {unit}s {advice} scores="{unit}"'
+        elif unit == "logit" and not kind.single:
+            fix += ". For logits pass scipy.special.softmax(logits, axis=1)"
+        raise InputError(name, row, problem, fix)
+    return np.ascontiguousarray(X).reshape(values.shape)
+
+
+def _odd_column(values: Floats) -> int | None:
+    """The only column without which all rows are probabilities."""
+    columns = np.arange(values.shape[1])
+    found = [k for k in columns if valid_rows(values[:, columns != k], PROBABILITIES).all()]
+    return int(found[0]) if len(found) == 1 and len(columns) > 2 else None
+
+
+def valid_rows(values: Floats, kind: Kind) -> NDArray[np.bool_]:
+    """Which rows of a forecast array, NaN where a number is missing, are of a kind."""
+    with np.errstate(all="ignore"):
+        _, good = kind.clean(NUMPY, columns_of(values))
+    return np.asarray(good[:, 0])
+
+
+def first_improbable(scores: Floats) -> int | None:
+    """Row of the first score outside [0, 1] by more than rounding; None if there is none."""
+    if SECOND_PROBABILITY.is_clean(scores):
+        return None
+    good = valid_rows(scores, SECOND_PROBABILITY)
+    return None if good.all() else int(np.argmin(good))
+
+
+def read_forecasts(P: Any, *, name: str, n_columns: int | None = None) -> Floats:
+    """Numbers of shape (n, K), or of shape (n,) if there is one column; not yet clean."""
+    raw = to_array(P, name=name)
+    if np.iscomplexobj(raw):
+        raise InputError(name, None, "Complex data not supported", "forecasts are real numbers")
+    try:
+        values = np.ascontiguousarray(raw, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        fix = "if they are the labels, the two arguments are swapped"
+        raise InputError(name, None, f"forecasts must be numbers ({error})", fix) from error
+    values = values.reshape(raw.shape)  # ascontiguousarray makes a vector of a single number
+    if values.ndim not in (1, 2):
+        fix = "expected a 2-D array of probabilities or a 1-D array of scores"
+        raise InputError(name, None, f"{values.ndim} dimensions", fix)
+    if len(values) == 0:
+        raise InputError(name, None, f"no rows (shape {values.shape})", "at least one is needed")
+    if (found := count_columns(values)) == 0:
+        problem = f"0 feature(s) (shape={values.shape}) while a minimum of 1 is required"
+        raise InputError(name, None, problem)
+    if n_columns not in (None, found):
+        counts = (f"{n} columns" if n != 1 else "one column of scores" for n in (found, n_columns))
+        problem = "has {}, but the calibrator was fitted to {}".format(*counts)
+        raise InputError(name, None, problem, "pass forecasts of the same kind as in fit")
+    return values.reshape(-1) if found == 1 else values
+
+
+def check_new(P: Any, kind: Kind, n_columns: int, summary: dict[str, Any]) -> Floats:
+    """Forecast array of new rows for a map that was fitted to others, which are summarised."""
+    values = read_forecasts(P, name="P", n_columns=n_columns)
+    match summary.get("range"):
+        case [int() | float() as low, int() | float() as high]:
+            warn_if_probabilities(values, kind, (low, high))
+        case _:
+            warn_if_probabilities(values, kind)
+    return clean(values, kind, name="P", advice="fit with")
+
+
+def warn_if_probabilities(
+    values: Floats, kind: Kind, fitted: tuple[float, float] = (0.0, 1.0), *, name: str = "P"
+) -> None:
+    """Warn if forecasts of another unit look like probabilities.
+
+    Columns do if all rows are on the simplex, scores if many lie in [0, 1] where those of `fit`,
+    between the ends `fitted`, did not.
+    """
+    if kind.unit in ("probability", "proportion"):
+        return
+    if kind.single:
+        low, high = fitted
+        is_odd = len(values) >= MANY_SCORES and high - low >= WIDE
+        is_odd = is_odd and values.min() >= 0 and values.max() <= 1
+        why = f"lie between 0 and 1, but those of fit between {low:.6g} and {high:.6g}"
+    else:
+        parts = values[:1], values  # the first row settles it for most logits
+        is_odd = all(valid_rows(part, PROBABILITIES).all() for part in parts)
+        why = "are probabilities that sum to one in each row"
+    if is_odd:
+        read = f'forecasts are read as scores="{kind.unit}", but these {why}'
+        fix = "new forecasts must be in the unit of those of fit"
+        warnings.warn(f"{name}: {read}; {fix}.", UserWarning, stacklevel=4)
+
+
+def resolve_scores(forecasts: Floats, scores: Scores) -> Unit:
+    """What forecasts are, where the user left it open."""
+    check_option("scores", scores, ("auto", *units_of(count_columns(forecasts))))
+    if scores != "auto":
+        return scores
+    is_unit = forecasts.ndim == 2 or first_improbable(forecasts) is None
+    return "probability" if is_unit else "logit"
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Validated forecasts and the outcomes that came with them.
+    """Validated forecasts and the outcomes that came with them."""
 
-    Attributes
-    ----------
-    forecasts : forecast array
-        See `isoroc._simplex`.
-    codes : ndarray of shape (n,)
-        Column of each row's label.
-    weights : ndarray of shape (n,) or None
-        Weight of each row; None where every row has weight 1.
-    classes : ndarray of shape (K,)
-        The label of each column; None in samples of ranks or of one class against the rest.
-    scores : str
-        What the forecasts were, as users say it: see `Unit`. They are clean: see `Kind.scores`.
-    groups : ndarray of str of shape (n,) or None
-        Name of each row's group.
-    """
-
-    forecasts: Floats
-    codes: Codes
-    weights: Floats | None = None
-    classes: Any = None
-    scores: Unit = "probability"
-    groups: Names | None = None
+    forecasts: Floats  # a clean forecast array: see `isoroc._simplex` and `Kind.scores`
+    codes: Codes  # column of each row's label
+    weights: Floats | None = None  # None where every row has weight 1
+    classes: Any = None  # label of each column; None for ranks or one class against the rest
+    scores: Unit = "probability"  # what the forecasts were, as users say it
+    groups: Names | None = None  # name of each row's group
 
     @property
     def kind(self) -> Kind:
@@ -73,14 +193,13 @@ class Sample:
 
     def class_weights(self) -> Floats:
         """Total weight of each class, shape (K,)."""
-        if self.weights is not None:
-            return np.asarray(np.bincount(self.codes, self.weights, self.n_classes), dtype=float)
-        if self.n_classes == 2:
+        if self.weights is None and self.n_classes == 2:  # the case of many millions of rows
             ones = np.count_nonzero(self.codes)
-            return np.array([len(self.codes) - ones, ones], dtype=np.float64)
+            return np.array([len(self) - ones, ones], dtype=np.float64)
         total = np.zeros(self.n_classes)
-        for rows in slices(len(self.codes)):  # bincount makes a copy of eight bytes per row
-            total += np.bincount(self.codes[rows], minlength=self.n_classes)
+        for rows in slices(len(self)):  # bincount makes a copy of eight bytes per row
+            weights = None if self.weights is None else self.weights[rows]
+            total += np.bincount(self.codes[rows], weights, self.n_classes)
         return total
 
     def row_weights(self) -> Floats:
@@ -115,23 +234,15 @@ class Sample:
 
     def draw(self, n_rows: int, seed: int = 0) -> Self:
         """Sample of some of the rows, drawn at random; all of them if there are not more."""
-        if len(self.codes) <= n_rows:
-            return self
-        rows, weights = self._drawn(n_rows, seed)
-        part = self.take(rows)
-        return part if weights is None else replace(part, weights=weights)
+        return self if len(self) <= n_rows else self.take(self.drawn_rows(n_rows, seed))
 
     def drawn_rows(self, n_rows: int, seed: int = 0) -> Ints:
         """The rows that `draw` takes."""
-        n = len(self.codes)
-        return np.arange(n) if n <= n_rows else self._drawn(n_rows, seed)[0]
-
-    def _drawn(self, n_rows: int, seed: int) -> tuple[Ints, Floats | None]:
-        rng = np.random.default_rng(seed)
-        n = len(self.codes)
+        rng, n = np.random.default_rng(seed), len(self)
+        if n <= n_rows:
+            return np.arange(n)
         few = n >= 50 * n_rows  # then choice() takes time for n_rows only, and not for n
-        drawn = rng.choice(n, n_rows, replace=False) if few else rng.permutation(n)[:n_rows]
-        return np.sort(drawn), None
+        return np.sort(rng.choice(n, n_rows, replace=False) if few else rng.permutation(n)[:n_rows])
 
     def on_simplex(self) -> Self:
         """The same with probabilities in place of logits of several columns."""
@@ -156,17 +267,10 @@ class CellSample(Sample):
     """A sample whose rows are cells of counts with the weight of one class each.
 
     For a fit a cell stands for as many rows as it weighs.
-
-    Attributes
-    ----------
-    fold : ndarray of shape (n,)
-        Fold of each.
-    squares : ndarray of shape (n,)
-        Sum of the squared weights of its rows.
     """
 
     fold: Ints
-    squares: Floats
+    squares: Floats  # sum of the squared weights of the rows of each
 
     def as_rows(self) -> Sample:
         """The same with each cell as a row of its weight."""
@@ -186,13 +290,18 @@ class CellSample(Sample):
 
     def draw(self, n_rows: int, seed: int = 0) -> Self:
         """Cells of rows drawn at random; all of them if there are not more."""
-        part = super().draw(n_rows, seed)
-        if part is self:
+        if len(self) <= n_rows:
             return self
+        times, unit = self._times_drawn(n_rows, seed), self.row_weights().sum() / n_rows
+        part, weights = self.take(np.flatnonzero(times)), times[times > 0] * unit
         # What a drawn row tells is as uncertain as its own weight and that of its cell's rows say.
-        each = part.squares / self.row_weights()[self.drawn_rows(n_rows, seed)]
-        weights = part.row_weights()
-        return replace(part, squares=weights * (each + weights.sum() / n_rows))
+        each = part.squares / part.row_weights()
+        return replace(part, weights=weights, squares=weights * (each + weights.sum() / n_rows))
+
+    def drawn_rows(self, n_rows: int, seed: int = 0) -> Ints:
+        """The cells that `draw` takes."""
+        few = len(self) <= n_rows
+        return np.arange(len(self)) if few else np.flatnonzero(self._times_drawn(n_rows, seed))
 
     def folds(self) -> Ints:
         """Fold of each cell, numbered from 0."""
@@ -203,11 +312,10 @@ class CellSample(Sample):
             raise InputError("counts", None, problem, fix)
         return np.asarray(fold)
 
-    def _drawn(self, n_rows: int, seed: int) -> tuple[Ints, Floats | None]:
+    def _times_drawn(self, n_rows: int, seed: int) -> Ints:
+        """How often each cell is drawn."""
         weights = self.row_weights()
-        times = np.random.default_rng(seed).multinomial(n_rows, weights / weights.sum())
-        drawn = np.flatnonzero(times)
-        return drawn, times[drawn] * (weights.sum() / n_rows)
+        return np.random.default_rng(seed).multinomial(n_rows, weights / weights.sum())
 
 
 def check_sample(

@@ -7,15 +7,16 @@ maps loads neither SciPy nor scikit-learn, so that a saved model is quick to ser
 
 from isoroc._maps.base import Forecasts, IdentityMap, Map, state
 from isoroc._maps.bins import BaggedMap, BinMap, TiltedMap
-from isoroc._maps.grouped import GroupedMap
-from isoroc._maps.kernel import KernelMap
-from isoroc._maps.matrix import MatrixMap
-from isoroc._maps.mixture import MixtureMap
-from isoroc._maps.monotone import MonotoneMap, Potential
-from isoroc._maps.sigmoid import SigmoidMap
-from isoroc._maps.spline import SplineMap
+from isoroc._maps.mixture import GroupedMap, MixtureMap
+from isoroc._maps.monotone import MonotoneMap
+from isoroc._maps.scaling import (
+    KernelMap,
+    MatrixMap,
+    SigmoidMap,
+    SplineMap,
+    TemperatureMap,
+)
 from isoroc._maps.steps import StepMap, VennAbersMap
-from isoroc._maps.temperature import TemperatureMap, TemperedMap
 
 __all__ = [
     "BaggedMap",
@@ -28,12 +29,10 @@ __all__ = [
     "MatrixMap",
     "MixtureMap",
     "MonotoneMap",
-    "Potential",
     "SigmoidMap",
     "SplineMap",
     "StepMap",
     "TemperatureMap",
-    "TemperedMap",
     "TiltedMap",
     "VennAbersMap",
     "state",

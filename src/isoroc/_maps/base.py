@@ -42,9 +42,6 @@ class Forecasts:
         self._logs: dict[float, Floats] = {}
         self._tempered: dict[tuple[float, float, float], Floats] = {}
 
-    def __len__(self) -> int:
-        return len(self.values)
-
     def probabilities(self) -> Floats:
         """Forecasts as probabilities, shape (n, K)."""
         return np.ascontiguousarray(self.kind.probabilities(NUMPY, columns_of(self.values)))
@@ -129,15 +126,12 @@ class IdentityMap(Map):
     """Forecasts as probabilities, otherwise unchanged."""
 
     def formula(self, ops: Ops[V], X: V) -> V:
-        """The probabilities."""
         return self.kind.probabilities(ops, X)
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        """The same without copies."""
         return forecasts.probabilities()
 
     def is_increasing(self) -> bool:
-        """Always."""
         return True
 
 

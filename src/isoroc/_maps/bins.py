@@ -15,7 +15,7 @@ from isoroc._core.rows import locate
 from isoroc._intervals import wilson
 from isoroc._kinds import PROBABILITIES, columns_of
 from isoroc._maps.base import Forecasts, Map, check_nested, state
-from isoroc._maps.temperature import TemperatureMap
+from isoroc._maps.scaling import TemperatureMap
 from isoroc._persistence import Fault, states
 from isoroc._simplex import Floats
 from isoroc._special import xlogy
@@ -60,14 +60,12 @@ class BinMap(Map):
         return self.node_values[self.tree.bins]
 
     def formula(self, ops: Ops[V], X: V) -> V:
-        """The value of the bin."""
         if self.tree.n_classes == 2 and self.reduction is None:
             place = ops.locate(self.tree.cuts, self.kind.score(ops, X))
             return ops.look_up(self.bin_values, place)
         return _of_trees(ops, self.kind.probabilities(ops, X), self.reduction, [self])
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        """The same without copies."""
         if self.reduction is not None:
             return super().compiled(forecasts)
         return self.in_bins(forecasts.values)
@@ -168,7 +166,6 @@ class TiltedMap(BinMap):
 
     @property
     def varies(self) -> bool:
-        """They do."""
         return True
 
     def check(self, n_classes: int) -> None:
@@ -202,7 +199,6 @@ class TiltedMap(BinMap):
         return _of_trees(ops, P, self.reduction, [self])
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        """The same by a compiled loop."""
         Q = self.in_bins(forecasts.values)
         if self.reduction is None:
             return Q
@@ -230,7 +226,6 @@ class BaggedMap(Map):
     exact: ClassVar[bool] = True
 
     def check(self, n_classes: int) -> None:
-        """Check the members."""
         super().check(n_classes)
         check_nested(self.members, self.kind, n_classes)
         if not all(isinstance(own, BinMap) for own in self.members):
@@ -244,7 +239,6 @@ class BaggedMap(Map):
         return cuts, np.asarray(sum(values) / len(values))
 
     def formula(self, ops: Ops[V], X: V) -> V:
-        """The mean of the values in the bins."""
         first = self.members[0]
         if first.tree.n_classes == 2 and first.reduction is None:
             if isinstance(first, TiltedMap):

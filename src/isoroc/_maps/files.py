@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc import _maps
-from isoroc._input import InputError, check_groups, check_new
+from isoroc._input import InputError, check_new
 from isoroc._kinds import KINDS, Kind, Unit
 from isoroc._maps.base import Map
 from isoroc._maps.bins import BinMap
-from isoroc._maps.grouped import GroupedMap
+from isoroc._maps.mixture import apply_map, is_grouped
 from isoroc._persistence import Fault, ModelFileError, decode, encode, read
 from isoroc._persistence.states import ROUNDING
 from isoroc._simplex import Floats
@@ -109,7 +109,7 @@ class LoadedMap:
     @property
     def grouped_(self) -> bool:
         """Whether rows have groups."""
-        return isinstance(self.map_, GroupedMap) and self.map_.grouped
+        return is_grouped(self)
 
     def predict_proba(self, P: Any, groups: Any = None) -> Floats:
         """Calibrated forecasts, shape (n, K), one column for each of `classes_`; rows sum to one.
@@ -119,7 +119,7 @@ class LoadedMap:
         P : array-like, dataframe or series
             Forecasts as in `fit`, columns in the same order.
         groups : array-like of shape (n,), default=None
-            Group of each row, if there were groups in `fit`.
+            Group of each row, if `fit` had groups.
         """
         values = check_new(P, self.map_.kind, self.n_features_in_, self.summary_)
         return apply_map(self.map_, values, groups)
@@ -135,18 +135,6 @@ class LoadedMap:
     def certificate(self) -> Any:
         """The guarantee that the map has, if it has one."""
         return self.state.get("certificate_") or self.map_.certificate(len(self.classes_))
-
-
-def apply_map(fitted: Map, values: Floats, groups: Any) -> Floats:
-    """Calibrated forecasts of a forecast array whose rows may have groups."""
-    if groups is not None:
-        if not isinstance(fitted, GroupedMap):
-            raise InputError("groups", None, "were not given in fit", "leave them out")
-        return fitted.apply_to_groups(values, check_groups(groups, len(values)))
-    if isinstance(fitted, GroupedMap) and fitted.grouped:
-        fix = "pass the group of each row; new ones get the common map"
-        raise InputError("groups", None, "were given in fit", fix)
-    return fitted.apply(values)
 
 
 def load_map(path: str | os.PathLike[str]) -> LoadedMap:
@@ -245,11 +233,8 @@ def _check_common(state: dict[str, Any], kind: Kind) -> int:
     if len(set(classes.tolist())) != len(classes) or any(c != c for c in classes.tolist()):  # noqa: PLR0124
         raise Fault("model.state.classes_", "the classes are not distinct")
     n_columns, K = state.get("n_features_in_"), len(classes)
-    if (
-        type(n_columns) is not int
-        or n_columns != (1 if kind.single else K)
-        or (kind.single and K != 2)
-    ):
+    wrong = n_columns != (1 if kind.single else K) or (kind.single and K != 2)
+    if wrong or type(n_columns) is not int:
         problem = f"expected the number of columns of {kind.name} of {K} classes"
         raise Fault("model.state.n_features_in_", problem)
     names = state.get("feature_names_in_", np.array([""] * n_columns, dtype=object))

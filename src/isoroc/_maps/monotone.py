@@ -26,26 +26,62 @@ from isoroc._table import Table
 TRACE = 1e-4
 
 
-@dataclass(frozen=True, eq=False)
-class Potential:
-    """The convex function and its gradient.
+def with_floor(ops: Ops[V], logs: V, floor: float) -> V:
+    """``log(p + floor)`` with a trace of ``log(p)``, from logarithms of forecasts.
+
+    Forecasts far below the floor do not change ``p + floor`` in floating point. The trace keeps
+    them apart, so that no ties arise.
+    """
+    lowest = float(np.log(floor))
+    gap = -ops.absolute(logs - lowest)
+    raised = ops.maximum(logs, lowest) + ops.log(1.0 + ops.exp(gap))
+    return (1 - TRACE) * raised + TRACE * logs
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MonotoneMap(Map):
+    """The gradient of a convex potential of z, log forecasts with a floor: see `with_floor`.
 
     Directions are the points t_k, None if they are uniform; interactions are J, None for 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> z = np.log([[0.7, 0.2, 0.1]])
-    >>> F = Potential(0.5, np.zeros((3, 1)), np.zeros((3, 1)))     # prototypes at the vertices:
-    >>> F.gradient(NUMPY, z).round(3)                              # temperature scaling, T = 2
-    array([[0.523, 0.279, 0.198]])
     """
 
-    scale: float
-    softness: Floats
-    biases: Floats
-    directions: Floats | None = None
-    interactions: Floats | None = None
+    floor: float = state(states.number(above=0.0, most=1.0))
+    scale: float = state(states.number(above=0.0, most=states.LARGEST_COEFFICIENT))
+    softness: Floats = state(states.coefficients("K", "L"))
+    directions: Floats | None = state(states.anything)
+    biases: Floats = state(states.coefficients("K", "L"))
+    interactions: Floats | None = state(states.anything)
+
+    def check(self, n_classes: int) -> None:
+        """Check the numbers, and that prototypes lie on the simplex."""
+        super().check(n_classes)
+        sizes = {"K": n_classes}
+        if not ((self.softness >= 0) & (self.softness <= 1)).all():
+            raise Fault("softness", "expected numbers in [0, 1]")
+        if self.directions is not None:
+            states.coefficients("K", "K")(self.directions, "directions", sizes)
+            sums = self.directions.sum(axis=1)
+            if (self.directions < 0).any() or (np.abs(sums - 1) > states.ROUNDING).any():
+                raise Fault("directions", "expected rows of numbers >= 0 that sum to 1")
+        if self.interactions is not None:
+            states.coefficients("K", "K")(self.interactions, "interactions", sizes)
+            if not np.array_equal(self.interactions, self.interactions.T):
+                raise Fault("interactions", "expected a symmetric matrix")
+
+    def certificate(self, n_classes: int) -> GradientCertificate:
+        """The guarantee in words, and the potential."""
+        return GradientCertificate(n_classes, self.floor, self.is_increasing(), self)
+
+    def coordinates(self, ops: Ops[V], X: V) -> V:
+        """The points z in which the map is the gradient."""
+        return with_floor(ops, self.kind.logs(ops, X, LEAST), self.floor)
+
+    def formula(self, ops: Ops[V], X: V) -> V:
+        return self.gradient(ops, self.coordinates(ops, X))
+
+    def is_increasing(self) -> bool:
+        """Unless all prototypes coincide."""
+        return bool(np.ptp(self.prototypes[..., -1]) > 0)
 
     def full_directions(self) -> Floats:
         """The points t_k, shape (K, K), also where they are uniform."""
@@ -54,6 +90,7 @@ class Potential:
         K = len(self.softness)
         return np.asarray((1 - np.eye(K)) / (K - 1))
 
+    @property
     def prototypes(self) -> Floats:
         """The points r_kl, shape (K, L, K)."""
         K = len(self.softness)
@@ -109,79 +146,13 @@ class Potential:
         """``s_kl``, of width K L."""
         K, L = self.softness.shape
         if self.directions is not None:
-            prototypes = self.prototypes().reshape(K * L, K)
+            prototypes = self.prototypes.reshape(K * L, K)
             return ops.linear(z, self.scale * prototypes, self.biases.ravel())
         softness = self.softness.ravel()
         towards_all = np.asarray(self.scale / (K - 1) * softness)
         own = np.asarray(self.scale * (1 - softness) - towards_all)
         each = ops.take(z, np.repeat(np.arange(K), L))
         return each * own + ops.sum(z) * towards_all + self.biases.ravel()
-
-
-def with_floor(ops: Ops[V], logs: V, floor: float) -> V:
-    """``log(p + floor)`` with a trace of ``log(p)``, from logarithms of forecasts.
-
-    Forecasts far below the floor do not change ``p + floor`` in floating point. The trace keeps
-    them apart, so that no ties arise.
-    """
-    lowest = float(np.log(floor))
-    gap = -ops.absolute(logs - lowest)
-    raised = ops.maximum(logs, lowest) + ops.log(1.0 + ops.exp(gap))
-    return (1 - TRACE) * raised + TRACE * logs
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class MonotoneMap(Map):
-    """The gradient of a `Potential` of log forecasts with a floor: see `with_floor`."""
-
-    floor: float = state(states.number(above=0.0, most=1.0))
-    scale: float = state(states.number(above=0.0, most=states.LARGEST_COEFFICIENT))
-    softness: Floats = state(states.coefficients("K", "L"))
-    directions: Floats | None = state(states.anything)
-    biases: Floats = state(states.coefficients("K", "L"))
-    interactions: Floats | None = state(states.anything)
-
-    def check(self, n_classes: int) -> None:
-        """Check the numbers, and that prototypes lie on the simplex."""
-        super().check(n_classes)
-        sizes = {"K": n_classes}
-        if not ((self.softness >= 0) & (self.softness <= 1)).all():
-            raise Fault("softness", "expected numbers in [0, 1]")
-        if self.directions is not None:
-            states.coefficients("K", "K")(self.directions, "directions", sizes)
-            sums = self.directions.sum(axis=1)
-            if (self.directions < 0).any() or (np.abs(sums - 1) > states.ROUNDING).any():
-                raise Fault("directions", "expected rows of numbers >= 0 that sum to 1")
-        if self.interactions is not None:
-            states.coefficients("K", "K")(self.interactions, "interactions", sizes)
-            if not np.array_equal(self.interactions, self.interactions.T):
-                raise Fault("interactions", "expected a symmetric matrix")
-
-    @property
-    def potential(self) -> Potential:
-        """The potential."""
-        return Potential(self.scale, self.softness, self.biases, self.directions, self.interactions)
-
-    @property
-    def prototypes(self) -> Floats:
-        """The points r_kl, shape (K, L, K)."""
-        return self.potential.prototypes()
-
-    def certificate(self, n_classes: int) -> GradientCertificate:
-        """The guarantee in words, and the potential."""
-        return GradientCertificate(n_classes, self.floor, self.is_increasing(), self.potential)
-
-    def coordinates(self, ops: Ops[V], X: V) -> V:
-        """The points z in which the map is the gradient."""
-        return with_floor(ops, self.kind.logs(ops, X, LEAST), self.floor)
-
-    def formula(self, ops: Ops[V], X: V) -> V:
-        """The gradient."""
-        return self.potential.gradient(ops, self.coordinates(ops, X))
-
-    def is_increasing(self) -> bool:
-        """Unless all prototypes coincide."""
-        return bool(np.ptp(self.potential.prototypes()[..., -1]) > 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,12 +206,12 @@ class MonotonicityCertificate:
 class GradientCertificate(MonotonicityCertificate):
     """The guarantee of a `MonotoneCalibrator`, and the potential that proves it."""
 
-    _convex: Potential
+    _map: MonotoneMap
 
     def potential(self, z: Any) -> Floats:
         """The convex function F at points z of shape (n, K), shape (n,)."""
-        return self._convex.value(np.asarray(z, dtype=np.float64))
+        return self._map.value(np.asarray(z, dtype=np.float64))
 
     def gradient(self, z: Any) -> Floats:
         """The gradient of F at points z, shape (n, K): the calibrated forecasts."""
-        return np.asarray(self._convex.gradient(NUMPY, np.asarray(z, dtype=np.float64)))
+        return np.asarray(self._map.gradient(NUMPY, np.asarray(z, dtype=np.float64)))

@@ -11,7 +11,7 @@ from typing import Any
 
 from isoroc._backends.sql import DIALECTS, RULES, SqlOps, nodes, table_node
 from isoroc._input import InputError
-from isoroc._maps.formula import calibrated, is_grouped
+from isoroc._maps.mixture import calibrated, is_grouped
 
 #: What can be used where SQL cannot.
 _INSTEAD = "use another dialect, a calibrator of fewer classes, or ONNX"

@@ -21,13 +21,9 @@ class OneVsRestMap(Map):
     """A step function of its own for the forecast of each class; rows are divided by their sum.
 
     Two classes have one function, that of the second.
-
-    Attributes
-    ----------
-    cuts : sequence of ndarray of shape (m,)
-        Ascending; a forecast above i of them has the value ``step_values()[i]``.
     """
 
+    #: Ascending, shape (m,); a forecast above i of them has the value ``step_values()[i]``.
     cuts: Sequence[Floats] = state(states.list_of(states.ascending))
     exact: ClassVar[bool] = True
 
@@ -50,7 +46,6 @@ class OneVsRestMap(Map):
                         raise Fault(f"{name}[{m}]", "expected numbers between 0 and 1")
 
     def formula(self, ops: Ops[V], X: V) -> V:
-        """The values, divided by their sum."""
         q = self.steps(ops, X, self.step_values())
         if len(self.cuts) == 1:
             return ops.concat([1.0 - q, q])
@@ -65,28 +60,17 @@ class OneVsRestMap(Map):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StepMap(OneVsRestMap):
-    """Step functions with given values.
-
-    Attributes
-    ----------
-    values : sequence of ndarray of shape (m + 1,)
-    """
+    """Step functions with given values, shape (m + 1,)."""
 
     values: Sequence[Floats] = state(states.list_of(states.anything))
 
     def step_values(self) -> Sequence[Floats]:
-        """The values."""
         return self.values
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class VennAbersMap(OneVsRestMap):
-    """Step functions whose values combine lower and upper probabilities.
-
-    Attributes
-    ----------
-    lower, upper : sequence of ndarray of shape (m + 1,)
-    """
+    """Step functions whose values combine lower and upper probabilities, shape (m + 1,)."""
 
     lower: Sequence[Floats] = state(states.list_of(states.anything))
     upper: Sequence[Floats] = state(states.list_of(states.anything))

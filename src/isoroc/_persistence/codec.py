@@ -1,9 +1,4 @@
-"""Values of parameters and fitted attributes as JSON, and back, bit for bit.
-
-What JSON has no word for becomes an object with a "type", see `schema.json`.
-"""
-
-from __future__ import annotations
+"""Values of parameters and fitted attributes as JSON, and back, bit for bit: see `schema.json`."""
 
 import math
 from collections.abc import Callable
@@ -15,7 +10,7 @@ from numpy.typing import NDArray
 
 from isoroc._input import InputError, to_array
 from isoroc._monotonicity import Certificate
-from isoroc._persistence.schema import Fault
+from isoroc._persistence.document import Fault
 from isoroc._persistence.states import check_certificate, check_reduction, check_tree
 from isoroc._table import Table
 from isoroc._top import TopReduction
@@ -34,10 +29,7 @@ _MAX_CHARACTERS = 2**24
 
 
 def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:  # noqa: PLR0911
-    """JSON value of a parameter or a fitted attribute, which error messages call `place`.
-
-    A random generator becomes None. `other` turns what has no entry here into a document.
-    """
+    """JSON value of what messages call `place`; `other` turns what has no entry into a document."""
     if value is None or isinstance(value, np.random.RandomState | np.random.Generator):
         return None
     if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
@@ -49,13 +41,10 @@ def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:  # 
     if isinstance(value, list | tuple):
         items = [encode(item, f"{place}[{i}]", other) for i, item in enumerate(value)]
         return items if isinstance(value, list) else {"type": "tuple", "items": items}
-    if isinstance(value, Table):
-        arrays = value.items()
-        columns = {name: _encode_array(array, f"{place}.{name}") for name, array in arrays}
-        return {"type": "table", "columns": columns}
-    if type(value) is dict and all(isinstance(name, str) for name in value):
+    is_table = isinstance(value, Table)
+    if is_table or (type(value) is dict and all(isinstance(name, str) for name in value)):
         named = {name: encode(item, f"{place}.{name}", other) for name, item in value.items()}
-        return {"type": "dict", "items": named}
+        return {"type": "table", "columns": named} if is_table else {"type": "dict", "items": named}
     if type(value) in _TAGS:
         parts = {f.name: getattr(value, f.name) for f in fields(value)}
         inner = {name: encode(part, f"{place}.{name}", other) for name, part in parts.items()}
@@ -64,9 +53,7 @@ def encode(value: Any, place: str, other: Callable[[Any, str], Any]) -> Any:  # 
     return _encode_array(array, place) if array.ndim else other(value, place)
 
 
-def decode(  # noqa: PLR0911
-    document: Any, place: str, other: Callable[[dict[str, Any], str], Any]
-) -> Any:
+def decode(document: Any, place: str, other: Callable[[dict[str, Any], str], Any]) -> Any:  # noqa: PLR0911
     """What `encode` was given, from a document that follows the schema."""
     if isinstance(document, list):
         return [decode(item, f"{place}[{i}]", other) for i, item in enumerate(document)]
@@ -79,19 +66,17 @@ def decode(  # noqa: PLR0911
         return _decode_array(document, place)
     if tag == "tuple":
         return tuple(decode(document["items"], place, other))
+    if tag not in ("dict", "table", *_STRUCTURES):
+        return other(document, place)
+    parts = {name: part for name, part in document.items() if name != "type"}
+    parts = parts.get("items", parts.get("columns", parts))
+    inner = {name: decode(part, f"{place}.{name}", other) for name, part in parts.items()}
     if tag == "dict":
-        items = document["items"].items()
-        return {name: decode(item, f"{place}.{name}", other) for name, item in items}
-    if tag == "table":
-        return _decode_table(document, place)
-    if tag in _STRUCTURES:
-        kind, check = _STRUCTURES[tag]
-        parts = {name: item for name, item in document.items() if name != "type"}
-        inner = {name: decode(item, f"{place}.{name}", other) for name, item in parts.items()}
-        structure = kind(**inner)
-        check(structure, place)
-        return structure
-    return other(document, place)
+        return inner
+    kind, check = _STRUCTURES.get(tag, (Table, _check_table))
+    structure = kind(inner) if tag == "table" else kind(**inner)
+    check(structure, place)
+    return structure
 
 
 def _word(value: float) -> str:
@@ -149,12 +134,9 @@ def _decode_array(document: dict[str, Any], place: str) -> NDArray[Any]:
     return array.reshape(shape)
 
 
-def _decode_table(document: dict[str, Any], place: str) -> Table:
-    columns = document["columns"].items()
-    table = Table({name: _decode_array(array, f"{place}.{name}") for name, array in columns})
+def _check_table(table: Table, place: str) -> None:
     if len({array.shape for array in table.values()} | {(table.n_rows,)}) > 1:
         raise Fault(place, "the columns differ in length")
-    return table
 
 
 def _of_types(values: list[Any], types: set[type], place: str) -> list[Any]:

@@ -6,23 +6,22 @@ and a letter in a shape stands for the same number wherever it is used. The comp
 their arrays, so a tree that came from a file must be beyond doubt.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._monotonicity import Certificate
-from isoroc._persistence.schema import Fault
+from isoroc._persistence.document import Fault
 from isoroc._table import Table
 from isoroc._top import TopReduction
 from isoroc._tree import BinTree
 
 Sizes = dict[str, int]
 Check = Callable[[Any, str, Sizes], None]
+Options = ParamSpec("Options")
 
 #: What probabilities may be off by when they are summed, and the weights of children from their
 #: parent's as a share of the total weight.
@@ -31,14 +30,22 @@ ROUNDING = 1e-6
 LARGEST_WEIGHT, LARGEST_COEFFICIENT = 1e300, 1e100
 
 
-def _instance_of(kind: Any, expected: str) -> Check:
+def _with_options(
+    check: Callable[Concatenate[Any, str, Sizes, Options], None],
+) -> Callable[Options, Check]:
+    """Function of the options of a check that returns the check."""
+
+    def make(*args: Options.args, **options: Options.kwargs) -> Check:
+        return lambda value, place, sizes: check(value, place, sizes, *args, **options)
+
+    return make
+
+
+@_with_options
+def _instance_of(value: Any, place: str, _: Sizes, kind: Any, expected: str) -> None:
     """Check that a value is of a type."""
-
-    def check(value: Any, place: str, sizes: Sizes) -> None:  # noqa: ARG001
-        if not isinstance(value, kind):
-            raise Fault(place, f"expected {expected}")
-
-    return check
+    if not isinstance(value, kind):
+        raise Fault(place, f"expected {expected}")
 
 
 boolean = _instance_of(bool, "true or false")
@@ -47,47 +54,35 @@ table = _instance_of(Table, "a table")
 certificate = _instance_of(Certificate | None, "the certificate of this tree")
 
 
-def number(*, most: float, above: float = -math.inf) -> Check:
+@_with_options
+def number(value: Any, place: str, _: Sizes, *, most: float, above: float = -math.inf) -> None:
     """Check that a value is a number >= 0 in a range."""
-
-    def check(value: Any, place: str, sizes: Sizes) -> None:  # noqa: ARG001
-        real = isinstance(value, int | float) and not isinstance(value, bool)
-        if not real or not (0 <= value <= most and above < value):
-            raise Fault(place, "expected a number in its range")
-
-    return check
+    real = isinstance(value, int | float) and not isinstance(value, bool)
+    if not real or not (0 <= value <= most and above < value):
+        raise Fault(place, "expected a number in its range")
 
 
-def coefficients(*shape: int | str) -> Check:
+@_with_options
+def coefficients(value: Any, place: str, sizes: Sizes, *shape: int | str) -> None:
     """Check that a value is an array of numbers that cannot overflow."""
-
-    def check(value: Any, place: str, sizes: Sizes) -> None:
-        known = tuple(sizes.get(n) if isinstance(n, str) else n for n in shape)
-        array = check_array(value, place, shape=known)
-        if (np.abs(array) > LARGEST_COEFFICIENT).any():
-            raise Fault(place, "expected smaller numbers")
-        sizes |= {n: have for n, have in zip(shape, array.shape, strict=True) if isinstance(n, str)}
-
-    return check
+    known = tuple(sizes.get(n) if isinstance(n, str) else n for n in shape)
+    array = check_array(value, place, shape=known)
+    if (np.abs(array) > LARGEST_COEFFICIENT).any():
+        raise Fault(place, "expected smaller numbers")
+    sizes |= {n: have for n, have in zip(shape, array.shape, strict=True) if isinstance(n, str)}
 
 
-def probabilities(size: str) -> Check:
+@_with_options
+def probabilities(value: Any, place: str, sizes: Sizes, size: str) -> None:
     """Check that a value is a vector of probabilities that sum to one."""
-
-    def check(value: Any, place: str, sizes: Sizes) -> None:
-        _check_shares(check_array(value, place, shape=(sizes[size],)), place)
-
-    return check
+    _check_shares(check_array(value, place, shape=(sizes[size],)), place)
 
 
-def priors(size: str) -> Check:
+@_with_options
+def priors(value: Any, place: str, sizes: Sizes, size: str) -> None:
     """Check that a value is a vector of probabilities that sum to one, or a matrix of such rows."""
-
-    def check(value: Any, place: str, sizes: Sizes) -> None:
-        rows = [None] if isinstance(value, np.ndarray) and value.ndim == 2 else []
-        _check_shares(check_array(value, place, shape=(*rows, sizes[size])), place)
-
-    return check
+    rows = [None] if isinstance(value, np.ndarray) and value.ndim == 2 else []
+    _check_shares(check_array(value, place, shape=(*rows, sizes[size])), place)
 
 
 def _check_shares(rows: NDArray[Any], place: str) -> None:
@@ -102,58 +97,44 @@ def ascending(value: Any, place: str, sizes: Sizes) -> None:  # noqa: ARG001
         raise Fault(place, "expected ascending numbers")
 
 
-def tree(size: str) -> Check:
+@_with_options
+def tree(value: Any, place: str, sizes: Sizes, size: str) -> None:
     """Check that a value is a tree; what is inside was checked when it was read."""
-
-    def check(value: Any, place: str, sizes: Sizes) -> None:
-        if not isinstance(value, BinTree) or value.n_classes != sizes[size]:
-            raise Fault(place, f"expected a tree of {sizes[size]} classes")
-
-    return check
+    if not isinstance(value, BinTree) or value.n_classes != sizes[size]:
+        raise Fault(place, f"expected a tree of {sizes[size]} classes")
 
 
-def reduction(size: str) -> Check:
+@_with_options
+def reduction(value: Any, place: str, sizes: Sizes, size: str) -> None:
     """Check that a value is a reduction of K classes or None; sets the number that it leaves."""
-
-    def check(value: Any, place: str, sizes: Sizes) -> None:
-        K = sizes["K"]
-        if value is None:
-            sizes[size] = K
-        elif isinstance(value, TopReduction) and value.top <= K - 2:
-            sizes[size] = value.top + 1
-        else:
-            raise Fault(place, f"expected a reduction of {K} classes, or none")
-
-    return check
+    if value is not None and not (isinstance(value, TopReduction) and value.top <= sizes["K"] - 2):
+        raise Fault(place, f"expected a reduction of {sizes['K']} classes, or none")
+    sizes[size] = sizes["K"] if value is None else value.top + 1
 
 
-def names(size: str) -> Check:
+@_with_options
+def names(value: Any, place: str, sizes: Sizes, size: str) -> None:
     """Check that a value is an array of distinct names; sets their number."""
-
-    def check(value: Any, place: str, sizes: Sizes) -> None:
-        if not isinstance(value, np.ndarray) or value.dtype.kind != "U" or value.ndim != 1:
-            raise Fault(place, "expected an array of names")
-        if len(set(value.tolist())) < len(value):
-            raise Fault(place, "the names are not distinct")
-        sizes[size] = len(value)
-
-    return check
+    if not isinstance(value, np.ndarray) or value.dtype.kind != "U" or value.ndim != 1:
+        raise Fault(place, "expected an array of names")
+    if len(set(value.tolist())) < len(value):
+        raise Fault(place, "the names are not distinct")
+    sizes[size] = len(value)
 
 
-def list_of(check: Check, length: str = "", *, least: int = 1) -> Check:
+@_with_options
+def list_of(
+    value: Any, place: str, sizes: Sizes, check: Check, length: str = "", *, least: int = 1
+) -> None:
     """Check every entry of a list, which has at least one of them unless `least` is 0."""
-
-    def check_list(value: Any, place: str, sizes: Sizes) -> None:
-        expected = sizes.get(length)
-        short = not isinstance(value, list) or len(value) < least
-        if short or expected not in (None, len(value)):
-            raise Fault(place, f"expected a list of {expected or 'one or more'}")
-        if length:
-            sizes[length] = len(value)
-        for i, entry in enumerate(value):
-            check(entry, f"{place}[{i}]", sizes)
-
-    return check_list
+    expected = sizes.get(length)
+    short = not isinstance(value, list) or len(value) < least
+    if short or expected not in (None, len(value)):
+        raise Fault(place, f"expected a list of {expected or 'one or more'}")
+    if length:
+        sizes[length] = len(value)
+    for i, entry in enumerate(value):
+        check(entry, f"{place}[{i}]", sizes)
 
 
 def anything(value: Any, place: str, sizes: Sizes) -> None:
@@ -166,12 +147,10 @@ def check_array(
     """Check that a value is an array of finite numbers of a kind and shape; None is any length."""
     if not isinstance(array, np.ndarray) or array.dtype != {"f": np.float64, "i": np.int64}[kind]:
         raise Fault(place, f"expected an array of {'float64' if kind == 'f' else 'int64'}")
-    if len(array.shape) != len(shape) or any(
-        want not in (None, have) for want, have in zip(shape, array.shape, strict=True)
-    ):
-        expected, got = (
-            ", ".join("any" if n is None else str(n) for n in s) for s in (shape, array.shape)
-        )
+    known = [have if want is None else want for want, have in zip(shape, array.shape, strict=False)]
+    if len(array.shape) != len(shape) or known != list(array.shape):
+        expected = ", ".join("any" if n is None else str(n) for n in shape)
+        got = ", ".join(map(str, array.shape))
         raise Fault(place, f"expected an array of shape ({expected}), got ({got})")
     if kind == "f" and not np.isfinite(array).all():
         raise Fault(place, "expected finite numbers")

@@ -103,15 +103,11 @@ def reliability(
     seed: int = 0,
 ) -> dict[str, Table]:
     """Tables of a reliability diagram: "rates", "curve", "histogram" and, if simulated, "band"."""
-    tables = {
-        "rates": observed_rates(sample, n_bins=n_bins, strategy=strategy, confidence=confidence),
-        "curve": isotonic_curve(sample),
-        "histogram": histogram(sample, axis),
-    }
+    rates = observed_rates(sample, n_bins=n_bins, strategy=strategy, confidence=confidence)
+    tables = {"rates": rates, "curve": isotonic_curve(sample), "histogram": histogram(sample, axis)}
     if n_resamples:
-        tables["band"] = consistency_band(
-            sample, confidence=confidence, n_resamples=n_resamples, seed=seed
-        )
+        simulated: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed}
+        tables["band"] = consistency_band(sample, confidence=confidence, **simulated)
     return tables
 
 
@@ -123,23 +119,14 @@ def observed_rates(
     Equal forecasts are in the same group. The intervals take a weight as a number of rows. Without
     `n_bins`, a few distinct forecasts have a group each; of others there are as many groups as the
     cube root of the rows, 2 to 15.
-
-    Examples
-    --------
-    >>> y = np.array([0, 1, 0, 1, 1], dtype=np.uint8)
-    >>> sample = Sample(np.array([0.2, 0.2, 0.4, 0.4, 0.9]), y, None)
-    >>> observed_rates(sample, n_bins=5, confidence=0.9)
-      forecast  rate      low     high  weight
-           0.2   0.5  0.12087  0.87913       2
-           0.4   0.5  0.12087  0.87913       2
-           0.9     1  0.26987        1       1
     """
     p = sample.forecasts
     if n_bins is None and strategy == "quantile" and has_few_values(p):
         group = group_equal(p)
     else:
         n_bins = n_bins or int(np.clip(np.rint(np.cbrt(len(p))), 2, 15))
-        group = _groups(sample, n_bins, strategy)
+        by_width = strategy == "uniform"
+        group = compact(group_uniform(p, n_bins)) if by_width else _quantiles(sample, n_bins)
     weight, forecast, rate = group_means(group, sample.weights, p, sample.codes)
     rate = rate.clip(0, 1)
     low, high = wilson(rate, weight, confidence)
@@ -152,13 +139,9 @@ def has_few_values(p: Floats) -> bool:
     return len(np.unique(p[: 50 * most])) <= most and len(np.unique(p)) <= most
 
 
-def _groups(sample: Sample, n_groups: int, strategy: Strategy = "quantile") -> Ints:
-    """Group of each forecast; groups are in ascending order and none is empty."""
-    if strategy == "uniform":
-        group = group_uniform(sample.forecasts, n_groups)
-    else:
-        group = group_quantile(sample.forecasts, sample.weights, n_groups)
-    return compact(group)
+def _quantiles(sample: Sample, n_groups: int) -> Ints:
+    """Group of each forecast, of about equal weight; none is empty."""
+    return compact(group_quantile(sample.forecasts, sample.weights, n_groups))
 
 
 def compact(group: Ints) -> Ints:
@@ -186,7 +169,7 @@ def consistency_band(sample: Sample, *, confidence: float, n_resamples: int, see
     for a group is its effective sample size, ``(sum of w)**2 / sum of w**2``.
     """
     weights = sample.row_weights()
-    group = _groups(sample, _MAX_GROUPS)
+    group = _quantiles(sample, _MAX_GROUPS)
     weight, forecast = group_means(group, weights, sample.forecasts)
     forecast = forecast.clip(0, 1)
     n_outcomes = np.rint(weight**2 / np.bincount(group, weights**2)).astype(np.int64)
@@ -233,12 +216,6 @@ def thin(x: Floats, y: Floats, most: int = 2000) -> Ints:
 
     They are evenly spaced in the sum of both coordinates, each scaled to a range of 1, so the curve
     moves by no more than one step.
-
-    Examples
-    --------
-    >>> t = np.linspace(0, 1, 1001)
-    >>> thin(t, t, most=5)
-    array([   0,  250,  500,  750, 1000])
     """
     if len(x) <= most:
         return np.arange(len(x))
@@ -252,20 +229,15 @@ def one_vs_rest(
     samples: Mapping[str, Sample], classes: Sequence[int]
 ) -> dict[int, dict[str, RocCurve]]:
     """ROC curves of classes against the rest; a class with all rows or none has no curve."""
-    found = {}
+    found: dict[int, dict[str, RocCurve]] = {}
     codes = next(iter(samples.values())).codes
     for k in classes:
         is_class = codes == k
         if is_class.any() and not is_class.all():
-            found[k] = {
-                of: symmetric_roc_curve(
-                    is_class,
-                    P if P.ndim == 1 else np.ascontiguousarray(P[:, k]),
-                    sample_weight=sample.weights,
-                )
-                for of, sample in samples.items()
-                for P in [sample.forecasts]
-            }
+            found[k] = {}
+            for of, sample in samples.items():
+                P = sample.forecasts if sample.forecasts.ndim == 1 else sample.forecasts[:, k]
+                found[k][of] = symmetric_roc_curve(is_class, P, sample_weight=sample.weights)
     return found
 
 

@@ -1,36 +1,32 @@
-"""Forecasts that an estimator makes, before and after calibration."""
+"""Forecasts that an estimator makes: before and after calibration, and along its path."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
 
 from isoroc._calibrators.base import Calibrator
+from isoroc._calibrators.binned import BinCalibrator
 from isoroc._classifier import CalibratedClassifier
-from isoroc._input import (
-    InputError,
-    Sample,
-    check_after,
-    check_forecasts,
-    check_outcomes,
-    check_probabilities,
-    first_improbable,
-)
+from isoroc._input import InputError, Sample, check_forecasts, first_improbable
+from isoroc.metrics import auc, log_loss, volume_under_surface
+
+MEASURES: dict[str, Callable[..., Any]] = {
+    "log loss": log_loss,
+    "AUC": auc,
+    "VUS": volume_under_surface,
+}
+#: Largest number of rows for the volume of forecasts that are not in bins.
+_VOLUME_ROWS = 100_000
 
 
-class Forecasts(NamedTuple):
-    """Forecasts of an estimator for some rows; `after` is None if it does not calibrate."""
-
-    before: Any
-    after: Any | None
-    classes: NDArray[Any]
-
-
-def forecasts_of(estimator: Any, X: Any, groups: Any = None) -> Forecasts:
-    """Forecasts of an estimator before and after calibration.
+def forecasts_of(estimator: Any, X: Any, groups: Any = None) -> tuple[Any, Any, NDArray[Any]]:
+    """Forecasts of an estimator before and after calibration, and its classes.
 
     - Calibrator: `X` holds the forecasts before calibration, `predict_proba` returns those after.
       Other units than scores of two classes become probabilities.
@@ -44,14 +40,14 @@ def forecasts_of(estimator: Any, X: Any, groups: Any = None) -> Forecasts:
         if kind.unit != "probability" and not (kind.single and kind.scores == "logit"):
             X = check_forecasts(X, name="X", scores=kind.unit)
             X = np.exp(X) if kind.scores == "logit" else X
-        return Forecasts(X, after, estimator.classes_)
+        return X, after, estimator.classes_
     if isinstance(estimator, CalibratedClassifier):
         after, classes = estimator.predict_proba(X, **options), estimator.classes_
         single = [estimator.forecast(inner, X, classes) for inner in estimator.estimators_]
-        return Forecasts(np.mean(single, axis=0), after, classes)
+        return np.mean(single, axis=0), after, classes
     for method in ("predict_proba", "decision_function"):
         if hasattr(estimator, method):
-            return Forecasts(getattr(estimator, method)(X), None, estimator.classes_)
+            return getattr(estimator, method)(X), None, estimator.classes_
     problem = f"{type(estimator).__name__} has neither predict_proba nor decision_function"
     raise InputError("estimator", None, problem, "pass a classifier or a calibrator")
 
@@ -77,23 +73,71 @@ def are_probabilities(forecasts: Any) -> bool:
     return values.ndim == 2 or first_improbable(values) is None
 
 
-def series_of(
-    y_true: Any,
-    y_prob: Any,
-    after: Any,
-    sample_weight: Any,
-    labels: Any,
-    *,
-    probabilities: bool = False,
-    groups: Any = None,
-) -> dict[str, Sample]:
-    """Rows of positive weight: "forecasts" alone, or "before" and "after" calibration."""
-    if probabilities:
-        first = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
-    else:
-        first = check_outcomes(y_true, y_prob, sample_weight, labels)
-    first = replace(first, groups=groups)
-    if after is None:
-        return {"forecasts": first.positive()}
-    second = check_after(after, first, probabilities=probabilities)
-    return {"before": first.positive(), "after": second.positive()}
+def measured(
+    sample: Sample, measures: Sequence[str] | None, *, binned: bool = True
+) -> Iterator[tuple[str, float]]:
+    """Measures of forecasts, by default those that suit the classes.
+
+    Scores that are not probabilities have no loss.
+    """
+    others = {2: ("AUC",), 3: ("VUS",), 4: ("VUS",)}
+    for measure in measures or ("log loss", *others.get(sample.n_classes, ())):
+        if measure != "log loss" or are_probabilities(sample.forecasts):
+            rows = sample if binned or measure != "VUS" else sample.draw(_VOLUME_ROWS)
+            labels = np.arange(rows.n_classes)
+            value = MEASURES[measure](
+                rows.codes, rows.forecasts, sample_weight=rows.weights, labels=labels
+            )
+            yield measure, float(value)
+
+
+def kept_stages(n_stages: int, most: int) -> set[int]:
+    """Stages to show: all, or some that are about evenly spaced on a logarithmic scale."""
+    if n_stages <= most:
+        return set(range(n_stages))
+    return set((np.rint(np.geomspace(1, n_stages, most)).astype(int) - 1).tolist())
+
+
+def staged(calibrator: Any, P: Any, sample: Sample, most: int) -> Iterator[tuple[int, Sample]]:
+    """Number of bins and calibrated forecasts of at most `most` stages, those of all in order.
+
+    Where all rows of a bin have the same forecast, each bin and class is reduced to one row with
+    the total weight.
+    """
+    n_bins = calibrator.path_["n_bins"].tolist()
+    kept = kept_stages(len(n_bins), most)
+    if not isinstance(calibrator, BinCalibrator) or calibrator.map_.varies:
+        for i, Q in enumerate(calibrator.staged_predict_proba(P)):
+            if i in kept:
+                yield n_bins[i], replace(sample, forecasts=Q, scores="probability")
+        return
+    K = sample.n_classes
+    _, first, bin_of = np.unique(calibrator.apply(P), return_index=True, return_inverse=True)
+    pair: NDArray[Any] = bin_of * K + sample.codes
+    weights = np.bincount(pair, sample.weights, len(first) * K).astype(np.float64)
+    codes = np.tile(np.arange(K, dtype=np.uint8), len(first))
+    for i, Q in enumerate(calibrator.staged_predict_proba(_safe_indexing(P, first))):
+        if i in kept:
+            yield n_bins[i], Sample(np.repeat(Q, K, axis=0), codes, weights, sample.classes)
+
+
+def few_rows(calibrator: Any, P: Any, sample: Sample, most: int) -> tuple[Any, Any, Sample]:
+    """At most `most` of the rows, drawn at random, if each stage needs all rows."""
+    varies = isinstance(calibrator, BinCalibrator) and calibrator.map_.varies
+    if not varies or len(sample) <= most:
+        return calibrator, P, sample
+    rows = sample.drawn_rows(most)
+    return calibrator, _safe_indexing(P, rows), sample.take(rows)
+
+
+def is_calibration_set(calibrator: Any, P: Any, sample: Sample) -> bool:
+    """Whether the bins of a calibrator have the weights of these rows: it was fitted to them."""
+    if not isinstance(calibrator, BinCalibrator):
+        return False
+    expected = calibrator.tree_.class_weights[calibrator.tree_.bins]
+    counted = np.bincount(calibrator.apply(P), sample.weights, len(expected))
+    if not np.allclose(counted, expected.sum(axis=1)):
+        return False
+    # With `top` the weights are those of ranks and not of classes.
+    reduced = getattr(calibrator, "top_", None) is not None
+    return reduced or bool(np.allclose(sample.class_weights(), expected.sum(axis=0)))

@@ -17,12 +17,6 @@ def mix(values: Floats) -> Floats:
     """Colours of points of the simplex, shape (m, 3): those of the classes, weighted.
 
     Colours are mixed in linear light, not in gamma-encoded RGB, which would make mixtures too dark.
-
-    Examples
-    --------
-    >>> mix(np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])).round(2)
-    array([[0.  , 0.45, 0.7 ],
-           [0.61, 0.51, 0.33]])
     """
     names = [COLOURS[k % len(COLOURS)] for k in range(values.shape[1])]
     light = (np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in names]) / 255) ** 2.2
@@ -66,12 +60,6 @@ def cells_of(P: Floats, steps: int) -> tuple[Ints, Ints]:
     A cell is given by its coordinates in whole steps, rounded down, so they do not sum to `steps`.
     For three classes the sum is 1 less for small triangles that point up and 2 less for those that
     point down.
-
-    Examples
-    --------
-    >>> cells_of(np.array([[0.6, 0.2, 0.2], [0.4, 0.3, 0.3], [1.0, 0.0, 0.0]]), 2)
-    (array([[0, 0, 0],
-           [1, 0, 0]]), array([1, 0, 1]))
     """
     whole = np.floor(P * steps).astype(np.intp)
     # A lattice point is a corner of several cells; assign it to the one below its largest

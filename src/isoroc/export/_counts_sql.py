@@ -6,13 +6,12 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from isoroc._backends.sql import RULES, Dialect, SqlglotError, SqlOps, nodes
-from isoroc._backends.sql.expressions import Node, case, column, double
+from isoroc._backends import sql
+from isoroc._backends.sql import Dialect, nodes
 from isoroc._counts import Grid, Resolution
 from isoroc._counts.files import describe
 from isoroc._counts.grid import cells, default_resolution, fold
-from isoroc._input import InputError, check_option
-from isoroc._input.weights import WEIGHT_RANGE
+from isoroc._input import InputError, check_option, valid_weights
 from isoroc._kinds import kind_of
 from isoroc._maps.query import check_dialect, check_table, check_width
 
@@ -32,16 +31,14 @@ def counts_sql(
 ) -> str:
     """SQL query that counts forecasts and outcomes in a table as `Counts.from_frame` does.
 
-    Its answer, written to a Parquet file, is what `Counts.from_parquet` and ``isoroc fit --counts``
-    read.
+    `Counts.from_parquet` and ``isoroc fit --counts`` read a Parquet file with its answer.
 
     Parameters
     ----------
     table : str or sequence of str
         The table; dots separate it from schema and catalog.
     probs : str or sequence of str
-        Columns of the forecasts, one for each class, or the column of the probabilities of the
-        second of two classes.
+        Columns of the forecasts, one per class, or that of the second of two classes.
     label : str
         Column of the outcomes.
     dialect : str
@@ -53,9 +50,8 @@ def counts_sql(
     where : str, default=None
         Condition that rows must satisfy, in the SQL of the dialect: ``"day >= '2026-01-01'"``.
     on_bad : {"fail", "skip"}, default="fail"
-        What `Counts.from_parquet` and ``isoroc fit --counts`` do with rows whose forecast, label,
-        weight or key is not valid, which the query counts under the label NULL: raise an error, or
-        leave them out with a warning that says how many there are.
+        What readers of the counts do with rows whose forecast, label, weight or key is not valid,
+        which are counted under the label NULL: raise an error, or leave them out with a warning.
 
     Returns
     -------
@@ -80,21 +76,21 @@ def counts_sql(
         resolution = default_resolution(max(len(probs), 2))
     grid = Grid.choose(len(probs), resolution)
     used = [*probs, label, *(name for name in (weight, fold_by) if name is not None)]
-    ops = SqlOps(dialect, taken=[*used, *parts])
+    ops = sql.SqlOps(dialect, taken=[*used, *parts])
     X, good = kind_of(len(probs)).clean(ops, ops.read(probs))
     found = cells(ops, X, grid)
     key = None if fold_by is None else ops.read([fold_by])
     own_fold = fold(ops, X, folds, key)
-    weighed = ops.vector([ops.scalars.number(1.0) if weight is None else double(column(weight))])
+    weighed = ops.vector([ops.scalars.number(1.0)]) if weight is None else ops.read([weight])
     if weight is not None:
-        good = good & (weighed >= 0.0) & (weighed <= WEIGHT_RANGE[1])
+        good = good & valid_weights(ops, weighed)
     if key is not None:
         good = good & (key <= sys.float_info.max)
     sums = ["weight", "weight_squared", *(f"sum_{k}" for k in range(len(probs)))]
     names = [*grid.names, "fold", *sums]
     vectors = ops.concat([found, own_fold, weighed, weighed * weighed, X * weighed])
-    rows: dict[str, Node] = dict(zip(names, vectors.columns(), strict=True))
-    rows["label"] = case([(good.columns()[0], column(label))], nodes.Null())
+    rows: dict[str, sql.Node] = dict(zip(names, vectors.columns(), strict=True))
+    rows["label"] = sql.case([(good.columns()[0], sql.column(label))], nodes.Null())
     kept = [name for name in dict.fromkeys((label, weight, fold_by)) if name is not None]
     inner = ops.stages.select(parts, kept, rows, where=_condition(where, dialect))
     check_width(ops, dialect)
@@ -103,13 +99,13 @@ def counts_sql(
     keys = ["fold", *grid.names, "label"]
     about = nodes.Literal.string(describe(grid, folds, tuple(probs), on_bad=on_bad))
     query = nodes.select(
-        *(column(name) for name in keys),
+        *(sql.column(name) for name in keys),
         nodes.alias_(nodes.Count(this=nodes.Star()), "rows", quoted=True),
-        *(nodes.alias_(nodes.Sum(this=column(name)), name, quoted=True) for name in sums),
+        *(nodes.alias_(nodes.Sum(this=sql.column(name)), name, quoted=True) for name in sums),
         nodes.alias_(about, "isoroc", quoted=True),
     )
     query = query.from_(inner.subquery("isoroc_cells"))
-    query = query.group_by(*(column(name) for name in keys))
+    query = query.group_by(*(sql.column(name) for name in keys))
     return ops.text(query)
 
 
@@ -118,7 +114,7 @@ def _condition(where: str | None, dialect: str) -> Any:
     if where is None:
         return None
     try:
-        return nodes.condition(where, dialect=RULES[dialect].sqlglot)
-    except SqlglotError as error:
+        return nodes.condition(where, dialect=sql.RULES[dialect].sqlglot)
+    except sql.SqlglotError as error:
         problem = f"{where!r} is not a condition"
         raise InputError("where", None, problem, f"write it in the SQL of {dialect}") from error

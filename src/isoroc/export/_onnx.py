@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from onnx import compose
 
 from isoroc._backends.onnx import ML, ML_OPSET, Graph, OnnxOps
-from isoroc._input import InputError
+from isoroc._input import InputError, check_option
 from isoroc._maps.files import LoadedMap
-from isoroc._maps.formula import calibrated, is_grouped
+from isoroc._maps.mixture import calibrated, is_grouped
 from isoroc.export._exportable import check_exportable
 
 #: What the outputs of a classifier are renamed with where calibrated ones take their names.
@@ -40,10 +40,9 @@ def to_onnx(
 ) -> onnx.ModelProto:
     """ONNX model that calibrates as `predict_proba` does.
 
-    The input ``forecasts`` has shape (N, K), or (N, 1) where the calibrator was fitted to scores;
-    the output ``calibrated`` is of shape (N, K) and type double. Rows that `predict_proba` would
-    refuse become NaN. A `GroupedCalibrator` fitted with groups has a second input ``groups`` of
-    shape (N, 1): their names, as strings.
+    The input ``forecasts`` has shape (N, K), or (N, 1) for scores; the output ``calibrated`` is of
+    shape (N, K) and type double. Rows that `predict_proba` would refuse become NaN. A
+    `GroupedCalibrator` has a second input ``groups`` of shape (N, 1): their names, as strings.
 
     Parameters
     ----------
@@ -52,7 +51,7 @@ def to_onnx(
     input_type : {"double", "float"}, default="double"
         Type of the forecasts. Floats are turned into doubles first, as `predict_proba` does.
     opset : int, default=17
-        Version of the operator set, for graphs that are to be joined with others; 13 at least.
+        Version of the operator set; 13 at least.
     label : bool, default=False
         Whether to add the output ``label`` of shape (N,): the class of the largest calibrated
         probability, the first on ties; "", the smallest int64 or NaN for a refused row.
@@ -73,9 +72,7 @@ def to_onnx(
     ['forecasts', 'calibrated', 'label']
     """
     check_exportable(calibrator)
-    if input_type not in _TYPES:
-        fix = 'expected "double" or "float"'
-        raise InputError("input_type", None, f"is {input_type!r}", fix)
+    check_option("input_type", input_type, tuple(_TYPES))
     if not OLDEST_OPSET <= opset <= onnx.defs.onnx_opset_version():
         raise InputError("opset", None, f"is {opset}", f"expected {_known_opsets()}")
     names = Names("forecasts", "calibrated", "label" if label else None)

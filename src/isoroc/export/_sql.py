@@ -14,8 +14,8 @@ from isoroc._input import InputError
 from isoroc._maps.query import check_dialect, check_table, write_query
 from isoroc.export._exportable import check_exportable
 
-#: Between a slash and a star, which together open or end a comment.
 _ORDER = "Rows come in any order: keep a key, or add ORDER BY."
+#: Between a slash and a star, which together open or end a comment.
 _BESIDE = re.compile(r"(?<=\*)(?=/)|(?<=/)(?=\*)")
 #: What stands for all columns of the table.
 ALL = "*"
@@ -35,45 +35,37 @@ def to_sql(
 ) -> str:
     """SQL query that calibrates the forecasts in a table as `predict_proba` does.
 
-    A row with a NULL, or that `predict_proba` would refuse, gets NULLs. Rows come in any order, as
-    always in SQL: DuckDB, for one, changes it where a query looks up steps.
+    A row with a NULL, or that `predict_proba` would refuse, gets NULLs. Rows come in any order.
 
     Parameters
     ----------
     calibrator : calibrator
         Fitted.
     columns : str or sequence of str
-        Columns of the forecasts, in the order of the classes; the one column of scores where the
-        calibrator was fitted to scores.
+        Columns of the forecasts, in the order of the classes, or the one column of scores.
     dialect : str
         Whose SQL to write: "bigquery", "clickhouse", "datafusion", "duckdb", "mysql" (also for
         MariaDB), "polars", "postgres", "redshift", "snowflake", "spark", "sqlite", "trino" or
         "tsql" (SQL Server).
     table : str or sequence of str, default="forecasts"
-        The table; dots separate it from schema and catalog. Names that hold dots go into a
-        sequence.
+        The table; dots separate it from schema and catalog. Names with dots need a sequence.
     keep : str or sequence of str, default=None
         Columns of the table that the query hands on, such as a key; `columns` by default. "*"
-        stands for all of them, except in mysql, sqlite, trino and tsql, which cannot leave out the
-        columns of intermediate results.
+        stands for all of them, which mysql, sqlite, trino and tsql do not support.
     names : str or sequence of str, default=None
-        Names of the calibrated columns; ``calibrated_`` and the class by default. For a calibrator
-        of scores, a single name stands for the probability of the second class. With ``keep="*"``,
-        a name that is also in `columns` replaces that column.
+        Names of the calibrated columns; ``calibrated_`` and the class by default. For scores, a
+        single name stands for the second class. With ``keep="*"``, a name in `columns` replaces it.
     group : str, default=None
-        Column of the groups of a `GroupedCalibrator`, required if it was fitted with groups. Its
-        values are compared as text, and a NULL gets NULLs.
+        Column of the groups that a `GroupedCalibrator` was fitted with, compared as text.
     view : str or sequence of str, default=None
         Name of a view: the statement creates it instead of returning rows.
     checksum : str, default=None
-        Checksum of the model file, for the comment at the top. By default it is that of the file
-        that ``calibrator.save`` would write.
+        Checksum for the comment at the top; by default of the file that ``save`` would write.
 
     Returns
     -------
     str
-        A statement, after a comment that names the version, the calibrator, the checksum of its
-        model file and the classes.
+        A statement, after a comment with the version, the calibrator, the checksum and classes.
 
     Examples
     --------

@@ -9,7 +9,7 @@ import torch
 
 from isoroc._backends.torch import TorchOps, TorchVector
 from isoroc._input import InputError
-from isoroc._maps.formula import calibrated, is_grouped
+from isoroc._maps.mixture import calibrated, is_grouped
 from isoroc.export._exportable import check_exportable
 
 

@@ -1,13 +1,30 @@
-from ._binned import CalibrationCurve, calibration_curve, expected_calibration_error
-from ._calibration import calibration_error, smooth_calibration_error
-from ._decomposition import Decomposition, decompose
+from ._calibration import (
+    CalibrationCurve,
+    calibration_curve,
+    calibration_error,
+    expected_calibration_error,
+    smooth_calibration_error,
+)
 from ._direction import calibration_direction
 from ._expected import expected
 from ._resampling import BootstrapResult, bootstrap, by_group
-from ._roc import RocCurve, auc, hull_auc, roc_convex_hull, symmetric_roc_curve
-from ._scorers import ProbabilityScorer, scorers
-from ._scores import brier_score_loss, log_loss
-from ._separability import Separability, pairwise_separability
+from ._roc import (
+    RocCurve,
+    Separability,
+    auc,
+    hull_auc,
+    pairwise_separability,
+    roc_convex_hull,
+    symmetric_roc_curve,
+)
+from ._scores import (
+    Decomposition,
+    ProbabilityScorer,
+    brier_score_loss,
+    decompose,
+    log_loss,
+    scorers,
+)
 from ._significance import CalibrationTest, calibration_test
 from ._summary import CalibrationSummary, calibration_summary
 from ._surface.surface import RocSurface, Volume, roc_surface, volume_under_surface

@@ -1,29 +1,38 @@
-"""Calibration error: how far E[Y | forecast] is from the forecast (Definition 1.2 of the paper)."""
+"""Calibration error: how far E[Y | forecast] is from the forecast (Definition 1.2 of the paper).
+
+Besides, what others call by that name: binned and smooth errors, and the calibration curve.
+"""
 
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from scipy.fft import dct
 from scipy.optimize import brentq
 
-from isoroc._estimation.grouping import group_equal, group_quantile, group_uniform, sum_rows
+from isoroc._estimation.grouping import group_rows, sum_rows
 from isoroc._estimation.parts import Bins, Parts, over_classes
 from isoroc._input import (
     InputError,
     Kind,
     Sample,
+    check_confidence,
     check_number,
     check_option,
     check_probabilities,
     split_by_kind,
 )
+from isoroc._intervals import wilson
 from isoroc._losses import mean
 from isoroc._simplex import Floats, Ints
+from isoroc._table import Table
 
 Norm = Literal["l1", "l2", "max"]
+Strategy = Literal["uniform", "quantile"]
 
 #: Steps of the grid on [0, 1]; the smallest bandwidth is a few steps.
 N_STEPS = 2**14
@@ -50,10 +59,8 @@ def calibration_error(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or the probability of the second of two classes.
     norm : {"l1", "l2", "max"}, default="l1"
         Distance of ``E[Y | p]`` and ``p``, and how it is averaged. "l1": half the sum of absolute
         differences, mean over rows (the expected calibration error). "l2": root of half the sum of
@@ -78,8 +85,8 @@ def calibration_error(
         Subtract what chance adds to the squared error of each bin, for ``norm="l2"`` (Ferro and
         Fricker 2012; Kumar, Liang and Ma 2019). Bins with a single row are left out.
     sample_weight : array-like of shape (n,), default=None
-        Weight of each row. Only ratios of weights matter. With bins, weight 2 is the same as the
-        row twice; with "ties" and "irp" it is not, as copies of a row are no new evidence.
+        Weight of each row; only ratios matter. With bins, weight 2 is the same as the row twice;
+        with "ties" and "irp" it is not, as copies of a row are no new evidence.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; sorted by default.
 
@@ -91,22 +98,15 @@ def calibration_error(
     -----
     Estimates with bins are too large by what chance adds, which grows with the number of bins, and
     too small by what differs within bins. "ties" and "irp" use the identities
+    ``E|g - p| = E[sign(g - p) (Y - p)]`` and ``E(g - p)**2 = E[(g - p) (Y - p)]`` with
+    ``g = E[Y | p]``, summed over the classes, where the first factor is learned from other rows
+    than the second. So whatever is learned, the mean of the products is 0 if forecasts are
+    calibrated. Negative estimates are returned as 0. For "l2" the square is nearly unbiased. For
+    "l1" the mean is at most the calibration error, and below it if signs are hard to learn from few
+    rows; the interval of `isoroc.evaluate` allows for that.
 
-    - ``E|g - p| = E[sign(g - p) (Y - p)]`` and
-    - ``E(g - p)**2 = E[(g - p) (Y - p)]``, where ``g = E[Y | p]``,
-
-    summed over the classes. The first factor is learned from other rows than the second, with
-    "ties" from those with the same forecast. So whatever is learned, the mean of the products is 0
-    if forecasts are calibrated. Negative estimates are returned as 0, so for calibrated forecasts
-    the mean estimate is positive: for "l1", two classes and uniform forecasts about 0.015 with 200
-    rows and 0.001 with 10,000. For "l2" the square is nearly unbiased. For "l1" the mean of the
-    products is at most the calibration error, and below it if signs are hard to learn from few
-    rows. `isoroc.evaluate` gives the interval, which allows for that.
-
-    A monotone partition is blind to forecasts that point in the wrong direction. So a change of the
-    confidence of all forecasts, a linear map, and means in nested cells estimate what it leaves,
-    each where it exceeds the noise. With more than four classes the partitions are of the two
-    largest probabilities and the rest; the other stages use the 64 most frequent classes.
+    With more than four classes the partitions of "irp" are of the two largest probabilities and the
+    rest, and what corrects them uses 64 classes at most.
 
     Examples
     --------
@@ -153,20 +153,14 @@ def calibration_error(
 
 def _error(sample: Sample, norm: Norm, bins: Bins, n_bins: int, *, debias: bool) -> float:
     """Error of one part in bins; its square for the norm "l2"."""
-    if bins == "exact":
-        group = group_equal(sample.forecasts)
-    elif bins == "quantile":
-        group = group_quantile(sample.forecasts, sample.weights, n_bins)
-    else:
-        group = group_uniform(sample.forecasts, int(bins))
+    group = group_rows(sample.forecasts, sample.weights, bins, n_bins)
     if debias:
         return _debiased(sample, group)
-    weight = np.bincount(group, sample.weights).astype(np.float64)
+    weight = sum_rows(group, sample.row_weights(), None)
     filled = weight > 0
     residual = sum_rows(group, sample.residuals(), sample.weights)[filled]
-    weight = weight[filled]
-    distance = _distance((residual.T / weight).T, norm)
-    return float(distance.max()) if norm == "max" else mean(distance, weight)
+    distance = _distance((residual.T / weight[filled]).T, norm)
+    return float(distance.max()) if norm == "max" else mean(distance, weight[filled])
 
 
 def _distance(residual: Floats, norm: Norm) -> Floats:
@@ -206,18 +200,14 @@ def smooth_calibration_error(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or the probability of the second of two classes.
     kind : {"classwise", "top"}, default="classwise"
         "classwise": the probability of each class by itself, averaged over the classes (for two
         classes, the error of the second one). "top": the largest probability, compared with the
         accuracy.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row; weight 2 is the same as the row twice.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weights (2 is a row twice), and the classes in the order of the columns, sorted by default.
 
     Returns
     -------
@@ -267,3 +257,143 @@ def _fixed_point(spectrum: Floats) -> float:
     if error(NARROWEST) <= NARROWEST:
         return error(NARROWEST)
     return float(brentq(lambda sigma: error(sigma) - sigma, NARROWEST, 1.0, xtol=1e-9))
+
+
+def expected_calibration_error(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    kind: Literal["auto", "top", "classwise"] = "auto",
+    sample_weight: Any = None,
+    labels: Any = None,
+) -> float:
+    """Expected calibration error (ECE) in bins, as torchmetrics and netcal compute it.
+
+    It depends on the bins; `calibration_error` needs none.
+
+    Parameters
+    ----------
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or the probability of the second of two classes.
+    n_bins : int, default=15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width on [0, 1], or of equal weight.
+    kind : {"auto", "top", "classwise"}, default="auto"
+        What is compared with frequencies. "top": the largest probability. "classwise": the
+        probability of each class, mean over the classes. "auto": the probability of the second of
+        two classes, and "top" for more.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weight of each row, and the classes in the order of the columns (sorted by default).
+
+    Returns
+    -------
+    float
+        Weighted mean over the bins of ``|frequency - mean forecast|``.
+
+    Examples
+    --------
+    >>> from isoroc.metrics import expected_calibration_error
+    >>> round(expected_calibration_error([0, 1, 1, 1], [0.1, 0.15, 0.8, 0.9], n_bins=2), 4)
+    0.2625
+    """
+    check_number("n_bins", n_bins, numbers.Integral, minimum=1)
+    check_option("strategy", strategy, ("uniform", "quantile"))
+    check_option("kind", kind, ("auto", "top", "classwise"))
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels)
+    return calibration_error(
+        sample.codes,
+        sample.forecasts,
+        kind=("classwise" if sample.n_classes == 2 else "top") if kind == "auto" else kind,
+        bins=n_bins if strategy == "uniform" else "quantile",
+        n_bins=None if strategy == "uniform" else n_bins,
+        sample_weight=sample.weights,
+        labels=range(sample.n_classes),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationCurve:
+    """Frequencies against mean forecasts in bins that hold rows, with intervals.
+
+    ``prob_true, prob_pred = curve`` works as with scikit-learn's function.
+    """
+
+    prob_true: Floats
+    prob_pred: Floats
+    low: Floats
+    """Wilson interval of the frequency, from `low` to `high`."""
+    high: Floats
+    weight: Floats
+    """Weight of the rows in each bin."""
+
+    def __iter__(self) -> Iterator[Floats]:
+        return iter((self.prob_true, self.prob_pred))
+
+    def frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """All attributes as a dataframe of the named library."""
+        return Table(vars(self)).frame(backend)
+
+
+def calibration_curve(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    pos_label: Any = None,
+    n_bins: int = 5,
+    strategy: Strategy = "uniform",
+    sample_weight: Any = None,
+    labels: Any = None,
+    confidence: float = 0.95,
+) -> CalibrationCurve:
+    """Frequencies of a class against its forecasts in bins, with intervals.
+
+    Parameters
+    ----------
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or the probability of the second of two classes.
+    pos_label : label, default=None
+        The class; the second of two by default. Required for more than two classes.
+    n_bins : int, default=5
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width on [0, 1], or of equal weight.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weights (counts of rows), and the classes in the order of the columns (sorted by default).
+    confidence : float, default=0.95
+        Of the intervals.
+
+    Returns
+    -------
+    CalibrationCurve
+
+    Examples
+    --------
+    >>> from isoroc.metrics import calibration_curve
+    >>> curve = calibration_curve([0, 0, 0, 1, 1, 1], [0.0, 0.1, 0.2, 0.8, 0.9, 1.0], n_bins=2)
+    >>> prob_true, prob_pred = curve
+    >>> prob_true, prob_pred.round(1), curve.low.round(2)
+    (array([0., 1.]), array([0.1, 0.9]), array([0.  , 0.44]))
+    """
+    check_number("n_bins", n_bins, numbers.Integral, minimum=1)
+    check_option("strategy", strategy, ("uniform", "quantile"))
+    check_confidence(confidence)
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels)
+    classes = sample.classes.tolist()
+    if pos_label is None and len(classes) > 2:
+        shown = ", ".join(map(repr, classes[:10]))
+        problem = f"is None, but there are {len(classes)} classes"
+        raise InputError("pos_label", None, problem, f"pass one of {shown}")
+    if pos_label is not None and pos_label not in classes:
+        raise InputError("pos_label", None, f"is {pos_label!r}", f"the classes are {classes}")
+    k = 1 if pos_label is None else classes.index(pos_label)
+    p, weights = np.ascontiguousarray(sample.forecasts[:, k]), sample.row_weights()
+    bins: Bins = n_bins if strategy == "uniform" else "quantile"
+    group = group_rows(p, sample.weights, bins, n_bins)
+    columns = np.column_stack([sample.codes == k, p, np.ones(len(p))])
+    sums = sum_rows(group, columns, weights)
+    true, predicted, total = sums[sums[:, 2] > 0].T
+    true, predicted = true / total, predicted / total
+    return CalibrationCurve(true, predicted, *wilson(true, total, confidence), total)

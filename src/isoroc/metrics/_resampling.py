@@ -74,33 +74,29 @@ def bootstrap(
 ) -> BootstrapResult:
     """Bootstrap interval of a metric, or of its difference between two forecasts of the same rows.
 
-    Rows are drawn with replacement. A metric that takes `sample_weight` gets all rows, and the
-    number of times each was drawn as its weight, so that metrics that hold rows out hold out all
-    copies of a row together. Any other metric gets the drawn rows.
+    Rows are drawn with replacement. A metric that takes `sample_weight` gets all rows with the
+    number of times each was drawn as its weight, so that copies of a row are held out together. Any
+    other metric gets the drawn rows.
 
     Parameters
     ----------
     metric : callable
         ``metric(y_true, y_prob)`` or ``metric(y_true, y_prob, sample_weight=...)``, returning a
         number or several.
-    y_true : array-like of shape (n,)
-        Labels.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts.
     after : array-like of shape (n, K) or (n,), default=None
-        Other forecasts of the same rows. Then the difference ``metric(y_true, after) -
-        metric(y_true, y_prob)`` is estimated, with both terms on the same resamples. For a loss, a
-        negative difference means that `after` is better.
+        Other forecasts of the same rows. Then ``metric(y_true, after) - metric(y_true, y_prob)`` is
+        estimated, with both terms on the same resamples.
     n_resamples : int, default=999
         Number of resamples.
     confidence : float, default=0.95
         Probability that the interval covers the truth.
     method : {"basic", "percentile"}, default="percentile"
-        "percentile" takes quantiles of the resampled values. "basic" mirrors them at the estimate.
+        "percentile" takes quantiles of the resampled values, "basic" mirrors them at the estimate.
         Neither is reliable for binned calibration errors, whose bias resampling repeats.
     stratified : bool, default=False
-        Draw from each class as many rows as it has; for data in which the class frequencies were
-        fixed by design.
+        Draw from each class as many rows as it has, if class frequencies were fixed by design.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     random_state : int, RandomState or None, default=None
@@ -137,8 +133,8 @@ def bootstrap(
     weighs = _takes_weights(metric)
     if weights is not None and not weighs:
         raise InputError("sample_weight", None, "the metric takes no sample_weight")
-    task = _Task(metric, y, forecasts, weights, weighs, _strata(y) if stratified else None)
-
+    strata = [np.flatnonzero(y == label) for label in np.unique(y)] if stratified else None
+    task = _Task(metric, y, forecasts, weights, weighs, strata)
     root = np.random.SeedSequence(check_random_state(random_state).randint(2**31 - 1))
     draws = Parallel(n_jobs=n_jobs)(delayed(task)(seed) for seed in root.spawn(n_resamples))
     return summarize(task.value(None), np.array(draws), confidence, method)
@@ -161,18 +157,13 @@ def by_group(
     Parameters
     ----------
     metric : callable
-        Any metric of `isoroc.metrics` that returns a number, or another function
-        ``metric(y_true, y_prob)``.
-    y_true : array-like of shape (n,)
-        Labels.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts.
+        A function ``metric(y_true, y_prob)`` that returns a number.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts.
     groups : array-like of shape (n,)
         Group of each row: strings, whole numbers or booleans.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row, for metrics that take weights.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns, for metrics that take them; sorted by default.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weights and classes (by default sorted), for metrics that take them.
     n_resamples : int, default=200
         Number of resamples; 0 for no intervals.
     confidence : float, default=0.95
@@ -204,18 +195,12 @@ def by_group(
     measured = metric if labels is None else partial(metric, labels=labels)
     lines = []
     for name, rows in rows_by_group(names):
-        part, of_rows = (y[rows], P[rows]), None if weights is None else weights[rows]
-        given = {} if of_rows is None else {"sample_weight": of_rows}
+        part: tuple[Any, ...] = y[rows], P[rows]
+        given: dict[str, Any] = {} if weights is None else {"sample_weight": weights[rows]}
         value, low, high = float(measured(*part, **given)), np.nan, np.nan
         if n_resamples:
-            found = bootstrap(
-                measured,
-                *part,
-                n_resamples=n_resamples,
-                confidence=confidence,
-                sample_weight=of_rows,
-                random_state=random_state,
-            )
+            options = {"n_resamples": n_resamples, "confidence": confidence, **given}
+            found = bootstrap(measured, *part, random_state=random_state, **options)
             low, high = found.low, found.high
         lines.append((name, len(rows), value, low, high))
     return Table.from_rows(lines, "group", "rows", "value", "low", "high")
@@ -277,8 +262,3 @@ def _takes_weights(metric: Metric) -> bool:
         return "sample_weight" in inspect.signature(metric).parameters
     except ValueError:  # some compiled functions have no signature
         return False
-
-
-def _strata(y: NDArray[Any]) -> list[NDArray[np.intp]]:
-    """Rows of each class."""
-    return [np.flatnonzero(y == label) for label in np.unique(y)]

@@ -1,40 +1,45 @@
-"""Proper scores: log loss and Brier score."""
+"""Proper scores, log loss and Brier score, their parts, and metrics as scikit-learn scorers.
+
+Loss = calibration + refinement: what calibration can save, and what needs a better model.
+"""
 
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from isoroc._estimation.parts import Loss, Parts
 from isoroc._input import check_number, check_option, check_probabilities
+from isoroc._intervals import Estimate
 from isoroc._losses import EPSILON, brier_losses, log_losses, mean
+from isoroc._simplex import Floats
+from isoroc._table import Table
+from isoroc.metrics._calibration import calibration_error, smooth_calibration_error
+
+TERMS = ("loss", "calibration", "refinement", "uncertainty", "resolution")
 
 
 def log_loss(
-    y_true: Any,
-    y_prob: Any,
-    *,
-    eps: float = EPSILON,
-    sample_weight: Any = None,
-    labels: Any = None,
+    y_true: Any, y_prob: Any, *, eps: float = EPSILON, sample_weight: Any = None, labels: Any = None
 ) -> float:
     """Mean of ``-log`` of the probability forecast for the observed class.
 
-    An observed class that was given probability 0 counts as one of probability 2.2e-16, as in
-    scikit-learn's function of the same name: such a row costs 36.04 nats. `isoroc.evaluate` reports
-    the number of these rows next to the loss.
+    An observed class of probability 0 counts as one of probability 2.2e-16, as in scikit-learn, and
+    costs 36.04 nats. `isoroc.evaluate` reports the number of such rows.
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or the probability of the second of two classes.
     eps : float, default=2.2e-16
         Probabilities below `eps` are replaced by `eps`. With 0 the loss may be infinite.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row; weight 2 is the same as the row twice.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weights (2 is a row twice), and the classes in the order of the columns, sorted by default.
 
     Returns
     -------
@@ -69,16 +74,12 @@ def brier_score_loss(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or the probability of the second of two classes.
     scale_by_half : bool or "auto", default="auto"
         Whether to return half of the sum over the classes; "auto" does so for two classes.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row; weight 2 is the same as the row twice.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weights (2 is a row twice), and the classes in the order of the columns, sorted by default.
 
     Returns
     -------
@@ -100,3 +101,182 @@ def brier_score_loss(
     if scale_by_half in ("auto", is_half):
         return score
     return score / 2 if scale_by_half else 2 * score
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Decomposition:
+    """A loss and its parts: ``loss = calibration + uncertainty - resolution``.
+
+    Converted to an array, it gives the five values in the order below.
+    """
+
+    loss: float
+    """Mean loss of the forecasts."""
+    calibration: float
+    """What calibration would save: the mean divergence of ``E[Y | p]`` from ``p``."""
+    refinement: float
+    """What would remain, ``uncertainty - resolution``: the mean entropy of ``E[Y | p]``."""
+    uncertainty: float
+    """Entropy of the class frequencies: the loss of the best constant forecast."""
+    resolution: float
+    """How much lower than that the loss would be after calibration."""
+    standard_errors: Floats
+    """Standard errors of the five values."""
+    of: Loss
+    """The loss, "log" or "brier"."""
+    bins: Literal["ties", "irp"]
+    """How ``E[Y | p]`` was estimated."""
+    _estimates: tuple[Estimate, ...]
+
+    def frame(self, confidence: float = 0.95) -> Table:
+        """Table with one row per term: value, standard error and interval."""
+        low, high = np.array([e.interval(confidence) for e in self._estimates]).T
+        value, error = np.asarray(self), self.standard_errors
+        return Table(term=np.array(TERMS), value=value, standard_error=error, low=low, high=high)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: FBT001
+        return np.array([getattr(self, term) for term in TERMS], dtype=dtype)
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.of} loss {self.loss:.4f} = calibration {self.calibration:.4f} + refinement "
+            f"{self.refinement:.4f} (uncertainty {self.uncertainty:.4f} - resolution "
+            f"{self.resolution:.4f}), {self.bins}"
+        )
+
+
+def decompose(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    loss: Loss = "log",
+    bins: Literal["ties", "irp"] | None = None,
+    sample_weight: Any = None,
+    labels: Any = None,
+) -> Decomposition:
+    """Split log loss or Brier score into calibration and refinement (equation 1 of the paper).
+
+    ``E[loss(Y, p)] = E[D(g, p)] + E[H(g)]`` with ``g = E[Y | p]``. D and H are the divergence and
+    entropy of the loss (Bröcker 2009): Kullback-Leibler divergence and Shannon entropy for "log",
+    squared distance and ``1 - sum g**2`` for "brier", half of both for two classes. (The divergence
+    is of g from p; equation 1 has the arguments the other way round.)
+
+    Parameters
+    ----------
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or the probability of the second of two classes.
+    loss : {"log", "brier"}, default="log"
+        Log loss or Brier score.
+    bins : {"ties", "irp"} or None, default=None
+        How ``E[Y | p]`` is estimated, as in `calibration_error`. "ties" is for forecasts with few
+        distinct values, "irp" for continuous ones. None means "ties" if there are at least
+        ``4 (K - 1)`` rows for each distinct forecast, and "irp" otherwise.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weight of each row, and the classes in the order of the columns (sorted by default).
+
+    Returns
+    -------
+    Decomposition
+        Calibration and refinement add up to the loss.
+
+    Notes
+    -----
+    With "ties" the divergence of mean labels from forecasts is reduced by what chance adds to it.
+    With "irp" it is the mean of ``sum_k (y_k - p_k) d(g_k, p_k) / (g_k - p_k)``, where d is the
+    contribution of class k to D and g is learned from other rows. With the true g the expectation
+    is right, and with any g it is 0 if the forecasts are calibrated. The loss that recalibration
+    with g saves is too small by all errors of g; it is used if it is larger. Both terms may be
+    negative. `Evaluation` says what the intervals are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc.metrics import decompose
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(10_000)
+    >>> decompose(rng.random(10_000) < p**2, p, loss="brier")
+    brier loss 0.1721 = calibration 0.0363 + refinement 0.1358
+    (uncertainty 0.2186 - resolution 0.0829), irp
+    """
+    check_option("loss", loss, ("log", "brier"))
+    check_option("bins", bins, ("ties", "irp", None))
+    sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
+    parts = Parts.of(sample, "canonical", bins)
+    found = parts.split_loss(loss)
+    estimates = tuple(found[term][0] for term in TERMS)
+    return Decomposition(
+        **{term: estimate.value for term, estimate in zip(TERMS, estimates, strict=True)},
+        standard_errors=np.array([estimate.error for estimate in estimates]),
+        of=loss,
+        bins="ties" if parts.bins == ["ties"] else "irp",
+        _estimates=estimates,
+    )
+
+
+class ProbabilityScorer:
+    """A metric of forecasts as ``scorer(classifier, X, y)``, for ``scoring=`` in scikit-learn.
+
+    It passes the classes of the classifier to the metric, so that folds in which a class is missing
+    can be scored, which ``sklearn.metrics.make_scorer`` does not.
+
+    Parameters
+    ----------
+    metric : callable
+        ``metric(y_true, y_prob, *, sample_weight, labels)`` returning a number.
+    greater_is_better : bool, default=False
+        Whether larger values are better. The sign of a loss is changed.
+    **options
+        Further arguments of the metric.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from isoroc.metrics import ProbabilityScorer, calibration_error
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(600, 2))
+    >>> y = np.where(rng.random(600) < 1 / (1 + np.exp(-X[:, 0])), "yes", "no")
+    >>> scorer = ProbabilityScorer(calibration_error, norm="l2", bins=10)
+    >>> cross_val_score(LogisticRegression(), X, y, scoring=scorer, cv=3).round(2)
+    array([-0.1 , -0.09, -0.04])
+    """
+
+    def __init__(
+        self, metric: Callable[..., Any], *, greater_is_better: bool = False, **options: Any
+    ) -> None:
+        self.metric = metric
+        self.greater_is_better = greater_is_better
+        self.options = options
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Score a fitted classifier on some rows."""
+        P = estimator.predict_proba(X)
+        value = self.metric(
+            y, P, sample_weight=sample_weight, labels=estimator.classes_, **self.options
+        )
+        return float(value) if self.greater_is_better else -float(value)
+
+    def __repr__(self) -> str:
+        name = getattr(self.metric, "__name__", repr(self.metric))
+        options = "".join(f", {key}={value!r}" for key, value in self.options.items())
+        sign = ", greater_is_better=True" if self.greater_is_better else ""
+        return f"{type(self).__name__}({name}{sign}{options})"
+
+
+def _refinement(y_true: Any, y_prob: Any, **options: Any) -> float:
+    return decompose(y_true, y_prob, **options).refinement
+
+
+#: Scorers by name, for ``scoring=scorers["neg_calibration_error"]``. "neg_refinement" is the cross
+#: entropy that the model would have after calibration.
+scorers: dict[str, ProbabilityScorer] = {
+    "neg_log_loss": ProbabilityScorer(log_loss),
+    "neg_brier_score_loss": ProbabilityScorer(brier_score_loss),
+    "neg_calibration_error": ProbabilityScorer(calibration_error),
+    "neg_calibration_error_l2": ProbabilityScorer(calibration_error, norm="l2"),
+    "neg_classwise_calibration_error": ProbabilityScorer(calibration_error, kind="classwise"),
+    "neg_top_calibration_error": ProbabilityScorer(calibration_error, kind="top"),
+    "neg_smooth_calibration_error": ProbabilityScorer(smooth_calibration_error),
+    "neg_refinement": ProbabilityScorer(_refinement),
+}

@@ -10,8 +10,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._estimation.grouping import halve_repeatedly, sum_classes, sum_rows
-from isoroc._estimation.ordering import fix_class_order, fix_row_order
+from isoroc._estimation.grouping import (
+    fix_class_order,
+    fix_row_order,
+    halve_repeatedly,
+    sum_classes,
+    sum_rows,
+)
 from isoroc._input import Sample, check_number, check_option, check_probabilities, split_by_kind
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats, Ints
@@ -54,25 +59,18 @@ def calibration_test(
 
     If they are, labels drawn from the forecasts have the same distribution as the observed ones
     (consistency resampling, Bröcker and Smith 2007, Vaicenavicius et al. 2019). So the statistic is
-    compared with its values for drawn labels. This controls the probability to reject calibrated
-    forecasts, for any statistic, n, K and forecasts.
-
-    The forecasts are repeatedly halved into nested cells of equal size. At each scale the squared
-    sum of residuals of each cell is divided by its variance under calibration and summed over the
-    cells; the statistic is that of the scale that deviates most, as in minimax optimal tests
-    (T-Cal, Lee et al. 2023).
+    compared with its values for drawn labels, which controls the probability to reject calibrated
+    forecasts for any n, K and forecasts. The statistic is the largest deviation over nested cells
+    of the forecasts, as in minimax optimal tests (T-Cal, Lee et al. 2023).
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or the probability of the second of two classes.
     kind : {"canonical", "top"}, default="canonical"
         "canonical" tests the whole forecast, "top" the largest probability against the accuracy.
     n_resamples : int, default=999
-        Number of times labels are drawn; the smallest possible p-value is
-        ``1 / (n_resamples + 1)``.
+        How often labels are drawn; the smallest possible p-value is ``1 / (n_resamples + 1)``.
     sample_weight : array-like of shape (n,), default=None
         Weight of the residual of each row. A row is one outcome whatever its weight, so the test
         keeps its level; weight 2 is not the same as the row twice.
@@ -147,11 +145,8 @@ class _Scales:
             yield sums
 
     def measure(self, codes: NDArray[np.integer[Any]]) -> list[float]:
-        """Squared sums of residuals over their variances, summed over the cells of each scale.
-
-        Adding 1 to the variance limits the influence of cells with certain forecasts, whose
-        variance is close to 0.
-        """
+        """Squared sums of residuals over their variances, summed over the cells of each scale."""
+        # Adding 1 limits the influence of cells with certain forecasts, whose variance is near 0.
         hits = sum_classes(self.cell, codes, self.n_classes, self.weights)
         sums = self._levels(hits - self.expected)
         return [float((s**2 / (v + 1)).sum()) for s, v in zip(sums, self.variances, strict=True)]

@@ -1,16 +1,15 @@
+from ._calibration import CalibrationDisplay
 from ._cost import CostCurveDisplay
 from ._decision_curve import DecisionCurveDisplay
-from ._intervals import GroupsDisplay, MembersDisplay
-from ._learning import LearningCurveDisplay
+from ._gains import GroupsDisplay, LearningCurveDisplay, MembersDisplay
 from ._map import MapDisplay
 from ._monitor import MonitorDisplay
 from ._path import PathDisplay
-from ._reliability import ReliabilityDisplay
-from ._roc import RocDisplay
+from ._roc import RocDisplay, RocSurfaceDisplay
 from ._simplex import SimplexDisplay
-from ._surface import RocSurfaceDisplay
 
 __all__ = [
+    "CalibrationDisplay",
     "CostCurveDisplay",
     "DecisionCurveDisplay",
     "GroupsDisplay",
@@ -19,7 +18,6 @@ __all__ = [
     "MembersDisplay",
     "MonitorDisplay",
     "PathDisplay",
-    "ReliabilityDisplay",
     "RocDisplay",
     "RocSurfaceDisplay",
     "SimplexDisplay",

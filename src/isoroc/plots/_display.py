@@ -1,32 +1,69 @@
-"""Display: the base of all displays."""
+"""Display, the base of all displays, and the colours, markers and axes that they share.
+
+No global setting is changed. Text, ticks and backgrounds follow the current style; the colours are
+legible on white and on black.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from isoroc._input import check_sample
+from isoroc._input import (
+    InputError,
+    Sample,
+    check_after,
+    check_groups,
+    check_outcomes,
+    check_probabilities,
+    check_sample,
+    to_array,
+)
 from isoroc._table import Table
+from isoroc._views.curves import Axis
 from isoroc._views.forecasts import are_probabilities, forecasts_of
-from isoroc.plots._style import figure_of
+from isoroc._views.simplex import COLOURS
+
+#: One for each colour, so that series and classes differ in print without colour.
+MARKERS = ("o", "^", "s", "D", "v", "P")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
+#: For everything that is not a series: the diagonal, a hull, the uncalibrated forecasts.
+NEUTRAL = "0.5"
+#: Colour, marker and line before and after calibration, or of forecasts alone.
+SERIES = {
+    "before": ("#D55E00", "^", "--"),
+    "after": ("#0072B2", "o", "-"),
+    "forecasts": ("#0072B2", "o", "-"),
+}
+#: Panel of the most probable class of each row.
+TOP = "the top class"
+#: What `plot` takes: one axes or one per panel, and the size of a new figure in inches.
+Where = Axes | Sequence[Axes] | None
+Size = tuple[float, float] | None
+#: Up to this number of classes there is one panel per class, above it one for the top class.
+MAX_PANELS = 12
 
 
 class Layer(NamedTuple):
-    """The data of one call to a plotting function."""
+    """The data of one call to a plotting function, one row per point.
+
+    `panel` is the axes in which it is drawn, `series` the source of the data (before, after, a
+    class or a calibrator) and `kind` the kind of mark: points, a curve, a band.
+    """
 
     panel: str
-    """The axes in which it is drawn."""
     series: str
-    """The source of the data: before, after, a class or a calibrator."""
     kind: str
-    """The kind of mark: points, a curve, a band."""
     data: Table
-    """Numbers, one row per point."""
 
 
+@dataclass(repr=False, eq=False)
 class Display:
     """Base class of the displays.
 
@@ -38,11 +75,23 @@ class Display:
         The figure, set by `plot`.
     axes_ : list of Axes
         One axes per panel, set by `plot`.
+    ax_ : Axes
+        The first of these axes.
+    line_ : Line2D or list of Line2D
+        The curve, or a list if there is more or less than one, set by `plot`.
     """
 
     layers: list[Layer]
-    figure_: Figure
-    axes_: list[Any]
+    figure_: Figure = field(init=False)
+    axes_: list[Any] = field(init=False)
+    ax_: Any = field(init=False)
+    line_: Any = field(init=False)
+
+    #: Largest number of panels side by side, and the size of each in inches.
+    _grid = (1, (5.2, 4.0))
+    _projection: ClassVar[str | None] = None
+    #: Draws in `axes_` and returns the curves; takes the options of lines, if any.
+    _draw: ClassVar[Callable[..., list[Any]]]
 
     @property
     def panels(self) -> list[str]:
@@ -70,9 +119,25 @@ class Display:
         """Layers of one panel."""
         return [layer for layer in self.layers if layer.panel == panel]
 
-    def _drawn_in(self, axes: list[Any]) -> Self:
-        self.axes_ = axes
-        self.figure_ = figure_of(axes[0])
+    def plot(self, ax: Where = None, *, figsize: Size = None, **options: Any) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : Axes or sequence of Axes, default=None
+            Where to draw: one axes, which is divided if there are several panels, or one per
+            panel. By default pyplot creates a figure.
+        figsize : tuple of float, default=None
+            Width and height of the new figure in inches.
+        **options
+            Of a `CalibrationDisplay`: `name`, and options of its curves.
+        """
+        columns, size = self._grid
+        new: dict[str, Any] = {"figsize": figsize, "projection": self._projection}
+        self.axes_ = axes_for(ax, len(self.panels), columns=columns, size=size, **new)
+        self.ax_, self.figure_ = self.axes_[0], figure_of(self.axes_[0])
+        lines = self._draw(**options)
+        self.line_ = lines[0] if len(lines) == 1 else lines
         return self
 
 
@@ -81,8 +146,10 @@ class BeforeAfterDisplay(Display):
 
     #: Whether scores that are not probabilities cannot be drawn.
     _needs_probabilities: ClassVar[bool] = False
-    #: Whether `from_predictions` takes groups.
+    #: Whether groups of rows can be drawn.
     _takes_groups: ClassVar[bool] = False
+    #: Makes the display of samples, "forecasts" alone or "before" and "after"; takes its options.
+    _of: ClassVar[Callable[..., Self]]
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
@@ -113,6 +180,221 @@ class BeforeAfterDisplay(Display):
         return cls.from_predictions(y, before, **options)
 
     @classmethod
-    @abstractmethod
-    def from_predictions(cls, y_true: Any, y_prob: Any, *, after: Any = None) -> Self:
-        """Draw forecasts, optionally together with those after calibration."""
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any,
+        *,
+        after: Any = None,
+        sample_weight: Any = None,
+        labels: Any = None,
+        ax: Where = None,
+        figsize: Size = None,
+        **options: Any,
+    ) -> Self:
+        """Draw forecasts, optionally together with those after calibration.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            Labels.
+        y_prob : array-like of shape (n, K) or (n,)
+            Forecasts, or probabilities of `pos_label`, by default the second of two classes; where
+            no probabilities are needed, also real scores that increase with them.
+        after : array-like, default=None
+            Forecasts of the same rows after calibration.
+        sample_weight : array-like of shape (n,), default=None
+            Weight of each row.
+        labels : array-like of shape (K,), default=None
+            The classes in the order of the columns; sorted by default.
+        ax, figsize
+            As in `plot`.
+        **options
+            Those that the class describes.
+        """
+        pos_label = options.get("pos_label")
+        if pos_label is not None and labels is None and np.ndim(y_prob) == 1:
+            labels = _second(y_true, pos_label)
+        if cls._needs_probabilities:
+            first = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
+        else:
+            first = check_outcomes(y_true, y_prob, sample_weight, labels)
+        if cls._takes_groups and (groups := options.pop("groups", None)) is not None:
+            first = replace(first, groups=check_groups(groups, len(first), of="y_prob"))
+        series = {"forecasts": first}
+        if after is not None:
+            second = check_after(after, first, probabilities=cls._needs_probabilities)
+            series = {"before": first, "after": second}
+        positive = {of: sample.positive() for of, sample in series.items()}
+        return cls._of(positive, **options).plot(ax, figsize=figsize)
+
+
+def _second(y_true: Any, pos_label: Any) -> list[Any]:
+    """The two labels, that whose probabilities are given last."""
+    found = np.unique(to_array(y_true, name="y_true")).tolist()
+    others = [label for label in found if label != pos_label]
+    if len(others) != 1:
+        problem = f"is {pos_label!r}, and the labels are {shortened(str(found), 60)}"
+        fix = "pass one of two labels, or forecasts with one column per class"
+        raise InputError("pos_label", None, problem, fix)
+    return [others[0], pos_label]
+
+
+def class_panels(sample: Sample, pos_label: Any, kind: str = "auto") -> dict[str, int | None]:
+    """Classes to draw, by the name of the panel; None for the top class."""
+    classes = sample.classes.tolist()
+    if pos_label is not None and pos_label not in classes:
+        fix = f"expected one of {shortened(str(classes), 60)}"
+        raise InputError("pos_label", None, f"got {pos_label!r}", fix)
+    if kind == "top" or (kind == "auto" and pos_label is None and len(classes) > MAX_PANELS):
+        return {TOP: None}
+    drawn = range(int(len(classes) == 2), len(classes))
+    chosen = drawn if pos_label is None else [classes.index(pos_label)]
+    return {str(classes[k]): k for k in chosen}
+
+
+def style_of(index: int) -> tuple[str, str, Any]:
+    """Colour, marker and line style of the class or series with this index."""
+    return COLOURS[index % 6], MARKERS[index % 6], DASHES[index % 6]
+
+
+def styles_in(ax: Axes, series: Sequence[str]) -> dict[str, tuple[str, str, Any]]:
+    """Styles of series in axes that may have labelled series of earlier displays."""
+    drawn = len(ax.get_legend_handles_labels()[0])
+    if not drawn and set(series) <= set(SERIES):
+        return {name: SERIES[name] for name in series}
+    return {name: style_of(drawn + i) for i, name in enumerate(series)}
+
+
+def wrapped(name: str, width: int = 18, lines: int = 3) -> str:
+    """Name in a few lines, with an ellipsis if it is longer."""
+    text = " ".join(name.split()) or name
+    parts = textwrap.wrap(text, width, max_lines=lines, placeholder="…")
+    return plain("\n".join(parts))
+
+
+def shortened(name: str, width: int = 16) -> str:
+    """Name in one line, with an ellipsis in the middle if it is longer."""
+    if len(name) > width:
+        half = width // 2
+        name = f"{name[:half]}…{name[len(name) - (width - half - 1) :]}"
+    return plain(name)
+
+
+def plain(text: str) -> str:
+    """Text in which matplotlib reads no dollar sign as mathematics."""
+    return text.replace("$", r"\$")
+
+
+def axes_for(
+    ax: Where,
+    n_panels: int,
+    *,
+    columns: int,
+    size: tuple[float, float],
+    figsize: Size = None,
+    projection: str | None = None,
+) -> list[Any]:
+    """Axes to draw in: those of a new figure of pyplot, the given ones, or parts of the given one.
+
+    `columns` panels are side by side; `size` is that of a panel of a new figure, in inches.
+    """
+    columns = min(columns, n_panels)
+    rows = -(-n_panels // columns)
+    if ax is None:
+        from matplotlib import pyplot as plt  # noqa: PLC0415
+
+        figsize = figsize or (columns * size[0], rows * size[1])
+        new = plt.figure(figsize=figsize, layout="constrained")
+        if projection == "ternary":  # names at the corners reach beyond what the layout expects
+            new.set_layout_engine("constrained", h_pad=0.16, w_pad=0.08)
+        return _fill(new, new.add_gridspec(rows, columns), n_panels, projection)
+    if figsize is not None:
+        fix = "set the size of the figure that has these axes"
+        raise InputError("figsize", None, "is only for new figures, but ax is given", fix)
+    given: list[Any] = (
+        [ax] if isinstance(ax, Axes) else list(np.ravel(np.asarray(ax, dtype=object)))
+    )
+    if len(given) == 1 and n_panels > 1:
+        parts = _made_from(given[0])
+        if len(parts) == n_panels:
+            return parts
+        figure, spec = given[0].figure, given[0].get_subplotspec()
+        if spec is None:
+            problem = f"the display has {n_panels} panels, and only axes in a grid can be divided"
+            raise InputError("ax", None, problem, f"pass a sequence of {n_panels} axes")
+        given[0].set_axis_off()
+        given[0].isoroc_made = _fill(figure, spec.subgridspec(rows, columns), n_panels, projection)
+        return _made_from(given[0])
+    if len(given) != n_panels:
+        fix = f"expected {n_panels}, one per panel"
+        raise InputError("ax", None, f"got {len(given)} axes", fix)
+    for axes in given:
+        if axes.name != (projection or axes.name):
+            fix = f'use plt.subplots(subplot_kw={{"projection": "{projection}"}})'
+            raise InputError("ax", None, f'got axes with projection "{axes.name}"', fix)
+    return given
+
+
+def _fill(figure: Any, grid: Any, n_panels: int, projection: str | None) -> list[Any]:
+    places = [divmod(i, grid.ncols) for i in range(n_panels)]
+    return [figure.add_subplot(grid[row, col], projection=projection) for row, col in places]
+
+
+def _made_from(ax: Any) -> list[Any]:
+    """Parts of divided axes, or the strip below axes: a later display uses them again."""
+    return [made for made in getattr(ax, "isoroc_made", ()) if made.figure is ax.figure]
+
+
+def strip_below(ax: Any, share: float = 0.2) -> Any:
+    """Axes in the lower part of the given ones, as for a colour bar, with the same x axis.
+
+    The strip of an earlier call is returned again.
+    """
+    if earlier := _made_from(ax):
+        return earlier[0]
+    if (spec := ax.get_subplotspec()) is not None:
+        parts = spec.subgridspec(2, 1, height_ratios=(1 - share, share), hspace=0.04)
+        ax.set_subplotspec(parts[0])
+        strip = ax.figure.add_subplot(parts[1], sharex=ax)
+    else:
+        x, y, width, height = ax.get_position().bounds
+        ax.set_position((x, y + height * (share + 0.06), width, height * (0.94 - share)))
+        strip = ax.figure.add_axes((x, y, width, height * share), sharex=ax)
+    ax.isoroc_made = [strip]
+    return strip
+
+
+def tidy(ax: Axes, **labels: Any) -> None:
+    """Remove two spines, draw thin grid lines below the data, and set limits and labels."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_axisbelow(True)
+    ax.grid(visible=True, color=NEUTRAL, alpha=0.2, lw=0.6)
+    ax.set(**labels)
+
+
+def set_scale(ax: Axes, axis: Axis) -> None:
+    """Scale, limits and ticks of two axes of probabilities, and the diagonal."""
+    line = axis.values(100)
+    ax.plot(line, line, color=NEUTRAL, lw=1, ls=":", label="_diagonal")
+    limits = (-0.02, 1.02)
+    if axis.scale != "linear":
+        limits = (axis.low / 1.2, 1.2 if axis.scale == "log" else 1 - axis.low / 1.2)
+        ax.set(xscale=axis.scale, yscale=axis.scale)
+        ticks = axis.ticks()
+        for each in (ax.xaxis, ax.yaxis):
+            each.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+            each.set_ticks([], minor=True)
+    ax.set(xlim=limits, ylim=limits)
+
+
+def figure_of(ax: Axes) -> Figure:
+    """The figure of an axes, also if the axes is in a subfigure."""
+    figure: Figure = ax.figure.figure
+    return figure
+
+
+def add_legend(ax: Axes, place: Any = "best", **options: Any) -> None:
+    """Legend without a border that stays legible above lines."""
+    options = {"fontsize": "small", "framealpha": 0.8, "edgecolor": "none"} | options
+    ax.legend(loc=place, **options)

@@ -2,78 +2,59 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from typing import IO, Any, Self
+from typing import Any, Self
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from isoroc._monitor import CalibrationMonitor
 from isoroc._table import Table
-from isoroc.plots._display import Display, Layer
-from isoroc.plots._style import NEUTRAL, SERIES, axes_for, tidy
+from isoroc.plots._display import NEUTRAL, SERIES, Display, Layer, Size, Where, tidy
 
-_LABELS = {
-    "evidence": "evidence (nats)",
-    "log loss": "log loss (nats)",
-    "calibration error": "calibration error",
-}
 #: With more batches than this, batches have no markers.
 _FEW = 60
 
 
 class MonitorDisplay(Display):
-    """Batches of a `CalibrationMonitor` over time, from top to bottom.
+    """Batches of a `CalibrationMonitor` over time.
 
-    - "evidence": evidence against calibration of all rows so far, and the limit at which the alarm
-      is raised;
-    - "log loss": that of each batch, and what its forecasts promised;
-    - "calibration error": that of each batch with its interval.
-
-    Create it with `from_monitor`.
-
-    Parameters
-    ----------
-    monitor : CalibrationMonitor
-        With one batch or more.
+    From top to bottom: evidence against calibration of all rows so far and the limit at which the
+    alarm is raised; log loss of each batch and what its forecasts promised; calibration error of
+    each batch with its interval.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib.figure import Figure
     >>> from isoroc import CalibrationMonitor
     >>> from isoroc.plots import MonitorDisplay
     >>> rng, monitor = np.random.default_rng(0), CalibrationMonitor(["no", "yes"])
     >>> for _ in range(5):
     ...     p = rng.random(100)
     ...     _ = monitor.update(np.where(rng.random(100) < p, "yes", "no"), p)
-    >>> display = MonitorDisplay.from_monitor(monitor, ax=Figure().subplots(3, 1))
-    >>> [layer.series for layer in display.layers]
-    ['evidence', 'limit', 'observed', 'promised', 'calibration error']
+    >>> MonitorDisplay.from_monitor(monitor).panels
+    ['evidence', 'log loss', 'calibration error']
     """
+
+    _grid = (1, (6.4, 2.0))
 
     def __init__(self, monitor: CalibrationMonitor) -> None:
         history = monitor.history_
         rows = history["rows"].astype(float)
-        self.layers = [
-            Layer(panel, series, kind, Table(rows=rows, value=value))
-            for panel, series, kind, value in (
-                ("evidence", "evidence", "line", history["evidence"]),
-                ("evidence", "limit", "limit", 0 * rows + monitor.limit),
-                ("log loss", "observed", "line", history["log_loss"]),
-                ("log loss", "promised", "promise", history["promised"]),
-                ("calibration error", "calibration error", "band", history["calibration_error"]),
-            )
-        ]
+        drawn = {
+            ("evidence", "evidence", "line"): history["evidence"],
+            ("evidence", "limit", "limit"): 0 * rows + monitor.limit,
+            ("log loss", "observed", "line"): history["log_loss"],
+            ("log loss", "promised", "promise"): history["promised"],
+            ("calibration error", "calibration error", "band"): history["calibration_error"],
+        }
+        super().__init__([Layer(*to, Table(rows=rows, value=v)) for to, v in drawn.items()])
         self.layers[-1].data.update(low=history["low"], high=history["high"])
         #: Number of rows at which the alarm was raised, or None.
         self.alarm = monitor.alarm_
 
     @classmethod
     def from_monitor(
-        cls, monitor: CalibrationMonitor, *, ax: Axes | Sequence[Axes] | None = None
+        cls, monitor: CalibrationMonitor, *, ax: Where = None, figsize: Size = None
     ) -> Self:
         """Draw the batches of a monitor.
 
@@ -81,51 +62,38 @@ class MonitorDisplay(Display):
         ----------
         monitor : CalibrationMonitor
             With one batch or more.
-        ax : Axes or sequence of Axes, default=None
-            Where to draw: one axes, which is divided, or three.
+        ax, figsize
+            As in `plot`.
         """
-        return cls(monitor).plot(ax)
+        return cls(monitor).plot(ax, figsize=figsize)
 
-    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
-        """Draw in `ax`; see `from_monitor`."""
-        axes = axes_for(ax, len(_LABELS), columns=1, size=(6.4, 2.0))
-        for axes_, (panel, label) in zip(axes, _LABELS.items(), strict=True):
+    def _draw(self) -> list[Any]:
+        lines: list[Any] = []
+        for ax, panel in zip(self.axes_, self.panels, strict=True):
             for layer in self.of_panel(panel):
-                _draw(axes_, layer)
+                lines += _draw(ax, layer)
             if self.alarm is not None:
-                axes_.axvline(self.alarm, color=SERIES["before"][0], lw=1.2, ls=":", label="alarm")
-            tidy(axes_, ylabel=label)
-            axes_.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:,.0f}"))
-            axes_.legend(frameon=False, fontsize="small", loc="upper left", ncols=3)
-            low, high = axes_.get_ylim()
-            axes_.set_ylim(0 if panel == "calibration error" else low, high + 0.25 * (high - low))
-        axes[2].set_xlabel("rows so far")
-        return self._drawn_in(axes)
-
-    def save(self, file: str | os.PathLike[str] | IO[bytes], *, format: str | None = None) -> None:  # noqa: A002
-        """Write a picture without pyplot.
-
-        Parameters
-        ----------
-        file : path-like or binary file
-            Where to.
-        format : str, default=None
-            Such as "png" or "svg", if it does not follow from the name.
-        """
-        figure = Figure(figsize=(7, 6.6), layout="constrained")
-        self.plot(figure.subplots(len(_LABELS), 1, sharex=True))
-        figure.savefig(file, format=format, dpi=150)
+                ax.axvline(self.alarm, color=SERIES["before"][0], lw=1.2, ls=":", label="alarm")
+            tidy(ax, ylabel=panel if panel == "calibration error" else f"{panel} (nats)")
+            ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:,.0f}"))
+            ax.legend(frameon=False, fontsize="small", loc="upper left", ncols=3)
+            low, high = ax.get_ylim()
+            ax.set_ylim(0 if panel == "calibration error" else low, high + 0.25 * (high - low))
+        ax.set_xlabel("rows so far")
+        return lines
 
 
-def _draw(ax: Axes, layer: Layer) -> None:
+def _draw(ax: Axes, layer: Layer) -> list[Any]:
+    """Draw a layer, and return its curve if it is no line to compare with."""
     rows, value = layer.data["rows"], layer.data["value"]
     if layer.kind in ("limit", "promise"):
         dashes = "--" if layer.kind == "limit" else "-"
         ax.plot(rows, value, color=NEUTRAL, lw=1.2, ls=dashes, label=layer.series)
-        return
+        return []
     colour, marker, _ = SERIES["after"]
     marks: dict[str, Any] = {"marker": marker, "ms": 4} if len(rows) <= _FEW else {}
-    ax.plot(rows, value, color=colour, lw=1.4, label=layer.series, **marks)
+    lines = ax.plot(rows, value, color=colour, lw=1.4, label=layer.series, **marks)
     if layer.kind == "band":
         ends = layer.data["low"], layer.data["high"]
         ax.fill_between(rows, *ends, color=colour, alpha=0.2, lw=0, label="interval")
+    return lines

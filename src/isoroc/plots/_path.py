@@ -3,39 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any, Self
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from isoroc._input import (
-    InputError,
-    Sample,
-    check_after,
-    check_choices,
-    check_outcomes,
-    check_sample,
-)
+from isoroc._input import InputError, check_after, check_choices, check_outcomes, check_sample
 from isoroc._table import Table
-from isoroc._views.forecasts import forecasts_of, unwrap
-from isoroc._views.stages import MEASURES, few_rows, is_calibration_set, measured, staged
-from isoroc.plots._display import Display, Layer
-from isoroc.plots._style import NEUTRAL, add_legend, axes_for, style_of, tidy
+from isoroc._views.forecasts import (
+    MEASURES,
+    few_rows,
+    forecasts_of,
+    is_calibration_set,
+    measured,
+    staged,
+    unwrap,
+)
+from isoroc.plots._display import NEUTRAL, Display, Layer, Size, Where, add_legend, style_of, tidy
 
 _TITLES = {
     "log loss": "log loss (nats), lower is better",
     "AUC": "AUC, higher is better",
     "VUS": "volume under the ROC surface\n(hull), higher is better",
 }
-#: From this number of bins on, the axis is logarithmic.
-_LOGARITHMIC = 20
-#: Largest number of rows for calibrators of the largest probabilities, whose stages need all rows.
-_MAX_ROWS = 20_000
-#: Largest number of stages; those of a longer path are evenly spaced on the logarithmic axis.
-_MAX_STAGES = 60
-#: An uncalibrated value further away than this multiple of the range of the paths is not drawn.
-_FAR = 3
+#: Largest number of rows for calibrators of the largest probabilities, whose stages need all rows,
+#: and of stages; those of a longer path are evenly spaced on the logarithmic axis.
+_MAX_ROWS, _MAX_STAGES = 20_000, 60
+#: From this number of bins on the axis is logarithmic. An uncalibrated value further away than the
+#: second, a multiple of the range of the paths, is not drawn.
+_LOGARITHMIC, _FAR = 20, 3
 _BEFORE = "before calibration"
 
 
@@ -44,10 +42,6 @@ class PathDisplay(Display):
 
     One panel per measure and data set, one curve per calibrator, and a line for the uncalibrated
     forecasts. Create it with `from_estimator` or `from_predictions`, or pass the values.
-
-    Of a long path 60 stages are drawn. With more than 100,000 rows, the volume before calibration
-    is that of 100,000 rows drawn at random. Stages of a calibrator of the largest probabilities
-    (`top`) are measured on at most 20,000 rows drawn at random.
 
     Parameters
     ----------
@@ -59,43 +53,35 @@ class PathDisplay(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib.figure import Figure
     >>> from isoroc import IRPCalibrator
     >>> from isoroc.plots import PathDisplay
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(400)
     >>> y = rng.random(400) < p**2
     >>> calibrator = IRPCalibrator().fit(p[:200], y[:200])
-    >>> display = PathDisplay.from_estimator(
-    ...     calibrator, p[:200], y[:200], test=(p[200:], y[200:]), ax=Figure().subplots()
-    ... )
-    >>> display.panels
+    >>> test = p[200:], y[200:]
+    >>> PathDisplay.from_estimator(calibrator, p[:200], y[:200], test=test).panels
     ['calibration log loss', 'test log loss', 'calibration AUC', 'test AUC']
     """
 
     def __init__(
         self, curves: Mapping[str, Any], uncalibrated: Mapping[str, Any] | None = None
     ) -> None:
-        names = list(zip(*(curves[c] for c in ("measure", "data", "method")), strict=True))
-        self._measures = list(dict.fromkeys(str(measure) for measure, _, _ in names))
-        self._data = list(dict.fromkeys(str(data) for _, data, _ in names))
-        self.layers = []
+        super().__init__([])
+        key_of = [*zip(*(map(str, curves[c]) for c in ("measure", "data", "method")), strict=True)]
+        self._measures, self._data, _ = (list(dict.fromkeys(c)) for c in zip(*key_of, strict=True))
+        self._grid = (len(self._data), (4.4, 3.2))
+        columns = {c: np.asarray(curves[c], dtype=np.float64) for c in ("n_bins", "value")}
         # The data sets of one measure are side by side.
-        for measure, data, method in sorted(dict.fromkeys(names), key=self._place):
-            rows = [n == (measure, data, method) for n in names]
-            columns = {
-                c: np.asarray(curves[c], dtype=np.float64)[rows] for c in ("n_bins", "value")
-            }
-            self.layers.append(Layer(f"{data} {measure}", str(method), "path", Table(columns)))
-        lines = uncalibrated or {"data": (), "measure": (), "value": ()}
-        for data, measure, value in zip(
-            lines["data"], lines["measure"], lines["value"], strict=True
-        ):
+        order = {(m, d): i for i, (m, d) in enumerate(product(self._measures, self._data))}
+        for key in sorted(dict.fromkeys(key_of), key=lambda key: order[key[:2]]):
+            rows = [each == key for each in key_of]
+            path = Table({c: column[rows] for c, column in columns.items()})
+            self.layers.append(Layer(f"{key[1]} {key[0]}", key[2], "path", path))
+        lines = [(uncalibrated or {}).get(c, ()) for c in ("data", "measure", "value")]
+        for data, measure, value in zip(*lines, strict=True):
             line = Table(value=np.array([value], dtype=np.float64))
             self.layers.append(Layer(f"{data} {measure}", _BEFORE, "line", line))
-
-    def _place(self, name: tuple[Any, ...]) -> tuple[int, int]:
-        return self._measures.index(str(name[0])), self._data.index(str(name[1]))
 
     @classmethod
     def from_estimator(
@@ -108,7 +94,8 @@ class PathDisplay(Display):
         name: str | None = None,
         measures: Sequence[str] | None = None,
         sample_weight: Any = None,
-        ax: Axes | Sequence[Axes] | None = None,
+        ax: Where = None,
+        figsize: Size = None,
     ) -> Self:
         """Draw the paths of calibrators.
 
@@ -131,12 +118,9 @@ class PathDisplay(Display):
             four, the volume under the hull of the ROC surface.
         sample_weight : array-like of shape (n,), default=None
             Weight of each row of X.
-        ax : Axes or sequence of Axes, default=None
-            Where to draw: one axes, which is divided if there are several panels, or one per
-            panel.
+        ax, figsize
+            As in `plot`.
         """
-        if measures is not None:
-            check_choices("measures", measures, MEASURES)
         if not isinstance(estimator, Mapping):
             estimator = {type(estimator).__name__.removesuffix("Calibrator"): estimator}
         rows = _check_rows(estimator, (X, y, sample_weight), "X", "y")
@@ -146,22 +130,12 @@ class PathDisplay(Display):
         sets = {name: rows}
         if test is not None:
             sets["test"] = _check_rows(estimator, (*test, None)[:3], "test[0]", "test[1]")
-        curves, lines = [], []
+        stages: dict[str, Any] = {}
         for data, of_data in sets.items():
-            for number, (method, of_method) in enumerate(of_data.items()):
-                calibrator, P, sample = few_rows(*of_method, _MAX_ROWS)
-                if number == 0:
-                    lines += [(data, *row) for row in measured(sample, measures, binned=False)]
-                for n, stage in staged(calibrator, P, sample, _MAX_STAGES):
-                    curves += [(data, *row, method, n) for row in measured(stage, measures)]
-        return cls._of_rows(curves, lines).plot(ax)
-
-    @classmethod
-    def _of_rows(cls, curves: list[Any], lines: list[Any]) -> Self:
-        return cls(
-            Table.from_rows(curves, "data", "measure", "value", "method", "n_bins"),
-            Table.from_rows(lines, "data", "measure", "value"),
-        )
+            few = {method: few_rows(*row, _MAX_ROWS) for method, row in of_data.items()}
+            paths = {method: staged(*row, _MAX_STAGES) for method, row in few.items()}
+            stages[data] = next(iter(few.values()))[2], paths
+        return cls(*_tables(stages, measures)).plot(ax, figsize=figsize)
 
     @classmethod
     def from_predictions(
@@ -174,7 +148,8 @@ class PathDisplay(Display):
         measures: Sequence[str] | None = None,
         sample_weight: Any = None,
         labels: Any = None,
-        ax: Axes | Sequence[Axes] | None = None,
+        ax: Where = None,
+        figsize: Size = None,
     ) -> Self:
         """Draw the paths of given forecasts.
 
@@ -190,44 +165,37 @@ class PathDisplay(Display):
             As in `from_estimator`.
         labels : array-like of shape (K,), default=None
             The classes in the order of the columns; sorted by default.
-        ax : Axes or sequence of Axes, default=None
-            As in `from_estimator`.
+        ax, figsize
+            As in `plot`.
         """
-        if measures is not None:
-            check_choices("measures", measures, MEASURES)
         sample = check_outcomes(y_true, y_prob, sample_weight, labels)
-        curves = [
-            (name, *row, method, n)
+        paths = {
+            method: ((n, check_after(Q, sample, name="stages")) for n, Q in pairs)
             for method, pairs in stages.items()
-            for n, Q in pairs
-            for row in measured(check_after(Q, sample, name="stages"), measures)
-        ]
-        lines = [(name, *row) for row in measured(sample, measures, binned=False)]
-        return cls._of_rows(curves, lines).plot(ax)
+        }
+        return cls(*_tables({name: (sample, paths)}, measures)).plot(ax, figsize=figsize)
 
-    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
-        """Draw in `ax`; see `from_estimator`."""
-        axes = axes_for(ax, len(self.panels), columns=len(self._data), size=(4.4, 3.2))
+    def _draw(self) -> list[Any]:
+        lines: list[Any] = []
         paths = [layer for layer in self.layers if layer.kind == "path"]
         index_of = {method: i for i, method in enumerate(dict.fromkeys(s.series for s in paths))}
         most = max(layer.data["n_bins"].max() for layer in paths)
-        places = [(m, d) for m in self._measures for d in self._data]
-        for axes_, (measure, data) in zip(axes, places, strict=True):
+        places = product(self._measures, self._data)
+        for ax, (measure, data) in zip(self.axes_, places, strict=True):
             limits = self._limits(measure)
             for layer in self.of_panel(f"{data} {measure}"):
-                _draw(axes_, layer, index_of.get(layer.series, -1), limits)
+                lines += _draw(ax, layer, index_of.get(layer.series, -1), limits)
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
             if most >= _LOGARITHMIC:
-                axes_.set_xscale("log")
-                axes_.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-                axes_.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:g}"))
-                axes_.xaxis.set_minor_locator(NullLocator())
-            else:
-                axes_.xaxis.set_major_locator(MaxNLocator(integer=True))
-            tidy(axes_, xlabel="number of bins", ylabel=_TITLES.get(measure, measure), ylim=limits)
-            rows = {"given rows": data, "test": "test rows", "calibration": "calibration rows"}
-            axes_.set_title(rows.get(data, data), fontsize="medium")
-            add_legend(axes_)
-        return self._drawn_in(axes)
+                ax.set_xscale("log")
+                ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:g}"))
+                ax.xaxis.set_minor_locator(NullLocator())
+            tidy(ax, xlabel="number of bins", ylabel=_TITLES.get(measure, measure), ylim=limits)
+            rows = {"test": "test rows", "calibration": "calibration rows"}
+            ax.set_title(rows.get(data, data), fontsize="medium")
+            add_legend(ax)
+        return lines
 
     def _limits(self, measure: str) -> tuple[float, float]:
         """Limits of the vertical axis, shared by all data sets of a measure.
@@ -250,9 +218,23 @@ class PathDisplay(Display):
         return float(low - margin), float(high + margin)
 
 
+def _tables(sets: dict[str, Any], measures: Sequence[str] | None) -> tuple[Table, Table]:
+    """The arguments of a display: each set has a sample and, for each method, its stages."""
+    if measures is not None:
+        check_choices("measures", measures, MEASURES)
+    curves, lines = [], []
+    for data, (sample, paths) in sets.items():
+        lines += [(data, *row) for row in measured(sample, measures, binned=False)]
+        for method, stages in paths.items():
+            for n, stage in stages:
+                curves += [(data, *row, method, n) for row in measured(stage, measures)]
+    columns = ("data", "measure", "value")
+    return Table.from_rows(curves, *columns, "method", "n_bins"), Table.from_rows(lines, *columns)
+
+
 def _check_rows(
     estimators: Mapping[str, Any], data: tuple[Any, Any, Any], name: str, label_name: str
-) -> dict[str, tuple[Any, Any, Sample]]:
+) -> dict[str, tuple[Any, Any, Any]]:
     """Calibrators with bins, their input, and the sample of these rows."""
     X, y, weights = data
     found = {}
@@ -268,16 +250,16 @@ def _check_rows(
     return found
 
 
-def _draw(ax: Axes, layer: Layer, index: int, limits: tuple[float, float]) -> None:
+def _draw(ax: Axes, layer: Layer, index: int, limits: tuple[float, float]) -> list[Any]:
+    """Draw a layer, and return its curve if it is a path."""
     value = layer.data["value"]
     if layer.kind == "line":
         shown = limits[0] <= value[0] <= limits[1]
         level = f"{value[0]:.3g}" if np.isfinite(value[0]) else "infinite"
         label = layer.series if shown else f"{layer.series}: {level}, off the scale"
         ax.axhline(value[0] if shown else np.nan, color=NEUTRAL, lw=1.2, ls=":", label=label)
-        return
+        return []
     colour, marker, dashes = style_of(index)
-    mark: dict[str, Any] = {"marker": marker, "ms": 7, "mec": ax.get_facecolor(), "markevery": [-1]}
-    ax.plot(
-        layer.data["n_bins"], value, color=colour, ls=dashes, lw=1.6, label=layer.series, **mark
-    )
+    style: dict[str, Any] = {"marker": marker, "ms": 7, "mec": ax.get_facecolor(), "lw": 1.6}
+    style |= {"color": colour, "ls": dashes, "label": layer.series, "markevery": [-1]}
+    return ax.plot(layer.data["n_bins"], value, **style)

@@ -1,24 +1,26 @@
-"""RocDisplay: the ROC curve, its convex hull and the cumulative sum diagram."""
+"""RocDisplay and RocSurfaceDisplay: curves, hulls and the surface of three classes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from isoroc._input import InputError, check_choices, check_option, first_improbable
+from isoroc._input import InputError, Sample, check_choices, check_option, first_improbable
 from isoroc._simplex import Floats
 from isoroc._table import Table
-from isoroc._views.curves import one_vs_rest, thin
-from isoroc._views.forecasts import series_of
-from isoroc.metrics import RocCurve, roc_convex_hull
-from isoroc.plots._display import BeforeAfterDisplay, Layer
-from isoroc.plots._style import (
+from isoroc._views.curves import best_rates, one_vs_rest, thin
+from isoroc.metrics import RocCurve, roc_convex_hull, roc_surface, volume_under_surface
+from isoroc.plots._display import (
+    MAX_PANELS,
     NEUTRAL,
+    BeforeAfterDisplay,
+    Layer,
     add_legend,
-    axes_for,
+    class_panels,
     shortened,
     style_of,
     styles_in,
@@ -26,183 +28,135 @@ from isoroc.plots._style import (
     wrapped,
 )
 
-#: Largest number of classes that have a panel, the heaviest ones.
-_MAX_CLASSES = 12
 #: Above this number of distinct forecasts a line replaces the points.
 _MAX_POINTS = 400
+#: Largest number of rows for a surface, as every pair of rows gives a point, and of cells along
+#: each side of its heat map.
+_MAX_ROWS, _STEPS = 3000, 50
 _PANELS = ("roc", "diagram", "forecasts")
 _SORTED = "share of rows, by ascending forecast"
 
 
+@dataclass(repr=False, eq=False)
 class RocDisplay(BeforeAfterDisplay):
     """ROC curves before and after calibration: of two classes, or of each class against the rest.
 
     For three classes or more there is one panel per class, for the twelve heaviest classes. Panels
     for two classes, after Figure 1 of the paper:
 
-    - "roc": for each threshold, the share of the first class above it and of the second class above
-      it. The area under the hull is the AUC after isotonic calibration of the same rows without
-      smoothing;
-    - "diagram": the cumulative sum diagram, that is the number of rows in ascending order of their
-      forecasts against the number of rows of the second class among them, and its greatest convex
-      minorant. An affine map takes this panel to the panel "roc" and the minorant to the hull;
-    - "forecasts": the forecasts in the same order, and the slopes of the minorant, which are the
-      isotonic regression.
+    - "roc": the curve and its hull, whose area is the AUC after isotonic calibration of the same
+      rows without smoothing;
+    - "diagram": rows of the second class among those with the smallest forecasts, that is the
+      cumulative sum diagram, and its greatest convex minorant. An affine map takes this panel to
+      the panel "roc" and the minorant to the hull;
+    - "forecasts": the forecasts in ascending order, and their isotonic regression.
 
-    Create it with `from_estimator` or `from_predictions`.
+    Options of `from_estimator` and `from_predictions`: `panels`, those to draw for two classes, by
+    default ``("roc",)``; `orientation`, the horizontal axis of a ROC curve: "usual", the false
+    positive rate, or "symmetric", the true negative rate, as in the paper.
 
     Examples
     --------
-    >>> from matplotlib.figure import Figure
     >>> from isoroc.plots import RocDisplay
-    >>> display = RocDisplay.from_predictions(
-    ...     [0, 1, 0, 1], [0.1, 0.3, 0.4, 0.8], ax=Figure().subplots()
-    ... )
-    >>> display.areas
+    >>> RocDisplay.from_predictions([0, 1, 0, 1], [0.1, 0.3, 0.4, 0.8]).areas
     {'forecasts': 0.75, 'hull': 0.875}
-    >>> len(display.axes_)
-    1
     """
 
-    def __init__(
-        self,
-        layers: list[Layer],
-        *,
-        areas: dict[Any, float],
-        labels: Any,
-        orientation: Literal["usual", "symmetric"] = "usual",
-    ) -> None:
-        self.layers = layers
-        #: Area under each curve, by series; for three classes or more by series and class.
-        self.areas = areas
-        #: The classes.
-        self.labels = labels
-        #: What the horizontal axis of a ROC curve is.
-        self.orientation = orientation
+    areas: dict[Any, float]
+    """Area under each curve, by series; for three classes or more by series and class."""
+    labels: Any
+    """The classes."""
+    orientation: Literal["usual", "symmetric"] = "usual"
+    """What the horizontal axis of a ROC curve is."""
 
     @classmethod
-    def from_predictions(
+    def _of(
         cls,
-        y_true: Any,
-        y_prob: Any,
+        series: dict[str, Sample],
         *,
-        after: Any = None,
         panels: Sequence[str] = ("roc",),
         orientation: Literal["usual", "symmetric"] = "usual",
-        sample_weight: Any = None,
-        labels: Any = None,
-        ax: Axes | Sequence[Axes] | None = None,
     ) -> Self:
-        """Draw the ROC curves of forecasts.
-
-        Parameters
-        ----------
-        y_true : array-like of shape (n,)
-            Labels.
-        y_prob : array-like of shape (n, K) or (n,)
-            Forecasts, or real scores that increase with the probability of the second of two
-            classes.
-        after : array-like, default=None
-            Forecasts of the same rows after calibration.
-        panels : sequence of {"roc", "diagram", "forecasts"}, default=("roc",)
-            What to draw for two classes, in this order.
-        orientation : {"usual", "symmetric"}, default="usual"
-            The horizontal axis of a ROC curve: the false positive rate, or the true negative rate,
-            as in the paper.
-        sample_weight : array-like of shape (n,), default=None
-            Weight of each row.
-        labels : array-like of shape (K,), default=None
-            The classes in the order of the columns; sorted by default.
-        ax : Axes or sequence of Axes, default=None
-            Where to draw: one axes, which is divided if there are several panels, or one per
-            panel.
-        """
         check_option("orientation", orientation, ("usual", "symmetric"))
         check_choices("panels", panels, _PANELS)
-        series = series_of(y_true, y_prob, after, sample_weight, labels)
         first = next(iter(series.values()))
-        heaviest = np.argsort(-first.class_weights(), kind="stable")[:_MAX_CLASSES]
+        heaviest = np.argsort(-first.class_weights(), kind="stable")[:MAX_PANELS]
         chosen = [1] if first.n_classes == 2 else np.sort(heaviest).tolist()
         found = one_vs_rest(series, chosen)
         if not found:
             raise InputError("y_true", None, "one class only", "a ROC curve needs two classes")
-        names = {"labels": first.classes, "orientation": orientation}
+        layers: list[Layer] = []
+        areas: dict[Any, float] = {}
         if first.n_classes > 2:
-            layers: list[Layer] = []
-            areas: dict[Any, float] = {}
             for k, curves in found.items():
                 panel = str(first.classes[k])
                 layers += _roc(panel, curves)
                 areas |= {(of, panel): curve.area() for of, curve in curves.items()}
-            return cls(layers, areas=areas, **names).plot(ax)
-        hull = roc_convex_hull(first.codes, first.forecasts, sample_weight=first.weights)
-        before, *others = found[1].items()
-        curves = dict([before, ("hull", hull), *others])
-        share = float(np.average(first.codes, weights=first.weights))
-        layers = []
-        for panel in panels:
-            if panel == "roc":
-                layers += _roc(panel, curves)
-            else:
-                layers += (_diagram if panel == "diagram" else _forecasts)(curves, share)
-        return cls(layers, areas={of: c.area() for of, c in curves.items()}, **names).plot(ax)
+        else:
+            hull = roc_convex_hull(first.codes, first.forecasts, sample_weight=first.weights)
+            before, *others = found[1].items()
+            curves = dict([before, ("hull", hull), *others])
+            areas = {of: curve.area() for of, curve in curves.items()}
+            share = float(np.average(first.codes, weights=first.weights))
+            for panel in panels:
+                if panel == "roc":
+                    layers += _roc(panel, curves)
+                else:
+                    layers += (_diagram if panel == "diagram" else _forecasts)(curves, share)
+        return cls(layers, areas, first.classes, orientation)
 
-    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
-        """Draw in `ax`; see `from_predictions`."""
-        names, several = self.panels, len(self.labels) > 2
-        size = (3.1, 3.1) if several else (4.3, 4.0)
-        axes = axes_for(ax, len(names), columns=4 if several else 3, size=size)
-        for axes_, name in zip(axes, names, strict=True):
+    def __post_init__(self) -> None:
+        self._grid = (4, (3.1, 3.1)) if len(self.labels) > 2 else (3, (4.3, 4.0))
+
+    def _draw(self) -> list[Any]:
+        several, lines = len(self.labels) > 2, []
+        for ax, name in zip(self.axes_, self.panels, strict=True):
+            layers = self.of_panel(name)
             if several or name == "roc":
-                self._draw_roc(axes_, self.of_panel(name), name if several else None)
+                lines += self._draw_roc(ax, layers, name if several else None)
+            elif name == "diagram":
+                label_of = {"hull": "greatest convex minorant"}
+                labels = [label_of.get(layer.series, "cumulative sums") for layer in layers]
+                _draw_lines(ax, layers, "rows", "second", labels)
+                tidy(ax, xlabel=_SORTED, ylim=(0, None), xlim=(-0.02, 1.02))
+                ax.set_ylabel(f"share of rows of {shortened(str(self.labels[1]))}")
+                add_legend(ax, "upper left")
             else:
-                draw = self._draw_diagram if name == "diagram" else self._draw_map
-                draw(axes_, self.of_panel(name))
-        return self._drawn_in(axes)
+                self._draw_forecasts(ax, layers)
+        return lines
 
-    def _draw_roc(self, ax: Axes, layers: list[Layer], panel: str | None) -> None:
+    def _draw_roc(self, ax: Axes, layers: list[Layer], panel: str | None) -> list[Any]:
         usual = self.orientation == "usual"
         ax.plot([0, 1], [0, 1] if usual else [1, 0], color=NEUTRAL, lw=1, ls=":")
         areas = [self.areas[x.series if panel is None else (x.series, panel)] for x in layers]
         names = ["convex hull" if x.series == "hull" else x.series for x in layers]
         labels = [f"{name}, AUC {area:.4f}" for name, area in zip(names, areas, strict=True)]
-        _draw_lines(ax, layers, "false positive rate" if usual else "p0", "p1", labels)
-        tidy(ax, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-        ax.set_xlabel("false positive rate" if usual else "true negative rate")
+        lines = _draw_lines(ax, layers, "false positive rate" if usual else "p0", "p1", labels)
+        across, up = "false positive rate" if usual else "true negative rate", "true positive rate"
         if panel is None:
             low, high = (shortened(str(label)) for label in self.labels)
-            ax.set_ylabel(f"true positive rate ({high})")
-            if not usual:
-                ax.set_xlabel(f"true negative rate ({low})")
+            across, up = across if usual else f"{across} ({low})", f"{up} ({high})"
         else:
-            ax.set_ylabel("true positive rate")
             ax.set_title(f"{wrapped(panel, 28)} against the rest", fontsize="medium")
+        tidy(ax, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=across, ylabel=up)
         add_legend(ax, "lower right" if usual else "lower left")
+        return lines
 
-    def _draw_diagram(self, ax: Axes, layers: list[Layer]) -> None:
-        label_of = {"hull": "greatest convex minorant"}
-        labels = [label_of.get(layer.series, "cumulative sums") for layer in layers]
-        _draw_lines(ax, layers, "rows", "second", labels)
-        tidy(ax, xlabel=_SORTED, ylim=(0, None), xlim=(-0.02, 1.02))
-        ax.set_ylabel(f"share of rows of {shortened(str(self.labels[1]))}")
-        add_legend(ax, "upper left")
-
-    def _draw_map(self, ax: Axes, layers: list[Layer]) -> None:
+    def _draw_forecasts(self, ax: Axes, layers: list[Layer]) -> None:
         for layer in layers:
             data = layer.data
             if layer.kind == "steps":
                 edges = np.append(data["left"], data["right"][-1])
                 style: dict[str, Any] = {"color": NEUTRAL, "lw": 1.6, "label": layer.series}
                 ax.stairs(data["value"], edges, baseline=None, **style)
-                continue
-            x, y = data["rows"], data["forecast"]
-            if layer.kind == "line":
-                ax.plot(x, y, color=style_of(0)[0], label=layer.series)
-                continue
-            k = int(layer.series)
-            colour, marker, _ = style_of(k)
-            label = f"rows of {shortened(str(self.labels[k]), 24)}"
-            ax.scatter(x, y, s=22, color=colour, marker=marker, label=label, zorder=3)
+            elif layer.kind == "line":
+                ax.plot(data["rows"], data["forecast"], color=style_of(0)[0], label=layer.series)
+            else:
+                k = int(layer.series)
+                colour, marker, _ = style_of(k)
+                style = {"color": colour, "marker": marker, "s": 22, "zorder": 3}
+                style["label"] = f"rows of {shortened(str(self.labels[k]), 24)}"
+                ax.scatter(data["rows"], data["forecast"], **style)
         tidy(ax, xlabel=_SORTED, xlim=(-0.02, 1.02))
         ax.set_ylabel(f"forecast probability of {shortened(str(self.labels[1]))}")
         add_legend(ax, "lower right")
@@ -259,9 +213,9 @@ def _forecasts(curves: dict[str, RocCurve], share: float) -> list[Layer]:
     return [*layers, Layer("forecasts", "isotonic regression", "steps", steps)]
 
 
-def _draw_lines(ax: Axes, layers: list[Layer], x: str, y: str, labels: list[str]) -> None:
-    """Draw columns of layers; the hull is a wide grey line above a shaded area."""
-    styles = styles_in(ax, [layer.series for layer in layers if layer.series != "hull"])
+def _draw_lines(ax: Axes, layers: list[Layer], x: str, y: str, labels: list[str]) -> list[Any]:
+    """Draw columns of layers, and return the curves without the hull, a wide grey line."""
+    styles, lines = styles_in(ax, [x.series for x in layers if x.series != "hull"]), []
     for layer, label in zip(layers, labels, strict=True):
         across, up = layer.data[x], layer.data[y]
         if layer.series == "hull":
@@ -270,4 +224,76 @@ def _draw_lines(ax: Axes, layers: list[Layer], x: str, y: str, labels: list[str]
             continue
         colour, marker, dashes = styles[layer.series]
         marks: dict[str, Any] = {"marker": marker, "ms": 4} if len(across) <= 30 else {}
-        ax.plot(across, up, color=colour, ls=dashes, lw=1.8, label=label, **marks)
+        lines += ax.plot(across, up, color=colour, ls=dashes, lw=1.8, label=label, **marks)
+    return lines
+
+
+@dataclass(repr=False, eq=False)
+class RocSurfaceDisplay(BeforeAfterDisplay):
+    """ROC surface of three classes: what one class gives up for the other two.
+
+    Each threshold gets a share of each class right. The colour at (x, y) is the largest share of
+    the chosen class among the thresholds that get at least a share x of one of the other classes
+    and y of the other right, so more colour is better. There is a panel before and one after
+    calibration, with the volume under the hull of the surface, the VUS of the paper. With more than
+    3,000 rows, all of this is based on 3,000 rows drawn at random.
+
+    Options of `from_estimator` and `from_predictions`: `pos_label`, the class whose share is the
+    colour, by default the last one; `resolution`, as in `isoroc.metrics.roc_surface`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc.plots import RocSurfaceDisplay
+    >>> y = [0, 1, 2, 2]
+    >>> RocSurfaceDisplay.from_predictions(y, np.eye(3)[y]).volumes
+    {'forecasts': 1.0}
+    """
+
+    volumes: dict[str, float]
+    """Volume under the hull of each series."""
+    names: list[str]
+    """The classes: those of the two axes, and that of the colour."""
+
+    _grid = (2, (4.2, 4.0))
+
+    @classmethod
+    def _of(
+        cls, series: dict[str, Sample], *, pos_label: Any = None, resolution: int | None = None
+    ) -> Self:
+        first = next(iter(series.values()))
+        if first.n_classes != 3:
+            problem = f"{first.n_classes} classes, but the ROC surface is drawn for 3"
+            raise InputError("y_prob", None, problem, "use RocDisplay")
+        *_, last = class_panels(first, pos_label).values()
+        order = np.array([*({0, 1, 2} - {last}), last])
+        grid = np.arange(_STEPS + 1) / _STEPS
+        x, y = (axis.ravel() for axis in np.meshgrid(grid, grid, indexing="ij"))
+        volumes, layers = {}, []
+        for name, sample in series.items():
+            rows = sample.draw(_MAX_ROWS)  # the same rows of both
+            options: dict[str, Any] = {"resolution": resolution, "sample_weight": rows.weights}
+            options["labels"] = range(3)
+            points = roc_surface(rows.codes, rows.forecasts, **options).points
+            volumes[name] = float(volume_under_surface(rows.codes, rows.forecasts, **options))
+            rate = best_rates(points[:, order], _STEPS).ravel()
+            layers.append(Layer(name, name, "rates", Table(x=x, y=y, rate=rate)))
+        names = [str(label) for label in first.classes[order]]
+        return cls(layers, volumes, names)
+
+    def _draw(self) -> list[Any]:
+        grid = np.arange(_STEPS + 1) / _STEPS
+        first, second, third = (wrapped(name, 22, 2) for name in self.names)
+        colours: dict[str, Any] = {"cmap": "viridis", "vmin": 0, "vmax": 1, "shading": "gouraud"}
+        levels: dict[str, Any] = {"levels": [0.2, 0.4, 0.6, 0.8], "colors": "white"}
+        for ax, layer in zip(self.axes_, self.layers, strict=True):
+            rate: Floats = layer.data["rate"].reshape(_STEPS + 1, -1).T
+            image = ax.pcolormesh(grid, grid, rate, **colours)
+            lines = ax.contour(grid, grid, rate, linewidths=1, **levels)
+            ax.clabel(lines, fmt="%g", fontsize="small")
+            ax.set(xlabel=f"share of {first} right, at least", aspect="equal")
+            ax.set_ylabel(f"share of {second} right, at least")
+            ax.set_title(f"{layer.series}: volume {self.volumes[layer.series]:.4f}")
+        bar = self.figure_.colorbar(image, ax=self.axes_, shrink=0.75)
+        bar.set_label(f"best share of {third} right")
+        return []

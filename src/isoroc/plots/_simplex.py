@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, Literal, Self
 
 import mpltern  # noqa: F401 -- registers the axes of triangles
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 from matplotlib.transforms import ScaledTranslation
-from numpy.typing import NDArray
 
 from isoroc._calibrators.binned import BinCalibrator
-from isoroc._input import InputError, Sample, check_choices, check_sample
+from isoroc._input import InputError, Sample, check_choices, check_weights
 from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
-from isoroc._tree import BinTree
-from isoroc._views.forecasts import forecasts_of, series_of, unwrap
+from isoroc._views.forecasts import unwrap
 from isoroc._views.simplex import bin_polygons, cells_of, group_means, mix, triangles
-from isoroc.plots._display import Display, Layer
-from isoroc.plots._style import NEUTRAL, axes_for, figure_of, style_of, wrapped
+from isoroc.plots._display import NEUTRAL, BeforeAfterDisplay, Layer, figure_of, style_of, wrapped
 
 _TITLES = {
     "forecasts": "forecasts, by what came true",
@@ -83,18 +80,11 @@ class Triangle:
             for k in range(3):
                 P = np.insert(np.column_stack([t, 1 - t]) * (1 - level), k, level, axis=1)
                 x, y = self.flat(P).T
-                self.ax.plot(
-                    x, y, color=NEUTRAL, alpha=0.4, lw=0.6, transform=self.ax.transData, zorder=2.5
-                )
+                style: dict[str, Any] = {"color": NEUTRAL, "zorder": 2.5}
+                self.ax.plot(x, y, alpha=0.4, lw=0.6, transform=self.ax.transData, **style)
                 if k == 2:
-                    text = {
-                        "size": "x-small",
-                        "color": NEUTRAL,
-                        "ha": "right",
-                        "va": "bottom",
-                        "zorder": 2.5,
-                    }
-                    self.ax.annotate(f"{level:g} ", (x[0], y[0]), xycoords="data", **text)
+                    style |= {"size": "x-small", "ha": "right", "va": "bottom"}
+                    self.ax.annotate(f"{level:g} ", (x[0], y[0]), xycoords="data", **style)
 
     def title(self, text: str) -> None:
         """Set the title."""
@@ -125,9 +115,8 @@ class Triangle:
             corners = [_along(polygon) for polygon in corners]
         flat, edge = [self.flat(polygon) for polygon in corners], self.ax.get_facecolor()
         width = 0.9 if len(flat) <= _MANY_BINS else 0.3
-        self.ax.add_collection(
-            PolyCollection(flat, facecolors=colours, edgecolors=[edge], lw=width)
-        )
+        filled = PolyCollection(flat, facecolors=colours, edgecolors=[edge], lw=width)
+        self.ax.add_collection(filled)
 
     def arrows(self, P: Floats, Q: Floats, colours: Floats) -> None:
         """Draw arrows from the points P to the points Q."""
@@ -152,188 +141,107 @@ def _along(polygon: Floats, n: int = 25) -> Floats:
     return np.vstack([np.empty((0, 3)), *(a + t * (b - a) for a, b in sides)])
 
 
-class _Bins(NamedTuple):
-    """The bins of a calibrator, and the bin of each row."""
-
-    tree: BinTree
-    values: Floats
-    bin_of: Ints
-
-
-class SimplexDisplay(Display):
+@dataclass(repr=False, eq=False)
+class SimplexDisplay(BeforeAfterDisplay):
     """Forecasts of three classes in a triangle.
 
     Each class has a corner and a colour; the colour of a forecast is the mixture of the colours of
     the classes. Panels:
 
-    - "forecasts": the forecasts, coloured by their labels. Above 3,000 rows they are grouped into
-      small cells, coloured by the mixture of their labels; cells with more rows are stronger in
-      colour;
-    - "bins": the bins of a calibrator, coloured by their calibrated value, and the thresholds of
-      its splits; markers get smaller with each split;
-    - "map": arrows from the mean forecast of each bin to its calibrated value. Without bins, or
-      with more than 60, there is one arrow for each of a few dozen cells;
+    - "forecasts", coloured by their labels, in cells if there are more than 3,000 rows;
+    - "bins" of a calibrator, coloured by their calibrated value, and the thresholds of its splits;
+    - "map": arrows from the mean forecast of each bin to its calibrated value, or of each of a few
+      dozen cells if there are no bins or more than 60;
     - "values": the forecasts, coloured by their calibrated value.
 
-    Sharp forecasts crowd at the corners. A zoom divides the logarithms of ratios of probabilities
-    by a number, which enlarges the corners; lines then show where a class has a probability of 0.5,
-    0.9, 0.99 and so on.
+    A zoom divides the logarithms of ratios of probabilities by a number, which enlarges the
+    corners, where sharp forecasts crowd; lines show where a class has a probability of 0.5 or 0.9.
 
-    Create it with `from_estimator` or `from_predictions`.
+    Options of `from_estimator` and `from_predictions`: `panels`, those to draw, in this order, by
+    default forecasts, bins (values if there are no bins of three classes) and map; `zoom`, a number
+    or "auto", the first of 1, 2, 4 and 8 for which half of the forecasts have a largest coordinate
+    below 0.9. Given axes, one per panel, must be created with ``projection="ternary"``. Bins are
+    those of the estimator, or of the single calibrator of a `CalibratedClassifier`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from matplotlib.figure import Figure
     >>> from isoroc import IRPCalibrator
     >>> from isoroc.plots import SimplexDisplay
-    >>> rng = np.random.default_rng(0)
-    >>> P = rng.dirichlet(np.ones(3), size=600)
-    >>> y = [rng.choice(3, p=p) for p in P]
+    >>> P = np.random.default_rng(0).dirichlet(np.ones(3), size=600)
+    >>> y = P.argmax(axis=1)
     >>> calibrator = IRPCalibrator(random_state=0).fit(P, y)
-    >>> display = SimplexDisplay.from_estimator(calibrator, P, y, ax=Figure().subplots())
-    >>> display.panels
+    >>> SimplexDisplay.from_estimator(calibrator, P, y).panels
     ['forecasts', 'bins', 'map']
     """
 
-    def __init__(self, layers: list[Layer], *, names: list[str], zoom: float = 1) -> None:
-        self.layers = layers
-        #: The classes.
-        self.names = names
-        #: What the logarithms of ratios of probabilities are divided by.
-        self.zoom = zoom
+    names: list[str]
+    """The classes."""
+    zoom: float = 1
+    """What the logarithms of ratios of probabilities are divided by."""
+
+    _grid = (3, (4.2, 4.2))
+    _projection = "ternary"
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        panels: Sequence[str] | None = None,
-        zoom: float | Literal["auto"] = "auto",
-        sample_weight: Any = None,
-        ax: Axes | Sequence[Axes] | None = None,
-    ) -> Self:
-        """Draw the forecasts of a classifier, or a calibrator with its bins and its map.
-
-        Parameters
-        ----------
-        estimator : calibrator or classifier
-            Fitted. The bins of a `CalibratedClassifier` are those of its calibrator if there is one
-            only.
-        X : array-like
-            Input of the estimator: forecasts for a calibrator, features for a classifier.
-        y : array-like of shape (n,)
-            Labels.
-        panels : sequence of {"forecasts", "bins", "map", "values"}, default=None
-            What to draw, in this order. By default forecasts, bins (values if the estimator has no
-            bins of three classes) and map.
-        zoom : float or "auto", default="auto"
-            What the logarithms of ratios of probabilities are divided by. "auto" is the first of 1,
-            2, 4 and 8 for which half of the forecasts have a largest coordinate below 0.9.
-        sample_weight : array-like of shape (n,), default=None
-            Weight of each row.
-        ax : Axes or sequence of Axes, default=None
-            Where to draw: one axes, which is divided if there are several panels, or one per panel,
-            created with ``projection="ternary"``.
-        """
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
         estimator, X = unwrap(estimator, X)
-        before, after, classes = forecasts_of(estimator, X)
-        sample = check_sample(before, y, sample_weight, classes, name="X")
-        bins = None
         if isinstance(estimator, BinCalibrator) and getattr(estimator, "top_", None) is None:
-            bins = _Bins(estimator.tree_, estimator.bin_values_, estimator.apply(X))
-        if sample.weights is not None:
-            rows = np.flatnonzero(sample.weights)
-            sample, after = sample.take(rows), None if after is None else after[rows]
-            bins = None if bins is None else bins._replace(bin_of=bins.bin_of[rows])
-        return cls._make(sample, after, bins, panels, zoom).plot(ax)
+            bin_of = estimator.apply(X)
+            weights = check_weights(options.get("sample_weight"), len(bin_of))
+            kept = slice(None) if weights is None else np.flatnonzero(weights)
+            options["bins"] = estimator, bin_of[kept]
+        return super().from_estimator(estimator, X, y, **options)
 
     @classmethod
-    def from_predictions(
+    def _of(
         cls,
-        y_true: Any,
-        y_prob: Any,
+        series: dict[str, Sample],
         *,
-        after: Any = None,
         panels: Sequence[str] | None = None,
         zoom: float | Literal["auto"] = "auto",
-        sample_weight: Any = None,
-        labels: Any = None,
-        ax: Axes | Sequence[Axes] | None = None,
+        bins: tuple[BinCalibrator, Ints] | None = None,
     ) -> Self:
-        """Draw forecasts, and their calibrated values if given.
-
-        Parameters
-        ----------
-        y_true : array-like of shape (n,)
-            Labels.
-        y_prob : array-like of shape (n, 3)
-            Forecasts.
-        after : array-like, default=None
-            Forecasts of the same rows after calibration.
-        panels : sequence of {"forecasts", "map", "values"}, default=None
-            What to draw, in this order; by default all that the arguments allow.
-        zoom : float or "auto", default="auto"
-            As in `from_estimator`.
-        sample_weight : array-like of shape (n,), default=None
-            Weight of each row.
-        labels : array-like of shape (3,), default=None
-            The classes in the order of the columns; sorted by default.
-        ax : Axes or sequence of Axes, default=None
-            As in `from_estimator`.
-        """
-        sample, *others = series_of(y_true, y_prob, after, sample_weight, labels).values()
-        return cls._make(sample, others[0].forecasts if others else None, None, panels, zoom).plot(
-            ax
-        )
-
-    @classmethod
-    def _make(
-        cls,
-        sample: Sample,
-        after: Floats | None,
-        bins: _Bins | None,
-        panels: Sequence[str] | None,
-        zoom: float | Literal["auto"],
-    ) -> Self:
+        sample, *others = series.values()
+        after = others[0].forecasts if others else None
         if sample.n_classes != 3:
-            fix = "the simplex is drawn for 3; use ReliabilityDisplay or RocDisplay"
+            fix = "the simplex is drawn for 3; use CalibrationDisplay or RocDisplay"
             raise InputError("y_prob", None, f"{sample.n_classes} classes", fix)
         P = sample.forecasts
         if zoom == "auto":
             inner = P[P.max(axis=1) < 1] if (P.max(axis=1) < 1).any() else np.full((1, 3), 1 / 3)
             largest = {z: np.median(zoomed(inner, z).max(axis=1)) for z in _ZOOMS}
             zoom = float(next((z for z, p in largest.items() if p < 0.9), _ZOOMS[-1]))
-        names = [str(label) for label in sample.classes]
-        drawn = {"forecasts": _forecasts(sample, names, zoom)}
+        names, many = [str(label) for label in sample.classes], len(P) > _MAX_POINTS
+        drawn = {"forecasts": [_cells("forecasts", sample, np.eye(3)[sample.codes], names, zoom)]}
+        if not many:
+            points = [_table(names, P[sample.codes == k]) for k in range(3)]
+            drawn["forecasts"] = [
+                Layer("forecasts", names[k], "points", points[k]) for k in range(3)
+            ]
         if bins is not None:
-            drawn["bins"] = _partition(bins, names)
+            drawn["bins"] = _partition(bins[0], names)
         if after is not None:
-            drawn["values"] = [_values(sample, after, names, zoom)]
-            bin_of = None if bins is None else bins.bin_of
-            drawn["map"] = [_arrows(sample, after, bin_of, names, zoom)]
+            values = Layer("values", "after", "points", _table(names, P, after))
+            drawn["values"] = [_cells("values", sample, after, names, zoom) if many else values]
+            drawn["map"] = [_arrows(sample, after, bins and bins[1], names, zoom)]
         if panels is None:
             panels = [name for name in drawn if name != "values" or "bins" not in drawn]
         check_choices("panels", panels, drawn)
-        return cls([layer for name in panels for layer in drawn[name]], names=names, zoom=zoom)
+        return cls([layer for name in panels for layer in drawn[name]], names, zoom)
 
-    def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
-        """Draw in `ax`; see `from_estimator`."""
-        axes = axes_for(ax, len(self.panels), columns=3, size=(4.2, 4.2), projection="ternary")
-        for axes_, panel in zip(axes, self.panels, strict=True):
-            drawing = Triangle(axes_, self.names, self.zoom)
-            layers = self.of_panel(panel)
+    def _draw(self) -> list[Any]:
+        for ax, panel in zip(self.axes_, self.panels, strict=True):
+            drawing, layers = Triangle(ax, self.names, self.zoom), self.of_panel(panel)
             size = float(np.clip(6000 / sum(x.data.n_rows for x in layers), 6, 36))
             for layer in layers:
                 self._draw_layer(drawing, layer, size)
             drawing.title(_TITLES[panel])
-        return self._drawn_in(axes)
+        return []
 
     def _draw_layer(self, drawing: Triangle, layer: Layer, size: float) -> None:
         data = layer.data
-        P = self._matrix(data, "p")
+        P = np.column_stack([data[f"p_{name}"] for name in self.names])
         if layer.kind == "points" and layer.panel == "forecasts":
             colour, marker, _ = style_of(self.names.index(layer.series))
             style: dict[str, Any] = {"color": colour, "marker": marker, "lw": 0, "alpha": 0.75}
@@ -348,7 +256,7 @@ class SimplexDisplay(Display):
             area = 90 / np.sqrt(data["split"])
             drawing.points(P[inside], s=area[inside], marker="+", color="black", lw=1.2, zorder=4)
             return
-        values = self._matrix(data, "value")
+        values = np.column_stack([data[f"value_{name}"] for name in self.names])
         colours = mix(values)
         if layer.kind == "points":
             drawing.points(P, c=colours, s=size, lw=0)
@@ -362,29 +270,13 @@ class SimplexDisplay(Display):
             ends = np.flatnonzero(np.diff(data["bin"])) + 1
             drawing.polygons(np.split(P, ends), colours[np.append(0, ends)])
 
-    def _matrix(self, data: Table, prefix: str) -> Floats:
-        return np.column_stack([data[f"{prefix}_{name}"] for name in self.names])
 
-
-def _columns(prefix: str, names: list[str], matrix: Floats) -> dict[str, NDArray[Any]]:
-    return {f"{prefix}_{name}": column for name, column in zip(names, matrix.T, strict=True)}
-
-
-def _forecasts(sample: Sample, names: list[str], zoom: float) -> list[Layer]:
-    """Forecasts by label: one layer of points per class, or cells if there are many rows."""
-    if len(sample) > _MAX_POINTS:
-        outcomes = np.eye(3)[sample.codes]
-        return [_cells("forecasts", sample, outcomes, names, zoom)]
-    points = [Table(_columns("p", names, sample.forecasts[sample.codes == k])) for k in range(3)]
-    return [Layer("forecasts", *named) for named in zip(names, ["points"] * 3, points, strict=True)]
-
-
-def _values(sample: Sample, after: Floats, names: list[str], zoom: float) -> Layer:
-    """Forecasts by calibrated value: points, or cells if there are many rows."""
-    if len(sample) > _MAX_POINTS:
-        return _cells("values", sample, after, names, zoom)
-    columns = _columns("p", names, sample.forecasts) | _columns("value", names, after)
-    return Layer("values", "after", "points", Table(columns))
+def _table(names: list[str], P: Floats, values: Floats | None = None, **others: Any) -> Table:
+    """Points, their values if given, and other columns."""
+    columns = {f"p_{name}": P[:, k] for k, name in enumerate(names)}
+    if values is not None:
+        columns |= {f"value_{name}": values[:, k] for k, name in enumerate(names)}
+    return Table(columns, **others)
 
 
 def _cells(panel: str, sample: Sample, values: Floats, names: list[str], zoom: float) -> Layer:
@@ -394,34 +286,27 @@ def _cells(panel: str, sample: Sample, values: Floats, names: list[str], zoom: f
     cells, cell = cells_of(zoomed(sample.forecasts, zoom), steps)
     centres = (cells + (steps - cells.sum(axis=1, keepdims=True)) / 3) / steps
     weight, means = group_means(cell, sample.weights, values)
-    columns = _columns("p", names, zoomed(centres, 1 / zoom)) | _columns("value", names, means)
-    return Layer(
-        panel, "all", "cells", Table(columns, width=np.full(len(cells), 1 / steps), weight=weight)
-    )
+    width = np.full(len(cells), 1 / steps)
+    table = _table(names, zoomed(centres, 1 / zoom), means, width=width, weight=weight)
+    return Layer(panel, "all", "cells", table)
 
 
-def _partition(bins: _Bins, names: list[str]) -> list[Layer]:
+def _partition(bins: BinCalibrator, names: list[str]) -> list[Layer]:
     """Corners of the bins, and the thresholds of the splits."""
-    polygons = bin_polygons(bins.tree)
+    polygons, gammas = bin_polygons(bins.tree_), bins.tree_.thresholds
     number = np.repeat(np.arange(len(polygons)), [len(polygon) for polygon in polygons])
-    columns = _columns("p", names, np.vstack(polygons))
-    columns |= _columns("value", names, bins.values[number])
-    gammas = bins.tree.thresholds
-    splits = Table(_columns("p", names, gammas), split=np.arange(1.0, len(gammas) + 1))
-    return [
-        Layer("bins", "bins", "polygons", Table(columns, bin=number.astype(np.float64))),
-        Layer("bins", "splits", "thresholds", splits),
-    ]
+    corners = _table(names, np.vstack(polygons), bins.bin_values_[number], bin=number.astype(float))
+    splits = _table(names, gammas, split=np.arange(1.0, len(gammas) + 1))
+    parts = [("bins", "polygons", corners), ("splits", "thresholds", splits)]
+    return [Layer("bins", *part) for part in parts]
 
 
 def _arrows(
     sample: Sample, after: Floats, bin_of: Ints | None, names: list[str], zoom: float
 ) -> Layer:
     """Mean forecast and mean calibrated value per bin, or per cell without bins or with many."""
-    group = bin_of
-    if group is None or len(np.unique(group)) > _MAX_BINS:
-        group = cells_of(zoomed(sample.forecasts, zoom), _ARROWS)[1]
-    _, group = np.unique(group, return_inverse=True)
+    if bin_of is None or len(np.unique(bin_of)) > _MAX_BINS:
+        bin_of = cells_of(zoomed(sample.forecasts, zoom), _ARROWS)[1]
+    _, group = np.unique(bin_of, return_inverse=True)
     weight, tails, heads = group_means(group, sample.weights, sample.forecasts, after)
-    columns = _columns("p", names, tails) | _columns("value", names, heads)
-    return Layer("map", "after", "arrows", Table(columns, weight=weight))
+    return Layer("map", "after", "arrows", _table(names, tails, heads, weight=weight))

@@ -1,30 +1,43 @@
 """``isoroc apply``: add calibrated forecasts to a table, batch by batch."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, Literal
 
-from isoroc._cli.calibrating import (
-    CalibrationStep,
-    ModelRows,
-    OnBad,
-    Predict,
-    predict_for_shares,
-)
-from isoroc._cli.errors import CommandError
-from isoroc._cli.io.columns import (
-    SUFFIX,
-    arrange_for_model,
-    check_column,
-    find_forecasts,
-    split_words,
-)
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from isoroc._cli.errors import CommandError, did_you_mean
+from isoroc._cli.io import ndjson
+from isoroc._cli.io.columns import SUFFIX, check_column, find_forecasts, order_columns, split_words
 from isoroc._cli.io.files import TABLE, check_target, open_source, write_frame
-from isoroc._cli.io.formats import output_format as choose_format
-from isoroc._cli.io.types import parse_types
+from isoroc._cli.io.reading import groups_of, is_sampled, read_forecasts, read_leniently
+from isoroc._cli.io.source import ROW, Format, Source, file_errors, parse_text
+from isoroc._cli.io.source import output_format as choose_format
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.options import EVERYTHING, Force, Forecasts, InputOptions, ModelFile, Output
-from isoroc._cli.terminal import log_note, print_warning, progress_bar
+from isoroc._cli.terminal import Advance, print_note, print_warning, progress_bar
+from isoroc._input import InputError, Names, valid_rows
+from isoroc._simplex import Floats
+
+#: What happens to rows without a valid forecast.
+OnBad = Literal["fail", "null", "skip"]
+#: Class shares are estimated from about this many rows, drawn at random.
+ESTIMATED_ROWS = 100_000
+#: Types that text can be read as, by the names that the option takes, and what values must be.
+_TYPES: dict[str, tuple[pl.DataType, str]] = {
+    "int": (pl.Int64(), "a whole number"),
+    "float": (pl.Float64(), "a number"),
+    "bool": (pl.Boolean(), "true or false"),
+    "date": (pl.Date(), "a date such as 2025-03-01"),
+    "datetime": (pl.Datetime("us"), "a time such as 2025-03-01T12:30:00"),
+    "timestamp": (
+        pl.Datetime("us", "UTC"),
+        "a time with an offset such as 2025-03-01T12:30:00+02:00",
+    ),
+}
 
 
 def apply(
@@ -69,8 +82,7 @@ def apply(
     output_format
         Format of the output, if it does not follow from its name. Default: that of the input.
     """
-    inputs = [model, *([] if replace else forecasts)]
-    check_target(output, inputs, TABLE, force=force)
+    check_target(output, [model, *([] if replace else forecasts)], TABLE, force=force)
     if replace and names:
         raise CommandError("--replace keeps the names of the columns; leave out --names.")
     loaded = Model.load(model)
@@ -79,57 +91,252 @@ def apply(
         schema = source.schema()
         given = list(schema)
         columns = find_columns(loaded, selection, given)
-        added = _name_columns(columns, loaded, given, suffix, split_words(names), replace=replace)
+        named = columns if replace else split_words(names)
+        n_classes = len(loaded.calibrator.classes_)
+        added = _name_columns(columns, n_classes, [] if replace else given, suffix, named)
         if loaded.group is not None:
             check_column("the model's column of groups", loaded.group, given)
-        types, where = parse_types(type, schema, columns), selection.where
-        rows = ModelRows(source, loaded.calibrator, columns, loaded.group, where, on_bad, types)
-        predict: Predict = partial(calibrate, loaded.calibrator)
+        types, where = _parse_types(type, schema, columns), selection.where
+        step = Calibration(source, loaded, columns, added, where, on_bad, types)
         if prior is not None or adapt_prior:
-            predict = predict_for_shares(rows, prior, adapt=adapt_prior)
-        with progress_bar("calibrating", None if where else source.count()) as advance:
-            step = CalibrationStep(rows, predict, added, advance)
+            step.adjust(prior, adapt=adapt_prior)
+        with progress_bar("calibrating", None if where else source.count()) as step.advance:
             write_frame(step.run(form), output, form)
-    log_note(f"{output}: {sum(step.bad.n_all):,} rows calibrated by {model}")
-    if step.bad.found:
-        print_warning(step.bad.describe(on_bad))
+    print_note(f"{output}: {sum(step.n_rows):,} rows calibrated by {model}", shown=False)
+    if step.bad:
+        done = "were left out" if on_bad == "skip" else "got null"
+        n_bad, (_, _, example) = sum(count for _, count, _ in step.bad), min(step.bad)
+        shown = f"{n_bad:,} of {sum(step.n_rows):,} rows have no valid forecast and {done}"
+        print_warning(f"{shown}; {example}")
 
 
 def find_columns(model: Model, selection: InputOptions, given: list[str]) -> list[str]:
     """Columns that a model is applied to, in the order in which it takes them."""
     found = find_forecasts(selection.probs, given, of_model=model.columns)
     model.check_columns(found)
-    classes = model.calibrator.classes_.tolist()
-    named = split_words(selection.classes)
-    return arrange_for_model(found, classes, model.columns, named, selection)
+    return order_columns(found, model.calibrator.classes_.tolist(), model.columns, selection)
 
 
 def _name_columns(
-    columns: list[str],
-    model: Model,
-    given: list[str],
-    suffix: str,
-    names: list[str] | None,
-    *,
-    replace: bool,
+    columns: list[str], K: int, given: list[str], suffix: str, names: list[str] | None
 ) -> dict[str, int]:
     """Names of the calibrated columns, and the class whose probability each of them holds."""
-    K = len(model.calibrator.classes_)
-    held = range(K) if len(columns) > 1 else [K - 1]  # one score in, one probability out
-    if replace:
-        return dict(zip(columns, held, strict=True))
     if names is None:
         names = [f"{column}{suffix}" for column in columns]
-    elif len(names) == K:
-        held = range(K)
-    elif len(names) != len(columns):
+    elif len(names) not in (K, len(columns)):
         raise CommandError(f"--names: expected {K} names, one for each class, got {len(names)}.")
-    taken = [name for name in names if name in given]
-    if taken:
-        raise CommandError(
-            f"column {taken[0]!r} exists already; choose another --suffix or --names, or use "
-            "--replace."
-        )
+    if taken := [name for name in names if name in given]:
+        fix = "choose another --suffix or --names, or use --replace"
+        raise CommandError(f"column {taken[0]!r} exists already; {fix}.")
     if len(set(names)) < len(names):
         raise CommandError(f"--names: {', '.join(names)} are not all different.")
-    return dict(zip(names, held, strict=True))
+    # One score in, one probability out.
+    return dict(zip(names, range(K) if len(names) == K else [K - 1], strict=True))
+
+
+def _parse_types(
+    given: Sequence[str] | None, schema: Mapping[str, pl.DataType], forecasts: Collection[str]
+) -> dict[str, str]:
+    """Types of columns that are only copied, from words such as ``day=date``."""
+    found = {}
+    for word in split_words(given) or ():
+        name, sign, kind = word.rpartition("=")
+        if not sign:
+            raise CommandError(f"--type {word}: expected COLUMN=TYPE, such as day=date.")
+        check_column("--type", name, list(schema))
+        if kind not in _TYPES:
+            known = did_you_mean(kind, _TYPES)
+            raise CommandError(f"--type {word}: {kind!r} is not a type; {known}")
+        if name in forecasts:
+            raise CommandError(f"--type {word}: {name} holds forecasts, which are always numbers.")
+        if schema[name] not in (pl.String, _TYPES[kind][0]):
+            what = f"only columns of text can be read as a type, and {name} has the type"
+            raise CommandError(f"--type {word}: {what} {schema[name]}.")
+        found[name] = kind
+    return found
+
+
+@dataclass
+class Calibration:
+    """Adds columns of calibrated forecasts to batches of rows, perhaps in several threads."""
+
+    source: Source
+    model: Model
+    columns: list[str]  # of the forecasts, in the order in which the model takes them
+    added: dict[str, int]  # calibrated columns, and the class whose probability each holds
+    where: str | None = None
+    on_bad: OnBad = "fail"
+    types: dict[str, str] = field(default_factory=dict)  # of columns that are only copied
+    advance: Advance = lambda _: None  # called with the number of rows of each batch
+    n_rows: list[int] = field(default_factory=list)  # of each batch
+    bad: list[tuple[int, int, str]] = field(default_factory=list)
+    """Batches with bad rows: number of the first, how many, what is wrong with the first."""
+
+    def __post_init__(self) -> None:
+        self._typed = False  # whether the output stores types
+        self._copied = False  # whether the lines of NDJSON files are copied
+        self._numbers: list[str] = []  # columns of text that become numbers
+        self._calibrated: Callable[[Floats, Names | None], Floats]
+        self._calibrated = partial(calibrate, self.model.calibrator)
+
+    def run(self, form: Format) -> pl.LazyFrame:
+        """All rows with the calibrated columns, lazily, to be written to a format.
+
+        Other columns of CSV and TSV files stay text. If the output is typed, the forecasts become
+        numbers, and columns get the types that the user asks for; otherwise their values are
+        checked, and their text stays. From NDJSON to NDJSON, the text of each row is copied.
+        """
+        source, self._typed = self.source, form.separator is None
+        is_json = source.format.kind == "ndjson"
+        if is_json and form.kind == "ndjson" and not self.types and not source.folders:
+            self._copied = True
+            lines = source.rows(self.where, copied=self.columns, group=self.model.group)
+            return lines.map_batches(self, schema={ndjson.LINE: pl.String()}, streamable=True)
+        if is_json:
+            source.check_values(source.schema())
+        if self._typed and source.untyped:
+            self._numbers = self.columns
+        rows = source.rows(self.where)
+        new = dict.fromkeys([*self._numbers, *self.added], pl.Float64())
+        schema = dict(rows.collect_schema()) | new
+        if self._typed:
+            schema |= {name: _TYPES[kind][0] for name, kind in self.types.items()}
+        del schema[ROW]
+        return rows.map_batches(self, schema=schema, streamable=True)
+
+    def __call__(self, batch: pl.DataFrame) -> pl.DataFrame:
+        """The batch with the calibrated columns and without its row numbers."""
+        if not len(batch):
+            empty = dict.fromkeys([*self._numbers, *self.added], pl.lit(None, pl.Float64))
+            return self._convert(batch.with_columns(**empty))
+        Q, valid = self._calibrate(batch)
+        self.advance(len(batch))
+        self.n_rows.append(len(batch))
+        if not valid.all():
+            first = batch[int(np.argmin(valid))]
+            self.bad.append((first[ROW][0], int((~valid).sum()), self._problem(first)))
+        new = (pl.Series(name, Q[:, k], nan_to_null=True) for name, k in self.added.items())
+        numbers = (pl.col(name).cast(pl.Float64, strict=False) for name in self._numbers)
+        done = batch.with_columns(numbers).with_columns(new)
+        return self._convert(done.filter(pl.Series(valid)) if self.on_bad == "skip" else done)
+
+    def _convert(self, batch: pl.DataFrame) -> pl.DataFrame:
+        """The batch with the types that the user asks for, and without its row numbers."""
+        if self._copied:
+            names = list(self.added)
+            is_new = names[0] not in self.columns
+            return (ndjson.append if is_new else ndjson.replace)(batch, names)
+        found = [self._read_typed(batch, name, kind) for name, kind in self.types.items()]
+        return batch.drop(ROW).with_columns(found if self._typed else [])
+
+    def _read_typed(self, batch: pl.DataFrame, name: str, kind: str) -> pl.Series:
+        """A column of a batch as values of a type; empty text is a missing value."""
+        texts, (dtype, expected) = batch[name], _TYPES[kind]
+        if texts.dtype == dtype:
+            return texts
+        values = batch.select(parse_text(name, dtype)).to_series()
+        wrong = values.is_null() & (texts.fill_null("") != "")
+        if wrong.any():
+            at = int(wrong.arg_max() or 0)
+            fix = "correct such rows, or copy the column as text without --type."
+            problem = f"is {texts[at]!r}, not {expected}; {fix}"
+            raise self.source.error(batch, at, name, problem)
+        return values
+
+    def _calibrate(self, batch: pl.DataFrame) -> tuple[Floats, NDArray[np.bool_]]:
+        """Calibrated forecasts of a batch, NaN in bad rows, and which rows are valid."""
+        if self.on_bad == "fail":
+            return self._predict(batch), np.ones(len(batch), dtype=np.bool_)
+        calibrator, group = self.model.calibrator, self.model.group
+        values = read_leniently(batch, self.columns, self.source)
+        valid = valid_rows(values, calibrator.map_.kind)
+        if group is not None:
+            valid &= batch[group].is_not_null().to_numpy()
+        Q = np.full((len(batch), len(calibrator.classes_)), np.nan)
+        if valid.any():
+            Q[valid] = self._predict(batch.filter(pl.Series(valid)))
+        return Q, valid
+
+    def _predict(self, batch: pl.DataFrame) -> Floats:
+        groups = groups_of(batch, self.model.group, self.source)
+        return read_forecasts(
+            batch, self.columns, self.source, lambda P: self._calibrated(P, groups)
+        )
+
+    def _problem(self, row: pl.DataFrame) -> str:
+        """What is wrong with a bad row."""
+        try:
+            self._predict(row)
+        except CommandError as error:
+            return str(error).partition(";")[0]
+        return f"{self.source.place(row[ROW][0])} is not a forecast"
+
+    def adjust(self, prior: Sequence[str] | None, *, adapt: bool) -> None:
+        """Adjust the calibrated forecasts to given class shares, or to estimated ones."""
+        from isoroc.decisions import adjust_prior  # noqa: PLC0415  # slow to import
+
+        if prior is not None and adapt:
+            raise CommandError(
+                "--prior sets class shares and --adapt-prior estimates them; use one."
+            )
+        calibrator = self.model.calibrator
+        labels, old = calibrator.classes_, _old_shares(calibrator)
+        new: Any = self._estimate(old) if adapt else _parse_shares(split_words(prior) or [])
+        try:
+            adjust_prior(old[None, :], old, new, labels=labels)
+        except InputError as error:
+            fix = "give the share of each class, CLASS=SHARE; they sum to one"
+            raise CommandError(f"--prior {error.problem}; {fix}.") from error
+        self._calibrated = lambda P, groups: adjust_prior(
+            calibrate(calibrator, P, groups), old, new, labels=labels
+        )
+
+    def _estimate(self, old: Floats) -> Floats:
+        """Class shares of some of the rows, which are read once more."""
+        from isoroc.decisions import estimate_prior  # noqa: PLC0415
+
+        Q = self.draw(ESTIMATED_ROWS)[1]
+        labels = self.model.calibrator.classes_
+        found = estimate_prior(Q, old, labels=labels, random_state=0)
+        print_note("class shares of these rows:")
+        print_note(repr(found))
+        return found.prior
+
+    def draw(self, most: int) -> tuple[int, Floats]:
+        """Number of rows, and calibrated forecasts of about `most` of them, drawn at random."""
+        name, group = self.source.name, self.model.group
+        frame = self.source.rows(self.where).select(ROW, *self.columns, *([group] if group else []))
+        with file_errors(name):
+            n = int(frame.select(pl.len()).collect(engine="streaming").item())
+            if not n:
+                raise CommandError(f"{name} has no rows; at least one is needed.")
+            parts = [part.filter(is_sampled(part, most / n)) for part in frame.collect_batches()]
+        Q, valid = self._calibrate(pl.concat(parts))
+        return n, Q[valid]
+
+
+def _parse_shares(words: Sequence[str]) -> dict[str, float]:
+    """Shares by class from words such as ``cat=0.3``."""
+    shares = {}
+    for word in words:
+        name, _, share = word.rpartition("=")
+        try:
+            shares[name] = float(share)
+        except ValueError:
+            expected = "expected CLASS=SHARE for each class, such as cat=0.3,dog=0.7"
+            raise CommandError(f"--prior {word}: {expected}.") from None
+    return shares
+
+
+def _old_shares(calibrator: Any) -> Floats:
+    weights = np.asarray(calibrator.summary_.get("class_weights", []), dtype=np.float64)
+    if weights.shape != calibrator.classes_.shape:
+        problem = "the model file does not contain the class weights of its calibration rows"
+        fix = "which --prior and --adapt-prior need; fit the model again with this version"
+        raise CommandError(f"{problem}, {fix}.")
+    if not weights.all():
+        absent = calibrator.classes_[int(np.argmin(weights))]
+        problem = f"class {absent!s} did not occur in the calibration rows"
+        fix = "fit the model to rows of all classes"
+        raise CommandError(f"{problem}, so its share cannot be adjusted; {fix}.")
+    return np.asarray(weights / weights.sum())

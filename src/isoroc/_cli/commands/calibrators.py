@@ -1,14 +1,12 @@
 """``isoroc calibrators``: the calibrators and their parameters."""
 
-from __future__ import annotations
-
-from inspect import Parameter, getdoc
+from inspect import getdoc, signature
 from typing import Any
 
 from docstring_parser import DocstringStyle, parse
 
 from isoroc._cli.errors import CommandError, did_you_mean
-from isoroc._cli.models import DEFAULT, calibrator_classes, parameters_of
+from isoroc._cli.models import DEFAULT, calibrator_classes
 from isoroc._cli.terminal import print_table, print_text
 
 
@@ -33,14 +31,11 @@ def calibrators(name: str | None = None, /) -> None:
     documentation = _documentation(known[name])
     print_text(documentation.short_description)
     described = {entry.arg_name: entry.description or "" for entry in documentation.params}
-    for parameter in parameters_of(known[name]).values():
-        print_text(f"\n--{parameter.name.replace('_', '-')} [{_default(parameter)}]")
-        print_text(f"    {' '.join(described[parameter.name].split())}")
+    for key, parameter in signature(known[name]).parameters.items():
+        default = "none" if parameter.default is None else parameter.default
+        print_text(f"\n--{key.replace('_', '-')} [{default}]")
+        print_text(f"    {' '.join(described[key].split())}")
 
 
 def _documentation(kind: type[Any]) -> Any:
     return parse(getdoc(kind) or "", DocstringStyle.NUMPYDOC)
-
-
-def _default(parameter: Parameter) -> str:
-    return "none" if parameter.default is None else str(parameter.default)

@@ -1,10 +1,10 @@
 """``isoroc count``: gather forecasts and outcomes in cells, and write a file of counts."""
 
-from __future__ import annotations
+from dataclasses import replace
 
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.files import COUNTS, check_target, open_source
-from isoroc._cli.io.reading import read_counts
+from isoroc._cli.io.reading import Reader
 from isoroc._cli.io.source import file_errors
 from isoroc._cli.models import parse_value
 from isoroc._cli.options import ALL_ROWS, STANDARD, Force, Forecasts, Output, Selection
@@ -39,9 +39,10 @@ def count(
     if output == STANDARD:
         raise CommandError("counts are written to a file; name one with -o.")
     check_target(output, forecasts, COUNTS, force=force)
-    options = {"resolution": parse_value(resolution), "folds": folds, "fold_by": fold_by}
+    if selection.scores == "auto":
+        selection = replace(selection, scores="probability")
     with open_source(forecasts, selection) as source:
-        counts, _ = read_counts(source, selection, **options)
+        counts = Reader(source, selection).count(parse_value(resolution), folds, fold_by)
     with file_errors(output):
         counts.to_parquet(output)
     print_note(f"{output}: {counts}")

@@ -1,9 +1,6 @@
 """``isoroc demo``: fit, evaluate, report and apply on generated data."""
 
-from __future__ import annotations
-
 import shlex
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +8,7 @@ import polars as pl
 
 from isoroc._cli.app import run
 from isoroc._cli.terminal import print_text
+from isoroc._files import temporary_folder
 from isoroc._simplex import Floats
 
 CLASSES = ("bird", "cat", "dog")
@@ -27,8 +25,8 @@ def demo(*, keep: str | None = None) -> int:
     if keep is not None:
         Path(keep).mkdir(parents=True, exist_ok=True)
         return _run_steps(Path(keep))
-    with tempfile.TemporaryDirectory() as folder:
-        return _run_steps(Path(folder))
+    with temporary_folder() as folder:
+        return _run_steps(folder)
 
 
 def _run_steps(folder: Path) -> int:
@@ -38,21 +36,18 @@ def _run_steps(folder: Path) -> int:
         table = pl.DataFrame(forecasts_of_a_month(600, seed=k))
         table = table.drop("animal") if month == "may" else table
         table.write_csv(folder / f"{month}.csv")
-    model = folder / "model.json"
-    steps = [
+    model, calibrated = folder / "model.json", folder / "calibrated.csv"
+    for step in (
         ["fit", folder / "march.csv", "--label", "animal", "-o", model],
         ["evaluate", folder / "april.csv", "--model", model, "--resamples", "20"],
-        ["apply", model, folder / "may.csv", "-o", folder / "calibrated.csv"],
-    ]
-    for step in steps:
+        ["apply", model, folder / "may.csv", "-o", calibrated],
+    ):
         words = [str(word) for word in step]
         print_text(f"\n$ isoroc {shlex.join(words)}")
-        code = run(words)
-        if code:
+        if code := run(words):
             return code
     print_text("\nThe first rows of calibrated.csv:\n")
-    lines = (folder / "calibrated.csv").read_text(encoding="utf-8").splitlines()[:4]
-    print_text("\n".join(lines))
+    print_text("\n".join(calibrated.read_text(encoding="utf-8").splitlines()[:4]))
     print_text("\nNext: isoroc inspect, isoroc export, isoroc --help.")
     return 0
 
@@ -66,5 +61,5 @@ def forecasts_of_a_month(n_rows: int, seed: int) -> dict[str, object]:
     P = (P / P.sum(axis=1, keepdims=True)).round(6)
     columns = {f"p_{name}": P[:, k] for k, name in enumerate(CLASSES)}
     camera = np.array(["garden", "roof"])[rng.integers(2, size=n_rows)]
-    named = {"id": np.arange(n_rows), "camera": camera}
-    return {**named, **columns, "animal": np.array(CLASSES)[outcome]}
+    animal = np.array(CLASSES)[outcome]
+    return {"id": np.arange(n_rows), "camera": camera, **columns, "animal": animal}

@@ -1,26 +1,20 @@
 """``isoroc evaluate``: metrics of forecasts before and after calibration."""
 
-from __future__ import annotations
-
 import re
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from isoroc._cli.comparing import Compared, model_files, read_compared, stream_compared
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.files import open_source
-from isoroc._cli.io.reading import are_many, read_groups, warn_of_reversal
-from isoroc._cli.io.source import Source
+from isoroc._cli.io.reading import Compared, Comparison, warn_of_reversal
 from isoroc._cli.models import Model, versions
-from isoroc._cli.options import ALL_ROWS, Forecasts, Json, OptionalModel, Resamples, Selection
+from isoroc._cli.options import ALL_ROWS, Forecasts, Json, Resamples, Selection, UseModel
 from isoroc._cli.terminal import print_error, print_json, print_table, print_text
 from isoroc._evaluation.evaluate import check_options, conclude, evaluate_pair
 from isoroc._evaluation.evaluation import Evaluation
 from isoroc._evaluation.measures import Collector
 from isoroc._evaluation.pair import Pair, make_pair
-from isoroc._persistence import read
 from isoroc._table import Table, markdown_table
 from isoroc.decisions import ThresholdReport, threshold_for
 
@@ -32,7 +26,7 @@ def evaluate(
     forecasts: Forecasts,
     /,
     *,
-    model: OptionalModel = None,
+    model: UseModel = None,
     compare: str | None = None,
     selection: Selection = ALL_ROWS,
     by: str | None = None,
@@ -71,8 +65,9 @@ def evaluate(
     targets = [_target(text) for text in threshold or ()]
     options = check_options(confidence, resamples, random_state=0)
     with open_source(forecasts, selection) as source:
-        names = source.names
-        found = _evaluate(source, selection, model, compare, by, **options)
+        loaded = None if model is None else Model.load(model)
+        comparison = Comparison(source, selection, loaded, compare)
+        found = _evaluate(comparison, by, **options)
     values = _values(found)
     last = "after" if found[0].is_paired else "before"
     failed = [text for condition in conditions if (text := condition.failure(values, last))]
@@ -81,18 +76,21 @@ def evaluate(
         if len(found) > 1:
             entries["compared"] = found[1].to_dict()
         if clinical:
-            entries["clinical"] = {
-                name: {column: values.tolist() for column, values in table.items()}
-                for name, table in _clinical(found[0]).items()
-            }
+            tables = _clinical(found[0]).items()
+            entries["clinical"] = {name: _lists(table) for name, table in tables}
         if targets:
             reports = [_threshold(found[0], *target) for target in targets]
             entries["thresholds"] = [
                 {"threshold": report.threshold, "metric": report.metric, "target": report.target}
-                | {name: column.tolist() for name, column in report.table.items()}
+                | _lists(report.table)
                 for report in reports
             ]
-        print_json("evaluate", _origin(names, model, compare) | entries)
+        models = {
+            name: {"file": each.path, "checksum": each.calibrator.checksum}
+            for name, each in comparison.models.items()
+        }
+        origin = {"files": source.names, "models": models, "versions": versions()}
+        print_json("evaluate", origin | entries)
     else:
         for evaluation, title in zip(found, ("", "other, compared with after: "), strict=False):
             _show(evaluation, title, markdown=markdown, clinical=clinical)
@@ -103,25 +101,12 @@ def evaluate(
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
 
 
-def _evaluate(
-    source: Source,
-    selection: Selection,
-    model: str | None,
-    compare: str | None,
-    by: str | None,
-    **options: Any,
-) -> list[Evaluation]:
+def _evaluate(comparison: Comparison, by: str | None, **options: Any) -> list[Evaluation]:
     """Evaluation of the first forecasts against the second, and of these against the third."""
-    files = model_files(model, compare).values()
-    # Groups are columns of text, which are not read batch by batch.
-    grouped = by is not None or any(Model.load(path).group for path in files if path is not None)
-    if grouped or not are_many(source, selection):
-        _, compared = read_compared(source, selection, model, compare)
-        groups = None if by is None else read_groups(source, selection, by, "--by")
-        compared["before"] = replace(compared["before"], groups=groups)
-        return [evaluate_pair(pair, **options) for pair in _pairs(compared)]
+    if by is not None or not comparison.reader.are_many():
+        return [evaluate_pair(pair, **options) for pair in _pairs(comparison.read(by))]
     collectors: list[Collector] = []
-    for compared in stream_compared(source, selection, model, compare):
+    for compared in comparison.stream():
         pairs = _pairs(compared)
         collectors = collectors or [Collector() for _ in pairs]
         for collector, pair in zip(collectors, pairs, strict=True):
@@ -148,16 +133,6 @@ def _values(found: list[Evaluation]) -> dict[str, Any]:
     for columns in tables[1:]:
         values |= {"other": columns["after"], "other_change": columns["change"]}
     return values
-
-
-def _origin(files: list[str], model: str | None, compare: str | None) -> dict[str, Any]:
-    """Where the figures come from: files, models with their checksums, versions."""
-    models = {
-        name: {"file": path, "checksum": read(path)["checksum"]}
-        for name, path in model_files(model, compare).items()
-        if path is not None
-    }
-    return {"files": files, "models": models, "versions": versions()}
 
 
 def _target(text: str) -> tuple[Any, float, float | None]:
@@ -189,12 +164,16 @@ def _clinical(evaluation: Evaluation) -> dict[str, Table]:
     return tables
 
 
+def _lists(table: Table) -> dict[str, list[Any]]:
+    return {name: column.tolist() for name, column in table.items()}
+
+
 def _show(evaluation: Evaluation, title: str, *, markdown: bool, clinical: bool) -> None:
     tables = {f"{title}{evaluation.n_rows:,} rows": evaluation.cells()}
     if evaluation.groups:
         tables["groups"] = evaluation.group_cells()
     for name, table in _clinical(evaluation).items() if clinical else ():
-        lines = zip(*(column.tolist() for column in table.values()), strict=True)
+        lines = zip(*_lists(table).values(), strict=True)
         cells = [[f"{v:.4g}" if isinstance(v, float) else str(v) for v in row] for row in lines]
         tables[f"{title}{name}"] = list(table), cells
     for name, (head, rows) in tables.items():

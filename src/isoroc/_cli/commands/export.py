@@ -1,7 +1,5 @@
 """``isoroc export``: convert a model file to ONNX or SQL."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter

@@ -1,10 +1,8 @@
 """``isoroc fit``: fit a calibrator to forecasts and outcomes, and write a model file."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import fields, replace
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Annotated, Any
 
 import numpy as np
 from cyclopts import Parameter
@@ -13,23 +11,16 @@ import isoroc
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.expecting import forecast_cells
-from isoroc._cli.io.columns import list_labels
+from isoroc._cli.io.columns import check_column, list_labels
 from isoroc._cli.io.files import MODEL, check_target, open_source
-from isoroc._cli.io.reading import (
-    Columns,
-    are_countable,
-    load_counts,
-    read_counts,
-    read_groups,
-    read_sample,
-)
+from isoroc._cli.io.reading import Reader, load_counts
 from isoroc._cli.io.source import BATCH
 from isoroc._cli.models import DEFAULT, Model, calibrate, make_calibrator, save_model, versions
 from isoroc._cli.options import ALL_ROWS, STANDARD, Force, Forecasts, Json, Output, Selection
 from isoroc._cli.terminal import print_error, print_json, print_note, print_warning
 from isoroc._counts import Counts
+from isoroc._evaluation.measures import Totals
 from isoroc._evaluation.pair import make_pair
-from isoroc._evaluation.totals import Totals
 from isoroc._input import Sample
 from isoroc._intervals import half_width
 from isoroc._persistence import read
@@ -81,38 +72,27 @@ def fit(
         raise CommandError("--json and the model cannot both be standard output; name a file.")
     conditions = [Condition.parse(text) for text in fail_if or ()]
     model = make_calibrator(calibrator, parameters, _own_options())
-    if group is not None:
-        model = _with_groups(model, min_rows)
-    elif min_rows is not None:
+    if group is None and min_rows is not None:
         raise CommandError("--min-rows is the least number of rows of a group; name --group too.")
-    data = (_read_counted if counts else _read)(forecasts, selection, group)
-    sample = data.fit(model)
-    found = _figures(model, sample, compare, counted=data.counted is not None)
+    if group is not None and not isinstance(model, isoroc.GroupedCalibrator):
+        model = isoroc.GroupedCalibrator(model, random_state=0)
+    if min_rows is not None:
+        model.set_params(min_rows=min_rows)
+    rows, origin = _read(forecasts, selection, group, counts=counts)
+    sample, counted = _fit(model, rows), isinstance(rows, Counts)
+    found = _figures(model, sample, compare, counted=counted)
     failed = [text for condition in conditions if (text := condition.failure(found))]
     loss = {name: found[name]["log_loss"] for name in ("before", "after")}
-    columns = data.columns
-    summary = {
-        "files": data.files[:100],
-        "label": columns.label or None,
-        "columns": columns.forecasts or None,
-        "weight_column": columns.weight,
-        "group_column": group,
-        "where": selection.where,
-        "sample": selection.sample,
-        "log_loss": loss,
-    } | forecast_cells(model, sample)
+    chosen = {"group_column": group, "where": selection.where, "sample": selection.sample}
+    summary = origin | chosen | {"log_loss": loss} | forecast_cells(model, sample)
     if not failed:
         save_model(model, output, summary)
         print_note(_headline(calibrator, model, output))
     if found["rows"] < FEW:
         print_warning(f"{found['rows']} rows are too few to calibrate; collect more.")
-    verdicts = _verdicts(model, counted=data.counted is not None)
-    # A verdict names the loss before calibration itself, with bounds on single rows.
-    shown = loss | ({"before": None} if "gain" in found else {})
-    for line in _details(sample, columns, shown, verdicts):
+    verdicts = _verdicts(model, counted=counted)
+    for line in (*_classes(sample, origin["columns"] or []), *verdicts, *_losses(found)):
         print_note(f"  {line}")
-    if impossible := found["impossible"].get("before"):
-        print_note(f"  outcomes that had been given probability 0: {impossible:,}")
     if json:
         about = {"calibrator": calibrator, "classes": model.classes_, "verdict": verdicts}
         about |= {} if failed else {"checksum": read(output)["checksum"]}
@@ -123,55 +103,41 @@ def fit(
     return ExitCode.CHECK_FAILED if failed else ExitCode.OK
 
 
-class _Data(NamedTuple):
-    """What a calibrator is fitted to: rows, or counts of them."""
-
-    files: list[str]
-    columns: Columns
-    sample: Sample | None
-    counted: Counts | None
-
-    def fit(self, model: Any) -> Sample:
-        """Fit a calibrator; returns the rows or cells that it was fitted to."""
-        if self.counted is not None:
-            model.fit_counts(self.counted)
-            return self.counted.sample(per_fold=False)
-        sample = cast("Sample", self.sample)
-        if (sample.codes == sample.codes[0]).all():
-            label = sample.classes[sample.codes[0]]
-            problem = f"all rows have the label {label!s}"
-            raise CommandError(f"{problem}; at least two classes are needed.")
-        from isoroc._calibrators.base import fit_sample  # noqa: PLC0415  # slow to import
-
-        fit_sample(model, sample)
-        return sample
-
-
-def _with_groups(model: Any, min_rows: int | None) -> Any:
-    """Unfitted calibrator with maps by group."""
-    if not isinstance(model, isoroc.GroupedCalibrator):
-        model = isoroc.GroupedCalibrator(model, random_state=0)
-    return model if min_rows is None else model.set_params(min_rows=min_rows)
-
-
-def _read_counted(files: list[str], selection: Selection, group: str | None) -> _Data:
-    if group is not None:
-        raise CommandError("--group: counts have no groups; fit to the rows themselves.")
-    if selection != ALL_ROWS:
-        raise CommandError("--counts: rows and columns were chosen when they were counted.")
-    counted = load_counts(files)
-    return _Data(files, Columns(list(counted.columns or []), "", None), None, counted)
-
-
-def _read(forecasts: list[str], selection: Selection, group: str | None) -> _Data:
-    with open_source(forecasts, selection) as source:
-        if group is None and are_countable(source, selection):
-            counted, columns = read_counts(source, selection)
-            return _Data(source.names, columns, None, counted)
-        sample, columns = read_sample(source, selection)
+def _read(
+    files: list[str], selection: Selection, group: str | None, *, counts: bool
+) -> tuple[Sample | Counts, dict[str, Any]]:
+    """What a calibrator is fitted to, and where it comes from."""
+    if counts:
         if group is not None:
-            sample = replace(sample, groups=read_groups(source, selection, group, "--group"))
-        return _Data(source.names, columns, sample, None)
+            raise CommandError("--group: counts have no groups; fit to the rows themselves.")
+        if selection != ALL_ROWS:
+            raise CommandError("--counts: rows and columns were chosen when they were counted.")
+        loaded = load_counts(files)
+        columns = list(loaded.columns or []) or None
+        origin: dict[str, Any] = {"files": files[:100], "label": None, "columns": columns}
+        return loaded, origin | {"weight_column": None}
+    with open_source(files, selection) as source:
+        reader = Reader(source, selection)
+        if group is not None:
+            check_column("--group", group, list(source.schema()))
+        counted = group is None and reader.are_countable()
+        rows = reader.count() if counted else reader.read(group)
+        origin = {"files": source.names[:100], "label": reader.label, "columns": reader.columns}
+        return rows, origin | {"weight_column": reader.weight}
+
+
+def _fit(model: Any, rows: Sample | Counts) -> Sample:
+    """Fit a calibrator; returns the rows or cells that it was fitted to."""
+    if isinstance(rows, Counts):
+        model.fit_counts(rows)
+        return rows.sample(per_fold=False)
+    if (rows.codes == rows.codes[0]).all():
+        problem = f"all rows have the label {rows.classes[rows.codes[0]]!s}"
+        raise CommandError(f"{problem}; at least two classes are needed.")
+    from isoroc._calibrators.base import fit_sample  # noqa: PLC0415  # slow to import
+
+    fit_sample(model, rows)
+    return rows
 
 
 def _own_options() -> list[str]:
@@ -183,17 +149,20 @@ def _own_options() -> list[str]:
 
 def _verdicts(model: Any, *, counted: bool) -> list[str]:
     """What a calibrator says about its fit, and which groups got maps of their own."""
-    grouped = getattr(model, "grouped_", False)
-    common = model.common_ if grouped else model
-    lines = []
+    common, lines = _common(model), []
     if hasattr(common, "verdict_"):
         in_cells = counted or model.summary_["rows"] > common.max_cells
         lines = [common.verdict_ + ("; based on all rows, in cells" if in_cells else "")]
-    if grouped:
+    if common is not model:
         names = model.groups_.tolist()
         text = f"{len(names)} of {model.group_scores_.n_rows} groups have maps of their own"
         lines.append(f"{text}: {list_labels(names)}" if names else text)
     return lines
+
+
+def _common(model: Any) -> Any:
+    """The calibrator of all rows."""
+    return model.common_ if getattr(model, "grouped_", False) else model
 
 
 def _headline(name: str, model: Any, output: str) -> str:
@@ -204,27 +173,27 @@ def _headline(name: str, model: Any, output: str) -> str:
     return f"{target}: {name} fitted to {size}"
 
 
-def _details(
-    sample: Sample, columns: Columns, loss: dict[str, float | None], verdicts: list[str]
-) -> list[str]:
-    """How the columns were read, the verdict of the calibrator, and the log loss."""
-    lines = []
-    if len(columns.forecasts) == 1:
-        lines.append(f"{columns.forecasts[0]} is the score of class {sample.classes[1]!s}")
-    elif len(columns.forecasts) <= 12:
-        pairs = zip(columns.forecasts, sample.classes, strict=True)
-        lines.append("classes: " + ", ".join(f"{name} is {label!s}" for name, label in pairs))
-    before = "" if loss["before"] is None else f"{loss['before']:.4f} before, "
-    fitted = f"log loss on the rows of the fit: {before}{loss['after']:.4f} after"
-    return [*lines, *verdicts, fitted]
+def _classes(sample: Sample, columns: list[str]) -> list[str]:
+    """How the columns were read."""
+    if len(columns) == 1:
+        return [f"{columns[0]} is the score of class {sample.classes[1]!s}"]
+    pairs = [f"{name} is {label!s}" for name, label in zip(columns, sample.classes, strict=False)]
+    return ["classes: " + ", ".join(pairs)] if len(columns) <= 12 else []
+
+
+def _losses(found: dict[str, Any]) -> list[str]:
+    """Losses on the rows of the fit."""
+    before, after = (found[of]["log_loss"] for of in ("before", "after"))
+    # A verdict names the loss before calibration itself, with bounds on single rows.
+    shown = "" if before is None or "gain" in found else f"{before:.4f} before, "
+    lines = [f"log loss on the rows of the fit: {shown}{after:.4f} after"]
+    if impossible := found["impossible"].get("before"):
+        lines.append(f"outcomes that had been given probability 0: {impossible:,}")
+    return lines
 
 
 def _figures(model: Any, sample: Sample, old: str | None, *, counted: bool) -> dict[str, Any]:
-    """Rows, log losses before and after, and what cross-validation says about unseen rows.
-
-    `old` is another model file, which is applied to the same rows; if they are counted, the sample
-    holds cells, whose weights are numbers of rows.
-    """
+    """Rows, log losses before, after and of the model `old`, and what is known of unseen rows."""
     K = sample.n_classes
     per_class = sample.class_weights() if counted else np.bincount(sample.codes, minlength=K)
     found: dict[str, Any] = {"rows": int(model.summary_["rows"])}
@@ -237,9 +206,7 @@ def _figures(model: Any, sample: Sample, old: str | None, *, counted: bool) -> d
     if old is not None:
         losses = _total_losses(sample, _load(old, sample))
         found["old"] = {"log_loss": losses.means["log_loss", "after"].value}
-    common = model.common_ if getattr(model, "grouped_", False) else model
-    scores = getattr(common, "member_scores_", None)
-    if scores is not None:
+    if (scores := getattr(_common(model), "member_scores_", None)) is not None:
         found["unseen"] = {"log_loss": _interval(scores, "log_loss")}
         found["gain"] = _interval(scores, "gain")
     return found

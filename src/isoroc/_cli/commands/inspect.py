@@ -1,7 +1,5 @@
 """``isoroc inspect``: show the contents of a model file."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from isoroc._cli.models import Model
@@ -13,17 +11,11 @@ from isoroc._persistence import decode, read
 def inspect(model: ModelFile, /, *, json: Json = False) -> None:
     """Show the contents of a model file: fitted parameters, bins, path, certificate, origin."""
     calibrator, document = Model.load(model).calibrator, read(model)
-    about = {
-        "file": model,
-        "calibrator": calibrator.calibrator,
-        "classes": calibrator.classes_,
-        "n_columns": calibrator.n_features_in_,
-        "parameters": _parameters(document["model"]),
-        "saved": document["saved"],
-        "isoroc": document["library"],
-        "checksum": document["checksum"],
-        "summary": document["summary"],
-    }
+    about = {"file": model, "calibrator": calibrator.calibrator, "classes": calibrator.classes_}
+    about["n_columns"] = calibrator.n_features_in_
+    about |= {"parameters": _parameters(document["model"]), "saved": document["saved"]}
+    about |= {"isoroc": document["library"], "checksum": document["checksum"]}
+    about["summary"] = document["summary"]
     tables = {name.removesuffix("_"): table for name, table in calibrator.tables().items()}
     certificate = calibrator.certificate()
     if "verdict_" in calibrator.state:

@@ -1,7 +1,5 @@
 """``isoroc merge``: one file of counts from several."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from contextlib import nullcontext
@@ -63,17 +61,15 @@ def merge(
 
 def _select(paths: list[str], *, again: bool) -> tuple[list[str], dict[str, str]]:
     """Files that are to be merged, and hashes of all that they consist of, with times."""
-    new: list[str] = []
-    seen: dict[str, str] = {}
+    new, seen = list[str](), dict[str, str]()
     for path in paths:
         own = _consists_of(path)
         known = own.keys() & seen.keys()
         if known and not again:
             if len(known) < len(own):
-                raise CommandError(
-                    f"{path}: {len(known)} of the {len(own)} files that it was merged from are "
-                    "part of another one as well; merge files that share none, or use --again."
-                )
+                problem = f"{len(known)} of the {len(own)} files that it was merged from are part"
+                fix = "merge files that share none, or use --again"
+                raise CommandError(f"{path}: {problem} of another one as well; {fix}.")
             when = max(seen[key] for key in known)
             print_note(f"{path}: skipped, merged on {when} already; --again counts it again.")
             continue

@@ -1,15 +1,13 @@
 """``isoroc monitor``: whether calibrated forecasts are still right on new rows."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from isoroc._cli.comparing import read_compared
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.expecting import describe, expect, read_unlabelled
 from isoroc._cli.io.files import STATE, check_picture, check_target, open_source, output_to
+from isoroc._cli.io.reading import Comparison
 from isoroc._cli.models import Model
 from isoroc._cli.options import ALL_ROWS, Force, Forecasts, Json, ModelFile, Selection
 from isoroc._cli.terminal import print_json, print_note, print_table, print_text
@@ -62,18 +60,18 @@ def monitor(
         Picture of all batches over time to write: a .png, .svg or .pdf file.
     """
     if plot is not None:
-        check_picture("--plot", plot, [model, state, *forecasts], force=force)
+        kind = check_picture("--plot", plot, [model, state, *forecasts], force=force)
     if state is not None:
         check_target(state, [model, *forecasts], STATE, force=force)
+    loaded = Model.load(model)
     if unlabelled:
-        return _show_expected(model, forecasts, selection, confidence, json=json)
+        return _show_expected(loaded, forecasts, selection, confidence, json=json)
     if selection.weight is not None:
         raise CommandError("--weight: the test counts rows; leave the weights out.")
-    calibrator = Model.load(model).calibrator
-    begun = CalibrationMonitor(calibrator, confidence=confidence, tolerance=tolerance)
+    begun = CalibrationMonitor(loaded.calibrator, confidence=confidence, tolerance=tolerance)
     with open_source(forecasts, selection) as source:
-        sample, compared = read_compared(source, selection, model)
-        name = source.name
+        compared = Comparison(source, selection, loaded).read()
+        sample, name = compared["before"], source.name
     rows = sample.classes[sample.codes], compared["after"].forecasts
     key = hash_rows(sample.forecasts, sample.codes)
     with nullcontext() if state is None else locked(state):
@@ -90,14 +88,18 @@ def monitor(
         if state is not None:
             found.save(state)
     if plot is not None:
-        _save_picture(found, plot)
-    forecast = expect(rows[1], calibrator, confidence)
+        from isoroc.plots import MonitorDisplay  # noqa: PLC0415 -- of an extra, needed here only
+
+        with output_to(plot) as path:
+            figure = MonitorDisplay.from_monitor(found, figsize=(7, 6.6)).figure_
+            figure.savefig(path, format=kind, dpi=150)
+    forecast = expect(rows[1], loaded.calibrator, confidence)
     if json:
-        names = ("tolerance", "confidence")
         entries: dict[str, Any] = {"alarm": found.alarm_, "advice": found.advice_}
-        entries |= {"batch": _entries(batch), "counted_before": None if again else counted}
-        entries |= {"total": _entries(found.report())} | {name: vars(found)[name] for name in names}
-        print_json("monitor", entries | {"expected": forecast})
+        for name, report in {"batch": batch, "total": found.report()}.items():
+            entries[name] = vars(report) | {"shares": dict(report.shares)}
+        entries |= {"counted_before": None if again else counted, "tolerance": found.tolerance}
+        print_json("monitor", entries | {"confidence": found.confidence, "expected": forecast})
     else:
         _show(found, batch)
         print_text(describe(forecast, sample.codes, rows[1]))
@@ -105,13 +107,13 @@ def monitor(
 
 
 def _show_expected(
-    model: str, forecasts: list[str], selection: Selection, confidence: float, *, json: bool
+    model: Model, forecasts: list[str], selection: Selection, confidence: float, *, json: bool
 ) -> ExitCode:
     """Print what the forecasts of rows without labels expect."""
-    Q = read_unlabelled(model, forecasts, selection)
-    found = expect(Q, Model.load(model).calibrator, confidence)
+    n, Q = read_unlabelled(model, forecasts, selection)
+    found = expect(Q, model.calibrator, confidence)
     if json:
-        print_json("monitor", {"rows": len(Q), "expected": found})
+        print_json("monitor", {"rows": n, "expected": found})
         return ExitCode.OK
     lines = [
         [metric.replace("_", " "), f"{v['value']:.4f}", f"{v['low']:.4f} to {v['high']:.4f}"]
@@ -119,7 +121,7 @@ def _show_expected(
         if metric != "outside"
     ]
     interval = f"{100 * confidence:g} % interval"
-    print_table(f"{len(Q):,} rows without labels", ["", "expected", interval], lines, numeric=True)
+    print_table(f"{n:,} rows without labels", ["", "expected", interval], lines, numeric=True)
     return ExitCode.OK
 
 
@@ -127,8 +129,7 @@ def _load(state: str | None, begun: CalibrationMonitor) -> CalibrationMonitor:
     """Monitor of a state file that belongs to the same model, otherwise a new one."""
     if state is None or not Path(state).exists():
         return begun
-    found = CalibrationMonitor.load(state)
-    if found.model == begun.model:
+    if (found := CalibrationMonitor.load(state)).model == begun.model:
         return found
     print_note(f"{state}: begun anew, as it had evidence about another model.")
     return begun
@@ -147,42 +148,25 @@ def _merge(found: CalibrationMonitor, path: str, *, again: bool) -> None:
         raise CommandError(f"--merge {path}: {error.problem}; {fix}.") from error
 
 
-def _entries(report: BatchReport) -> dict[str, Any]:
-    return vars(report) | {"shares": dict(report.shares)}
-
-
 def _show(found: CalibrationMonitor, batch: BatchReport) -> None:
-    total = found.report()
-    rows = [
-        ["rows", f"{batch.rows:,}", f"{total.rows:,}"],
-        ["evidence, nats", f"{batch.evidence:.2f}", f"{total.evidence:.2f}"],
-        ["log loss", f"{batch.log_loss:.4f}", f"{total.log_loss:.4f}"],
-        ["log loss promised", f"{batch.promised:.4f}", f"{total.promised:.4f}"],
-        ["calibration error", _error(batch), _error(total)],
-    ]
-    names = (f"share of {name!s}, observed - forecast" for name in found.classes_)
-    rows += map(list, zip(names, _differences(batch), _differences(total), strict=True))
+    reports = batch, found.report()
+    shown = {
+        "rows": [f"{each.rows:,}" for each in reports],
+        "evidence, nats": [f"{each.evidence:.2f}" for each in reports],
+        "log loss": [f"{each.log_loss:.4f}" for each in reports],
+        "log loss promised": [f"{each.promised:.4f}" for each in reports],
+        "calibration error": [
+            f"{each.calibration_error:.4f} ({each.error_low:.4f} to {each.error_high:.4f})"
+            for each in reports
+        ],
+    }
+    for k, name in enumerate(found.classes_):
+        ends = ((each.shares["low"][k], each.shares["high"][k]) for each in reports)
+        shown[f"share of {name!s}, observed - forecast"] = [
+            f"{(low + high) / 2:+.4f} ± {(high - low) / 2:.4f}" for low, high in ends
+        ]
+    rows = [[name, *figures] for name, figures in shown.items()]
     print_table("calibration on new rows", ["", "these rows", "all rows"], rows, numeric=True)
     if found.alarm_ is not None:
         print_text(f"Alarm, first raised after {found.alarm_:,} rows.")
     print_text(ADVICE[found.advice_])
-
-
-def _error(report: BatchReport) -> str:
-    """Calibration error with its interval."""
-    interval = f"{report.error_low:.4f} to {report.error_high:.4f}"
-    return f"{report.calibration_error:.4f} ({interval})"
-
-
-def _differences(report: BatchReport) -> list[str]:
-    """Observed less forecast share of each class, with half the width of its interval."""
-    ends = zip(report.shares["low"], report.shares["high"], strict=True)
-    return [f"{(low + high) / 2:+.4f} ± {(high - low) / 2:.4f}" for low, high in ends]
-
-
-def _save_picture(monitor: CalibrationMonitor, target: str) -> None:
-    """Draw all batches of a monitor, and write the picture whole or not at all."""
-    from isoroc.plots import MonitorDisplay  # noqa: PLC0415 -- of an extra, needed here only
-
-    with output_to(target) as path:
-        MonitorDisplay(monitor).save(path, format=Path(target).suffix[1:].lower())

@@ -1,10 +1,9 @@
 """``isoroc plot``: reliability diagrams before and after calibration."""
 
-from __future__ import annotations
-
-from isoroc._cli.comparing import read_compared
 from isoroc._cli.io.files import check_picture, open_source, output_to
-from isoroc._cli.options import ALL_ROWS, Force, Forecasts, OptionalModel, Output, Selection
+from isoroc._cli.io.reading import Comparison
+from isoroc._cli.models import Model
+from isoroc._cli.options import ALL_ROWS, Force, Forecasts, Output, Selection, UseModel
 from isoroc._cli.terminal import print_note
 
 
@@ -13,7 +12,7 @@ def plot(
     /,
     *,
     output: Output,
-    model: OptionalModel = None,
+    model: UseModel = None,
     selection: Selection = ALL_ROWS,
     force: Force = False,
 ) -> None:
@@ -26,12 +25,14 @@ def plot(
     """
     kind = check_picture("--output", output, [model, *forecasts], force=force)
     with open_source(forecasts, selection) as source:
-        sample, compared = read_compared(source, selection, model)
-    from isoroc.plots import ReliabilityDisplay  # noqa: PLC0415 -- of an extra, needed here only
+        loaded = None if model is None else Model.load(model)
+        compared = Comparison(source, selection, loaded).read()
+    from isoroc.plots import CalibrationDisplay  # noqa: PLC0415 -- of an extra, needed here only
 
-    display = ReliabilityDisplay.from_predictions(
+    sample = compared["before"].on_simplex()
+    display = CalibrationDisplay.from_predictions(
         sample.classes[sample.codes],
-        compared["before"].forecasts,
+        sample.forecasts,
         after=compared["after"].forecasts if model is not None else None,
         labels=sample.classes,
         sample_weight=sample.weights,

@@ -1,38 +1,27 @@
 """``isoroc report``: one page about forecasts before and after calibration."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import isoroc
-from isoroc._cli.comparing import read_compared
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.files import PAGE, check_target, open_source, write_bytes
-from isoroc._cli.io.reading import are_countable, load_counts, read_counts
+from isoroc._cli.io.reading import Comparison, load_counts
 from isoroc._cli.io.source import Source
-from isoroc._cli.models import Model, select_for
-from isoroc._cli.options import (
-    ALL_ROWS,
-    Force,
-    Forecasts,
-    OptionalModel,
-    Output,
-    Resamples,
-    Selection,
-)
+from isoroc._cli.models import Model
+from isoroc._cli.options import ALL_ROWS, Force, Forecasts, Output, Resamples, Selection, UseModel
 from isoroc._cli.terminal import print_exact, print_note, print_text
 from isoroc._evaluation.evaluate import check_options
-from isoroc.report import Report
+from isoroc._report.report import Report
 
 
 def report(
     forecasts: Forecasts,
     /,
     *,
-    model: OptionalModel = None,
+    model: UseModel = None,
     output: Output | None = None,
     selection: Selection = ALL_ROWS,
     force: Force = False,
@@ -64,15 +53,15 @@ def report(
     options: dict[str, Any] = {"model_path": model or "model.json", "n_resamples": resamples}
     if counts and selection != ALL_ROWS:
         raise CommandError("--counts: rows and columns were chosen when they were counted.")
+    loaded = None if model is None else Model.load(model, isoroc.load)
+    if loaded is not None:
+        options |= {"calibrator": loaded.calibrator, "columns": loaded.columns}
     if counts:
         name = forecasts[0]
-        options |= _of_model(None if model is None else Model.load(model, isoroc.load))
         make: Callable[..., Report] = partial(Report.from_counts, load_counts(forecasts))
     else:
         with open_source(forecasts, selection) as source:
-            name = source.name
-            make, of_model = _read(source, selection, model)
-        options |= of_model
+            name, make = source.name, _read(source, selection, loaded)
     made = make(title=title or f"Calibration report: {Path(name).name}", **options)
     if output is not None:
         page = made.to_html().encode()
@@ -85,33 +74,22 @@ def report(
             print_text(sentence)
 
 
-def _read(
-    source: Source, selection: Selection, path: str | None
-) -> tuple[Callable[..., Report], dict[str, Any]]:
+def _read(source: Source, selection: Selection, model: Model | None) -> Callable[..., Report]:
     """Function that makes a report from the rows of a table, counted if they are many."""
-    model = None if path is None else Model.load(path, isoroc.load)
-    expected: dict[str, Any] = {}
-    if model is not None:
-        selection = select_for(model, selection, source)
-        expected = model.of_fit()
+    comparison = Comparison(source, selection, model)
+    reader = comparison.reader
     is_countable = model is None or model.calibrator.scores_ == "probability"
-    if is_countable and are_countable(source, selection, expected.get("columns")):
-        counted, columns = read_counts(source, selection, **expected)
+    if is_countable and reader.are_countable():
         if model is not None:
-            model.check_columns(columns.forecasts)
-        return partial(Report.from_counts, counted), _of_model(model)
-    sample, compared = read_compared(source, selection, path)
-    make = partial(
+            model.check_columns(reader.columns)
+        return partial(Report.from_counts, reader.count())
+    compared = comparison.read()
+    sample = compared["before"]
+    return partial(
         Report,
         sample.classes[sample.codes],
-        sample.as_given() if model is not None else compared["before"].forecasts,
+        sample.as_given() if model is not None else sample.on_simplex().forecasts,
         after=compared["after"].forecasts if "after" in compared else None,
         labels=sample.classes,
         sample_weight=sample.weights,
     )
-    return make, _of_model(model)
-
-
-def _of_model(model: Model | None) -> dict[str, Any]:
-    """Options of a report that a model settles."""
-    return {} if model is None else {"calibrator": model.calibrator, "columns": model.columns}

@@ -1,19 +1,18 @@
 """Which columns hold the forecasts and the outcome, and which class each forecast belongs to."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
 from isoroc._cli.errors import CommandError, did_you_mean
-from isoroc._cli.options import InputOptions
+from isoroc._cli.options import InputOptions, Selection
 
 #: What `apply` appends to the names of the forecasts that it calibrates.
 SUFFIX = "_cal"
 _SEVERAL = (r"proba_.+", r"prob_.+", r"p_.+", r"probability_.+", r"proba\d+", r"prob\d+", r"p\d+")
 _SINGLE = ("p", "prob", "proba", "probability", "score", "y_prob", "y_proba", "y_score", "forecast")
+_GIVE_CLASSES = "give the class of each column with --classes"
 _LABELS = ("y", "label", "target", "outcome", "y_true")
 
 
@@ -23,10 +22,8 @@ def find_label(given: str | None, columns: Sequence[str]) -> str:
         return check_column("--label", given, columns)
     found = [name for name in columns if name.lower() in _LABELS]
     if len(found) != 1:
-        what = "several columns" if found else "no column"
-        raise CommandError(
-            f"{what} could hold the outcomes; name one with --label: {', '.join(found or columns)}."
-        )
+        what = f"{'several columns' if found else 'no column'} could hold the outcomes"
+        raise CommandError(f"{what}; name one with --label: {', '.join(found or columns)}.")
     return found[0]
 
 
@@ -37,13 +34,12 @@ def find_forecasts(
     *,
     of_model: Sequence[str] | None = None,
 ) -> list[str]:
-    """Columns of the forecasts: the given ones, those of a model, or those with usual names.
-
-    What is given are names, globs such as ``p_*``, or regular expressions between slashes; `others`
-    are columns that hold something else.
-    """
+    """Columns of the forecasts: names, globs or patterns given, of a model, or usual."""
     if given:
-        words = [w for item in given for w in ([item] if item in columns else _split(item))]
+        words: list[str] = []
+        for item in given:
+            whole = item in columns or _is_pattern(item)
+            words += [item] if whole else split_words([item]) or []
         found = [name for word in words for name in _match(word, columns)]
         if len(set(found)) < len(found):
             raise CommandError(f"--probs: a column is named twice in {', '.join(found)}.")
@@ -62,10 +58,8 @@ def find_forecasts(
     if len(families) == 1:
         return families[0]
     if not families:
-        raise CommandError(
-            "no column has a usual name of forecasts (p_*, proba_*, score, ...); name them with "
-            f"--probs: {', '.join(free)}."
-        )
+        problem = "no column has a usual name of forecasts (p_*, proba_*, score, ...)"
+        raise CommandError(f"{problem}; name them with --probs: {', '.join(free)}.")
     choices = " or ".join(",".join(family) for family in families)
     raise CommandError(f"several sets of columns could be the forecasts; --probs {choices}?")
 
@@ -89,10 +83,6 @@ def _is_pattern(word: str) -> bool:
     return word.startswith("/") and word.endswith("/") and len(word) > 2
 
 
-def _split(item: str) -> list[str]:
-    return [item] if _is_pattern(item) else split_words([item]) or []
-
-
 def _match(word: str, columns: Sequence[str]) -> list[str]:
     if word in columns:
         return [word]
@@ -106,16 +96,16 @@ def _match(word: str, columns: Sequence[str]) -> list[str]:
     else:
         return [check_column("--probs", word, columns)]
     if not found:
-        expected = f"expected some of {', '.join(columns)}"
-        raise CommandError(f"--probs {word}: no column matches; {expected}.")
+        known = ", ".join(columns)
+        raise CommandError(f"--probs {word}: no column matches; expected some of {known}.")
     return found
 
 
 def arrange(
     columns: Sequence[str],
     labels: Iterable[Any],
-    *,
     classes: Sequence[str] | None = None,
+    *,
     by_position: bool = False,
 ) -> tuple[list[str], list[Any]]:
     """Columns in the order of the sorted classes, and those classes.
@@ -131,10 +121,9 @@ def arrange(
     if len(columns) == 1:
         return _arrange_one(columns[0], known, classes)
     if len(known) > len(columns):
-        raise CommandError(
-            f"{len(known)} classes ({list_labels(known)}) but {len(columns)} columns of forecasts "
-            f"({', '.join(columns)}); name one column for each class with --probs."
-        )
+        problem = f"{len(known)} classes ({list_labels(known)}) but {len(columns)} columns of"
+        fix = "name one column for each class with --probs"
+        raise CommandError(f"{problem} forecasts ({', '.join(columns)}); {fix}.")
     if classes is not None:
         owners = _given_classes(columns, known, classes)
     else:
@@ -144,41 +133,43 @@ def arrange(
     return [columns[k] for k in order], [owners[k] for k in order]
 
 
-def arrange_for_model(
-    columns: Sequence[str],
-    classes: Sequence[Any],
-    of_model: Sequence[str] | None,
-    given: Sequence[str] | None,
-    options: InputOptions,
+def order_columns(
+    columns: list[str], classes: list[Any], of_model: list[str] | None, options: InputOptions
 ) -> list[str]:
-    """Columns in the order of a model's classes.
-
-    `of_model` are the columns that it was fitted on, and `given` the class of each column as the
-    user gave it. Columns with neither these names nor those of classes are refused.
-    """
-    by_position = options.by_position
+    """Columns in the order of a model's classes; names must be those `of_model` or of classes."""
+    by_position, given = options.by_position, given_classes(options, columns)
     if of_model and sorted(columns) == sorted(of_model) and not given and not by_position:
-        return list(of_model)
-    ordered, known = arrange(columns, classes, classes=given, by_position=by_position)
+        return of_model
+    ordered, known = arrange(columns, classes, given, by_position=by_position)
     if by_position:
-        return list(columns)
+        return columns
     single = len(columns) == 1
     names = (*columns, *_without_common_end(columns))
     chosen = given or (single and options.probs)
     if of_model and not chosen and all(_class_in_name(name, known) is None for name in names):
         raise CommandError(
             f"the model was fitted on {', '.join(of_model)}, and the names {', '.join(columns)} "
-            "are neither these nor those of its classes; give the class of each column with "
-            "--classes, or use --by-position if they are in this order."
+            f"are neither these nor those of its classes; {_GIVE_CLASSES}, or use --by-position if "
+            "they are in this order."
         )
     if not single:
         return [ordered[known.index(label)] for label in classes]
     if known[1] != classes[1]:
-        raise CommandError(
-            f"the model takes scores of the class {classes[1]!s}, but {columns[0]} is named like "
-            f"those of {known[1]!s}; name the column with --probs, or its class with --classes."
-        )
+        problem = f"the model takes scores of the class {classes[1]!s}, but {columns[0]} is named"
+        fix = "name the column with --probs, or its class with --classes"
+        raise CommandError(f"{problem} like those of {known[1]!s}; {fix}.")
     return ordered
+
+
+def given_classes(options: InputOptions, columns: Sequence[str]) -> list[str] | None:
+    """The class of each column as the user gave it."""
+    if not isinstance(options, Selection) or options.positive is None:
+        return split_words(options.classes)
+    if len(columns) > 1 or options.classes is not None:
+        problem = "--positive names the class of a single column of forecasts"
+        fix = f"for {', '.join(columns)} name the class of each with --classes"
+        raise CommandError(f"{problem}; {fix}.")
+    return [options.positive]
 
 
 def list_labels(labels: Sequence[Any]) -> str:
@@ -191,18 +182,17 @@ def _arrange_one(
     column: str, known: list[Any], classes: Sequence[str] | None
 ) -> tuple[list[str], list[Any]]:
     if len(known) != 2:
-        raise CommandError(
-            f"one column of forecasts ({column}) requires two classes, but the labels have "
-            f"{len(known)} ({list_labels(known)}); name one column for each class with --probs."
-        )
+        problem = f"requires two classes, but the labels have {len(known)} ({list_labels(known)})"
+        fix = "name one column for each class with --probs"
+        raise CommandError(f"one column of forecasts ({column}) {problem}; {fix}.")
     if classes is None:
         positive = _class_in_name(column, known)
         positive = known[1] if positive is None else positive
     else:
         named = {str(label): label for label in known}
         if len(classes) != 1 or classes[0] not in named:
-            expected = f"name the class of {column}, one of {list_labels(known)}"
-            raise CommandError(f"--classes: {expected}.")
+            options = list_labels(known)
+            raise CommandError(f"--classes: name the class of {column}, one of {options}.")
         positive = named[classes[0]]
     return [column], [label for label in known if label != positive] + [positive]
 
@@ -210,13 +200,10 @@ def _arrange_one(
 def _given_classes(columns: Sequence[str], known: list[Any], classes: Sequence[str]) -> list[Any]:
     """Class of each column as the user gave it."""
     if len(classes) != len(columns) or len(set(classes)) < len(classes):
-        raise CommandError(
-            f"--classes: expected {len(columns)} different classes, one for each of "
-            f"{', '.join(columns)}; got {', '.join(classes)}."
-        )
+        expected = f"{len(columns)} different classes, one for each of {', '.join(columns)}"
+        raise CommandError(f"--classes: expected {expected}; got {', '.join(classes)}.")
     owners = _typed_like(classes, known)
-    absent = [label for label in known if label not in owners]
-    if absent:
+    if absent := [label for label in known if label not in owners]:
         raise CommandError(f"--classes: the label {absent[0]!r} is not among them.")
     return owners
 
@@ -231,10 +218,8 @@ def _classes_in_names(columns: Sequence[str], known: list[Any]) -> list[Any] | N
         return None
     named = [label for label in found if label is not None]
     if set(named) != set(known) or len(set(named)) < len(named):
-        raise CommandError(
-            f"only some of the columns {', '.join(columns)} match the classes "
-            f"{list_labels(known)}; give the class of each column with --classes."
-        )
+        problem = f"{', '.join(columns)} match the classes {list_labels(known)}"
+        raise CommandError(f"only some of the columns {problem}; {_GIVE_CLASSES}.")
     if len(named) == len(columns):
         return found
     # The other columns are of classes that do not occur: what follows the common beginning.
@@ -243,10 +228,8 @@ def _classes_in_names(columns: Sequence[str], known: list[Any]) -> list[Any] | N
     start = next(iter(starts))
     rest = [name.removeprefix(start) for name in names]
     if len(starts) > 1 or not all(name.startswith(start) for name in names) or "" in rest:
-        raise CommandError(
-            f"some of the columns {', '.join(columns)} match no label; give the class of each "
-            "column with --classes."
-        )
+        names = ", ".join(columns)
+        raise CommandError(f"some of the columns {names} match no label; {_GIVE_CLASSES}.")
     return _typed_like(rest, known)
 
 
@@ -257,10 +240,8 @@ def _classes_in_order(columns: Sequence[str], known: list[Any]) -> list[Any]:
         return known
     if all(type(label) is int and 0 <= label < K for label in known):
         return list(range(K))
-    raise CommandError(
-        f"{len(known)} classes occur ({list_labels(known)}) but there are {K} columns of forecasts "
-        f"({', '.join(columns)}); give the class of each column with --classes."
-    )
+    problem = f"{len(known)} classes occur ({list_labels(known)}) but there are {K} columns"
+    raise CommandError(f"{problem} of forecasts ({', '.join(columns)}); {_GIVE_CLASSES}.")
 
 
 def _without_common_end(columns: Sequence[str]) -> list[str]:
@@ -270,13 +251,9 @@ def _without_common_end(columns: Sequence[str]) -> list[str]:
 
 
 def _class_in_name(name: str, known: Sequence[Any]) -> Any:
-    """Longest label that a name ends in, as a separate word; None if it ends in none.
-
-    Upper and lower case are distinguished only if a label matches exactly.
-    """
+    """Longest label that a name ends in, as a separate word, in the same case or else in any."""
     for fold in (str, str.casefold):
-        ends = [label for label in known if _ends_in(fold(name), fold(str(label)))]
-        if ends:
+        if ends := [label for label in known if _ends_in(fold(name), fold(str(label)))]:
             return max(ends, key=lambda label: len(str(label)))
     return None
 
@@ -294,7 +271,5 @@ def _typed_like(texts: Sequence[str], known: list[Any]) -> list[Any]:
     try:
         return [named[text] if text in named else type(known[0])(text) for text in texts]
     except ValueError as error:
-        raise CommandError(
-            f"the classes {', '.join(texts)} are not of the type of the labels "
-            f"{list_labels(known)}; name them with --classes."
-        ) from error
+        problem = f"{', '.join(texts)} are not of the type of the labels {list_labels(known)}"
+        raise CommandError(f"the classes {problem}; name them with --classes.") from error

@@ -1,7 +1,5 @@
 """Tables in files: finding them, and writing them atomically."""
 
-from __future__ import annotations
-
 import glob
 import os
 import shutil
@@ -9,15 +7,15 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
 import polars as pl
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.formats import KINDS, Format, find_separator
 from isoroc._cli.io.ndjson import LINE
-from isoroc._cli.io.source import Source, file_errors
+from isoroc._cli.io.source import KINDS, Format, Source, file_errors, find_separator
 from isoroc._cli.options import EVERYTHING, STANDARD, InputOptions
 from isoroc._files import replacing, temporary_folder
 
@@ -35,12 +33,10 @@ _MARKS = {
 
 @contextmanager
 def open_source(given: Sequence[str], options: InputOptions = EVERYTHING) -> Iterator[Source]:
-    """Context that yields the table in some files, globs, folders or standard input.
-
-    Standard input and pipes can be read only once, so they are copied to temporary files. The
-    separator of CSV files is recognised if none is given.
-    """
-    separator = _check_separator(options.separator)
+    """Context that yields the table in some files, globs, folders or standard input."""
+    separator = "\t" if options.separator in ("tab", "\\t") else options.separator
+    if separator is not None and len(separator.encode()) != 1:
+        raise CommandError(f"--separator {separator}: expected one ASCII character, or tab.")
     of_option = None if options.format is None else Format.from_option(options.format)
     if STANDARD in given and len(given) > 1:
         raise CommandError("standard input (-) cannot be combined with files.")
@@ -58,17 +54,12 @@ def open_source(given: Sequence[str], options: InputOptions = EVERYTHING) -> Ite
         if len(kinds) > 1:
             raise CommandError(f"{names[0]}: the files have several formats ({', '.join(kinds)}).")
         form = formats[0]
+        if separator is not None and not form.separator:
+            raise CommandError(f"--separator: {form.kind} files have none.")
         if form.kind == "csv" or separator is not None:
             with file_errors(names[0]):
-                form = form.separated_by(separator or find_separator(paths[0]))
+                form = replace(form, separator=separator or find_separator(paths[0]))
         yield Source(paths, form, names, hive=all(Path(item).is_dir() for item in given))
-
-
-def _check_separator(given: str | None) -> str | None:
-    found = "\t" if given in ("tab", "\\t") else given
-    if found is not None and len(found.encode()) != 1:
-        raise CommandError(f"--separator {given}: expected one ASCII character, or tab.")
-    return found
 
 
 def _readable(path: Path, folder: Path) -> Path:
@@ -108,21 +99,26 @@ def _expand(item: str) -> list[Path]:
 
 def write_frame(frame: pl.LazyFrame, target: str, form: Format) -> None:
     """Write a table batch by batch, atomically to a file or directly to standard output."""
-    _check_types(frame, form)
+    schema = frame.collect_schema()
+    if form.kind not in ("parquet", "arrow"):  # polars finds out too late
+        for name, kind in schema.items():
+            if _holds_binary(kind) or (kind.is_nested() and form.separator is not None):
+                problem = f"has the type {kind}, which {form.kind} files cannot store"
+                fix = "write Parquet or Arrow, or remove the column"
+                raise CommandError(f"column {name!r} {problem}; {fix}.")
+    compression: Any = form.compression or "uncompressed"
+    options: dict[str, Any] = {"compression": compression, "check_extension": False}
     with output_to(target) as to:
-        _sink(frame, to, form)
-
-
-def _check_types(frame: pl.LazyFrame, form: Format) -> None:
-    """Raise an error if a format cannot store a column, which polars finds out too late."""
-    if form.kind in ("parquet", "arrow"):
-        return
-    for name, kind in frame.collect_schema().items():
-        if _holds_binary(kind) or (kind.is_nested() and form.separator is not None):
-            raise CommandError(
-                f"column {name!r} has the type {kind}, which {form.kind} files cannot store; write "
-                "Parquet or Arrow, or remove the column."
-            )
+        if schema.names() == [LINE]:
+            frame.sink_csv(to, include_header=False, quote_style="never", **options)
+        elif form.separator is not None:
+            frame.sink_csv(to, separator=form.separator, **options)
+        elif form.kind == "ndjson":
+            frame.sink_ndjson(to, **options)
+        elif form.kind == "parquet":
+            frame.sink_parquet(to)
+        else:
+            frame.sink_ipc(to)
 
 
 def _holds_binary(kind: pl.DataType) -> bool:
@@ -135,31 +131,25 @@ def _holds_binary(kind: pl.DataType) -> bool:
 def check_target(
     target: str, inputs: Iterable[str | None] = (), kind: str = "", *, force: bool = True
 ) -> None:
-    """Raise an error if a target cannot be written to, before any work is done for it.
-
-    None of the inputs may be the target, also under another name. Without `force`, an existing file
-    must be of the kind that replaces it.
-    """
-    path = Path(target)
+    """Raise an error unless a target is writable, no input and, but for `force`, of the kind."""
+    path, real = Path(target), Path(os.path.realpath(target))
     if target == STANDARD:
         return
     if path.is_dir():
         raise CommandError(f"{target}: is a folder; name a file.")
-    real = Path(os.path.realpath(path))
     if not real.parent.is_dir():
         raise CommandError(f"{target}: the folder does not exist; create it first.")
     if real.is_symlink():
         raise CommandError(f"{target}: is a loop of links.")
     if not path.is_file():
         return
-    files = [item for item in inputs if item not in (None, STANDARD)]
-    for item in files:
-        if any(path.samefile(own) for own in _expand(str(item))):
+    for item in inputs:
+        if item not in (None, STANDARD) and any(path.samefile(own) for own in _expand(str(item))):
             raise CommandError(f"{target}: is also an input ({item}); name another file to write.")
-    if not force and (found := _kind_of(path)) not in ("", kind):
+    found = "" if force else _kind_of(path)
+    if found not in ("", kind) and (found != OTHER or kind not in (TABLE, QUERY)):
         fix = "name another file to write, or use --force"
-        if found != OTHER or kind not in (TABLE, QUERY):
-            raise CommandError(f"{target}: holds {found}, not {kind}; {fix}.")
+        raise CommandError(f"{target}: holds {found}, not {kind}; {fix}.")
 
 
 def check_picture(option: str, target: str, inputs: Iterable[str | None], *, force: bool) -> str:
@@ -206,18 +196,3 @@ def output_to(target: str) -> Iterator[Path | IO[bytes]]:
     check_target(target)
     with file_errors(target), replacing(target) as new:
         yield new
-
-
-def _sink(frame: pl.LazyFrame, to: Path | IO[bytes], form: Format) -> None:
-    compression: Any = form.compression or "uncompressed"
-    options: dict[str, Any] = {"compression": compression, "check_extension": False}
-    if frame.collect_schema().names() == [LINE]:
-        frame.sink_csv(to, include_header=False, quote_style="never", **options)
-    elif form.separator is not None:
-        frame.sink_csv(to, separator=form.separator, **options)
-    elif form.kind == "ndjson":
-        frame.sink_ndjson(to, **options)
-    elif form.kind == "parquet":
-        frame.sink_parquet(to)
-    else:
-        frame.sink_ipc(to)

@@ -1,10 +1,8 @@
 """NDJSON files: types of their columns from all rows, and lines that are copied unchanged."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +40,7 @@ def decode(lines: pl.LazyFrame, schema: Mapping[str, pl.DataType]) -> pl.LazyFra
 
 
 def check_values(path: Path, schema: Mapping[str, pl.DataType]) -> tuple[int, str] | None:
-    """The first row with a value that its column cannot hold exactly, and what is wrong with it.
-
-    A row can have one only if a value begins with another character than those of its type.
-    """
+    """The first row with a value that its column cannot hold exactly, and what is wrong with it."""
     text = "|".join(_suspicious(name, kind) for name, kind in schema.items())
     found = scan_lines(path).with_row_index("at").filter(pl.col(LINE).str.contains(text))
     for batch in found.collect_batches() if schema else ():
@@ -59,7 +54,7 @@ def check_values(path: Path, schema: Mapping[str, pl.DataType]) -> tuple[int, st
 
 
 def _suspicious(name: str, kind: pl.DataType) -> str:
-    """Regular expression of rows in which a value may not fit."""
+    """Regular expression of rows in which a value begins unlike those of its type."""
     if kind.is_nested():
         starts = "."
     elif kind == pl.String:
@@ -76,19 +71,16 @@ def _fits(value: Any, kind: Any) -> bool:
     """Whether a polars type holds a value exactly."""
     match value:
         case None:
-            fits = True
+            return True
         case bool() | str():
-            fits = kind == (pl.Boolean if isinstance(value, bool) else pl.String)
-        case int():
-            fits = kind.is_integer() or (kind.is_float() and abs(value) <= _EXACT)
-        case float():
-            fits = kind.is_float()
+            return bool(kind == (pl.Boolean if isinstance(value, bool) else pl.String))
+        case int() | float():
+            small = isinstance(value, float) or abs(value) <= _EXACT
+            return (kind.is_float() and small) or (kind.is_integer() and isinstance(value, int))
         case list():
-            fits = kind == pl.List and all(_fits(each, kind.inner) for each in value)
-        case _:
-            inner = {f.name: f.dtype for f in kind.fields} if kind == pl.Struct else {}
-            fits = all(name in inner and _fits(each, inner[name]) for name, each in value.items())
-    return bool(fits)
+            return kind == pl.List and all(_fits(each, kind.inner) for each in value)
+    inner = {f.name: f.dtype for f in kind.fields} if kind == pl.Struct else {}
+    return all(name in inner and _fits(each, inner[name]) for name, each in value.items())
 
 
 def _kind_of(value: Any) -> str:
@@ -98,7 +90,8 @@ def _kind_of(value: Any) -> str:
 def _first_conflict(path: Path) -> str | None:
     """The first row that is not an object, or in which a list or object meets another kind."""
     kinds: dict[str, str] = {}
-    for row, line in enumerate(_lines(path)):
+    batches = scan_lines(path).collect_batches()
+    for row, line in enumerate(line for batch in batches for line in batch.to_series()):
         try:
             values = json.loads(line, parse_constant=int)  # NaN is an error
         except ValueError as error:
@@ -113,22 +106,18 @@ def _first_conflict(path: Path) -> str | None:
     return None
 
 
-def _lines(path: Path) -> Iterator[str]:
-    for batch in scan_lines(path).collect_batches():
-        yield from batch.to_series()
-
-
-def append(frame: pl.DataFrame, names: list[str]) -> pl.Series:
+def append(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     """The lines of a frame with the values of some columns at their end."""
     added = pl.struct(names).struct.json_encode().str.slice(1)
     start = pl.col(LINE).str.strip_chars_end().str.strip_suffix("}").str.strip_chars_end()
-    return frame.select((start + "," + added).alias(LINE)).to_series()
+    return frame.select((start + "," + added).alias(LINE))
 
 
-def replace(frame: pl.DataFrame, names: list[str]) -> pl.Series:
+def replace(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     """The lines of a frame with other values of some columns, in their places."""
     rows = zip(frame[LINE], frame.select(names).iter_rows(named=True), strict=True)
-    return pl.Series(LINE, [_replace(line, values) for line, values in rows], dtype=pl.String)
+    lines = [_replace(line, values) for line, values in rows]
+    return pl.DataFrame({LINE: pl.Series(lines, dtype=pl.String)})
 
 
 def _replace(line: str, values: dict[str, float | None]) -> str:

@@ -1,149 +1,311 @@
-"""Forecasts and outcomes of files: all of them in a `Sample`, batch by batch, or counted."""
+"""Forecasts and outcomes of files: in batches, all at once or counted; errors name the row."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from glob import glob
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from isoroc._cli.errors import CommandError
-from isoroc._cli.io.batches import LabelEncoder, groups_of, read_forecasts, read_weights
+from isoroc._cli.errors import CommandError, in_options
 from isoroc._cli.io.columns import (
     arrange,
-    arrange_for_model,
     check_column,
     find_forecasts,
     find_label,
-    split_words,
+    given_classes,
+    order_columns,
 )
 from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
+from isoroc._cli.models import Model, calibrate
 from isoroc._cli.options import Selection
 from isoroc._cli.terminal import print_warning, progress_bar
-from isoroc._counts import Counts
-from isoroc._counts.builders import Builder
-from isoroc._counts.grid import Resolution
+from isoroc._counts import Builder, Counts, Resolution
 from isoroc._input import (
+    InputError,
     Names,
     Sample,
     check_forecasts,
+    check_groups,
     check_units,
+    check_weights,
     find_reversal,
     resolve_scores,
 )
 from isoroc._simplex import Floats
 
-#: Factor by which a full array grows; it can be small, because growing rarely copies.
-_GROWTH = 1.25
 #: Rows above which ``fit`` and ``evaluate`` do not keep them all.
 MANY = 2_000_000
 #: No row of a text file is shorter, so smaller files need not be counted.
 _LEAST_BYTES = 4
+#: Types that labels and forecasts may have besides numbers.
+_TEXT_TYPES = (pl.Boolean, pl.String, pl.Categorical, pl.Enum)
+#: What all labels of a text file may look like, and how they are then read; 01 is a name.
+_LOOKS: dict[str, Callable[[str], Any]] = {
+    r"0|-?[1-9]\d*": int,
+    r"(?:0|-?[1-9]\d*)(?:\.0*)?": float,
+    r"(?i:true|false)": lambda text: text.lower() == "true",
+}
+_NOT_CLASSES = "labels must be classes, not measurements; check --label."
+#: What makes valid forecasts of numbers, or raises an `InputError` that names the row.
+Check = Callable[[Floats], Floats]
+#: Samples of the same rows by the name of their forecasts: "before", "after" if there is a model,
+#: and "other" for what they are compared with.
+Compared = dict[str, Sample]
 
 
-class Columns(NamedTuple):
-    """Names of the columns that a sample was read from."""
+class Labels:
+    """At most `max_classes` labels of a column in the order in which they occur."""
 
-    forecasts: list[str]
-    """In the order of the classes."""
-    label: str
-    weight: str | None
+    def __init__(self, source: Source, column: str, *, max_classes: int) -> None:
+        self._source, self._column, self._max_classes = source, column, max_classes
+        self._found: list[Any] = []
 
-    def all(self) -> list[str]:
-        """All of them."""
-        return [*self.forecasts, self.label, *([self.weight] if self.weight else [])]
+    def add(self, batch: pl.DataFrame) -> None:
+        """Add those of a batch."""
+        values = self._values(batch)
+        missing = values.is_null()
+        if values.dtype.is_float():
+            missing = missing | values.is_nan().fill_null(value=True)
+        if missing.any():
+            fix = f'leave out rows without a label with --where "{self._column} IS NOT NULL".'
+            raise self._error(batch, missing, f"is empty; {fix}")
+        for label in values.unique(maintain_order=True):
+            if label in self._found:
+                continue
+            if isinstance(label, float) and not label.is_integer():
+                raise self._error(batch, values == label, f"is {label!r}; {_NOT_CLASSES}")
+            if len(self._found) == self._max_classes:
+                problem = f"is {label!r}, but the forecasts have only {self._max_classes} classes"
+                fix = "name one column for each class with --probs, or another column of labels"
+                raise self._error(batch, values == label, f"{problem}; {fix} with --label.")
+            self._found.append(label)
 
+    def encode(self, batch: pl.DataFrame, codes: NDArray[Any]) -> NDArray[Any]:
+        """Code of each row's label, if those of all labels are `codes`."""
+        kind: Any = {"return_dtype": pl.UInt16, "default": None}
+        numbers = self._values(batch).replace_strict(self._found, range(len(codes)), **kind)
+        return np.asarray(codes[numbers.to_numpy()])
 
-class Stream(NamedTuple):
-    """Forecasts and outcomes of a table, batch by batch."""
+    def _values(self, batch: pl.DataFrame) -> pl.Series:
+        values = batch[self._column]
+        if not _is_plain(values.dtype):
+            what = f"column {self._column!r} has the type {values.dtype}"
+            fix = "labels must be text, integers or booleans"
+            raise CommandError(f"{self._source.name}: {what}; {fix}.")
+        return values.cast(pl.String) if values.dtype in (pl.Categorical, pl.Enum) else values
 
-    columns: Columns
-    classes: NDArray[Any]
-    scores: Any
-    """What the forecasts are, "probability" or "logit"."""
-    batches: Iterator[tuple[Sample, pl.DataFrame]]
-    """Samples, each with the rows that it was made of."""
+    def _error(self, batch: pl.DataFrame, where: pl.Series, problem: str) -> CommandError:
+        return self._source.error(batch, int(where.arg_max() or 0), self._column, problem)
 
+    def known(self) -> list[Any]:
+        """The labels; those of text files are integers, floats or booleans if all look like it."""
+        found = self._found
+        if self._source.untyped and all(isinstance(label, str) for label in found):
+            for look, parse in _LOOKS.items():
+                if all(re.fullmatch(look, label) for label in found):
+                    return [parse(label) for label in found]
+            if all(re.fullmatch(r"-?\d*\.\d+", label) for label in found):
+                what = f"column {self._column!r} holds {found[0]}"
+                raise CommandError(f"{self._source.name}: {what}; {_NOT_CLASSES}")
+        return found
 
-def read_sample(
-    source: Source,
-    selection: Selection,
-    *,
-    columns: Sequence[str] | None = None,
-    classes: NDArray[Any] | None = None,
-) -> tuple[Sample, Columns]:
-    """Sample in a table, and its columns; `columns` and `classes` are those of a model."""
-    found = find_columns(source, selection, columns)
-    encoder = LabelEncoder(source, found.label, max_classes=max(len(found.forecasts), 2))
-    P, codes, weights = _read_arrays(source, selection, found, encoder)
-    ordered, known, place = _match_classes(encoder, selection, found.forecasts, columns, classes)
-    _reorder_columns(P, [found.forecasts.index(name) for name in ordered])
-    unit = resolve_scores(P, selection.scores)
-    sample = Sample(P, place[codes], weights if found.weight else None, known, unit)
-    check_units(sample, selection.scores, name=", ".join(ordered))
-    warn_of_reversal(sample)
-    return sample, found._replace(forecasts=ordered)
-
-
-def stream_samples(
-    source: Source,
-    selection: Selection,
-    *,
-    columns: Sequence[str] | None = None,
-    classes: NDArray[Any] | None = None,
-    others: Sequence[str] = (),
-) -> Stream:
-    """Samples of a table, as of `read_sample`, and other columns of numbers.
-
-    The labels are read first, as the order of the columns depends on them.
-    """
-    found = find_columns(source, selection, columns)
-    encoder = LabelEncoder(source, found.label, max_classes=max(len(found.forecasts), 2))
-    for batch in read_batches(source, selection, found._replace(forecasts=[], weight=None)):
-        encoder.encode(batch)
-    if not encoder.labels():
-        raise CommandError(f"{source.name}: no rows; at least one is needed.")
-    ordered, known, place = _match_classes(encoder, selection, found.forecasts, columns, classes)
-    found = found._replace(forecasts=ordered)
-    kind = find_scores(source, selection, ordered)
-
-    def samples() -> Iterator[tuple[Sample, pl.DataFrame]]:
-        check = partial(check_forecasts, scores=kind, advice="pass")
-        for batch in read_batches(source, selection, found, others):
-            P = read_forecasts(batch, ordered, source, check)
-            weights = read_weights(batch, found.weight, source) if found.weight else None
-            yield Sample(P, place[encoder.encode(batch)], weights, known, kind), batch
-
-    return Stream(found, known, kind, samples())
+    def among(self, classes: Sequence[Any]) -> list[Any]:
+        """Like `known`, but the equal elements of `classes`, where 1 is equal to 1.0 and to "1"."""
+        same = {str(label): label for label in classes} | {label: label for label in classes}
+        found = [(label, label if label in same else str(label)) for label in self.known()]
+        for label, key in found:
+            if key not in same:
+                what = f"column {self._column!r} holds {label!r}, which is not a class of the model"
+                fitted = ", ".join(map(str, classes))
+                raise CommandError(f"{self._source.name}: {what}; it was fitted on {fitted}.")
+        return [same[key] for _, key in found]
 
 
-def read_counts(
-    source: Source,
-    selection: Selection,
-    *,
-    resolution: Resolution = "auto",
-    folds: int = 5,
-    fold_by: str | None = None,
-    columns: Sequence[str] | None = None,
-    classes: NDArray[Any] | None = None,
-) -> tuple[Counts, Columns]:
-    """Counts of a table, and the columns that they are made of; otherwise as `read_sample`."""
-    if selection.scores == "auto":
-        selection = replace(selection, scores="probability")
-    extra = [] if fold_by is None else [check_column("--fold-by", fold_by, list(source.schema()))]
-    stream = stream_samples(source, selection, columns=columns, classes=classes, others=extra)
-    builder = Builder(stream.classes, stream.scores, resolution, folds)
-    for sample, batch in stream.batches:
-        if sample.weights is None or sample.weights.any():
-            key = None if fold_by is None else batch[fold_by].cast(pl.Int64).to_numpy()
-            y = sample.classes[sample.codes]
-            builder.add(sample.as_given(), y, sample.weights, fold_by=key)
-    return Counts(*builder.result(), tuple(stream.columns.forecasts)), stream.columns
+class Reader:
+    """Forecasts and outcomes of selected rows; a model settles what the user left open."""
+
+    def __init__(
+        self,
+        source: Source,
+        selection: Selection,
+        model: Model | None = None,
+        of: Self | None = None,
+    ) -> None:
+        """`of` is the reader of other forecasts of the same rows."""
+        schema = source.schema()
+        selection = selection if model is None else model.complete(selection, schema)
+        self.source, self.selection = source, selection
+        names, self.weight = list(schema), selection.weight
+        self.label = find_label(selection.label, names)
+        if self.weight == "none" and self.weight not in names:
+            self.weight = None
+        elif self.weight is not None:
+            check_column("--weight", self.weight, names)
+        of_model = None if model is None else model.columns
+        others = [self.label, self.weight]
+        found = find_forecasts(selection.probs, names, others, of_model=of_model)
+        used = [*found, self.label, *([self.weight] if self.weight else [])]
+        if len(set(used)) < len(used):
+            fix = "check --label, --probs and --weight"
+            raise CommandError(f"a column is used twice: {', '.join(used)}; {fix}.")
+        check_numeric(schema, found, source)
+        # The labels are read first, as the order of the columns depends on them.
+        self.labels: Labels = self._read_labels(len(found)) if of is None else of.labels
+        known = None if of is None else of.classes.tolist()
+        if model is not None:
+            known = model.calibrator.classes_.tolist()
+        if known is not None:
+            labels = self.labels.among(known)
+            self.columns = order_columns(found, known, of_model, selection)
+        else:
+            labels, given = self.labels.known(), given_classes(selection, found)
+            by_position = selection.by_position
+            self.columns, known = arrange(found, set(labels), given, by_position=by_position)
+        self.classes: NDArray[Any] = np.array(known)
+        codes = [known.index(label) for label in labels]
+        self._codes = np.array(codes, np.min_scalar_type(len(known) - 1))
+
+    def _read_labels(self, n_columns: int) -> Labels:
+        labels = Labels(self.source, self.label, max_classes=max(n_columns, 2))
+        for batch in self._batches([self.label]):
+            labels.add(batch)
+        if not labels.known():
+            which = "" if self.selection.where is None else f" with {self.selection.where}"
+            raise CommandError(f"{self.source.name}: no rows{which}; at least one is needed.")
+        return labels
+
+    @cached_property
+    def scores(self) -> Any:
+        """What the forecasts are, "probability", "logit" or another unit."""
+        selection, columns = self.selection, self.columns
+        if selection.scores != "auto" or len(columns) > 1:
+            return "probability" if selection.scores == "auto" else selection.scores
+        column = pl.col(columns[0]).cast(pl.Float64, strict=False)
+        rows = self.source.rows(selection.where).drop(ROW)
+        ends = rows.select(low=column.min(), high=column.max()).collect(engine="streaming").row(0)
+        known = np.array([end for end in ends if end is not None], dtype=float)
+        return resolve_scores(known, "auto") if len(known) else "probability"
+
+    def stream(self, others: Sequence[str] = ()) -> Iterator[tuple[Sample, pl.DataFrame]]:
+        """Samples, each with the rows that it was made of, which have other columns too."""
+        weighted = [] if self.weight is None else [self.weight]
+        for batch in self._batches([*self.columns, self.label, *weighted, *others]):
+            codes = self.labels.encode(batch, self._codes)
+            weights = read_weights(batch, self.weight, self.source) if self.weight else None
+            yield Sample(self.forecasts(batch), codes, weights, self.classes, self.scores), batch
+
+    def forecasts(self, batch: pl.DataFrame) -> Floats:
+        """Validated forecasts of a batch."""
+        check = partial(check_forecasts, scores=self.selection.scores, advice="pass")
+        return read_forecasts(batch, self.columns, self.source, check)
+
+    def read(self, group: str | None = None) -> Sample:
+        """Sample of all rows, with the groups in a column."""
+        parts = [
+            replace(sample, groups=groups_of(batch, group, self.source))
+            for sample, batch in self.stream([] if group is None else [group])
+        ]
+        return self.check(_join(parts))
+
+    def check(self, sample: Sample) -> Sample:
+        """The sample of all rows, unless it is in another unit; warns of reversed forecasts."""
+        check_units(sample, self.selection.scores, name=", ".join(self.columns))
+        warn_of_reversal(sample)
+        return sample
+
+    def count(
+        self, resolution: Resolution = "auto", folds: int = 5, fold_by: str | None = None
+    ) -> Counts:
+        """Counts of the rows."""
+        if fold_by is not None:
+            check_column("--fold-by", fold_by, list(self.source.schema()))
+        builder = Builder(self.classes, self.scores, resolution, folds)
+        for sample, batch in self.stream([] if fold_by is None else [fold_by]):
+            if sample.weights is None or sample.weights.any():
+                key = None if fold_by is None else batch[fold_by].cast(pl.Int64).to_numpy()
+                y = sample.classes[sample.codes]
+                builder.add(sample.as_given(), y, sample.weights, fold_by=key)
+        return Counts(*builder.result(), tuple(self.columns))
+
+    def are_many(self) -> bool:
+        """Whether more than `MANY` rows are selected, which are not kept."""
+        source, where, share = self.source, self.selection.where, self.selection.sample or 1.0
+        if source.untyped or source.format.kind == "ndjson":
+            if sum(path.stat().st_size for path in source.paths) < _LEAST_BYTES * MANY:
+                return False
+        elif where is None and (total := source.count()) is not None:
+            return total * share > MANY
+        rows = source.rows(where).select(pl.len())
+        return bool(rows.collect(engine="streaming").item() * share > MANY)
+
+    def are_countable(self) -> bool:
+        """Whether there are many rows of probabilities, so that they are counted."""
+        return self.are_many() and self.scores == "probability"
+
+    def _batches(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """Selected rows of some columns, batch by batch."""
+        source, where, share = self.source, self.selection.where, self.selection.sample
+        if share is not None and not 0 < share <= 1:
+            raise CommandError(f"--sample {share:g}: expected a fraction between 0 and 1.")
+        rows = source.rows(where).select(ROW, *dict.fromkeys(names))
+        total = source.count() if where is None else None
+        with file_errors(source.name), progress_bar("reading", total) as advance:
+            for whole in rows.collect_batches(chunk_size=BATCH):
+                advance(len(whole))
+                batch = whole if share is None else whole.filter(is_sampled(whole, share))
+                if not batch.is_empty():
+                    yield batch
+
+
+class Comparison:
+    """The same rows before and after calibration, and by another model or in other columns."""
+
+    def __init__(
+        self, source: Source, selection: Selection, model: Model | None, compare: str | None = None
+    ) -> None:
+        self.models = {} if model is None else {"after": model}
+        if compare is not None and Path(compare).is_file():
+            self.models["other"] = Model.load(compare)
+        self.reader = Reader(source, selection, next(iter(self.models.values()), None))
+        self._other: Reader | None = None
+        if compare is not None and "other" not in self.models:
+            other: Any = {"probs": [compare], "classes": None, "by_position": False}
+            self._other = Reader(source, replace(self.reader.selection, **other), of=self.reader)
+
+    def stream(self, by: str | None = None) -> Iterator[Compared]:
+        """Batches of rows with the forecasts that are compared, and the groups in a column."""
+        reader, other, source = self.reader, self._other, self.reader.source
+        groups = {"--by": by}
+        for model in self.models.values():
+            model.check(reader.columns, reader.classes, reader.selection)
+            groups[f"{model.path}: its groups"] = model.group
+        names = list(source.schema())
+        extra = [check_column(option, name, names) for option, name in groups.items() if name]
+        for sample, batch in reader.stream([*(other.columns if other else ()), *extra]):
+            compared = {"before": replace(sample, groups=groups_of(batch, by, source))}
+            for name, model in self.models.items():
+                of_model = groups_of(batch, model.group, source)
+                Q = calibrate(model.calibrator, sample.as_given(), of_model)
+                compared[name] = replace(sample, forecasts=Q, scores="probability")
+            if other is not None:
+                P = other.forecasts(batch)
+                compared["other"] = replace(sample, forecasts=P, scores=other.scores)
+            yield compared
+
+    def read(self, by: str | None = None) -> Compared:
+        """All rows with the forecasts that are compared, and the groups in a column."""
+        batches = list(self.stream(by))
+        compared = {name: _join([batch[name] for batch in batches]) for name in batches[0]}
+        self.reader.check(compared["before"])
+        if self._other is not None:
+            self._other.check(compared["other"])
+        return compared
 
 
 def load_counts(files: list[str]) -> Counts:
@@ -152,80 +314,69 @@ def load_counts(files: list[str]) -> Counts:
     return Counts.from_parquet(*paths)
 
 
-def read_groups(source: Source, selection: Selection, column: str, option: str) -> Names:
-    """Group of each row of `read_sample`; `option` is what named the column."""
-    check_column(option, column, list(source.schema()))
-    batches = read_batches(source, selection, Columns([], column, None))
-    return np.concatenate([groups_of(batch, column, source) for batch in batches])
+def warn_of_reversal(sample: Sample) -> None:
+    """Warn of forecasts that rank a class worse than chance."""
+    if (reversal := find_reversal(sample)) is not None:
+        option = "--classes" if reversal.other is None else "--positive"
+        print_warning(f"{reversal}. {option} settles it.")
 
 
-def are_many(source: Source, selection: Selection) -> bool:
-    """Whether more than `MANY` rows of a table are selected, which are not kept."""
-    share = 1.0 if selection.sample is None else selection.sample
-    if source.untyped or source.format.kind == "ndjson":
-        if sum(path.stat().st_size for path in source.paths) < _LEAST_BYTES * MANY:
-            return False
-    elif selection.where is None and (total := source.count()) is not None:
-        return total * share > MANY
-    rows = source.rows(selection.where).select(pl.len())
-    return bool(rows.collect(engine="streaming").item() * share > MANY)
+def _join(parts: Sequence[Sample]) -> Sample:
+    """One sample of the rows of several."""
+    names = [name for name in ("weights", "groups") if getattr(parts[0], name) is not None]
+    arrays: Any = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("forecasts", "codes", *names)
+    }
+    return replace(parts[0], **arrays)
 
 
-def are_countable(
-    source: Source, selection: Selection, columns: Sequence[str] | None = None
-) -> bool:
-    """Whether a table has many rows and holds probabilities, so that it is counted."""
-    if not are_many(source, selection):
-        return False
-    found = find_columns(source, selection, columns)
-    return bool(find_scores(source, selection, found.forecasts) == "probability")
+def read_forecasts(
+    batch: pl.DataFrame, columns: Sequence[str], source: Source, check: Check = check_forecasts
+) -> Floats:
+    """Forecasts of a batch, of shape (n, K) or (n,), as `check` or a calibrator returns them."""
+    values = np.column_stack([_numbers(batch, name, source) for name in columns])
+    try:
+        return check(values[:, 0] if len(columns) == 1 else values)
+    except InputError as error:
+        fix = in_options(error.fix)
+        if len(columns) > 1 and "divide" not in fix:
+            fix = "name one column of probabilities for each class with --probs, or one column of "
+            fix += "scores for two classes"
+        raise _locate(error, fix, batch, columns, source) from error
 
 
-def find_scores(source: Source, selection: Selection, columns: Sequence[str]) -> Any:
-    """What the forecasts in some columns are, "probability" or "logit"."""
-    if selection.scores != "auto" or len(columns) > 1:
-        return "probability" if selection.scores == "auto" else selection.scores
-    column = pl.col(columns[0]).cast(pl.Float64, strict=False)
-    rows = source.rows(selection.where).drop(ROW)
-    ends = rows.select(low=column.min(), high=column.max()).collect(engine="streaming").row(0)
-    known = np.array([end for end in ends if end is not None], dtype=float)
-    return resolve_scores(known, "auto") if len(known) else "probability"
+def read_leniently(batch: pl.DataFrame, columns: Sequence[str], source: Source) -> Floats:
+    """Forecasts of a batch as numbers that are not validated; NaN where there is none."""
+    check_numeric(batch.schema, columns, source)
+    numbers = batch.select(pl.col(columns).cast(pl.Float64, strict=False).fill_null(np.nan))
+    return numbers.to_numpy()
 
 
-def find_columns(source: Source, selection: Selection, of_model: Sequence[str] | None) -> Columns:
-    """Columns that the user named, or that have usual names."""
-    names = list(source.schema())
-    label = find_label(selection.label, names)
-    weight = selection.weight
-    if weight == "none" and weight not in names:
-        weight = None
-    elif weight is not None:
-        check_column("--weight", weight, names)
-    forecasts = find_forecasts(selection.probs, names, [label, weight], of_model=of_model)
-    found = Columns(forecasts, label, weight)
-    if len(set(found.all())) < len(found.all()):
-        used = ", ".join(found.all())
-        raise CommandError(f"a column is used twice: {used}; check --label, --probs and --weight.")
-    return found
+def read_weights(batch: pl.DataFrame, column: str, source: Source) -> Floats:
+    """Validated weights of a batch."""
+    weights = _numbers(batch, column, source)
+    if weights.any():  # a batch without weight is valid, a table without weight is not
+        try:
+            check_weights(weights, len(weights))
+        except InputError as error:
+            raise _locate(error, error.fix, batch, [column], source) from error
+    return weights
 
 
-def read_batches(
-    source: Source, selection: Selection, columns: Columns, others: Sequence[str] = ()
-) -> Iterator[pl.DataFrame]:
-    """Selected rows and columns, and other columns of whole numbers, batch by batch."""
-    share = selection.sample
-    if share is not None and not 0 < share <= 1:
-        raise CommandError(f"--sample {share:g}: expected a fraction between 0 and 1.")
-    names = columns.all()
-    wanted = [*names, *(name for name in others if name not in names)]
-    rows = source.rows(selection.where).select(ROW, *wanted)
-    total = source.count() if selection.where is None else None
-    with file_errors(source.name), progress_bar("reading", total) as advance:
-        for whole in rows.collect_batches(chunk_size=BATCH):
-            advance(len(whole))
-            batch = whole if share is None else whole.filter(is_sampled(whole, share))
-            if not batch.is_empty():
-                yield batch
+def groups_of(batch: pl.DataFrame, column: str | None, source: Source) -> Names | None:
+    """Group of each row of a batch, if there is a column of groups."""
+    if column is None:
+        return None
+    values = batch[column]
+    if values.null_count():
+        row, problem = int(values.is_null().arg_max() or 0), "is empty; name a group for such rows"
+    else:
+        try:
+            return check_groups(values, len(values))
+        except InputError as error:
+            row, problem = error.row or 0, f"{error.problem}; {error.fix}"
+    raise source.error(batch, row, column, f"{problem}, or leave them out with --where.")
 
 
 def is_sampled(batch: pl.DataFrame, share: float) -> pl.Series:
@@ -236,91 +387,38 @@ def is_sampled(batch: pl.DataFrame, share: float) -> pl.Series:
     return pl.Series((mixed >> np.uint64(11)) * 2.0**-53 < share)
 
 
-def warn_of_reversal(sample: Sample) -> None:
-    """Warn of forecasts that rank a class worse than chance."""
-    if (reversal := find_reversal(sample)) is not None:
-        option = "--classes" if reversal.other is None else "--positive"
-        print_warning(f"{reversal}. {option} settles it.")
+def check_numeric(schema: Any, columns: Sequence[str], source: Source) -> None:
+    """Raise an error if a column holds neither numbers nor text."""
+    for name in columns:
+        if not _is_plain(schema[name]):
+            problem = f"has the type {schema[name]}, which is not numeric"
+            raise CommandError(f"{source.name}: column {name!r} {problem}.")
 
 
-def _match_classes(
-    encoder: LabelEncoder,
-    selection: Selection,
-    forecasts: Sequence[str],
-    of_model: Sequence[str] | None,
-    classes: NDArray[Any] | None,
-) -> tuple[list[str], NDArray[Any], NDArray[Any]]:
-    """Columns in the order of the classes, these classes, and the class of each label's number."""
-    given = _given_classes(selection, forecasts)
-    if classes is None:
-        labels = encoder.labels()
-        ordered, known = arrange(
-            forecasts, set(labels), classes=given, by_position=selection.by_position
-        )
-    else:
-        known = classes.tolist()
-        labels = encoder.labels_among(known)
-        ordered = arrange_for_model(forecasts, known, of_model, given, selection)
-    place = [known.index(label) for label in labels]
-    return ordered, np.array(known), np.array(place, np.min_scalar_type(len(known) - 1))
+def _is_plain(kind: pl.DataType) -> bool:
+    return kind.is_numeric() or kind in _TEXT_TYPES
 
 
-def _given_classes(selection: Selection, columns: Sequence[str]) -> list[str] | None:
-    """The class of each column as the user gave it."""
-    if selection.positive is None:
-        return split_words(selection.classes)
-    if len(columns) > 1 or selection.classes is not None:
-        raise CommandError(
-            f"--positive names the class of a single column of forecasts; for {', '.join(columns)} "
-            "name the class of each with --classes."
-        )
-    return [selection.positive]
+def _locate(
+    error: InputError, fix: str, batch: pl.DataFrame, columns: Sequence[str], source: Source
+) -> Exception:
+    """The error with the file and row that it is about; the error itself if it names no row."""
+    if error.row is None:
+        return error
+    place = source.place(batch[ROW][error.row])
+    return CommandError(f"{place} ({', '.join(columns)}) {error.problem}; {fix}.")
 
 
-def _read_arrays(
-    source: Source, selection: Selection, columns: Columns, encoder: LabelEncoder
-) -> tuple[Floats, NDArray[np.uint16], Floats]:
-    """Forecasts in the order of their columns, codes and weights."""
-    K = len(columns.forecasts)
-    forecasts = _GrowingArray(*([K] if K > 1 else []), dtype=np.float64)
-    codes, weights = _GrowingArray(dtype=np.uint16), _GrowingArray(dtype=np.float64)
-    check = partial(check_forecasts, scores=selection.scores, advice="pass")
-    for batch in read_batches(source, selection, columns):
-        forecasts.extend(read_forecasts(batch, columns.forecasts, source, check))
-        codes.extend(encoder.encode(batch))
-        if columns.weight:
-            weights.extend(read_weights(batch, columns.weight, source))
-    P = forecasts.take()
-    if not len(P):
-        which = "" if selection.where is None else f" with {selection.where}"
-        raise CommandError(f"{source.name}: no rows{which}; at least one is needed.")
-    return P, codes.take(), weights.take()
-
-
-class _GrowingArray:
-    """An array that grows at its end."""
-
-    def __init__(self, *shape: int, dtype: type[Any]) -> None:
-        self._array = np.empty((0, *shape), dtype)
-        self._length = 0
-
-    def extend(self, values: NDArray[Any]) -> None:
-        end = self._length + len(values)
-        if end > len(self._array):
-            capacity = max(end, int(_GROWTH * len(self._array)))
-            # In place: for large arrays this moves pages and copies nothing.
-            self._array.resize((capacity, *self._array.shape[1:]), refcheck=False)
-        self._array[self._length : end] = values
-        self._length = end
-
-    def take(self) -> NDArray[Any]:
-        """The array, cut to its length."""
-        self._array.resize((self._length, *self._array.shape[1:]), refcheck=False)
-        return self._array
-
-
-def _reorder_columns(P: Floats, order: Sequence[int]) -> None:
-    """Reorder the columns of a matrix in place, some rows at a time to save memory."""
-    if list(order) != sorted(order):
-        for start in range(0, len(P), BATCH):
-            P[start : start + BATCH] = P[start : start + BATCH, order]
+def _numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
+    """Column as finite numbers."""
+    check_numeric(batch.schema, [name], source)
+    values = batch[name].cast(pl.Float64, strict=False)
+    finite = values.is_finite().fill_null(value=False)
+    if not finite.all():
+        at = int(finite.arg_min() or 0)
+        raw, value = batch[name][at], values[at]
+        shown = f"is {raw!r}, not a number" if value is None else f"is {value}, not a finite number"
+        problem = "is empty" if raw is None else shown
+        fix = "correct such rows, or leave them out with --where."
+        raise source.error(batch, at, name, f"{problem}; {fix}")
+    return values.to_numpy()

@@ -1,21 +1,21 @@
-"""Files of one format, read lazily as one table."""
-
-from __future__ import annotations
+"""Formats of files, recognised by names or content; files of one format, read as one table."""
 
 import csv
+import gzip
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path, PurePath
+from typing import Any, Literal, Self
 from urllib.parse import unquote
 
 import polars as pl
 
 from isoroc._cli.errors import CommandError, did_you_mean, first_line
 from isoroc._cli.io import ndjson
-from isoroc._cli.io.formats import Format, check_fields, parse_boolean, read_header, scan_text
+from isoroc._cli.options import STANDARD
 
 #: Number of rows per batch.
 BATCH = 1 << 17
@@ -28,21 +28,93 @@ ROW = f"{OWN}row"
 _TRIED = 1000
 _MISSING = ["NA", "N/A", "n/a", "null", "NULL", "None"]
 
+Kind = Literal["csv", "tsv", "ndjson", "parquet", "arrow", "arrow stream"]
+KINDS: dict[str, Kind] = {
+    ".csv": "csv", ".tsv": "tsv", ".ndjson": "ndjson", ".jsonl": "ndjson", ".parquet": "parquet",
+    ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
+}  # fmt: skip
+_COMPRESSIONS: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
+#: First bytes of formats.
+_MARKS: dict[bytes, Kind] = {
+    b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow stream"
+}  # fmt: skip
+_SEPARATORS = {"csv": ",", "tsv": "\t"}
+csv.field_size_limit(2**31 - 1)  # 128 KiB is the default
+#: A header with line breaks between quotes may take this many lines.
+_HEADER_LINES = 64
+
+
+@dataclass(frozen=True)
+class Format:
+    """Format of a file, and the compression of the whole file."""
+
+    kind: Kind
+    compression: Literal["gzip", "zstd"] | None = None
+    separator: str | None = None  # of the fields, if the format has one
+
+    @classmethod
+    def from_name(cls, name: str) -> Self | None:
+        """Format that the end of a file name stands for; None if it stands for none."""
+        path = PurePath(name.lower())
+        compression = _COMPRESSIONS.get(path.suffix)
+        kind = KINDS.get(path.suffix if compression is None else PurePath(path.stem).suffix)
+        if kind is None:
+            return None
+        if compression is not None and kind in ("parquet", "arrow"):
+            fix = f"remove the ending {path.suffix}"
+            raise CommandError(f"{name}: {kind} files are compressed internally; {fix}.")
+        return cls(kind, compression, _SEPARATORS.get(kind))
+
+    @classmethod
+    def from_option(cls, name: str) -> Self:
+        """Format that the user named in an option."""
+        found = cls.from_name(f"x.{name.lower().lstrip('.')}")
+        if found is None:
+            ends = [end[1:] for end in KINDS]
+            raise CommandError(f"unknown format {name}; {did_you_mean(name, ends)}")
+        return found
+
+    @classmethod
+    def from_content(cls, path: Path) -> Self:
+        """Format that the first bytes of a file indicate."""
+        with path.open("rb") as file:
+            start = file.read(8)
+        for mark, kind in _MARKS.items():
+            if start.startswith(mark):
+                return cls(kind)
+        if start.startswith(b"(\xb5/\xfd"):
+            return cls("csv", "zstd", ",")
+        compression: Literal["gzip"] | None = "gzip" if start.startswith(b"\x1f\x8b") else None
+        if compression is not None:
+            with gzip.open(path) as inside:
+                start = inside.read(8)
+        is_json = start.lstrip().startswith(b"{")
+        return cls("ndjson", compression) if is_json else cls("csv", compression, ",")
+
+
+def output_format(target: str, option: str | None, of_input: Format) -> Format:
+    """Format to write: the one of the option, of the target's name, or of the input."""
+    name = None if target == STANDARD else Format.from_name(Path(target).name)
+    found = name if option is None else Format.from_option(option)
+    if found is None and target != STANDARD and (end := PurePath(target).suffix):
+        fix = f"expected {', '.join(KINDS)}, or --output-format"
+        raise CommandError(f"{target}: {end} is not the ending of a format; {fix}.")
+    if found is not None:
+        same = found.kind == of_input.kind
+        return replace(found, separator=of_input.separator) if same else found
+    if of_input.kind == "arrow stream":
+        return Format("arrow")
+    return replace(of_input, compression=None) if target == STANDARD else of_input
+
 
 @dataclass(frozen=True)
 class Source:
-    """Files of one format, read in order as one table.
-
-    A file may lack columns of others, and its numbers may have other types. All columns of CSV and
-    TSV files are text, so that they can be copied without a change.
-    """
+    """Files of one format as one table; all columns of CSV and TSV files are text, to be copied."""
 
     paths: list[Path]
     format: Format
-    names: list[str]
-    """Names of the files in messages."""
-    hive: bool = False
-    """Whether folders named ``column=value`` are columns."""
+    names: list[str]  # in messages
+    hive: bool = False  # whether folders named ``column=value`` are columns
 
     @property
     def untyped(self) -> bool:
@@ -61,13 +133,9 @@ class Source:
         return self.names[0] + (f" and {rest} more" if rest else "")
 
     def scan(self) -> pl.LazyFrame:
-        """All rows, lazily."""
-        if self.format.kind in ("parquet", "arrow"):
-            return self._scan_typed()
-        return _join([self._scan_file(k) for k in range(len(self.paths))])
-
-    def _scan_typed(self) -> pl.LazyFrame:
-        """Rows of Parquet or Arrow files, whose folders polars reads itself."""
+        """All rows, lazily; polars itself reads the folders of Parquet and Arrow files."""
+        if self.format.kind not in ("parquet", "arrow"):
+            return _join([self._scan_file(k) for k in range(len(self.paths))])
         scan = pl.scan_parquet if self.format.kind == "parquet" else pl.scan_ipc
         rows = scan(self.paths, glob=False, hive_partitioning=self.hive)
         first, *rest = self._schemas
@@ -79,20 +147,24 @@ class Source:
 
     @cached_property
     def _schemas(self) -> list[dict[str, pl.DataType]]:
-        """Columns of each Parquet, Arrow or NDJSON file."""
-        read = pl.read_parquet_schema if self.format.kind == "parquet" else pl.read_ipc_schema
+        """Columns of each file."""
+        read: Any = {
+            "parquet": lambda path, _: pl.read_parquet_schema(path),
+            "arrow": lambda path, _: pl.read_ipc_schema(path),
+            "ndjson": ndjson.infer,
+        }.get(self.format.kind, partial(_read_header, separator=self.format.separator or ","))
         found = []
         for path, name in zip(self.paths, self.names, strict=True):
             with file_errors(name):
-                is_json = self.format.kind == "ndjson"
-                found.append(ndjson.infer(path, name) if is_json else dict(read(path)))
+                found.append(dict(read(path, name)))
         return found
 
     def _scan_file(self, k: int) -> pl.LazyFrame:
         """Rows of a file of another format; folders are columns of text."""
         path = self.paths[k]
-        if self.format.separator is not None:
-            rows = scan_text(path, self._headers[k], self.format.separator)
+        if self.untyped:
+            options: Any = {"separator": self.format.separator, "infer_schema": False}
+            rows = pl.scan_csv(path, new_columns=list(self._schemas[k]), glob=False, **options)
         elif self.format.kind == "ndjson":
             rows = pl.scan_ndjson(path, schema=self._schemas[k])
         else:
@@ -102,27 +174,12 @@ class Source:
             pl.lit(unquote(value)).alias(name) for name, sign, value in folders if name and sign
         )
 
-    @cached_property
-    def _headers(self) -> list[list[str]]:
-        """Columns of each CSV or TSV file, whose rows have as many fields."""
-        separator = self.format.separator or ","
-        headers = []
-        for path, name in zip(self.paths, self.names, strict=True):
-            with file_errors(name):
-                header = read_header(path, name, separator)
-                check_fields(path, name, len(header), separator)
-            headers.append(header)
-        return headers
-
     def schema(self) -> dict[str, pl.DataType]:
         """Names and types of the columns."""
         with file_errors(self.name):
             found = dict(self.scan().collect_schema())
-        for name in found:
-            if name.startswith(OWN):
-                raise CommandError(
-                    f"{self.name}: the name {name!r} is reserved; rename the column."
-                )
+        for name in (name for name in found if name.startswith(OWN)):
+            raise CommandError(f"{self.name}: the name {name!r} is reserved; rename the column.")
         return found
 
     def _scan_lines(self, texts: Collection[str], others: Collection[str | None]) -> pl.LazyFrame:
@@ -136,11 +193,8 @@ class Source:
         """Raise an error if a type cannot hold a value of an NDJSON file exactly."""
         for path, name in zip(self.paths, self.names, strict=True):
             if schema and (found := ndjson.check_values(path, schema)) is not None:
-                row, problem = found
-                raise CommandError(
-                    f"{name}: row {row}, {problem}; correct the file, or write NDJSON, where other "
-                    "columns are copied."
-                )
+                fix = "correct the file, or write NDJSON, where other columns are copied"
+                raise CommandError(f"{name}: row {found[0]}, {found[1]}; {fix}.")
 
     def rows(
         self, where: str | None = None, *, copied: Collection[str] = (), group: str | None = None
@@ -159,16 +213,14 @@ class Source:
         types = self._infer(names) if self.untyped else {}
         texts = {name: f"{OWN}text of {name}" for name in types}
         kept = (pl.col(name).alias(text) for name, text in texts.items())
-        parsed = (_parse(name, kind) for name, kind in types.items())
+        parsed = (parse_text(name, kind) for name, kind in types.items())
         typed = rows.with_columns(kept).with_columns(parsed)
         query = f"SELECT * FROM self WHERE ({where})"  # noqa: S608
         try:
             pl.DataFrame(schema=typed.collect_schema()).lazy().sql(query).collect()
         except pl.exceptions.PolarsError as error:
-            raise CommandError(
-                f"--where {where!r}: {first_line(error)}; CAST(column AS DOUBLE) and "
-                "CAST(column AS TEXT) change the type of a column."
-            ) from error
+            fix = "CAST(column AS DOUBLE) and CAST(column AS TEXT) change the type of a column"
+            raise CommandError(f"--where {where!r}: {first_line(error)}; {fix}.") from error
         restored = (pl.col(text).alias(name) for name, text in texts.items())
         return typed.sql(query).with_columns(restored).drop(texts.values())
 
@@ -201,6 +253,10 @@ class Source:
             row -= n_rows
         return f"{last}: row {row}"
 
+    def error(self, batch: pl.DataFrame, at: int, column: str, problem: str) -> CommandError:
+        """Error about a value in a row of a batch."""
+        return CommandError(f"{self.place(batch[ROW][at])}, column {column!r} {problem}")
+
 
 def _join(parts: list[pl.LazyFrame]) -> pl.LazyFrame:
     """Rows of tables that may lack columns of others."""
@@ -212,20 +268,27 @@ def _columns_of(where: str, schema: Mapping[str, pl.DataType]) -> list[str]:
     try:
         names = list(dict.fromkeys(pl.sql_expr(where).meta.root_names()))
     except pl.exceptions.PolarsError as error:
-        raise CommandError(
-            f"--where {where!r}: {first_line(error)}; write a condition as in SQL, for example "
-            "\"y IS NOT NULL AND day >= '2025-01-01'\"."
-        ) from error
+        fix = "write a condition as in SQL, for example \"y IS NOT NULL AND day >= '2025-01-01'\""
+        raise CommandError(f"--where {where!r}: {first_line(error)}; {fix}.") from error
     for name in names:
         if name not in schema:
             raise CommandError(f"--where: no column {name!r}; {did_you_mean(name, schema)}")
     return names
 
 
-def _parse(name: str, kind: pl.DataType) -> pl.Expr:
+def parse_text(name: str, kind: pl.DataType) -> pl.Expr:
     """Values of a column of text, null where the text is not of the type."""
     text = pl.col(name)
-    return parse_boolean(text) if kind == pl.Boolean else text.cast(kind, strict=False)
+    if kind == pl.Boolean:
+        options: Any = {"default": None, "return_dtype": pl.Boolean}
+        return text.str.to_lowercase().replace_strict(["true", "false"], [True, False], **options)
+    if kind == pl.Date:
+        return text.str.to_date("%Y-%m-%d", strict=False)
+    if isinstance(kind, pl.Datetime):
+        form = "%Y-%m-%dT%H:%M:%S%.f" + ("%#z" if kind.time_zone else "")
+        options = {"time_unit": "us", "time_zone": kind.time_zone, "strict": False}
+        return text.str.replace(" ", "T", literal=True).str.to_datetime(form, **options)
+    return text.cast(kind, strict=False)
 
 
 @contextmanager
@@ -238,3 +301,52 @@ def file_errors(name: str) -> Iterator[None]:
         if "Broken pipe" in text:  # polars raises it as an OSError without a number
             raise BrokenPipeError from error
         raise CommandError(text if name in text else f"{name}: {text}") from error
+
+
+def find_separator(path: Path) -> str:
+    """Separator that splits the header of a file into most columns."""
+    return max(",;\t|", key=lambda separator: len(_first_record(path, separator)))
+
+
+def _read_header(path: Path, name: str, separator: str) -> dict[str, pl.DataType]:
+    header = _first_record(path, separator)
+    if not header:
+        raise CommandError(f"{name}: empty; the first line must name the columns.")
+    if twice := [column for k, column in enumerate(header) if column in header[:k]]:
+        raise CommandError(f"{name}: two columns are named {twice[0]!r}; rename one of them.")
+    check_fields(path, name, len(header), separator)
+    return dict.fromkeys(header, pl.String())
+
+
+def _first_record(path: Path, separator: str) -> list[str]:
+    lines = pl.scan_lines(path, glob=False).head(_HEADER_LINES).collect().to_series().to_list()
+    if lines:
+        lines[0] = lines[0].removeprefix("\ufeff")  # byte order mark
+        if "\r" in lines[0] and '"' not in lines[0]:
+            raise csv.Error("lines end in CR alone; convert them to LF or CRLF.")
+    return next(csv.reader((f"{line}\n" for line in lines), delimiter=separator), [])
+
+
+def check_fields(path: Path, name: str, n_fields: int, separator: str) -> None:
+    """Raise an error if a row has more or fewer fields than the header, which polars hides."""
+    if n_fields == 1:
+        return  # without a separator there is nothing to count
+    line = pl.col("line")
+    outside = line.str.replace_all(rf'(^|{re.escape(separator)})"(?:[^"]|"")*"', "$1")
+    counted = pl.when(line.str.contains('"', literal=True)).then(outside).otherwise(line)
+    wrong = counted.str.count_matches(separator, literal=True) != n_fields - 1
+    lines = pl.scan_lines(path, row_index_name="at", glob=False).select(
+        at=pl.col("at").filter(wrong).min(),
+        is_open=(line.str.count_matches('"', literal=True) % 2 == 1).any(),
+    )
+    at, is_open = lines.collect(engine="streaming").row(0)
+    if at is None and not is_open:
+        return
+    # Quotes may contain line breaks, so the record decides, not the line.
+    batches = pl.scan_lines(path, glob=False).collect_batches()
+    records = (f"{line}\n" for batch in batches for line in batch.to_series())
+    for row, fields in enumerate(csv.reader(records, delimiter=separator)):
+        if len(fields) != n_fields:
+            problem = f"row {row - 1} has {len(fields)} fields, but the header has {n_fields}"
+            cause = "the file may be truncated, or text that contains the separator lacks quotes"
+            raise CommandError(f"{name}: {problem}; {cause}.")

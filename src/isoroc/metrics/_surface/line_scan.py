@@ -20,8 +20,7 @@ from isoroc._core import surface as kernels
 from isoroc._counts import Points
 from isoroc._growth import MIN_GAP
 from isoroc._simplex import Floats, Ints
-from isoroc.metrics._surface.roc_points import merge_ties, sum_to_one
-from isoroc.metrics._surface.volumes import Body
+from isoroc.metrics._surface.roc_points import Body, merge_ties, sum_to_one
 
 #: Corners are reduced to those that span the body in batches: the first has this size, each later
 #: one is twice as large.

@@ -1,4 +1,4 @@
-"""ROC points of given thresholds, and of pairs of classes with all others out of reach.
+"""ROC points of given thresholds and of pairs of classes, and the bodies that points span.
 
 *Rows* are ROC points with thresholds that reach them, (p_0 .. p_K-1, gamma_0 .. gamma_K-1).
 """
@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.spatial import ConvexHull
 
 from isoroc._core import surface as kernels
 from isoroc._counts import BinaryCounts, Points
@@ -85,3 +86,74 @@ def _pair_curve(counts: Points, i: int, j: int, *, hull: bool) -> Floats:
     thresholds[:, i], thresholds[:, j] = -between / 2, between / 2
     undominated = np.append(True, np.diff(p) > 0) & np.append(np.diff(q) < 0, True)
     return np.hstack([points, sum_to_one(thresholds)])[undominated, :]
+
+
+class Boxes:
+    """Union of the boxes between the origin and each point, of at most `most` points.
+
+    `kept` has the indices of the points that span it.
+    """
+
+    concave = False  # the border on the last axis, as a function of the other axes
+
+    def __init__(self, points: Floats, most: int | None = None) -> None:
+        order = np.lexsort(-points.T[::-1])
+        points = np.ascontiguousarray(points[order])
+        if points.shape[1] == 3:
+            undominated, self.volume = kernels.undominated(points)
+            kept = np.flatnonzero(undominated)
+        else:
+            try:
+                import moocore  # noqa: PLC0415
+            except ImportError:
+                what = 'volume="boxes" with four classes or more'
+                raise ImportError(f"{what} needs moocore: pip install moocore.") from None
+            kept = np.flatnonzero(moocore.is_nondominated(points, maximise=True))
+            if most is not None and len(kept) > most:
+                kept = kept[np.linspace(0, len(kept) - 1, most).astype(np.intp)]
+            self.volume = float(moocore.hypervolume(points[kept], ref=0.0, maximise=True))
+        self.kept = order[kept]
+        self._points = points[kept]
+
+    def heights(self, cells: int, order: Ints) -> Floats:
+        """How far the body of three classes reaches on the last axis, shape (cells + 2,) * 2.
+
+        Entry [i, j] is for the line over (i / cells, j / cells) on the other two axes, negative
+        where the line misses the body; `order` is the order of the axes.
+        """
+        table = np.full((cells + 2, cells + 2), -1.0)
+        i, j = (cells * self._points[:, order[:2]].T).astype(np.intp)
+        np.maximum.at(table, (i, j), self._points[:, order[2]])
+        for axis in (0, 1):
+            table = np.flip(np.maximum.accumulate(np.flip(table, axis), axis=axis), axis)
+        return np.ascontiguousarray(table)
+
+
+class Hull:
+    """Convex hull of the points, the origin and the unit vectors."""
+
+    concave = True
+
+    def __init__(self, points: Floats) -> None:
+        K = points.shape[1]
+        hull = ConvexHull(np.vstack([points, np.zeros(K), np.eye(K)]))
+        self.kept = np.sort(hull.vertices[hull.vertices < len(points)]).astype(np.intp)
+        self.volume = float(hull.volume)
+        self._faces = np.unique(hull.equations, axis=0)
+
+    def heights(self, cells: int, order: Ints) -> Floats:
+        """How far the hull reaches on the last axis, see `Boxes`."""
+        # A face is normal @ point + offset = 0, the hull on the side where that is negative.
+        faces = self._faces[:, [*order, 3]]
+        above = faces[:, 2] > 1e-9
+        planes = faces[above][:, [0, 1, 3]] / -faces[above][:, 2:3]
+        sort = np.argsort(-planes[:, 1])
+        table = kernels.lower_envelope(np.ascontiguousarray(planes[sort]), cells)
+        axis = np.arange(cells + 2) / cells
+        for u, v, _, offset in faces[~above]:
+            table[u * axis[:, None] + v * axis + offset > 1e-12] = -1e9
+        return table
+
+
+#: What ROC points span, a set in the unit cube.
+Body = Boxes | Hull

@@ -19,11 +19,14 @@ from isoroc._input import (
 )
 from isoroc._simplex import Floats
 from isoroc.metrics._roc import roc_convex_hull, symmetric_roc_curve
-from isoroc.metrics._surface.hull_ascents import ascend_to_hull, corners_around
 from isoroc.metrics._surface.line_scan import all_lines, scan
-from isoroc.metrics._surface.roc_points import Cases, pair_curves
-from isoroc.metrics._surface.tree_thresholds import all_points, count_thresholds
-from isoroc.metrics._surface.volumes import Body, Boxes, Hull
+from isoroc.metrics._surface.many_classes import (
+    all_points,
+    ascend_to_hull,
+    corners_around,
+    count_thresholds,
+)
+from isoroc.metrics._surface.roc_points import Body, Boxes, Cases, Hull, pair_curves
 
 #: Three classes: all lines of thresholds are scanned if that takes at most this many steps.
 EXACT_WORK = {"hull": 2 * 10**8, "boxes": 3 * 10**7}
@@ -43,24 +46,16 @@ MAX_CELLS = 4096
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RocSurface:
-    """Points of a ROC surface, and thresholds that reach them.
-
-    Attributes
-    ----------
-    points : ndarray of shape (m, K)
-        Entry [q, k]: the share of class k that is in region k under threshold q.
-    thresholds : ndarray of shape (m, K)
-        Thresholds gamma that reach the points; their coordinates sum to 1.
-    exact : bool
-        Whether all points that `roc_surface` describes were found.
-    resolution : int or None
-        If not exact, the `resolution` that was used, see `roc_surface`.
-    """
+    """Points of a ROC surface, and thresholds that reach them."""
 
     points: Floats
+    """Entry [q, k]: the share of class k that is in region k under threshold q."""
     thresholds: Floats
+    """Thresholds gamma that reach the points, shape (m, K); their coordinates sum to 1."""
     exact: bool
+    """Whether all points that `roc_surface` describes were found."""
     resolution: int | None = None
+    """If not exact, the `resolution` that was used, see `roc_surface`."""
 
     def __repr__(self) -> str:
         m, K = self.points.shape
@@ -69,25 +64,16 @@ class RocSurface:
 
 @dataclass(frozen=True, repr=False)
 class Volume:
-    """Volume under a ROC surface, and how it was computed. ``float(volume)`` is its value.
-
-    Attributes
-    ----------
-    value : float
-    volume : "hull" or "boxes"
-    exact : bool
-        Whether all thresholds were taken into account; otherwise the value is a lower bound.
-    resolution : int or None
-        If not exact, the `resolution` that was used, see `volume_under_surface`.
-    n_points : int
-        Number of ROC points that span the volume.
-    """
+    """Volume under a ROC surface, and how it was computed. ``float(volume)`` is its value."""
 
     value: float
     volume: Literal["hull", "boxes"]
     exact: bool
+    """Whether all thresholds were taken into account; otherwise the value is a lower bound."""
     resolution: int | None = None
+    """If not exact, the `resolution` that was used, see `roc_surface`."""
     n_points: int = field(default=0, compare=False)
+    """Number of ROC points that span the volume."""
 
     def __float__(self) -> float:
         return self.value
@@ -112,34 +98,25 @@ def roc_surface(
     """The ROC surface: the shares of each class that one threshold can classify correctly.
 
     A threshold gamma puts a forecast p into the region k with the largest ``p_k - gamma_k``. Its
-    ROC point holds, for each class, the share of rows that fall into their own region. Of these
-    many millions of points the following are returned. For two classes: the symmetric ROC curve.
-    For three: all undominated points, and the undominated points of each pair of classes while the
-    third is out of reach. For more classes: points that span the hull, all of them if the result is
-    exact.
+    ROC point holds, for each class, the share of rows that fall into their own region. Returned
+    are, for two classes, the symmetric ROC curve; for three, all undominated points, also of each
+    pair of classes while the third is out of reach; for more, points that span the hull.
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts, or real scores that increase with the probability of the second of two classes.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or scores that increase with the probability of the second class.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weight of each row, and the classes in the order of the columns (sorted by default).
     resolution : int, default=None
         For three classes, how many lines of thresholds to scan in each of two directions; by
         default all of them up to some thousand rows, and 50 to 200 beyond. For more classes, in
         how many directions to search for the hull; by default the result is exact for few rows
-        (about 125 for four classes, 40 for five), and 300 to 1,000 directions are searched
-        beyond. If all thresholds are at most as many as the resolution, the result is exact. Two
-        classes need none.
+        (about 125 for four classes, 40 for five), and 300 to 1,000 directions are searched beyond.
 
     Returns
     -------
     RocSurface
-        Points and thresholds, and whether they are exact.
 
     Examples
     --------
@@ -191,23 +168,18 @@ def volume_under_surface(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts, or real scores that increase with the probability of the second of two classes.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or scores that increase with the probability of the second class.
     volume : {"hull", "boxes"}
         Which of the two volumes.
     resolution : int, default=None
         As in `roc_surface`. A volume that is not exact is a lower bound.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weight of each row, and the classes in the order of the columns (sorted by default).
 
     Returns
     -------
     Volume
-        A number, with `exact` and the `resolution` that was used.
 
     Examples
     --------
@@ -252,12 +224,9 @@ def _check_sample(
         check_number("resolution", resolution, numbers.Integral, minimum=1)
     K = sample.n_classes
     if max(N_ASCENTS) < K:
-        raise InputError(
-            "y_prob",
-            None,
-            f"{K} classes, but hulls have too many faces beyond {max(N_ASCENTS)}",
-            "use pairwise_separability, which takes any number of classes",
-        )
+        problem = f"{K} classes, but hulls have too many faces beyond {max(N_ASCENTS)}"
+        fix = "use pairwise_separability, which takes any number of classes"
+        raise InputError("y_prob", None, problem, fix)
     sample = sample.positive()
     check_every_class(sample, "a ROC surface needs all classes")
     return sample
@@ -286,15 +255,10 @@ def _search(sample: Sample, counts: Points, resolution: int | None) -> tuple[Flo
     cases = Cases.of(counts)
     if count_thresholds(cases) <= (resolution or EXACT_THRESHOLDS):
         return all_points(cases), None
-    n_ascents = resolution or N_ASCENTS[sample.n_classes]
-    return _ascend(sample, counts, n_ascents), n_ascents
-
-
-def _ascend(sample: Sample, counts: Points, n_ascents: int) -> Floats:
-    """Rows that span the hull of four classes or more, as far as ascents find it."""
-    if len(counts.forecasts) <= MAX_CELLS:
-        return ascend_to_hull(Cases.of(counts), n_ascents)
-    cells = Points.from_arrays(sample.forecasts, sample.codes, sample.weights, MAX_CELLS)
-    rows = ascend_to_hull(Cases.of(cells), n_ascents)
     K = sample.n_classes
-    return np.hstack([Cases.of(counts).reach(rows[:, K:]), rows[:, K:]])
+    n_ascents = resolution or N_ASCENTS[K]
+    if len(counts.forecasts) <= MAX_CELLS:
+        return ascend_to_hull(cases, n_ascents), n_ascents
+    cells = Points.from_arrays(sample.forecasts, sample.codes, sample.weights, MAX_CELLS)
+    thresholds = ascend_to_hull(Cases.of(cells), n_ascents)[:, K:]
+    return np.hstack([cases.reach(thresholds), thresholds]), n_ascents

@@ -1,0 +1,241 @@
+"""Finding gamma: by exact line searches, the default, or on a lattice, as the paper does."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoroc._core.growth import Ascent
+from isoroc._core.rows import count_children
+from isoroc._growth.best_first import Growth, Split, Surroundings
+from isoroc._input import InputError
+from isoroc._simplex import Floats, Ints, lattice
+from isoroc._tree import split_gains
+
+#: Points closer than this along an axis are ties: no threshold is put between them. It is a
+#: thousand times the rounding of p - gamma, so predictions sort the points as the search did.
+MIN_GAP = 1e-12
+#: Rounds over all axes after which an ascent that still creeps is stopped.
+MAX_CYCLES = 20
+#: Starts are compared on at most this many points of a bin; the winner is refined on all.
+SCOUTED = 400
+#: Points tried as thresholds where line searches find nothing,
+N_POINTS = 16
+#: in bins whose mean forecast has a coordinate above this.
+NEAR_VERTEX = 0.99
+#: Ascents are shared by threads where their number times that of the points is at least this:
+#: otherwise handing them over takes longer than the ascents.
+SHARED_WORK = 5000
+#: Smaller gains, as shares of the weight, are rounding errors.
+LEAST_GAIN = 1e-12
+#: Lattice steps by number of classes: the paper's for 2 and 3, of about that many points above.
+STEPS = {2: 1000, 3: 100, 4: 30, 5: 15}
+#: Points that a lattice has at most where its step is not given, and where it is.
+USUAL_POINTS, MAX_POINTS = 100_000, 2_000_000
+
+
+class _Bin(NamedTuple):
+    """What the kernel sees of a bin."""
+
+    points: Floats
+    weights: Floats
+    around: Surroundings
+    share: float = 1.0  # of the bin's points
+
+
+class _Starts(NamedTuple):
+    """Where ascents start, and the coordinates that they move in turn."""
+
+    gammas: Floats  # (A, K)
+    axes: NDArray[np.int32]  # (A, K), -1 after the last
+
+
+class Sweep:
+    """Best threshold of a bin among those that exact line searches find.
+
+    Two families compete. A *full* split gives every class a region: coordinate ascent from the
+    bin's mean forecast and from `n_starts` - 1 of its points. A *pair* split has regions for two
+    classes only, the other thresholds being out of reach; one line search finds its optimum. Full
+    splits gain more at once, pair splits gain more for each bin that they add and constrain later
+    growth less.
+
+    Where neither finds a split worth making and the bin lies at a vertex, some of its own points
+    are tried as thresholds: there the forecasts of a confident model differ by far less than the
+    rounding of ``p - gamma``, unless gamma has the same tiny coordinates.
+    """
+
+    def __init__(self, n_starts: int, seed: int, n_threads: int = 1) -> None:
+        self.n_starts = n_starts
+        self.seed = seed
+        self.n_threads = n_threads
+        self.pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+
+    def __call__(self, growth: Growth, node: int) -> Split | None:
+        """Best split of a bin that keeps the tree ROC monotone, or None."""
+        if not growth.can_be_split(node):
+            return None
+        members = growth.members[node]
+        points, weights = growth.points[members], growth.point_weights[members]
+        here = _Bin(points, weights, growth.surroundings(node))
+        starts = self._starts(growth, here, node)
+        found = [split for split in self._climb(growth, here, starts) if growth.is_worth_it(split)]
+        if found:
+            # The first of equals, where equals may differ by rounding.
+            scores = [growth.score(split) for split in found]
+            least = max(scores) * (1 - 1e-9)
+            return next(s for s, score in zip(found, scores, strict=True) if score >= least)
+        if points.mean(axis=0).max() < NEAR_VERTEX:
+            return None
+        rows = self._shuffle(members)[:N_POINTS]
+        classes = starts.axes[0]
+        return best_of(growth, node, _without_ties(points[rows], classes), here.around)
+
+    def _shuffle(self, members: Ints) -> Ints:
+        """The points of a bin in random order; it depends on the bin, not on earlier searches."""
+        seed = (self.seed + int(members.sum())) % 2**32
+        return np.random.RandomState(seed).permutation(len(members))
+
+    def _starts(self, growth: Growth, here: _Bin, node: int) -> _Starts:
+        """Starts of full splits, and of pair splits but for the first, which shall be full."""
+        classes = _by_weight(here.points, growth.class_weights[node])
+        gammas, axes = families(classes, pairs=bool(growth.thresholds))
+        gammas = gammas.copy()
+        weight = here.weights.sum(axis=1)
+        gammas[0] = weight @ here.points / weight.sum()
+        if self.n_starts == 1:
+            return _Starts(gammas, axes)
+        order = self._shuffle(growth.members[node])
+        full = np.vstack([gammas[:1], here.points[order[: self.n_starts - 1]]])
+        starts = _Starts(full, np.repeat(axes[:1], len(full), axis=0))
+        if len(order) > 2 * SCOUTED:
+            gammas[0] = self._scout(growth, here, starts, np.sort(order[-SCOUTED:]))
+            return _Starts(gammas, axes)
+        return _Starts(np.vstack([full, gammas[1:]]), np.vstack([starts.axes, axes[1:]]))
+
+    def _scout(self, growth: Growth, here: _Bin, starts: _Starts, drawn: Ints) -> Floats:
+        """Threshold of the ascent that does best on some of the points."""
+        around = here.around._replace(region=np.ascontiguousarray(here.around.region[drawn]))
+        share = len(drawn) / len(here.points)
+        few = _Bin(here.points[drawn], here.weights[drawn], around, share)
+        tried = self._climb(growth, few, starts)
+        best = max(tried, key=lambda split: split.gain, default=None)
+        return starts.gammas[0] if best is None else best.gamma
+
+    def _climb(self, growth: Growth, here: _Bin, starts: _Starts) -> list[Split]:
+        """The splits at which ascents end."""
+        gammas = starts.gammas.copy()
+
+        def climb(ascents: slice) -> tuple[Floats, Floats]:
+            problem = Ascent(
+                *here[:3],
+                pseudocounts=growth.pseudocounts,
+                slack=growth.least_slack,
+                min_weight=here.share * growth.min_bin_weight,
+                min_gap=MIN_GAP,
+            )
+            return problem.climb(gammas[ascents], starts.axes[ascents], MAX_CYCLES)
+
+        if self.pool is None or len(gammas) * len(here.points) < SHARED_WORK:
+            gains, children = climb(slice(None))
+        else:  # more parts than threads, as full splits take longer than pair splits
+            size = -(-len(gammas) // (4 * self.n_threads))
+            parts = [slice(a, a + size) for a in range(0, len(gammas), size)]
+            gains, children = map(np.concatenate, zip(*self.pool.map(climb, parts), strict=True))
+        gammas += (1 - gammas.sum(axis=1, keepdims=True)) / gammas.shape[1]
+        kept = np.asarray(children.any(axis=2))
+        found = np.flatnonzero(gains > LEAST_GAIN * here.weights.sum()).tolist()
+        return [Split(gammas[a], float(gains[a]), children[a][kept[a]]) for a in found]
+
+
+@lru_cache(maxsize=64)
+def families(classes: tuple[int, ...], *, pairs: bool) -> _Starts:
+    """A start for the full split, whose threshold is to be filled in, and one for each pair."""
+    K = len(classes)
+    both = list(combinations(classes, 2)) if pairs and K > 2 else []
+    gammas = np.full((1 + len(both), K), 2.0)  # no point of the simplex reaches these regions
+    axes = np.full((1 + len(both), K), -1, dtype=np.int32)
+    axes[0] = classes
+    for row, (i, j) in enumerate(both, start=1):
+        gammas[row, [i, j]] = 0.0
+        axes[row, 0] = i
+    return _Starts(gammas, axes)
+
+
+def _by_weight(points: Floats, class_weights: Floats) -> tuple[int, ...]:
+    """Classes in descending order of weight, then of forecasts: not by the order of the columns."""
+    weights: list[float] = class_weights.tolist()
+    K = len(weights)
+    ties = points.sum(axis=0).tolist() if len(set(weights)) < K else weights
+    return tuple(sorted(range(K), key=lambda k: (-weights[k], -ties[k])))
+
+
+def _without_ties(gammas: Floats, classes: NDArray[np.int32]) -> Floats:
+    """Thresholds at points, moved by so little that only ties are decided.
+
+    The largest coordinate stays, the others grow by some 1e-12, more for classes later in order.
+    """
+    rank = np.argsort(classes) + 1.0
+    moved = gammas * (1 + 1e-12 * rank) + 1e-300 * rank
+    largest = np.arange(len(gammas)), gammas.argmax(axis=1)
+    moved[largest] = gammas[largest]
+    return np.asarray(moved)
+
+
+def steps_for(n_classes: int, steps: int | None = None) -> int:
+    """Lattice steps to use: those given, or as many as make a lattice of moderate size."""
+
+    def n_points(steps: int) -> int:
+        return math.comb(steps + n_classes - 1, steps)
+
+    if steps is None:
+        steps = STEPS.get(n_classes, 8)
+        while steps > 1 and n_points(steps) > USUAL_POINTS:
+            steps -= 1
+        return steps
+    if n_points(steps) > MAX_POINTS:
+        lattice_of = f"a lattice of {n_classes} classes with step 1/{steps}"
+        fix = (
+            f"at most {MAX_POINTS:.0e} fit into memory, so use a larger step, or another calibrator"
+        )
+        raise InputError("grid_size", None, f"{lattice_of} has {n_points(steps):.3g} points", fix)
+    return steps
+
+
+class Grid:
+    """Best threshold of a bin among the points of a lattice of step 1/steps that lie in it."""
+
+    def __init__(self, n_classes: int, steps: int | None = None) -> None:
+        self.lattice = lattice(n_classes, steps_for(n_classes, steps))
+
+    def __call__(self, growth: Growth, node: int) -> Split | None:
+        """Lattice point of largest gain that keeps the tree ROC monotone, or None."""
+        if not growth.can_be_split(node):
+            return None
+        tree = growth.tree()
+        inside = tree.bins[tree.bin_of(self.lattice)] == node
+        return best_of(growth, node, self.lattice[inside], growth.surroundings(node))
+
+
+def best_of(growth: Growth, node: int, gammas: Floats, around: Surroundings) -> Split | None:
+    """Of some thresholds the one of largest gain that is possible and worth it, or None."""
+    points = growth.members[node]
+    P, Y = growth.points[points], growth.point_weights[points]
+    children = count_children(P, Y, gammas)
+    weight = children.sum(axis=2)
+    gain = split_gains(children)
+    kept = weight > 0
+    light = np.where(kept, weight, np.inf).min(axis=1) < growth.min_bin_weight
+    possible = (kept.sum(axis=1) > 1) & ~light & (gain > LEAST_GAIN * Y.sum())
+    possible[possible] = growth.are_plausible(children[possible], around.bound)
+    rounded = np.round(gain[possible] / Y.sum(), 12)  # equals are tried in their order
+    for c in np.flatnonzero(possible)[np.argsort(-rounded, kind="stable")]:
+        split = Split(gammas[c], float(gain[c]), children[c][kept[c]])
+        if growth.is_worth_it(split) and growth.plan(node, split.gamma) is not None:
+            return split
+    return None

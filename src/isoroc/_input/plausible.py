@@ -1,0 +1,160 @@
+"""Valid forecasts that are hardly what the user means.
+
+Scores of two classes outside [0, 1] are log odds unless the user says otherwise: `docs/input.md`
+lists the scores that are refused, and why. Forecasts that rank a class worse than chance are
+probably those of another column, or of another class.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoroc._input.error import InputError
+from isoroc._input.rows import shown
+from isoroc._input.sample import Sample, Scores, first_improbable
+from isoroc._kinds import LOG_ODDS
+from isoroc._simplex import Floats, binary_scores
+from isoroc._special import expit, normal_quantile
+
+#: Rows below which nothing is concluded, and the most rows that are looked at.
+LEAST_ROWS, MOST_ROWS = 20, 20_000
+#: Share of scores in [0, 1] from which on it is in doubt whether the others are wrong.
+DOUBTFUL_SHARE = 0.9
+#: Log odds beyond this stand for certainty: their probabilities are within 1e-13 of 0 or 1.
+CERTAIN = 30.0
+#: Nats per row by which outcomes are likelier in another unit, and standard errors of this mean.
+LEAST_GAIN, LEAST_ERRORS = 0.05, 4.0
+#: Chance of a warning about the order where forecasts are pure noise.
+LEVEL = 1e-4
+#: Classes whose order is looked at, the most frequent ones.
+MAX_CLASSES = 50
+_RANK = 'scores="rank" with a calibrator that uses only the order, such as IsotonicCalibrator'
+
+
+def check_units(sample: Sample, scores: Scores, *, name: str = "P") -> None:
+    """Refuse scores that the user has not called log odds and that can hardly be; warn in doubt."""
+    if scores != "auto" or sample.kind is not LOG_ODDS or len(sample) < LEAST_ROWS:
+        return
+    z = sample.forecasts
+    low, high = float(z.min()), float(z.max())
+    some = sample.positive().draw(MOST_ROWS)
+    x, second = some.forecasts, some.codes == 1
+    between = f"all scores lie between {low:.6g} and {high:.6g}"
+    if low >= 0 and np.array_equal(2 * x, np.rint(2 * x)):
+        percent = 'scores="percent", ' if high <= 100 else ""
+        problem = f"{between} and have steps of 1 or 1/2, as ratings and points have"
+        raise _refusal(name, problem, percent + _RANK)
+    if low > CERTAIN or high < -CERTAIN:
+        problem = f"{between}, so as log odds they would all stand for the same certainty"
+        raise _refusal(name, problem, _RANK)
+    readings = {"percent": x / 100} if low >= 0 and high <= 100 else {}
+    readings |= {"log_probability": np.exp(x)} if -0.1 < high <= 0 else {}
+    rate = np.full(len(x), second.mean())
+    for unit, p in readings.items():
+        fits = _gain(rate, p, second).mean() < LEAST_GAIN
+        if fits and _is_likelier(p, expit(x), second):
+            problem = f"{between} and fit the outcomes better in another unit than as log odds"
+            raise _refusal(name, problem, f'scores="{unit}"')
+    share = np.mean((z >= 0) & (z <= 1))
+    doubt = ""
+    if share >= DOUBTFUL_SHARE:
+        row: Any = first_improbable(z)
+        doubt = f"row {row} is {z[row]:.6g} and {share:.1%} of all lie between 0 and 1"
+    elif (low >= 0 or high <= 0) and _is_likelier(rate, expit(x), second):
+        side = "at least" if low >= 0 else "at most"
+        doubt = f"every forecast is then {side} 0.5, but the rate of the second class {rate[0]:.3g}"
+    if doubt:
+        fix = 'say what they are with scores="logit", "probability", "percent" or "log_probability"'
+        message = f"{name}: the scores are read as log odds, although {doubt}; {fix}."
+        warnings.warn(message, UserWarning, stacklevel=3)
+
+
+def range_of(sample: Sample) -> dict[str, Any]:
+    """Entry of a summary with which `check_new` compares scores that are not probabilities."""
+    if not sample.kind.single or sample.scores == "probability":
+        return {}
+    given = sample.as_given()
+    return {"range": [float(given.min()), float(given.max())]}
+
+
+def _refusal(name: str, problem: str, others: str) -> InputError:
+    return InputError(name, None, problem, f'say what they are: scores="logit", {others}')
+
+
+def _is_likelier(p: Floats, q: Floats, second: Any) -> bool:
+    """Whether outcomes are clearly likelier under probabilities p of the second class than q."""
+    gain = _gain(p, q, second)
+    return bool(gain.mean() >= max(LEAST_GAIN, LEAST_ERRORS * gain.std() / np.sqrt(len(gain))))
+
+
+def _gain(p: Floats, q: Floats, second: Any) -> Floats:
+    """Log likelihood of each outcome under p less that under q, both away from certainty."""
+    own = [np.log(np.where(second, r, 1 - r).clip(1e-3, 1 - 1e-3)) for r in (p, q)]
+    return np.asarray(own[0] - own[1])
+
+
+class Reversal(NamedTuple):
+    """A class that forecasts rank worse than chance, and the area under its ROC curve."""
+
+    label: Any
+    area: float
+    other: Any
+    """The other class of scores, None if there is one column per class."""
+
+    def __str__(self) -> str:
+        cause = "the columns may stand in another order"
+        if self.other is not None:
+            cause = f"they may be the scores of {shown(self.other)}"
+        rank = f"rank class {shown(self.label)} worse than chance (AUC {self.area:.3f})"
+        return f"the forecasts {rank}; {cause}"
+
+
+def find_reversal(sample: Sample) -> Reversal | None:
+    """The class that forecasts rank below the others beyond noise, the worst of them."""
+    some = sample.positive().draw(MOST_ROWS)
+    counts = np.bincount(some.codes, minlength=sample.n_classes)
+    if sample.n_classes == 2:
+        classes, columns = [1], [binary_scores(some.forecasts)]
+    else:
+        classes = np.argsort(-counts, kind="stable")[:MAX_CLASSES].tolist()
+        columns = [some.forecasts[:, k] for k in classes]
+    bound = normal_quantile(LEVEL / len(classes))
+    found = [
+        (area, k)
+        for k, column in zip(classes, columns, strict=True)
+        if 0 < counts[k] < len(some)
+        for area, deviation in [_area(column, some.codes == k)]
+        if deviation < bound
+    ]
+    if not found:
+        return None
+    area, k = min(found)
+    other = sample.classes[0] if sample.kind.single else None
+    return Reversal(sample.classes[k], area, other)
+
+
+def warn_if_reversed(sample: Sample, *, name: str = "P", stacklevel: int = 4) -> None:
+    """Warn if the forecasts of some class rank it below the others beyond noise."""
+    if (reversal := find_reversal(sample)) is not None:
+        order = "the class of each column"
+        if reversal.other is not None:
+            order = "the two classes with that of larger scores last"
+        warnings.warn(f"{name}: {reversal}. labels= takes {order}.", UserWarning, stacklevel)
+
+
+def _area(scores: Floats, positive: NDArray[np.bool_]) -> tuple[float, float]:
+    """Area under the ROC curve, and how many standard deviations of noise it is above 1/2.
+
+    The deviation is that of noise without ties. Ties make it smaller, but then few rows decide, and
+    the normal approximation would take a single odd row for a certainty.
+    """
+    ones, zeros = np.sort(scores[positive]), np.sort(scores[~positive])
+    n1, n0 = len(ones), len(zeros)
+    below = sum(np.searchsorted(zeros, ones, side).sum() for side in ("left", "right"))
+    area = below / (2 * n0 * n1)  # ties count half
+    deviation = np.sqrt((n0 + n1 + 1) / (12 * n0 * n1))
+    return float(area), float((area - 0.5) / deviation)

@@ -1,0 +1,230 @@
+"""Labels, weights and groups of rows as users pass them."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoroc._backends import NUMPY, Ops, Truth, V
+from isoroc._input.arrays import check_length, slices, to_array
+from isoroc._input.error import InputError
+from isoroc._simplex import Codes, Floats, Ints
+
+#: Weights in this range can be summed and multiplied without over- or underflow.
+WEIGHT_RANGE = (1e-100, 1e100)
+WEIGHT_FIX = f"weights must be 0 or between {WEIGHT_RANGE[0]:g} and {WEIGHT_RANGE[1]:g}"
+#: Weights that count rows weigh at least this on average.
+LEAST_MEAN = 0.1
+#: Groups by name; whole numbers and booleans are written as databases write them.
+Names = NDArray[np.str_]
+
+
+def check_weights(sample_weight: Any, n_rows: int, *, name: str = "sample_weight") -> Floats | None:
+    """Weights as a float64 vector, or None where every row weighs the same."""
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, numbers.Real):
+        sample_weight = np.full(n_rows, sample_weight)
+    weights = np.ascontiguousarray(to_array(sample_weight, name=name), dtype=np.float64)
+    if weights.ndim != 1:
+        fix = "Sample weights must be 1D array or scalar"
+        raise InputError(name, None, f"shape {weights.shape}", fix)
+    check_length(weights, n_rows, name=name)
+    good = valid_weights(NUMPY, weights)
+    if not good.all():
+        row = int(np.argmin(good))
+        raise InputError(name, row, f"is {weights[row]:.6g}", WEIGHT_FIX)
+    if not weights.any():
+        raise _no_weight(name)
+    return weights
+
+
+def valid_weights(ops: Ops[V], weights: V) -> Truth:
+    """Which weights are valid: the only rule, as that of forecasts is `Kind.clean`."""
+    smallest, largest = WEIGHT_RANGE
+    positive = ops.where(weights <= 0.0, smallest, weights)
+    return (weights >= 0.0) & (positive >= smallest) & (weights <= largest)
+
+
+def check_counts(weights: Floats | None, *, name: str = "sample_weight") -> None:
+    """Refuse weights that are far below one per row, such as shares that sum to one.
+
+    To a calibrator weights count rows, so that their size matters.
+    """
+    if weights is None:
+        return
+    heavy = weights[weights > 0]
+    if not len(heavy):
+        raise _no_weight(name)
+    if (total := float(heavy.sum())) < LEAST_MEAN * len(heavy):
+        problem = f"{len(heavy)} rows have a total weight of {total:.6g}"
+        fix = "weights count rows, and weight 2 is the same as the row twice. If yours are relative"
+        raise InputError(name, None, problem, f"{fix}, multiply them by {len(heavy)} / {total:.6g}")
+
+
+def _no_weight(name: str) -> InputError:
+    return InputError(name, None, "all weights are zero", "there is nothing to learn from")
+
+
+def check_groups(groups: Any, n_rows: int, *, name: str = "groups", of: str = "P") -> Names:
+    """Name of each row's group, of one entry per row of `of`."""
+    values = to_array(groups, name=name)
+    if values.ndim != 1:
+        raise InputError(name, None, f"has shape {values.shape}", "expected one entry per row")
+    check_length(values, n_rows, name=name, of=of)
+    if values.dtype.kind in "Uiu":
+        return values.astype(np.str_)
+    if values.dtype.kind == "b":
+        return np.where(values, "true", "false")
+    return np.array([_name(value, row, name) for row, value in enumerate(values)], dtype=np.str_)
+
+
+def rows_by_group(groups: Names) -> Iterator[tuple[str, Ints]]:
+    """Each group, in the order of their names, and its rows."""
+    names, code = np.unique(groups, return_inverse=True)
+    order = np.argsort(code, kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(code))[:-1])
+    return zip(names.tolist(), parts, strict=True)
+
+
+def _name(value: Any, row: int, argument: str) -> str:
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, int | np.integer | float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    # pandas has a value that cannot be compared; NaN and its like differ from themselves.
+    if value is None or type(value).__name__ == "NAType" or value != value:  # noqa: PLR0124
+        fix = 'give such rows a group of their own, such as "unknown", or leave them out'
+        raise InputError(argument, row, "is missing", fix)
+    fix = "groups are strings, whole numbers or booleans"
+    raise InputError(argument, row, f"is {value!r}", fix)
+
+
+def encode_labels(
+    y: Any, n_classes: int, *, labels: Any = None, names: Any = None, name: str = "y"
+) -> tuple[NDArray[Any], Codes]:
+    """Classes in the order of the forecasts' columns, and the column of each label.
+
+    The classes are `labels`, or the sorted distinct labels. Names of columns may tell of classes
+    that are absent from `y`.
+    """
+    values = _flat(to_array(y, name=name), name)
+    _check_labels_are_classes(values, name)
+    if labels is not None:
+        return _encode_given(values, to_array(labels, name="labels"), n_classes, name)
+    found, codes = _distinct(values)
+    if len(found) == n_classes:
+        return found, codes
+    if len(found) > n_classes:
+        problem = f"{len(found)} classes, but the forecasts have {n_classes}"
+        raise InputError(name, None, problem, "pass one column of probabilities for each class")
+    if len(found) == 1:
+        raise InputError(name, None, f"one class only, {shown(found[0])}", "two or more are needed")
+    if (named := _classes_of(names, found)) is not None and len(named) == n_classes:
+        return _encode_given(values, named, n_classes, name)
+    problem = f"{len(found)} of the {n_classes} classes of the forecasts"
+    fix = f"with labels=, {n_classes} labels in the order of the columns"
+    raise InputError(name, None, problem, f"say which column is which class {fix}")
+
+
+def _flat(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """Labels in one dimension; a single column is flattened with a warning."""
+    if values.ndim == 1:
+        return values
+    if values.ndim == 2 and values.shape[1] > 1:
+        fix = "labels are one column. If these are the forecasts, the two arguments are swapped"
+        raise InputError(name, None, f"y should be a 1d array, got shape {values.shape}", fix)
+    # Importing scikit-learn takes a second, which commands that only count rows do not spend.
+    from sklearn.utils import column_or_1d  # noqa: PLC0415
+
+    return np.asarray(column_or_1d(values, warn=True))
+
+
+def shown(label: Any) -> str:
+    """A label as messages show it, without its NumPy type."""
+    return repr(label.item() if isinstance(label, np.generic) else label)
+
+
+def _classes_of(names: Sequence[str] | None, found: NDArray[Any]) -> NDArray[Any] | None:
+    """Classes that columns are named after, if all labels found are among them."""
+    if names is None or not {str(label) for label in found.tolist()} <= set(names):
+        return None
+    if found.dtype.kind in "iu":
+        if not all(column.removeprefix("-").isdecimal() for column in names):
+            return None
+        return np.array([int(column) for column in names], dtype=found.dtype)
+    return np.array(list(names), dtype=found.dtype if found.dtype.kind == "O" else None)
+
+
+def _check_labels_are_classes(values: NDArray[Any], name: str) -> None:
+    if len(values) == 0:
+        raise InputError(name, None, "no rows", "at least one label is needed")
+    if values.dtype.kind == "f" and (bad := ~np.isfinite(values)).any():
+        row = int(np.argmax(bad))
+        what = "NaN" if np.isnan(values[row]) else "infinity"
+        raise InputError(name, row, f"is {what}", "labels must be known")
+    if values.dtype.kind == "O":
+        for row, label in enumerate(values):
+            if label is None or label != label:  # noqa: PLR0124
+                raise InputError(name, row, f"is {label}", "labels must be known")
+        if len({isinstance(label, str) for label in values}) > 1:  # they cannot be sorted
+            fix = "make them all strings, or all numbers"
+            raise InputError(name, None, "labels of several types", fix)
+    if values.dtype.kind not in "biuUS":
+        from sklearn.utils.multiclass import check_classification_targets  # noqa: PLC0415
+
+        try:
+            check_classification_targets(values)
+        except ValueError as error:
+            fix = "labels name classes. If these are the forecasts, the two arguments are swapped"
+            raise InputError(name, None, str(error).rstrip("."), fix) from error
+
+
+def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
+    """Sorted distinct labels and the place of each label among them."""
+    if values.dtype.kind in "biuf":
+        # Two classes are the case that comes with many millions of rows: no sort.
+        low, high = values.min(), values.max()
+        is_high = values == high
+        adjacent = values.dtype.kind in "biu" and int(high) - int(low) == 1
+        if adjacent or (low < high and (is_high | (values == low)).all()):
+            return np.array([low, high]), is_high.view(np.uint8)
+    parts = [np.unique(values[rows]) for rows in slices(len(values))]
+    found = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
+    codes = np.empty(len(values), dtype=np.min_scalar_type(len(found) - 1))
+    for rows in slices(len(values)):
+        codes[rows] = np.searchsorted(found, values[rows])
+    return found, codes
+
+
+def _encode_given(
+    values: NDArray[Any], classes: NDArray[Any], n_classes: int, name: str
+) -> tuple[NDArray[Any], Codes]:
+    distinct = set(classes.tolist()) if classes.ndim == 1 else set()
+    if classes.size != n_classes or len(distinct) != n_classes:
+        fix = f"expected a list of {n_classes} distinct classes, one for each column"
+        raise InputError("labels", None, f"{classes.size} entries", fix)
+    _check_labels_are_classes(classes, "labels")
+    order = np.argsort(classes)
+    place = np.searchsorted(classes, values, sorter=order).clip(max=n_classes - 1)
+    codes = order[place]
+    if (unseen := classes[codes] != values).any():
+        row = int(np.argmax(unseen))
+        fix = f"known are {', '.join(shown(label) for label in classes[:20])}"
+        problem = f"is {shown(values[row])}, which is not among the labels"
+        raise InputError(name, row, problem, fix)
+    return classes, codes.astype(np.min_scalar_type(n_classes - 1))
+
+
+def check_two_classes(class_weights: Floats, classes: NDArray[Any], *, name: str = "y") -> None:
+    """Refuse data in which fewer than two classes have weight."""
+    if np.count_nonzero(class_weights) < 2:
+        only = shown(classes[class_weights.argmax()])
+        problem = f"one class only, {only} (rows of weight 0 do not count)"
+        raise InputError(name, None, problem, "two or more are needed")

@@ -1,0 +1,232 @@
+"""Scaling: a softmax of functions of log forecasts, most of them after temperature scaling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from isoroc._backends import NUMPY, Ops, V
+from isoroc._core import smooth
+from isoroc._maps.base import Forecasts, Map, state
+from isoroc._persistence import Fault, states
+from isoroc._simplex import LEAST, Floats
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TemperedMap(Map):
+    """Base of the maps that begin with temperature scaling.
+
+    Forecasts below the floor are raised to it, 0 for none; their logarithms are divided by the
+    temperature; `smoothing` is the share of the uniform forecast.
+    """
+
+    floor: float = state(states.number(most=1.0))
+    temperature: float = state(states.number(above=1e-100, most=1e100))
+    smoothing: float = state(states.number(most=1.0))
+
+    def check(self, n_classes: int) -> None:
+        super().check(n_classes)
+        if self.kind.scores == "probability" and not self.floor:
+            raise Fault("floor", "expected a number > 0")
+
+    def tempered(self, ops: Ops[V], X: V) -> V:
+        """Forecasts after temperature scaling and smoothing."""
+        return ops.mix_uniform(ops.softmax(self._scaled(ops, X)), self.smoothing)
+
+    def log_tempered(self, ops: Ops[V], X: V) -> V:
+        """Their logarithms."""
+        if self.smoothing:
+            return ops.log(self.tempered(ops, X))
+        return ops.log_softmax(self._scaled(ops, X))
+
+    def _scaled(self, ops: Ops[V], X: V) -> V:
+        return self.kind.logs(ops, X, self.floor) / self.temperature
+
+    def tempered_rows(self, forecasts: Forecasts) -> Floats:
+        """What `tempered` returns, by a compiled loop, shape (K, n)."""
+        return forecasts.tempered(self.floor, self.temperature, self.smoothing)
+
+    def log_tempered_rows(self, forecasts: Forecasts) -> Floats:
+        """What `log_tempered` returns, shape (K, n)."""
+        if self.smoothing:
+            return smooth.logs_of(self.tempered_rows(forecasts))
+        return np.ascontiguousarray(
+            NUMPY.log_softmax(forecasts.logs(self.floor).T / self.temperature).T
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TemperatureMap(TemperedMap):
+    """Temperature scaling: ``softmax(log(p) / T)``, with a floor and a share of the uniform."""
+
+    def formula(self, ops: Ops[V], X: V) -> V:
+        return self.tempered(ops, X)
+
+    def compiled(self, forecasts: Forecasts) -> Floats:
+        return smooth.by_row(self.tempered_rows(forecasts))
+
+    def is_increasing(self) -> bool:
+        """Unless a floor above 1/2 flattens it."""
+        return self.floor <= 0.5
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MatrixMap(TemperedMap):
+    """``softmax(coef z + quadratic z**2 + intercept)`` of tempered log forecasts z."""
+
+    coef: Floats = state(states.anything)
+    quadratic: Floats = state(states.coefficients("K"))
+    intercept: Floats = state(states.coefficients("K"))
+
+    def check(self, n_classes: int) -> None:
+        super().check(n_classes)
+        shape = ("K",) if np.ndim(self.coef) == 1 else ("K", "K")
+        states.coefficients(*shape)(self.coef, "coef", {"K": n_classes})
+
+    def formula(self, ops: Ops[V], X: V) -> V:
+        z = self.log_tempered(ops, X)
+        return ops.softmax(transform(ops, z, self.coef, self.quadratic, self.intercept))
+
+    def compiled(self, forecasts: Forecasts) -> Floats:
+        z = self.log_tempered_rows(forecasts).T
+        z = transform(NUMPY, z, self.coef, self.quadratic, self.intercept)
+        q = np.ascontiguousarray(z.T)
+        smooth.softmax(q)
+        return smooth.by_row(q)
+
+
+def transform(ops: Ops[V], z: V, coef: Floats, quadratic: Floats, intercept: Floats) -> V:
+    """``coef z + quadratic z**2 + intercept``; a vector `coef` stands for a diagonal matrix."""
+    linear = ops.linear(z, coef, intercept) if coef.ndim == 2 else coef * z + intercept
+    return linear + quadratic * (z * z) if quadratic.any() else linear
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Positions:
+    """Where rows lie among each other: centred log forecasts, and their ranks in each class."""
+
+    knots: Floats  # ascending log forecasts of each class, between which ranks are linear: (K, m)
+    origin: Floats  # the place of zero, shape (2, K)
+    stretch: Floats  # factors of log forecasts and of ranks, shape (2,)
+
+    def of(self, ops: Ops[V], z: V, logs: V) -> V:
+        """Positions, of width 2 K, from tempered and from plain log forecasts."""
+        K = len(self.knots)
+        of_logs, of_ranks = self.stretch.tolist()
+        centring = of_logs * (np.eye(K) - 1 / K)
+        places = ops.linear(z, centring, -of_logs * self.origin[0])
+        ranks = of_ranks * ops.along(logs, self.knots) - of_ranks * self.origin[1]
+        return ops.concat([places, ranks])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KernelMap(TemperedMap):
+    """``softmax(z + t (weights bumps(x) + coef z + intercept))`` of tempered log forecasts z.
+
+    `knots`, `origin` and `stretch` define the positions x. The trust t is 1 where the bump of some
+    centre has the height `reach`, and 0 where none has half of it.
+    """
+
+    knots: Floats = state(states.coefficients("K", smooth.N_KNOTS))
+    origin: Floats = state(states.coefficients(2, "K"))
+    stretch: Floats = state(states.coefficients(2))
+    centres: Floats = state(states.coefficients("m", 2, "K"))
+    weights: Floats = state(states.coefficients("K", "m"))
+    coef: Floats = state(states.coefficients("K", "K"))
+    intercept: Floats = state(states.coefficients("K"))
+    reach: float = state(states.number(above=0.0, most=1.0))
+
+    def check(self, n_classes: int) -> None:
+        super().check(n_classes)
+        if not (np.diff(self.knots, axis=1) > 0).all():
+            raise Fault("knots", "expected ascending numbers")
+
+    def formula(self, ops: Ops[V], X: V) -> V:
+        z, logs = self.log_tempered(ops, X), self.kind.logs(ops, X, LEAST)
+        positions = Positions(knots=self.knots, origin=self.origin, stretch=self.stretch)
+        x = positions.of(ops, z, logs)
+        heights = ops.bumps(x, self.centres.reshape(len(self.centres), -1))
+        joint = np.hstack([self.weights, self.coef])
+        correction = ops.linear(ops.concat([heights, z]), joint, self.intercept)
+        return ops.softmax(z + trust(ops, heights, self.reach) * correction)
+
+    def compiled(self, forecasts: Forecasts) -> Floats:
+        return smooth.kernel(
+            self.log_tempered_rows(forecasts),
+            forecasts.plain_logs(),
+            self.knots,
+            self.origin,
+            self.stretch,
+            self.centres,
+            self.weights,
+            self.coef,
+            self.intercept,
+            self.reach,
+        )
+
+
+def trust(ops: Ops[V], heights: V, reach: float) -> V:
+    """How far the correction of a row holds, from the heights of its bumps: 1 near some centre."""
+    near = ops.largest_value(heights) * (2 / reach) - 1.0
+    return ops.minimum(ops.maximum(near, 0.0), 1.0)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SplineMap(Map):
+    """``softmax(coef log(p) + sum over m of slopes[:, m] max(odds - knots[m], 0) + intercept)``.
+
+    Forecasts below the floor are raised to it; `smoothing` is the share of the uniform forecast.
+    """
+
+    floor: float = state(states.number(above=0.0, most=1.0))
+    knots: Floats = state(states.coefficients("m"))
+    coef: Floats = state(states.coefficients("K", "K"))
+    slopes: Floats = state(states.coefficients("K", "m"))
+    intercept: Floats = state(states.coefficients("K"))
+    smoothing: float = state(states.number(most=1.0))
+
+    def formula(self, ops: Ops[V], X: V) -> V:
+        logs = self.kind.logs(ops, X, self.floor)
+        z = ops.linear(logs, self.coef, self.intercept)
+        if len(self.knots):
+            z = z + ops.bend(ops.log_odds(logs), self.knots, self.slopes)
+        return ops.mix_uniform(ops.softmax(z), self.smoothing)
+
+    def compiled(self, forecasts: Forecasts) -> Floats:
+        return smooth.spline(
+            forecasts.probabilities(),
+            forecasts.plain_logs(),
+            self.floor,
+            self.coef,
+            self.knots,
+            self.slopes,
+            self.intercept,
+            self.smoothing,
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SigmoidMap(Map):
+    """``sigmoid(coef log(p) - rest log(1 - p) + intercept)`` of each class, divided by their sum.
+
+    Forecasts below the floor are raised to it. For two classes the function of the first mirrors
+    that of the second, and the sum is 1.
+    """
+
+    floor: float = state(states.number(above=0.0, most=1.0))
+    coef: Floats = state(states.coefficients("K"))
+    rest: Floats = state(states.coefficients("K"))
+    intercept: Floats = state(states.coefficients("K"))
+
+    def formula(self, ops: Ops[V], X: V) -> V:
+        """The softmax of logarithms of sigmoids, which divides by the sum without underflow."""
+        logs = self.kind.logs(ops, X, self.floor)
+        log_rest = logs - ops.log_odds(logs)
+        z = self.coef * logs - self.rest * log_rest + self.intercept
+        return ops.softmax(ops.minimum(z, 0.0) - ops.log(1.0 + ops.exp(-ops.absolute(z))))
+
+    def is_increasing(self) -> bool:
+        """If neither coefficient is negative."""
+        rates = self.coef[-1], self.rest[-1]
+        return self.floor <= 0.5 and min(rates) >= 0 and max(rates) > 0

@@ -1,0 +1,1 @@
+"""One self-contained HTML page about forecasts before and after calibration."""

@@ -1,0 +1,174 @@
+"""Report: forecasts before and after calibration on one page."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from typing import Any, Self
+
+from isoroc._calibrators.base import Calibrator
+from isoroc._counts import Counts
+from isoroc._files import replacing
+from isoroc._input import Scores
+from isoroc._report.summary import gather, gather_counts, summarize
+from isoroc._views.forecasts import forecasts_of, unwrap
+
+
+class Report:
+    """Forecasts before and after calibration on one page, as a single HTML file.
+
+    The page needs no network: style, script and pictures are in the file. In a notebook the report
+    is shown where it is the value of a cell.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels. Use rows that the calibrator was not fitted on.
+    P : array-like of shape (n, K) or (n,)
+        Forecasts before calibration, or real scores that increase with the probability of the
+        second of two classes.
+    calibrator : calibrator, default=None
+        A fitted calibrator of isoroc. Its bins, its path, its certificate and code that applies it
+        are part of the report.
+    after : array-like of shape (n, K) or (n,), default=None
+        Forecasts after calibration; by default those of the calibrator.
+    labels : array-like of shape (K,), default=None
+        The classes in the order of the columns; by default those of the calibrator, or sorted.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
+    scores : {"auto", "probability", "logit"}, default="auto"
+        What `P` holds; with a calibrator of several columns, what it was fitted to.
+    title : str, default="Calibration report"
+        Title of the page.
+    model_path : str, default="model.json"
+        Name of the model file in the code that applies the calibrator.
+    columns : list of str, default=None
+        Names of the columns of forecasts in the SQL query.
+    n_resamples : int, default=200
+        How often rows are resampled for the interval of the volume of three classes; 0 for none.
+
+    Attributes
+    ----------
+    summary : dict
+        Everything that the page shows, as plain values; ``summary["version"]`` is the version of
+        its layout.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc import IRPCalibrator, Report
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(4000)
+    >>> y = rng.random(4000) < p**2
+    >>> calibrator = IRPCalibrator().fit(p[:2000], y[:2000])
+    >>> report = Report.from_estimator(calibrator, p[2000:], y[2000:], n_resamples=0)
+    >>> print(report.summary["verdict"]["sentences"][0])
+    In 201 rows True had a probability of 0.5 to 0.6 (mean 0.55) and came true in 30 % of them;
+    after calibration its probability is 0.31 on average.
+    >>> page = report.to_html("report.html")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        y: Any,
+        P: Any,
+        *,
+        calibrator: Any = None,
+        after: Any = None,
+        labels: Any = None,
+        sample_weight: Any = None,
+        scores: Scores = "auto",
+        title: str = "Calibration report",
+        model_path: str = "model.json",
+        columns: list[str] | None = None,
+        n_resamples: int = 200,
+    ) -> None:
+        given: dict[str, Any] = {"labels": labels, "sample_weight": sample_weight, "scores": scores}
+        options: dict[str, Any] = {"title": title, "model_path": model_path, "columns": columns}
+        evidence = gather(y, P, calibrator=calibrator, after=after, **given)
+        self.summary = summarize(evidence, n_resamples=n_resamples, **options)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, groups: Any = None, **options: Any
+    ) -> Self:
+        """Report about the forecasts of a classifier, or those before and after calibration.
+
+        Parameters
+        ----------
+        estimator : calibrator or classifier
+            Fitted. A `CalibratedClassifier` with one calibrator is reported with its bins, its
+            path and its certificate, one with several by its forecasts before and after.
+        X : array-like
+            Input of the estimator: forecasts for a calibrator, features for a classifier. Use
+            rows that the estimator was not fitted on.
+        y : array-like of shape (n,)
+            Labels.
+        groups : array-like of shape (n,), default=None
+            Group of each row, for a `GroupedCalibrator`.
+        **options
+            Other arguments of `Report`.
+        """
+        estimator, X = unwrap(estimator, X)
+        before, after, classes = forecasts_of(estimator, X, groups)
+        if isinstance(estimator, Calibrator):
+            before, options["calibrator"] = X, estimator
+        return cls(y, before, **{"after": after, "labels": classes} | options)
+
+    @classmethod
+    def from_counts(cls, counts: Counts, *, calibrator: Any = None, **options: Any) -> Self:
+        """Report from counts of any number of rows.
+
+        Losses and decisions are those of all cells. Whatever needs single rows is based on rows
+        drawn from the cells, all of them if there are not many.
+
+        Parameters
+        ----------
+        counts : Counts
+            Counts of rows that the calibrator was not fitted on.
+        calibrator : calibrator, default=None
+            A fitted calibrator of isoroc that takes probabilities.
+        **options
+            `title`, `model_path`, `columns` (by default those that were counted) and `n_resamples`.
+        """
+        evidence = gather_counts(counts, calibrator)
+        if options.get("columns") is None and counts.columns is not None:
+            options["columns"] = list(counts.columns)
+        report = cls.__new__(cls)
+        report.summary = summarize(evidence, **options)
+        return report
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The page, also written to a file if a path is given. Requires jinja2.
+
+        Parameters
+        ----------
+        path : path-like, default=None
+            An existing file is replaced when the new one is complete.
+        """
+        try:
+            from isoroc._report.page import render  # noqa: PLC0415 -- jinja2 may be missing
+        except ModuleNotFoundError:
+            raise ImportError("Report.to_html needs jinja2: pip install jinja2") from None
+        page = render(self.summary)
+        if path is not None:
+            with replacing(path) as new:
+                new.write_text(page, encoding="utf-8")
+        return page
+
+    def to_json(self) -> str:
+        """The summary as JSON."""
+        return json.dumps(self.summary, ensure_ascii=False, allow_nan=False)
+
+    def _repr_html_(self) -> str:
+        # A frame of its own: neither the style of the page nor its script reaches the notebook.
+        page = html.escape(self.to_html(), quote=True)
+        return (
+            f'<iframe srcdoc="{page}" title="{html.escape(self.summary["title"], quote=True)}" '
+            'sandbox="allow-scripts allow-downloads" '
+            'style="width:100%;height:720px;border:1px solid #8886;border-radius:6px"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return "\n".join([self.summary["title"], *self.summary["verdict"]["sentences"]])

@@ -1,3 +1,0 @@
-from ._report import Report
-
-__all__ = ["Report"]
