@@ -56,8 +56,11 @@ def error_in_cells(sums: Floats, width: float) -> tuple[float, float, float]:
     return error, low, high
 
 
-#: Fewer calibration rows in a cell tell little about new rows in it.
-FEW_ROWS = 10
+#: Fewer calibration rows in a cell tell little about new rows in it, and the share of such rows
+#: from which on they are warned of, with a text.
+FEW_ROWS, TOLERATED = 10, 0.01
+OUTSIDE = """{:.0%} of the rows have forecasts that hardly any calibration row had, so what is \
+expected of them is a guess."""
 
 
 def count_forecasts(Q: Floats, weights: Floats | None = None) -> Floats:

@@ -17,7 +17,7 @@ def test_curves_and_bands_are_those_of_net_benefit():
     weights = 1 + np.arange(len(y)) % 3
     options = {"after": p**2, "sample_weight": weights, "confidence": 0.8}
     display = DecisionCurveDisplay.from_predictions(
-        y, p, [0.1, 0.4], scaled=True, ax=Figure().subplots(), **options
+        y, p, thresholds=[0.1, 0.4], scaled=True, ax=Figure().subplots(), **options
     )
     curve = net_benefit(y, p, [0.1, 0.4], **options)
     frame = display.frame()
@@ -44,7 +44,7 @@ def test_estimators_and_costs():
     display = DecisionCurveDisplay.from_predictions(
         codes,
         P,
-        [0.1, 0.4],
+        thresholds=[0.1, 0.4],
         costs=lambda c: [[0, 1, c], [4, 0, c], [9, 2, c]],
         ax=Figure().subplots(),
     )

@@ -14,8 +14,6 @@ from isoroc._table import Table
 
 #: With more classes, only the direction of the most probable one is known.
 MOST_CLASSES = 50
-#: Name of the event that the most probable class occurs.
-TOP = "top"
 
 
 class Residuals:
@@ -54,8 +52,12 @@ class Residuals:
         # Without an event among the rows there is hardly a spread.
         variance = np.maximum(spread * n / max(n - 1, 1), least) / total**2
         half = half_width(confidence) * np.sqrt(variance)
-        events = [TOP, *map(str, classes.tolist())][: len(forecast)]
+        events = ["top", *map(str, classes.tolist())][: len(forecast)]
         return Table(
-            {"event": np.array(events), "forecast": forecast, "observed": forecast - difference}
-            | {"difference": difference, "low": difference - half, "high": difference + half}
+            event=np.array(events),
+            forecast=forecast,
+            observed=forecast - difference,
+            difference=difference,
+            low=difference - half,
+            high=difference + half,
         )

@@ -123,15 +123,15 @@ def evaluate(
     'calibrate'
     """
     options = check_options(confidence, n_resamples, random_state)
-    if isinstance(y, Iterator):
-        collector = Collector()
-        for pair in pairs_of(y, P, after, sample_weight, labels, scores=scores, groups=groups):
-            collector.add(pair)
-        if not collector.totals.n_rows:
-            raise InputError("y", None, "no rows", "at least one is needed")
-        return conclude(collector, **options)
     pairs = pairs_of(y, P, after, sample_weight, labels, scores=scores, groups=groups)
-    return evaluate_pair(next(pairs), **options)
+    if not isinstance(y, Iterator):
+        return evaluate_pair(next(pairs), **options)
+    collector = Collector()
+    for pair in pairs:
+        collector.add(pair)
+    if not collector.totals.n_rows:
+        raise InputError("y", None, "no rows", "at least one is needed")
+    return conclude(collector, **options)
 
 
 def pairs_of(
@@ -150,11 +150,10 @@ def pairs_of(
             if value is not None:
                 problem = "was passed with counts or batches"
                 raise InputError(name, None, problem, "pass it with arrays only")
-        yield from (
-            [pair_of_counts(y, after)]
-            if isinstance(y, Counts)
-            else _batches(y, after, labels, scores)
-        )
+        if isinstance(y, Counts):
+            yield pair_of_counts(y, after)
+        else:
+            yield from _batches(y, after, labels, scores)
         return
     if P is None:
         raise InputError("P", None, "is missing", "pass the forecasts, or counts in place of y")
@@ -199,22 +198,18 @@ def conclude(
     collector: Collector, *, confidence: float = 0.95, n_resamples: int = 200, seed: int = 0
 ) -> Evaluation:
     """Evaluation of the rows that were collected."""
-    found, notes = collector.measure(n_resamples, seed)
+    estimates, notes = collector.measure(n_resamples, seed)
     kept, totals = collector.kept, collector.totals
     paired, K = kept.after is not None, kept.n_classes
-    measures = tabulate(found, confidence, paired=paired, n_classes=K)
+    measures = tabulate(estimates, confidence, paired=paired, n_classes=K)
     classes, impossible = kept.before.classes, totals.impossible
+    found = Evaluation(measures, totals.n_rows, classes, confidence, impossible, tuple(notes))
     residuals = totals.residuals.items()
     directions = {of: sums.table(classes, confidence) for of, sums in residuals}
-    options: Any = {"directions": directions, "rows": kept}
-    return Evaluation(
-        measures, totals.n_rows, classes, confidence, impossible, tuple(notes), **options
-    )
+    return replace(found, directions=directions, rows=kept)
 
 
-def _batches(
-    batches: Iterator[Any], calibrator: Any, labels: Any, scores: Scores
-) -> Iterator[Pair]:
+def _batches(batches: Any, calibrator: Any, labels: Any, scores: Scores) -> Iterator[Pair]:
     """The pair of each batch."""
     if labels is None:
         raise InputError("labels", None, "is missing", "batches may lack classes: name all of them")

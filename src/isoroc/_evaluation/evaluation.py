@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._evaluation.benefit import DecisionCurve, binary_curve
+from isoroc._evaluation.benefit import DecisionCurve, decision_curve
 from isoroc._evaluation.pair import Pair
 from isoroc._input import InputError
 from isoroc._intervals import Difference, Estimate
@@ -228,24 +228,16 @@ class Evaluation:
         return f"Not calibrated in {len(wrong)} of {n} groups: {shown}."
 
     def net_benefit(self, thresholds: Any = None) -> DecisionCurve:
-        """Net benefit of acting on the forecasts of two classes.
+        """Net benefit of acting on the forecasts of two classes, by default from 0.01 to 0.99.
 
         See `isoroc.decisions.net_benefit`, also for more classes and other actions.
-
-        Parameters
-        ----------
-        thresholds : array-like of shape (T,), default=None
-            Between 0 and 1; by default 0.01, 0.02, ..., 0.99.
         """
-        return binary_curve([self._kept()], thresholds, self.confidence)
+        return decision_curve([self._kept()], thresholds, self.confidence)
 
     def calibration_summary(self, of: str | None = None) -> CalibrationSummary:
-        """The clinical panel of forecasts, by default of the last: see `isoroc.metrics`.
+        """The clinical panel of the forecasts "before" or "after", by default of the last.
 
-        Parameters
-        ----------
-        of : {"before", "after"}, default=None
-            Which forecasts.
+        See `isoroc.metrics.calibration_summary`.
         """
         samples = self._kept().draw(PANEL_ROWS).series
         name = of or list(self._kept().samples)[-1]
@@ -255,6 +247,11 @@ class Evaluation:
         P, codes, weights = samples[name].arrays
         options: dict[str, Any] = {"labels": self.classes, "confidence": self.confidence}
         return calibration_summary(self.classes[codes], P, sample_weight=weights, **options)
+
+    @property
+    def series(self) -> list[str]:
+        """Which forecasts are probabilities: of "before" and "after"."""
+        return list(self._kept().series)
 
     def _kept(self) -> Pair:
         if self.rows is None:

@@ -246,13 +246,11 @@ def benefit_chart(curve: dict[str, list[float]]) -> Markup:
     low = min(-0.1 * top, max(min(min(curve[name]) for name in models), -top))
     plane = Plane(y=(low, 1.05 * top if top > 0 else 1.0))
     parts = [plane.frame("threshold", "net benefit")]
+    kinds = {"none": "diagonal", "all": "diagonal", "forecasts": "curve before"}
     for name in ("none", "all", *models):
-        xs, ys = zip(
-            *((x, y) for x, y in zip(curve["thresholds"], curve[name], strict=True) if y >= low),
-            strict=True,
-        )
-        kind = {"none": "diagonal", "all": "diagonal", "forecasts": "curve before"}
-        parts.append(plane.line(xs, ys, class_=kind.get(name, f"curve {name}")))
+        points = zip(curve["thresholds"], curve[name], strict=True)
+        line = zip(*(point for point in points if point[1] >= low), strict=True)
+        parts.append(plane.line(*line, class_=kinds.get(name, f"curve {name}")))
     return picture(parts, "Net benefit of acting on the forecasts against the threshold")
 
 

@@ -58,17 +58,8 @@ _FEW_ROWS, _MOST_TEXT, _MOST_CLASSES = 30, 120_000, 20
 #: Distinct forecasts up to which they are called few, rows that are looked at for it at most, and
 #: the share of certain forecasts from which on they are mentioned.
 _FEW_DISTINCT, _DRAWN, _MANY_CERTAIN = 20, 20_000, 0.01
-#: Largest number of classes that have a clinical panel, and the names of its measures.
+#: Largest number of classes that have a clinical panel.
 _MOST_PANELS = 8
-_PANEL = {
-    "observed_expected": "Observed / expected",
-    "intercept": "Intercept (slope 1)",
-    "slope": "Slope",
-    "ici": "ICI",
-    "e50": "E50",
-    "e90": "E90",
-    "emax": "Emax",
-}
 
 
 @dataclass(frozen=True)
@@ -558,19 +549,17 @@ _MOST_STAGES, _STAGE_POINTS, _ROWS = 40, 60, 5000
 
 def _practice_part(evaluation: Evaluation) -> dict[str, Any] | None:
     """Panels of the forecasts, and net benefit of two classes; None for scores and many classes."""
-    rows = evaluation.rows
-    names = [] if rows is None else list(rows.series)
-    if rows is None or not names or len(evaluation.classes) > _MOST_PANELS:
+    series, K = evaluation.series, len(evaluation.classes)
+    if not series or K > _MOST_PANELS:
         return None
-    panels = {}
-    for of in names:
+    panels, curve = {}, None
+    for of in series:
         table = evaluation.calibration_summary(of).table
-        shown = {name: short(table[name]) for name in ("value", "low", "high")}
-        events = [str(label) for label in table["class"].tolist()]
-        titles = [_PANEL[measure] for measure in table["measure"].tolist()]
-        panels[of] = {"class": events, "measure": titles} | shown
-    curve = None
-    if len(evaluation.classes) == 2 and len(names) == len(rows.samples):
+        names = table["measure"].tolist()
+        titles = [{"ici": "ICI"}.get(m, m.replace("_", " / ").capitalize()) for m in names]
+        panels[of] = {"class": [str(label) for label in table["class"].tolist()], "measure": titles}
+        panels[of] |= {name: short(table[name]) for name in ("value", "low", "high")}
+    if K == 2 and len(series) == 1 + evaluation.is_paired:
         found = evaluation.net_benefit()
         curve = {"thresholds": short(found.thresholds)}
         curve |= {of: short(v) for of, v in zip(found.strategies[:-1], found.values, strict=False)}

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import chain
 from typing import Any
 
-from isoroc._evaluation.benefit import (
-    Benefits,
-    DecisionCurve,
-    binary_curve,
-    check_thresholds,
-    decision_curve,
-)
+from numpy.typing import NDArray
+
+from isoroc._evaluation.benefit import DecisionCurve, decision_curve
 from isoroc._evaluation.evaluate import pairs_of
-from isoroc._input import InputError, check_confidence
+from isoroc._input import check_confidence
+from isoroc._simplex import Floats
 from isoroc.decisions._inputs import check_costs
 
 
@@ -48,10 +44,8 @@ def net_benefit(
     costs : callable, default=None
         For more than two classes or other actions: a function from a threshold to a cost matrix,
         see `decide`. Its first action is the one with which all others are compared.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weight of each row, and the classes in the order of the columns (sorted by default).
     confidence : float, default=0.95
         Probability that an interval covers the true value, at each threshold.
 
@@ -95,11 +89,10 @@ def net_benefit(
     check_confidence(confidence)
     pairs = pairs_of(y_true, y_prob, after, sample_weight, labels)
     if costs is None:
-        return binary_curve(pairs, thresholds, confidence)
-    values = check_thresholds(thresholds, bounded=False)
-    for first in pairs:
-        matrices = [check_costs(costs(t), first.before.classes) for t in values.tolist()]
-        benefits = [Benefits(m.values[:, :1] - m.values) for m in matrices]
-        actions = [str(action) for action in matrices[0].actions.tolist()]
-        return decision_curve(chain([first], pairs), values, benefits, actions, confidence)
-    raise InputError("y_true", None, "no rows", "at least one is needed")
+        return decision_curve(pairs, thresholds, confidence)
+
+    def benefits(t: float, classes: NDArray[Any]) -> tuple[Floats, list[str]]:
+        matrix = check_costs(costs(t), classes)
+        return matrix.values[:, :1] - matrix.values, [str(a) for a in matrix.actions.tolist()]
+
+    return decision_curve(pairs, thresholds, confidence, benefits)

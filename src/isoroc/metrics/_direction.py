@@ -24,14 +24,10 @@ def calibration_direction(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts, or the probability of the second of two classes.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or the probability of the second of two classes.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weight of each row, and the classes in the order of the columns (sorted by default).
     confidence : float, default=0.95
         Probability that an interval covers the true difference.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from isoroc._cell_errors import count_forecasts, share_outside
+from isoroc._cell_errors import OUTSIDE, TOLERATED, count_forecasts, share_outside
 from isoroc._input import (
     InputError,
     check_confidence,
@@ -24,9 +24,6 @@ from isoroc._random import check_random_state
 from isoroc._simplex import Floats, as_matrix
 from isoroc.metrics._resampling import BootstrapResult, summarize
 from isoroc.metrics._roc import auc
-
-#: Share of rows unlike those of the calibration above which there is a warning.
-TOLERATED = 0.01
 
 
 def expected(
@@ -97,7 +94,9 @@ def expected(
     check_number("n_draws", n_draws, numbers.Integral, minimum=2)
     if isinstance(metric, str):
         check_option("metric", metric, tuple(_NAMED))
-    measure: Callable[..., Any] = _NAMED[metric] if isinstance(metric, str) else metric
+        measure = _NAMED[metric]
+    else:
+        measure = lambda y, P, weights: metric(y, P, sample_weight=weights)  # noqa: E731
     q = as_matrix(check_forecasts(Q, name="Q", scores="probability"))
     measured = q if P is None else as_matrix(check_forecasts(P, name="P"))
     check_length(measured, len(q), name="P", of="Q")
@@ -106,7 +105,7 @@ def expected(
         problem = f"{measured.shape[1]} classes, but Q has {K}"
         raise InputError("P", None, problem, "they must agree")
     rows, codes = np.nonzero(q)
-    value = measure(codes, measured[rows], sample_weight=q[rows, codes] * 1.0)
+    value = measure(codes, measured[rows], q[rows, codes])
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     logs = np.log(np.maximum(q, EPSILON))
     theta = _draw_calibrations(q, logs, calibration, n_draws, rng)
@@ -115,7 +114,7 @@ def expected(
         truth = softmax(slope * logs + [*shifts, 0.0], axis=1) if calibration is not None else q
         codes = (rng.random((n, 1)) > np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)
         try:
-            draws.append(np.asarray(measure(codes, measured, sample_weight=np.ones(n)), float))
+            draws.append(np.asarray(measure(codes, measured, np.ones(n)), float))
         except InputError:  # such as the AUC of rows of one class
             continue
     if len(draws) < 2:
@@ -142,12 +141,7 @@ def _draw_calibrations(
         q = as_matrix(check_forecasts(calibration, name="calibration", scores="probability"))
         outside = share_outside(np.exp(logs), count_forecasts(q))
         if outside > TOLERATED:
-            warnings.warn(
-                f"{outside:.0%} of the rows have forecasts that hardly any calibration row had, "
-                "so what is expected of them is a guess.",
-                UserWarning,
-                stacklevel=3,
-            )
+            warnings.warn(OUTSIDE.format(outside), UserWarning, stacklevel=3)
         logs = np.log(np.maximum(q, EPSILON))
     # Fisher information about slope and shifts; a weak prior keeps it regular.
     centred = logs - (q * logs).sum(axis=1, keepdims=True)
@@ -161,44 +155,31 @@ def _draw_calibrations(
     return np.asarray(right + rng.normal(size=(n_draws, K)) @ root.T)
 
 
-def _confusion(y_true: Any, y_prob: Floats, *, sample_weight: Floats) -> Floats:
+def _confusion(y: Any, P: Floats, weights: Floats) -> Floats:
     """Weight of the rows of each class (row) that are decided for each class (column)."""
-    K = y_prob.shape[1]
-    place = y_true * K + y_prob.argmax(axis=1)
-    return np.asarray(np.bincount(place, sample_weight, K * K).reshape(K, K), dtype=np.float64)
+    K = P.shape[1]
+    found = np.bincount(y * K + P.argmax(axis=1), weights, K * K)
+    return np.asarray(found.reshape(K, K), dtype=np.float64)
 
 
-def _accuracy(y_true: Any, y_prob: Floats, *, sample_weight: Floats) -> float:
-    return float(sample_weight @ (y_true == y_prob.argmax(axis=1)) / sample_weight.sum())
-
-
-def _f1(y_true: Any, y_prob: Floats, *, sample_weight: Floats) -> float:
-    matrix = _confusion(y_true, y_prob, sample_weight=sample_weight)
+def _f1(y: Any, P: Floats, weights: Floats) -> float:
+    matrix = _confusion(y, P, weights)
     both = matrix.sum(axis=0) + matrix.sum(axis=1)
     scores = np.divide(2 * np.diag(matrix), both, out=np.zeros_like(both), where=both > 0)
     return float(scores[1] if len(scores) == 2 else scores.mean())
 
 
-def _auc(y_true: Any, y_prob: Floats, *, sample_weight: Floats) -> float:
-    K = y_prob.shape[1]
-    options: Any = {"sample_weight": sample_weight, "labels": [0, 1]}
-    classes = [1] if K == 2 else range(K)
-    return float(np.mean([auc((y_true == k) * 1, y_prob[:, k], **options) for k in classes]))
+def _auc(y: Any, P: Floats, weights: Floats) -> float:
+    options: Any = {"sample_weight": weights, "labels": [0, 1]}
+    classes = [1] if P.shape[1] == 2 else range(P.shape[1])
+    return float(np.mean([auc((y == k) * 1, P[:, k], **options) for k in classes]))
 
 
-def _log_loss(y_true: Any, y_prob: Floats, *, sample_weight: Floats) -> float:
-    return mean(log_losses(y_prob, y_true), sample_weight)
-
-
-def _brier(y_true: Any, y_prob: Floats, *, sample_weight: Floats) -> float:
-    return mean(brier_losses(y_prob, y_true), sample_weight)
-
-
-_NAMED: dict[str, Callable[..., Any]] = {
-    "accuracy": _accuracy,
+_NAMED: dict[str, Callable[[Any, Floats, Floats], Any]] = {
+    "accuracy": lambda y, P, weights: mean(y == P.argmax(axis=1), weights),
     "f1": _f1,
     "auc": _auc,
-    "log_loss": _log_loss,
-    "brier_score_loss": _brier,
+    "log_loss": lambda y, P, weights: mean(log_losses(P, y), weights),
+    "brier_score_loss": lambda y, P, weights: mean(brier_losses(P, y), weights),
     "confusion_matrix": _confusion,
 }

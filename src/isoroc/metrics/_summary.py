@@ -9,15 +9,20 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import chdtri, expit, logit
 
-from isoroc._estimation.logistic import choose_knots, fit_logistic, spline_basis
 from isoroc._input import check_confidence, check_probabilities
 from isoroc._intervals import half_width
 from isoroc._simplex import Floats
 from isoroc._table import Table
 
+#: A value and the ends of its interval.
+Ends = tuple[float, float, float]
 MEASURES = ("observed_expected", "intercept", "slope", "ici", "e50", "e90", "emax")
 #: Log odds beyond which a shift counts as infinite.
 FARTHEST = 40.0
+#: Quantiles of knots (Harrell 2015), by the least number of rows of either outcome.
+KNOTS = {100: (0.05, 0.275, 0.5, 0.725, 0.95), 20: (0.1, 0.5, 0.9), 0: ()}
+#: Newton steps, after which outcomes count as separable, and the change that ends them.
+MOST_STEPS, TOLERANCE = 50, 1e-10
 #: Curves that are tried for an interval, and the points at which each is compared.
 N_CURVES, N_POINTS = 500, 200
 
@@ -27,21 +32,14 @@ class CalibrationSummary:
     """The clinical panel of one class or of several.
 
     ``summary["slope"]`` is a value for two classes, ``summary["slope", label]`` for more.
-
-    Attributes
-    ----------
-    table : Table
-        Columns ``class``, ``measure``, ``value``, ``low`` and ``high``.
-    confidence : float
-        Probability that an interval covers the true value.
-    excluded : int
-        Number of forecasts of exactly 0 or 1, which have no log odds. They only count in the
-        observed/expected ratio.
     """
 
     table: Table
+    """Columns ``class``, ``measure``, ``value``, ``low`` and ``high``."""
     confidence: float
     excluded: int
+    """Number of forecasts of exactly 0 or 1, which have no log odds and only count in the
+    observed/expected ratio."""
 
     def __getitem__(self, key: Any) -> float:
         measure, label = key if isinstance(key, tuple) else (key, self.table["class"][-1])
@@ -51,12 +49,9 @@ class CalibrationSummary:
         return float(self.table["value"][found][0])
 
     def __repr__(self) -> str:
-        shown = Table(self.table | {name: self.table[name].round(4) for name in _NUMBERS})
+        ends = {name: self.table[name].round(4) for name in ("value", "low", "high")}
         note = f"\n  forecasts of exactly 0 or 1: {self.excluded:,}" if self.excluded else ""
-        return f"{shown!r}{note}"
-
-
-_NUMBERS = ("value", "low", "high")
+        return f"{Table(self.table | ends)!r}{note}"
 
 
 def calibration_summary(
@@ -71,14 +66,10 @@ def calibration_summary(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts, or the probability of the second of two classes.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or the probability of the second of two classes.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weight of each row, and the classes in the order of the columns (sorted by default).
     confidence : float, default=0.95
         Probability that an interval covers the true value.
 
@@ -152,11 +143,8 @@ def calibration_summary(
         found += _distances(*rows, confidence)
         label = sample.classes[k]
         lines += [(label, name, *ends) for name, ends in zip(MEASURES, found, strict=True)]
-    table = Table.from_rows(lines, "class", "measure", *_NUMBERS)
+    table = Table.from_rows(lines, "class", "measure", "value", "low", "high")
     return CalibrationSummary(table, confidence, excluded)
-
-
-Ends = tuple[float, float, float]
 
 
 def _shift(z: Floats, y: Floats, weights: Floats, confidence: float) -> Ends:
@@ -195,10 +183,9 @@ def _ratio(p: Floats, y: Floats, weights: Floats, confidence: float) -> Ends:
 def _slope(z: Floats, y: Floats, weights: Floats, confidence: float) -> Ends:
     if len(z) < 3 or not np.ptp(z):
         return np.nan, np.nan, np.nan
-    fit = fit_logistic(np.column_stack([np.ones_like(z), z]), y, weights)
-    value, variance = fit.coefficients[1], max(fit.covariance[1, 1], fit.robust[1, 1])
-    half = half_width(confidence) * np.sqrt(variance)
-    return float(value), float(value - half), float(value + half)
+    beta, covariance, robust = _fit(np.column_stack([np.ones_like(z), z]), y, weights)
+    half = half_width(confidence) * np.sqrt(max(covariance[1, 1], robust[1, 1]))
+    return float(beta[1]), float(beta[1] - half), float(beta[1] + half)
 
 
 def _distances(z: Floats, y: Floats, weights: Floats, confidence: float) -> list[Ends]:
@@ -206,12 +193,11 @@ def _distances(z: Floats, y: Floats, weights: Floats, confidence: float) -> list
     unknown = [(np.nan, np.nan, np.nan)] * 4
     if not len(z):
         return unknown
-    knots = choose_knots(z, y)
-    X = spline_basis(z, knots)
-    fit = fit_logistic(X, y, weights)
-    if np.isnan(fit.coefficients).any():
+    X = _spline(z, y)
+    beta, covariance, _ = _fit(X, y, weights)
+    if np.isnan(beta).any():
         return unknown
-    value = _distance_measures(X @ fit.coefficients, z, weights)[:, 0]
+    value = _distance_measures(X @ beta, z, weights)[:, 0]
     p, limit = expit(z), float(chdtri(X.shape[1], 1 - confidence))
     score = X.T @ (weights * (y - p))
     information = (X.T * (weights**2 * p * (1 - p))) @ X
@@ -219,12 +205,10 @@ def _distances(z: Floats, y: Floats, weights: Floats, confidence: float) -> list
     # Curves whose coefficients a test does not reject. Each point stands for about as many rows.
     u = np.random.default_rng(0).normal(size=(X.shape[1], N_CURVES))
     u *= np.sqrt(limit) / np.linalg.norm(u, axis=0)
-    shifts = np.linalg.cholesky(fit.covariance) @ np.column_stack([u, u / 2])
+    shifts = np.linalg.cholesky(covariance) @ np.column_stack([u, u / 2])
     points = np.unique(np.linspace(0, len(z) - 1, N_POINTS).round().astype(np.intp))
     rows = np.argsort(z, kind="stable")[points]
-    found = _distance_measures(
-        X[rows] @ (fit.coefficients[:, None] + shifts), z[rows], weights[rows]
-    )
+    found = _distance_measures(X[rows] @ (beta[:, None] + shifts), z[rows], weights[rows])
     low = np.minimum(found.min(axis=1), value) * is_rejected
     high = np.maximum(found.max(axis=1), value)
     return list(zip(value.tolist(), low.tolist(), high.tolist(), strict=True))
@@ -241,3 +225,50 @@ def _distance_measures(eta: Floats, z: Floats, weights: Floats) -> Floats:
     middle, most = ((shares < share - 1e-12).sum(axis=0) for share in (0.5, 0.9))
     mean = weights @ distance / weights.sum()
     return np.vstack([mean, ordered[middle, columns], ordered[most, columns], ordered[-1]])
+
+
+def _fit(X: Floats, y: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
+    """Coefficients of a logistic regression; their covariances if it holds, and whether it does.
+
+    Newton's method, with steps halved while the likelihood falls; NaN if outcomes are separable.
+    """
+    d = X.shape[1]
+    beta, step, best = np.zeros(d), np.zeros(d), -np.inf
+    for _ in range(MOST_STEPS):
+        eta = X @ beta
+        likelihood = float(weights @ (y * eta - np.logaddexp(0.0, eta)))
+        if likelihood < best - 1e-9 * abs(best):
+            step = step / 2
+            beta = beta - step
+            continue
+        q = expit(eta)
+        information = (X.T * (weights * q * (1 - q))) @ X
+        if np.linalg.cond(information) > 1e14:
+            break
+        step = np.linalg.solve(information, X.T @ (weights * (y - q)))
+        beta = beta + step
+        if likelihood - best <= TOLERANCE * (1 + abs(likelihood)):
+            inverse = np.linalg.inv(information)
+            squares = weights**2 * q * (1 - q), weights**2 * (y - q) ** 2
+            own, robust = (inverse @ ((X.T * each) @ X) @ inverse for each in squares)
+            return beta, own, robust
+        best = likelihood
+    unknown = np.full((d, d), np.nan)
+    return unknown[0], unknown, unknown
+
+
+def _spline(z: Floats, y: Floats) -> Floats:
+    """Columns 1 and z, and of a cubic spline that is linear beyond its knots (Harrell 2015)."""
+    columns = [np.ones_like(z), z]
+    fewest = min(np.count_nonzero(y), np.count_nonzero(y == 0))
+    quantiles = next(found for least, found in KNOTS.items() if fewest >= least)
+    knots = np.unique(np.quantile(z, quantiles)) if quantiles else np.zeros(0)
+    if len(knots) < 3:
+        return np.column_stack(columns[: 1 + (np.ptp(z) > 0)])
+    *inner, before, last = knots.tolist()
+    cubes = {knot: np.maximum(z - knot, 0.0) ** 3 for knot in knots.tolist()}
+    for knot in inner:
+        share = (last - knot) / (last - before)
+        tail = share * cubes[before] - (share - 1) * cubes[last]
+        columns.append((cubes[knot] - tail) / (last - inner[0]) ** 2)
+    return np.column_stack(columns)

@@ -79,11 +79,9 @@ def evaluate(
             tables = _clinical(found[0]).items()
             entries["clinical"] = {name: _lists(table) for name, table in tables}
         if targets:
-            reports = [_threshold(found[0], *target) for target in targets]
             entries["thresholds"] = [
-                {"threshold": report.threshold, "metric": report.metric, "target": report.target}
-                | _lists(report.table)
-                for report in reports
+                {"threshold": float(report), "target": report.target} | _lists(report.table)
+                for report in (_threshold(found[0], *target) for target in targets)
             ]
         models = {
             name: {"file": each.path, "checksum": each.calibrator.checksum}
@@ -143,22 +141,18 @@ def _target(text: str) -> tuple[Any, float, float | None]:
     return found[1], float(found[3]), float(found[4]) if found[4] else None
 
 
-def _threshold(
-    evaluation: Evaluation, metric: Any, target: float, n_rows: float | None
-) -> ThresholdReport:
+def _threshold(evaluation: Evaluation, metric: Any, target: float, n_rows: Any) -> ThresholdReport:
     """The threshold on the last forecasts."""
     samples: Any = evaluation.rows and list(evaluation.rows.samples.values())
     P, codes, weights = samples[-1].arrays
-    y, options = evaluation.classes[codes], {"sample_weight": weights, "n_rows": n_rows}
-    return threshold_for(metric, target, y, P, labels=evaluation.classes, **options)
+    options = {"sample_weight": weights, "n_rows": n_rows, "labels": evaluation.classes}
+    return threshold_for(metric, target, evaluation.classes[codes], P, **options)
 
 
 def _clinical(evaluation: Evaluation) -> dict[str, Table]:
     """The clinical panel of each forecasts, and net benefit if there are two classes."""
-    series = [] if evaluation.rows is None else list(evaluation.rows.series)
-    tables: dict[str, Table] = {
-        f"calibration {of}": evaluation.calibration_summary(of).table for of in series
-    }
+    series = evaluation.series
+    tables = {f"calibration {of}": evaluation.calibration_summary(of).table for of in series}
     if len(evaluation.classes) == 2 and len(series) == 1 + evaluation.is_paired:
         tables["net benefit"] = evaluation.net_benefit(THRESHOLDS).table
     return tables
