@@ -1,10 +1,14 @@
-"""Draw the pictures of docs/monotonicity.md from generated data: ``python docs/figures.py``.
+"""Draw pictures of the documentation: ``python docs/figures.py``.
+
+Those of docs/monotonicity.md are of generated data, others are drawn by the code of their page.
 
 Requires matplotlib.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 
@@ -139,6 +143,16 @@ def monotonicity(path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
+def of_page(page: Path) -> None:
+    """The figure that the code of a page makes."""
+    names: dict[str, Any] = {}
+    for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+        exec(code, names)  # noqa: S102 -- our own page
+    names["figure"].savefig(page.with_suffix(".png"), dpi=80)
+
+
 if __name__ == "__main__":
+    for name in ("clinical", "credit", "without-labels"):
+        of_page(Path(__file__).parent / f"{name}.md")
     monotonicity(Path(__file__).parent / "monotonicity.png")
     gradient(Path(__file__).parent / "gradient.png")

@@ -37,6 +37,7 @@ from isoroc import (
 from isoroc.plots import (
     CalibrationDisplay,
     CostCurveDisplay,
+    DecisionCurveDisplay,
     GroupsDisplay,
     LearningCurveDisplay,
     MapDisplay,
@@ -177,6 +178,11 @@ def cost_curve() -> CostCurveDisplay:
     return CostCurveDisplay.from_estimator(IRPCalibrator().fit(P, y), P_new, y_new)
 
 
+def decision_curve() -> DecisionCurveDisplay:
+    P, y, P_new, y_new = generated(2, GaussianNB())
+    return DecisionCurveDisplay.from_estimator(IRPCalibrator().fit(P, y), P_new, y_new)
+
+
 def monitor() -> MonitorDisplay:
     """Forty days with 300 rows each; from day 25 on, forecasts are too extreme."""
     rng = np.random.default_rng(0)
@@ -294,6 +300,7 @@ GALLERY: dict[str, Callable[[], Any]] = {
     "simplex-sharp": simplex_sharp,
     "surface": surface,
     "cost-curve": cost_curve,
+    "decision-curve": decision_curve,
     "monitor": monitor,
     "map-groups": map_groups,
     "members": members,

@@ -96,10 +96,12 @@ PARTS = {
         "_intervals",
         "_losses",
         "_simplex",
+        "_table",
         "_top",
         "_tree",
     },
     "metrics": {
+        "_cell_errors",
         "_core",
         "_counts",
         "_estimation",
@@ -124,7 +126,15 @@ PARTS = {
         "metrics",
     },
     "_monitor": {"_cell_errors", "_files", "_input", "_intervals", "_simplex", "_table"},
-    "decisions": {"_input", "_intervals", "_random", "_simplex", "_table", "metrics"},
+    "decisions": {
+        "_evaluation",
+        "_input",
+        "_intervals",
+        "_random",
+        "_simplex",
+        "_table",
+        "metrics",
+    },
     "_classifier": {
         "_calibrators",
         "_input",
@@ -190,6 +200,7 @@ PARTS = {
         "_report",
     },
     "_cli": {
+        "_cell_errors",
         "_calibrators",
         "_counts",
         "_files",

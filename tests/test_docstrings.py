@@ -32,9 +32,11 @@ ORDER = [
 WITHOUT_EXAMPLE = {
     "BootstrapResult",
     "CalibrationCurve",
+    "CalibrationSummary",
     "CalibrationTest",
     "CostCurve",
     "CostReport",
+    "DecisionCurve",
     "Decomposition",
     "Evaluation",
     "LoadedMap",
@@ -43,6 +45,7 @@ WITHOUT_EXAMPLE = {
     "RocCurve",
     "RocSurface",
     "Separability",
+    "ThresholdReport",
     "Volume",
 }
 

@@ -54,3 +54,24 @@ def error_in_cells(sums: Floats, width: float) -> tuple[float, float, float]:
     half = width * float(np.sqrt(variance.sum(axis=1)).mean())
     error, low, high = np.sqrt(np.maximum([square, square - half, square + half], 0.0)).tolist()
     return error, low, high
+
+
+#: Fewer calibration rows in a cell tell little about new rows in it, and the share of such rows
+#: from which on they are warned of, with a text.
+FEW_ROWS, TOLERATED = 10, 0.01
+OUTSIDE = """{:.0%} of the rows have forecasts that hardly any calibration row had, so what is \
+expected of them is a guess."""
+
+
+def count_forecasts(Q: Floats, weights: Floats | None = None) -> Floats:
+    """Rows in each cell of the second of two probabilities, or of the largest."""
+    return np.asarray(np.bincount(_cells(Q), weights, N_CELLS), dtype=np.float64)
+
+
+def share_outside(Q: Floats, counts: Floats) -> float:
+    """Share of the rows in cells that hardly any calibration row was in."""
+    return float(np.mean(counts[_cells(Q)] < FEW_ROWS))
+
+
+def _cells(Q: Floats) -> Ints:
+    return cells_of(Q[:, 1] if Q.shape[1] == 2 else Q.max(axis=1))

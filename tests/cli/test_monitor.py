@@ -166,3 +166,49 @@ def test_monitors_at_the_same_time_count_all_rows():
     assert [process.wait() for process in running] == [0] * 4
     assert CalibrationMonitor.load("s.json").totals.rows == 400
     assert not [name for name in listing() if "lock" in name]
+
+
+@pytest.mark.usefixtures("fitted")
+def test_rows_without_labels_have_expectations(run_cli):
+    table = make_forecasts(300, seed=1).drop("y")
+    table.write_csv("new.csv")
+    ran = run_cli("monitor", "model.json", "new.csv", "--unlabelled", "--json", "--state", "s.json")
+    assert ran.code == 0, ran.err
+    assert not Path("s.json").exists()
+    found = json.loads(ran.text)
+    calibrator = isoroc.load("model.json")
+    Q = calibrator.predict_proba(table.select(COLUMNS).to_numpy())
+    for metric in ("accuracy", "log_loss", "f1", "auc"):
+        expected = isoroc.metrics.expected(metric, Q, calibration=2000)
+        assert found["expected"][metric]["value"] == pytest.approx(expected.estimate)
+        assert found["expected"][metric]["high"] == pytest.approx(expected.high)
+    assert found["expected"]["outside"] < 0.01
+    shown = run_cli("monitor", "model.json", "new.csv", "--unlabelled").text
+    assert "300 rows without labels" in shown
+    assert "log loss" in shown
+
+
+@pytest.mark.usefixtures("fitted")
+def test_one_line_compares_what_was_expected_with_labels(run_cli):
+    table = make_forecasts(300, seed=1)
+    table.write_csv("new.csv")
+    ran = run_cli("monitor", "model.json", "new.csv")
+    Q = isoroc.load("model.json").predict_proba(table.select(COLUMNS).to_numpy())
+    decided = np.array(["bird", "cat", "dog"])[Q.argmax(axis=1)]
+    right = np.mean(decided == table["y"].to_numpy())
+    (line,) = [line for line in ran.text.splitlines() if line.startswith("Expected accuracy")]
+    assert line.endswith(f"observed {right:.4f}.")
+    assert f"Expected accuracy {Q.max(axis=1).mean():.4f} (" in line
+
+
+def test_forecasts_unlike_those_of_the_fit_are_warned_of(run_cli):
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.3, 0.6, 1000)
+    pl.DataFrame({"p": p, "y": rng.random(1000) < p}).write_csv("data.csv")
+    fit = ("fit", "data.csv", "--probs", "p", "--label", "y", "-c", "temperature")
+    assert run_cli(*fit, "-o", "model.json").code == 0
+    for low, warns in ((0.35, False), (0.9, True)):
+        pl.DataFrame({"p": rng.uniform(low, low + 0.1, 200)}).write_csv("new.csv")
+        ran = run_cli("monitor", "model.json", "new.csv", "--unlabelled")
+        assert ran.code == 0, ran.err
+        assert ("hardly any calibration row had" in ran.err) == warns

@@ -67,6 +67,7 @@ def without_random_numbers(summary):
     for panel in summary["reliability"]["panels"]:
         for tables in panel["series"].values():
             tables["band"] = {name: len(column) for name, column in tables["band"].items()}
+    summary["practice"] = sorted(summary["practice"])  # tested below
     return summary
 
 
@@ -298,6 +299,29 @@ def test_changes_that_are_shown_as_zero_are_none():
     for shift, word in ((1e-6, "no clear change"), (0.02, "better")):
         row = rows_of(Report(y, p, after=p - shift, n_resamples=0))["log_loss"]
         assert row["direction"] == word
+
+
+def test_the_panel_and_the_decision_curve_are_those_of_the_evaluation():
+    rng = np.random.default_rng(0)
+    p = rng.random(500)
+    y = rng.random(500) < p**2
+    report = Report(y, p, after=p**2, n_resamples=0)
+    result = evaluate(y, p, after=p**2, n_resamples=0)
+    part = report.summary["practice"]
+    for of, panel in part["panels"].items():
+        expected = result.calibration_summary(of).table["value"]
+        np.testing.assert_allclose(panel["value"], expected, rtol=1e-3)
+    np.testing.assert_allclose(
+        part["curve"]["after"], result.net_benefit().values[1], rtol=1e-3, atol=1e-4
+    )
+    page = report.to_html()
+    assert "Observed / expected" in page
+    assert "Net benefit of acting on the forecasts" in page
+    scores = Report(y, 9 * p - 4, n_resamples=0)
+    assert scores.summary["practice"] is None
+    perfect = Report(y, y.astype(float), n_resamples=0)  # without a slope
+    assert perfect.summary["practice"]["panels"]["before"]["value"][2] is None
+    assert perfect.to_html()
 
 
 def test_reports_of_estimators():

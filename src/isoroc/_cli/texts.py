@@ -81,6 +81,7 @@ Test whether calibrated forecasts are still right on new rows.
   isoroc monitor model.json today.parquet --label y --state state.json
   isoroc monitor model.json today.parquet --state state.json --plot time.png
   isoroc monitor model.json today.parquet --state state.json --merge other.json --json
+  isoroc monitor model.json tomorrow.parquet --unlabelled
 The evidence of all runs with the same state file is accumulated. The chance of ever raising a false
 alarm is at most 5 %, however often the command runs. Rows that were counted before are skipped, so
 that a job can be repeated. The exit code is 1 after an alarm.

@@ -123,22 +123,45 @@ def evaluate(
     'calibrate'
     """
     options = check_options(confidence, n_resamples, random_state)
+    pairs = pairs_of(y, P, after, sample_weight, labels, scores=scores, groups=groups)
+    if not isinstance(y, Iterator):
+        return evaluate_pair(next(pairs), **options)
+    collector = Collector()
+    for pair in pairs:
+        collector.add(pair)
+    if not collector.totals.n_rows:
+        raise InputError("y", None, "no rows", "at least one is needed")
+    return conclude(collector, **options)
+
+
+def pairs_of(
+    y: Any,
+    P: Any,
+    after: Any,
+    sample_weight: Any = None,
+    labels: Any = None,
+    *,
+    scores: Scores = "auto",
+    groups: Any = None,
+) -> Iterator[Pair]:
+    """Pairs of what users pass: one of arrays or counts, or one for each batch of an iterator."""
     if isinstance(y, Counts | Iterator):
         for name, value in {"P": P, "groups": groups, "sample_weight": sample_weight}.items():
             if value is not None:
                 problem = "was passed with counts or batches"
                 raise InputError(name, None, problem, "pass it with arrays only")
         if isinstance(y, Counts):
-            return evaluate_pair(pair_of_counts(y, after), **options)
-        return conclude(_collect(y, after, labels, scores), **options)
+            yield pair_of_counts(y, after)
+        else:
+            yield from _batches(y, after, labels, scores)
+        return
     if P is None:
         raise InputError("P", None, "is missing", "pass the forecasts, or counts in place of y")
     before = check_sample(P, y, sample_weight, labels, scores=scores, advice="pass")
     if labels is None:
-        warn_if_reversed(before, stacklevel=3)
+        warn_if_reversed(before, stacklevel=4)
     names = None if groups is None else check_groups(groups, len(before), of="P")
-    pair = make_pair(replace(before, groups=names), _second(after, P, before))
-    return evaluate_pair(pair, **options)
+    yield make_pair(replace(before, groups=names), _second(after, P, before))
 
 
 def check_options(confidence: float, n_resamples: int, random_state: Any) -> dict[str, Any]:
@@ -175,17 +198,19 @@ def conclude(
     collector: Collector, *, confidence: float = 0.95, n_resamples: int = 200, seed: int = 0
 ) -> Evaluation:
     """Evaluation of the rows that were collected."""
-    found, notes = collector.measure(n_resamples, seed)
+    estimates, notes = collector.measure(n_resamples, seed)
     kept, totals = collector.kept, collector.totals
     paired, K = kept.after is not None, kept.n_classes
-    measures = tabulate(found, confidence, paired=paired, n_classes=K)
+    measures = tabulate(estimates, confidence, paired=paired, n_classes=K)
     classes, impossible = kept.before.classes, totals.impossible
-    return Evaluation(measures, totals.n_rows, classes, confidence, impossible, tuple(notes))
+    found = Evaluation(measures, totals.n_rows, classes, confidence, impossible, tuple(notes))
+    residuals = totals.residuals.items()
+    directions = {of: sums.table(classes, confidence) for of, sums in residuals}
+    return replace(found, directions=directions, rows=kept)
 
 
-def _collect(batches: Iterator[Any], calibrator: Any, labels: Any, scores: Scores) -> Collector:
-    """The rows of batches."""
-    collector = Collector()
+def _batches(batches: Any, calibrator: Any, labels: Any, scores: Scores) -> Iterator[Pair]:
+    """The pair of each batch."""
     if labels is None:
         raise InputError("labels", None, "is missing", "batches may lack classes: name all of them")
     for y, P, *rest in batches:
@@ -193,10 +218,7 @@ def _collect(batches: Iterator[Any], calibrator: Any, labels: Any, scores: Score
         # A batch of log odds may look like probabilities.
         unit = "probability" if scores == "auto" else scores
         before = check_sample(P, y, weight, labels, scores=unit, advice="pass")
-        collector.add(make_pair(before, _second(after if rest else calibrator, P, before)))
-    if not collector.totals.n_rows:
-        raise InputError("y", None, "no rows", "at least one is needed")
-    return collector
+        yield make_pair(before, _second(after if rest else calibrator, P, before))
 
 
 def _second(after: Any, P: Any, before: Sample) -> Sample | None:

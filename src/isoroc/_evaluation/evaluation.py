@@ -10,9 +10,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from isoroc._evaluation.benefit import DecisionCurve, decision_curve
+from isoroc._evaluation.pair import Pair
+from isoroc._input import InputError
 from isoroc._intervals import Difference, Estimate
 from isoroc._losses import EPSILON
 from isoroc._table import Table
+from isoroc.metrics import CalibrationSummary, calibration_summary
 
 #: Title of each measure, and whether lower (-1) or higher (1) values are better, in the order in
 #: which they are shown.
@@ -39,6 +43,8 @@ Estimates = dict[tuple[str, str], Estimate | Difference]
 _LOSSES = ("log_loss", "calibration_loss", "refinement_loss", "brier_score_loss")
 #: With more classes, there is no calibration error of single classes: it would take long.
 MANY_CLASSES = 50
+#: The clinical panel is based on at most this many rows.
+PANEL_ROWS = 100_000
 #: Groups whose test has a smaller p-value are named.
 LEVEL = 0.05
 
@@ -106,6 +112,11 @@ class Evaluation:
     p_value: float = math.nan
     """In a group, that of the test that the last forecasts are calibrated, corrected for the number
     of groups (Holm); otherwise NaN."""
+    directions: Mapping[str, Table] = field(default_factory=dict)
+    """Which way the forecasts are wrong, "before" and "after": the tables of
+    `isoroc.metrics.calibration_direction`."""
+    rows: Pair | None = None
+    """The rows, or those that were kept of many, for `net_benefit` and `calibration_summary`."""
 
     def __getitem__(self, key: tuple[str, str]) -> float:
         measure, of = key
@@ -161,8 +172,8 @@ class Evaluation:
         return f"{what} {losses}" + (f" ({level} of the change {interval})" if interval else "")
 
     def sentences(self) -> list[str]:
-        """The verdict, rows of probability 0, what happened to order and decisions, and groups."""
-        found = [_sentence(self.verdict)]
+        """The verdict, direction, rows of probability 0, order and decisions, and groups."""
+        found = [_sentence(self.verdict), *self._direction()]
         for of, n in self.impossible.items():
             if n:
                 rows = "1 row" if n == 1 else f"{n:,} rows"
@@ -174,6 +185,19 @@ class Evaluation:
         if self.groups:
             found.append(self._groups())
         return found
+
+    def _direction(self) -> list[str]:
+        """Which way forecasts are wrong, if that is clear for any of them."""
+        found = {of: _clear_directions(table) for of, table in self.directions.items()}
+        if not any(found.values()):
+            return []
+        level = f"{100 * self.confidence:g} % intervals"
+        texts = []
+        for of, phrases in found.items():
+            when = f"{of} calibration the forecasts were" if self.is_paired else "the forecasts are"
+            none = f"{of} calibration no direction is clear"
+            texts.append(f"{when} {' and '.join(phrases)}" if phrases else none)
+        return [_sentence(f"{'; '.join(texts)} ({level})")]
 
     def _order(self) -> str:
         names = ("decisions_changed", "pairs_reversed", "pairs_tied")
@@ -202,6 +226,37 @@ class Evaluation:
             return f"No group shows miscalibration (corrected for {n} tests)."
         shown = ", ".join(wrong[:10]) + (", ..." if len(wrong) > 10 else "")
         return f"Not calibrated in {len(wrong)} of {n} groups: {shown}."
+
+    def net_benefit(self, thresholds: Any = None) -> DecisionCurve:
+        """Net benefit of acting on the forecasts of two classes, by default from 0.01 to 0.99.
+
+        See `isoroc.decisions.net_benefit`, also for more classes and other actions.
+        """
+        return decision_curve([self._kept()], thresholds, self.confidence)
+
+    def calibration_summary(self, of: str | None = None) -> CalibrationSummary:
+        """The clinical panel of the forecasts "before" or "after", by default of the last.
+
+        See `isoroc.metrics.calibration_summary`.
+        """
+        samples = self._kept().draw(PANEL_ROWS).series
+        name = of or list(self._kept().samples)[-1]
+        if name not in samples:
+            problem = f"are {name!r}, which are missing or not probabilities"
+            raise InputError("of", None, problem, "choose other forecasts")
+        P, codes, weights = samples[name].arrays
+        options: dict[str, Any] = {"labels": self.classes, "confidence": self.confidence}
+        return calibration_summary(self.classes[codes], P, sample_weight=weights, **options)
+
+    @property
+    def series(self) -> list[str]:
+        """Which forecasts are probabilities: of "before" and "after"."""
+        return list(self._kept().series)
+
+    def _kept(self) -> Pair:
+        if self.rows is None:
+            raise InputError("rows", None, "are missing", "call evaluate to have them")
+        return self.rows
 
     def cells(self) -> tuple[list[str], list[list[str]]]:
         """Head and rows of the table as text."""
@@ -246,6 +301,10 @@ class Evaluation:
             "measures": measures,
             "impossible": dict(self.impossible),
             "notes": list(self.notes),
+            "directions": {
+                of: {name: column.tolist() for name, column in table.items()}
+                for of, table in self.directions.items()
+            },
         }
         if self.groups:
             found["groups"] = {
@@ -274,6 +333,24 @@ def _plain(values: dict[str, float]) -> dict[str, float | None]:
 
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
+
+
+def _clear_directions(table: Table) -> list[str]:
+    """How the most probable class and the class that is farthest off are wrong, beyond chance."""
+    phrases = []
+    clear = (table["low"] > 0) | (table["high"] < 0)
+    gap, interval = table["difference"], zip(table["low"], table["high"], strict=True)
+    ends = [f"({_text(low)} to {_text(high)})" for low, high in interval]
+    if clear[0]:
+        which = "overconfident" if gap[0] > 0 else "underconfident"
+        phrases.append(f"{which} by {_text(abs(gap[0]))} {ends[0]}")
+    if clear[1:].any():
+        k = 1 + int(np.argmax(np.abs(gap[1:]) * clear[1:]))
+        k = 2 if len(gap) == 3 else k  # of two classes, the second
+        which = "high" if gap[k] > 0 else "low"
+        name = table["event"][k]
+        phrases.append(f"too {which} for {name} by {_text(abs(gap[k]))} {ends[k]}")
+    return phrases
 
 
 def percent(value: float) -> str:

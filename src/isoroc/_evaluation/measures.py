@@ -7,6 +7,7 @@ from math import nan, sqrt
 import numpy as np
 
 from isoroc._estimation.parts import Parts, Term
+from isoroc._estimation.residuals import Residuals
 from isoroc._evaluation.evaluation import MANY_CLASSES, Estimates
 from isoroc._evaluation.order import measure_order, measure_volumes
 from isoroc._evaluation.pair import Pair, join_pairs
@@ -68,6 +69,7 @@ class Totals:
         self.means: dict[tuple[str, str], Mean] = {}
         self.impossible: dict[str, int] = {}
         """Number of rows whose outcome was given probability 0, before and after."""
+        self.residuals: dict[str, Residuals] = {}
 
     def add(self, pair: Pair) -> None:
         """Add rows."""
@@ -81,6 +83,8 @@ class Totals:
             rows = are_impossible(sample.forecasts, sample.codes)
             n = rows.sum() if pair.counted is None else weights[rows].sum()
             self.impossible[of] = self.impossible.get(of, 0) + round(float(n))
+            residuals = self.residuals.setdefault(of, Residuals())
+            residuals.add(sample.forecasts, sample.codes, weights, squares, pair.n_rows)
 
 
 def _terms(pair: Pair) -> dict[tuple[str, str], Floats]:

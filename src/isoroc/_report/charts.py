@@ -239,6 +239,21 @@ def roc_chart(curve: dict[str, Any]) -> Markup:
     return picture(parts, f"ROC curves of {curve['name']}")
 
 
+def benefit_chart(curve: dict[str, list[float]]) -> Markup:
+    """Net benefit against the threshold, cut off where acting on all rows loses much."""
+    models = [name for name in curve if name in ("forecasts", "before", "after")]
+    top = max(max(curve[name]) for name in models)
+    low = min(-0.1 * top, max(min(min(curve[name]) for name in models), -top))
+    plane = Plane(y=(low, 1.05 * top if top > 0 else 1.0))
+    parts = [plane.frame("threshold", "net benefit")]
+    kinds = {"none": "diagonal", "all": "diagonal", "forecasts": "curve before"}
+    for name in ("none", "all", *models):
+        points = zip(curve["thresholds"], curve[name], strict=True)
+        line = zip(*(point for point in points if point[1] >= low), strict=True)
+        parts.append(plane.line(*line, class_=kinds.get(name, f"curve {name}")))
+    return picture(parts, "Net benefit of acting on the forecasts against the threshold")
+
+
 def surface_chart(surface: dict[str, Any], of: str) -> Markup:
     """Heat map: the best share of the third class where the others have at least some shares."""
     rates = np.asarray(surface["rates"][of])

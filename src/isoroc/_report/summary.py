@@ -58,6 +58,8 @@ _FEW_ROWS, _MOST_TEXT, _MOST_CLASSES = 30, 120_000, 20
 #: Distinct forecasts up to which they are called few, rows that are looked at for it at most, and
 #: the share of certain forecasts from which on they are mentioned.
 _FEW_DISTINCT, _DRAWN, _MANY_CERTAIN = 20, 20_000, 0.01
+#: Largest number of classes that have a clinical panel.
+_MOST_PANELS = 8
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,7 @@ def summarize(
         "reliability": _reliability_part(judged),
         "map": _map_part(judged),
         "roc": _roc_part(judged),
+        "practice": _practice_part(evaluation),
         "path": _path_part(evidence),
         "bins": _bins_part(evidence),
         "data": _data_part(evidence),
@@ -542,6 +545,25 @@ def _share(P: Floats, i: int, j: int) -> Floats:
 
 #: Largest number of stages, of points of a diagram, and of rows if a stage needs all rows.
 _MOST_STAGES, _STAGE_POINTS, _ROWS = 40, 60, 5000
+
+
+def _practice_part(evaluation: Evaluation) -> dict[str, Any] | None:
+    """Panels of the forecasts, and net benefit of two classes; None for scores and many classes."""
+    series, K = evaluation.series, len(evaluation.classes)
+    if not series or K > _MOST_PANELS:
+        return None
+    panels, curve = {}, None
+    for of in series:
+        table = evaluation.calibration_summary(of).table
+        names = table["measure"].tolist()
+        titles = [{"ici": "ICI"}.get(m, m.replace("_", " / ").capitalize()) for m in names]
+        panels[of] = {"class": [str(label) for label in table["class"].tolist()], "measure": titles}
+        panels[of] |= {name: short(table[name]) for name in ("value", "low", "high")}
+    if K == 2 and len(series) == 1 + evaluation.is_paired:
+        found = evaluation.net_benefit()
+        curve = {"thresholds": short(found.thresholds)}
+        curve |= {of: short(v) for of, v in zip(found.strategies[:-1], found.values, strict=False)}
+    return {"panels": panels, "curve": curve}
 
 
 def _path_part(evidence: Evidence) -> dict[str, Any] | None:

@@ -5,6 +5,8 @@ from ._calibration import (
     expected_calibration_error,
     smooth_calibration_error,
 )
+from ._direction import calibration_direction
+from ._expected import expected
 from ._resampling import BootstrapResult, bootstrap, by_group
 from ._roc import (
     RocCurve,
@@ -24,11 +26,13 @@ from ._scores import (
     scorers,
 )
 from ._significance import CalibrationTest, calibration_test
+from ._summary import CalibrationSummary, calibration_summary
 from ._surface.surface import RocSurface, Volume, roc_surface, volume_under_surface
 
 __all__ = [
     "BootstrapResult",
     "CalibrationCurve",
+    "CalibrationSummary",
     "CalibrationTest",
     "Decomposition",
     "ProbabilityScorer",
@@ -41,9 +45,12 @@ __all__ = [
     "brier_score_loss",
     "by_group",
     "calibration_curve",
+    "calibration_direction",
     "calibration_error",
+    "calibration_summary",
     "calibration_test",
     "decompose",
+    "expected",
     "expected_calibration_error",
     "hull_auc",
     "log_loss",

@@ -137,18 +137,7 @@ def bootstrap(
     task = _Task(metric, y, forecasts, weights, weighs, strata)
     root = np.random.SeedSequence(check_random_state(random_state).randint(2**31 - 1))
     draws = Parallel(n_jobs=n_jobs)(delayed(task)(seed) for seed in root.spawn(n_resamples))
-    estimate, distribution = task.value(None), np.array(draws)
-    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
-    # Quantiles are observed values, not interpolated: a loss may be infinite on some resamples.
-    low, high = np.quantile(distribution, tails, axis=0, method="inverted_cdf")
-    if method == "basic":
-        low, high = 2 * estimate - high, 2 * estimate - low
-    with np.errstate(invalid="ignore"):
-        error = distribution.std(axis=0, ddof=1)
-    plain = float if estimate.ndim == 0 else np.asarray
-    return BootstrapResult(
-        plain(estimate), plain(low), plain(high), confidence, plain(error), distribution
-    )
+    return summarize(task.value(None), np.array(draws), confidence, method)
 
 
 def by_group(
@@ -215,6 +204,23 @@ def by_group(
             low, high = found.low, found.high
         lines.append((name, len(rows), value, low, high))
     return Table.from_rows(lines, "group", "rows", "value", "low", "high")
+
+
+def summarize(
+    estimate: Floats, distribution: Floats, confidence: float, method: str
+) -> BootstrapResult:
+    """Result of values on resamples."""
+    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
+    # Quantiles are observed values, not interpolated: a loss may be infinite on some resamples.
+    low, high = np.quantile(distribution, tails, axis=0, method="inverted_cdf")
+    if method == "basic":
+        low, high = 2 * estimate - high, 2 * estimate - low
+    with np.errstate(invalid="ignore"):
+        error = distribution.std(axis=0, ddof=1)
+    plain = float if estimate.ndim == 0 else np.asarray
+    return BootstrapResult(
+        plain(estimate), plain(low), plain(high), confidence, plain(error), distribution
+    )
 
 
 class _Task(NamedTuple):

@@ -1,5 +1,6 @@
 from ._calibration import CalibrationDisplay
 from ._cost import CostCurveDisplay
+from ._decision_curve import DecisionCurveDisplay
 from ._gains import GroupsDisplay, LearningCurveDisplay, MembersDisplay
 from ._map import MapDisplay
 from ._monitor import MonitorDisplay
@@ -10,6 +11,7 @@ from ._simplex import SimplexDisplay
 __all__ = [
     "CalibrationDisplay",
     "CostCurveDisplay",
+    "DecisionCurveDisplay",
     "GroupsDisplay",
     "LearningCurveDisplay",
     "MapDisplay",

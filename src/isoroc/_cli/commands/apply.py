@@ -90,12 +90,10 @@ def apply(
         form = choose_format(output, output_format, source.format)
         schema = source.schema()
         given = list(schema)
-        columns = find_forecasts(selection.probs, given, of_model=loaded.columns)
-        loaded.check_columns(columns)
-        classes = loaded.calibrator.classes_.tolist()
-        columns = order_columns(columns, classes, loaded.columns, selection)
+        columns = find_columns(loaded, selection, given)
         named = columns if replace else split_words(names)
-        added = _name_columns(columns, len(classes), [] if replace else given, suffix, named)
+        n_classes = len(loaded.calibrator.classes_)
+        added = _name_columns(columns, n_classes, [] if replace else given, suffix, named)
         if loaded.group is not None:
             check_column("the model's column of groups", loaded.group, given)
         types, where = _parse_types(type, schema, columns), selection.where
@@ -110,6 +108,13 @@ def apply(
         n_bad, (_, _, example) = sum(count for _, count, _ in step.bad), min(step.bad)
         shown = f"{n_bad:,} of {sum(step.n_rows):,} rows have no valid forecast and {done}"
         print_warning(f"{shown}; {example}")
+
+
+def find_columns(model: Model, selection: InputOptions, given: list[str]) -> list[str]:
+    """Columns that a model is applied to, in the order in which it takes them."""
+    found = find_forecasts(selection.probs, given, of_model=model.columns)
+    model.check_columns(found)
+    return order_columns(found, model.calibrator.classes_.tolist(), model.columns, selection)
 
 
 def _name_columns(
@@ -290,20 +295,24 @@ class Calibration:
         """Class shares of some of the rows, which are read once more."""
         from isoroc.decisions import estimate_prior  # noqa: PLC0415
 
+        Q = self.draw(ESTIMATED_ROWS)[1]
+        labels = self.model.calibrator.classes_
+        found = estimate_prior(Q, old, labels=labels, random_state=0)
+        print_note("class shares of these rows:")
+        print_note(repr(found))
+        return found.prior
+
+    def draw(self, most: int) -> tuple[int, Floats]:
+        """Number of rows, and calibrated forecasts of about `most` of them, drawn at random."""
         name, group = self.source.name, self.model.group
         frame = self.source.rows(self.where).select(ROW, *self.columns, *([group] if group else []))
         with file_errors(name):
             n = int(frame.select(pl.len()).collect(engine="streaming").item())
-            share = ESTIMATED_ROWS / max(n, 1)
-            parts = [part.filter(is_sampled(part, share)) for part in frame.collect_batches()]
-        if not n:
-            raise CommandError(f"{name} has no rows, so there are no class shares to estimate.")
+            if not n:
+                raise CommandError(f"{name} has no rows; at least one is needed.")
+            parts = [part.filter(is_sampled(part, most / n)) for part in frame.collect_batches()]
         Q, valid = self._calibrate(pl.concat(parts))
-        labels = self.model.calibrator.classes_
-        found = estimate_prior(Q[valid], old, labels=labels, random_state=0)
-        print_note("class shares of these rows:")
-        print_note(repr(found))
-        return found.prior
+        return n, Q[valid]
 
 
 def _parse_shares(words: Sequence[str]) -> dict[str, float]:

@@ -8,6 +8,7 @@ import numpy as np
 from cyclopts import Parameter
 
 import isoroc
+from isoroc._cell_errors import count_forecasts
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.columns import check_column, list_labels
@@ -25,6 +26,8 @@ from isoroc._persistence import read
 
 #: With fewer rows, a calibrator can only repeat what it was given.
 FEW = 10
+#: Rows from which the cells of the calibrated forecasts are counted at most, for `isoroc monitor`.
+CELL_ROWS = 20_000
 
 
 def fit(
@@ -82,7 +85,9 @@ def fit(
     failed = [text for condition in conditions if (text := condition.failure(found))]
     loss = {name: found[name]["log_loss"] for name in ("before", "after")}
     chosen = {"group_column": group, "where": selection.where, "sample": selection.sample}
-    summary = origin | chosen | {"log_loss": loss}
+    part = sample.draw(CELL_ROWS)
+    cells = count_forecasts(calibrate(model, part.as_given(), part.groups), part.weights)
+    summary = origin | chosen | {"log_loss": loss, "forecast_cells": cells.tolist()}
     if not failed:
         save_model(model, output, summary)
         print_note(_headline(calibrator, model, output))

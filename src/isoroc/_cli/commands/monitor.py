@@ -4,16 +4,23 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from isoroc._cell_errors import OUTSIDE, TOLERATED, share_outside
+from isoroc._cli.commands.apply import Calibration, find_columns
 from isoroc._cli.errors import CommandError, ExitCode
 from isoroc._cli.io.files import STATE, check_picture, check_target, open_source, output_to
 from isoroc._cli.io.reading import Comparison
 from isoroc._cli.models import Model
 from isoroc._cli.options import ALL_ROWS, Force, Forecasts, Json, ModelFile, Selection
-from isoroc._cli.terminal import print_json, print_note, print_table, print_text
+from isoroc._cli.terminal import print_json, print_note, print_table, print_text, print_warning
 from isoroc._files import locked
 from isoroc._input import InputError
 from isoroc._monitor import BatchReport, CalibrationMonitor, hash_rows
+from isoroc._simplex import Floats
 
+#: Metrics that are expected of rows, and the number of rows that they are computed from at most.
+EXPECTED, MOST_ROWS = ("accuracy", "log_loss", "f1", "auc"), 20_000
 ADVICE = {
     "nothing": "Keep the calibrator: there is no evidence that it is wrong.",
     "adapt priors": "Class shares have changed: apply with --adapt-prior, or fit again.",
@@ -29,6 +36,7 @@ def monitor(
     state: str | None = None,
     merge: list[str] | None = None,
     again: bool = False,
+    unlabelled: bool = False,
     selection: Selection = ALL_ROWS,
     tolerance: float | None = None,
     confidence: float = 0.95,
@@ -47,6 +55,8 @@ def monitor(
         State files of the same model from other machines, to be added once.
     again
         Count rows and states even if the state has them already. By default such rows are skipped.
+    unlabelled
+        The rows have no labels yet: print what the forecasts expect, and leave the state alone.
     tolerance
         Miscalibration to put up with, in nats per row. Default: twice the number of classes
         divided by the number of calibration rows. An existing state keeps its own.
@@ -59,9 +69,11 @@ def monitor(
         kind = check_picture("--plot", plot, [model, state, *forecasts], force=force)
     if state is not None:
         check_target(state, [model, *forecasts], STATE, force=force)
+    loaded = Model.load(model)
+    if unlabelled:
+        return _show_expected(loaded, forecasts, selection, confidence, json=json)
     if selection.weight is not None:
         raise CommandError("--weight: the test counts rows; leave the weights out.")
-    loaded = Model.load(model)
     begun = CalibrationMonitor(loaded.calibrator, confidence=confidence, tolerance=tolerance)
     with open_source(forecasts, selection) as source:
         compared = Comparison(source, selection, loaded).read()
@@ -77,8 +89,7 @@ def monitor(
             print_note(f"{name}: skipped, counted on {counted} already; --again counts it again.")
             options: Any = {"confidence": found.confidence, "tolerance": found.tolerance}
             batch = CalibrationMonitor(found.classes_, **options).update(*rows)
-        for other in merge or ():
-            _merge(found, other, again=again)
+        _merge(found, merge or [], again=again)
         if state is not None:
             found.save(state)
     if plot is not None:
@@ -87,15 +98,57 @@ def monitor(
         with output_to(plot) as path:
             figure = MonitorDisplay.from_monitor(found, figsize=(7, 6.6)).figure_
             figure.savefig(path, format=kind, dpi=150)
+    forecast = _expect(rows[1], loaded.calibrator, confidence)
     if json:
         entries: dict[str, Any] = {"alarm": found.alarm_, "advice": found.advice_}
         for name, report in {"batch": batch, "total": found.report()}.items():
             entries[name] = vars(report) | {"shares": dict(report.shares)}
         entries |= {"counted_before": None if again else counted, "tolerance": found.tolerance}
-        print_json("monitor", entries | {"confidence": found.confidence})
+        print_json("monitor", entries | {"confidence": found.confidence, "expected": forecast})
     else:
-        _show(found, batch)
+        right = float(np.mean(rows[1].argmax(axis=1) == sample.codes))
+        _show(found, batch, forecast["accuracy"] | {"right": right})
     return ExitCode.OK if found.alarm_ is None else ExitCode.CHECK_FAILED
+
+
+def _show_expected(
+    model: Model, forecasts: list[str], selection: Selection, confidence: float, *, json: bool
+) -> ExitCode:
+    """Print what the forecasts of rows without labels expect."""
+    with open_source(forecasts, selection) as source:
+        columns = find_columns(model, selection, list(source.schema()))
+        n, Q = Calibration(source, model, columns, {}, selection.where).draw(MOST_ROWS)
+    found = _expect(Q, model.calibrator, confidence)
+    if json:
+        print_json("monitor", {"rows": n, "expected": found})
+        return ExitCode.OK
+    shown = "{value:.4f}", "{low:.4f} to {high:.4f}"
+    lines = [
+        [metric.replace("_", " "), *(text.format(**found[metric]) for text in shown)]
+        for metric in EXPECTED
+    ]
+    interval = f"{100 * confidence:g} % interval"
+    print_table(f"{n:,} rows without labels", ["", "expected", interval], lines, numeric=True)
+    return ExitCode.OK
+
+
+def _expect(Q: Floats, calibrator: Any, confidence: float) -> dict[str, Any]:
+    """Expected metrics with intervals; warns of forecasts unlike those of the calibration."""
+    from isoroc.metrics import expected  # noqa: PLC0415 -- slow to import
+
+    if len(Q) > MOST_ROWS:
+        Q = Q[np.random.default_rng(0).permutation(len(Q))[:MOST_ROWS]]
+    summary = calibrator.summary_
+    found: dict[str, Any] = {}
+    for metric in EXPECTED:
+        rows: Any = {"calibration": summary.get("weight") or None, "confidence": confidence}
+        result = expected(metric, Q, **rows)
+        found[metric] = {"value": result.estimate, "low": result.low, "high": result.high}
+    if cells := summary.get("forecast_cells"):
+        found["outside"] = share_outside(Q, np.asarray(cells, dtype=np.float64))
+        if found["outside"] > TOLERATED:
+            print_warning(OUTSIDE.format(found["outside"]))
+    return found
 
 
 def _load(state: str | None, begun: CalibrationMonitor) -> CalibrationMonitor:
@@ -108,20 +161,22 @@ def _load(state: str | None, begun: CalibrationMonitor) -> CalibrationMonitor:
     return begun
 
 
-def _merge(found: CalibrationMonitor, path: str, *, again: bool) -> None:
-    """Merge a state from a file, unless all of its batches were counted before."""
-    other = CalibrationMonitor.load(path)
-    if other.seen_ and other.seen_.keys() <= found.seen_.keys() and not again:
-        print_note(f"{path}: skipped, all of its batches are counted; --again counts them again.")
-        return
-    try:
-        found.merge(other, again=again)
-    except InputError as error:
-        fix = "merge states that have no batch in common, or count twice with --again"
-        raise CommandError(f"--merge {path}: {error.problem}; {fix}.") from error
+def _merge(found: CalibrationMonitor, paths: list[str], *, again: bool) -> None:
+    """Merge states from files, except those whose batches were all counted before."""
+    for path in paths:
+        other = CalibrationMonitor.load(path)
+        if other.seen_ and other.seen_.keys() <= found.seen_.keys() and not again:
+            skipped = "skipped, all of its batches are counted"
+            print_note(f"{path}: {skipped}; --again counts them again.")
+            continue
+        try:
+            found.merge(other, again=again)
+        except InputError as error:
+            fix = "merge states that have no batch in common, or count twice with --again"
+            raise CommandError(f"--merge {path}: {error.problem}; {fix}.") from error
 
 
-def _show(found: CalibrationMonitor, batch: BatchReport) -> None:
+def _show(found: CalibrationMonitor, batch: BatchReport, accuracy: dict[str, float]) -> None:
     reports = batch, found.report()
     shown = {
         "rows": [f"{each.rows:,}" for each in reports],
@@ -143,3 +198,5 @@ def _show(found: CalibrationMonitor, batch: BatchReport) -> None:
     if found.alarm_ is not None:
         print_text(f"Alarm, first raised after {found.alarm_:,} rows.")
     print_text(ADVICE[found.advice_])
+    line = "Expected accuracy {value:.4f} ({low:.4f} to {high:.4f}), observed {right:.4f}."
+    print_text(line.format(**accuracy))

@@ -1,0 +1,84 @@
+"""DecisionCurveDisplay: the net benefit of acting on forecasts against the threshold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from isoroc._input import Sample
+from isoroc._table import Table
+from isoroc.decisions import DecisionCurve, net_benefit
+from isoroc.plots._display import NEUTRAL, SERIES, BeforeAfterDisplay, Layer, styles_in, tidy
+
+
+@dataclass(repr=False, eq=False)
+class DecisionCurveDisplay(BeforeAfterDisplay):
+    """Net benefit of acting on forecasts, of acting on all rows, and on none.
+
+    Bands are the intervals of the forecasts. Where a curve is below one of the dotted lines,
+    forecasts do harm. See `isoroc.decisions.net_benefit`, whose `thresholds`, `costs` and
+    `confidence` are options of `from_estimator` and `from_predictions`, and so is `scaled`:
+    standardise, that is divide by the net benefit of the best action for each label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isoroc.plots import DecisionCurveDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = rng.random(1000) < p**2
+    >>> display = DecisionCurveDisplay.from_predictions(y, p, after=p**2, thresholds=[0.2, 0.5])
+    >>> dict(zip(display.curve.strategies, display.curve.values.round(3).tolist(), strict=True))
+    {'before': [0.251, 0.107], 'after': [0.264, 0.152], 'none': [0.0, 0.0], 'all': [0.209, -0.266],
+    'oracle': [0.367, 0.367]}
+    """
+
+    curve: DecisionCurve
+    labels: dict[str, str]
+    """Labels of the axes."""
+
+    _needs_probabilities = True
+
+    @classmethod
+    def _of(
+        cls,
+        series: dict[str, Sample],
+        *,
+        thresholds: Any = None,
+        costs: Any = None,
+        scaled: bool = False,
+        confidence: float = 0.95,
+    ) -> Self:
+        first, *second = series.values()
+        options: dict[str, Any] = {"sample_weight": first.weights, "labels": first.classes}
+        options |= {"after": second[0].forecasts if second else None, "confidence": confidence}
+        y, P = first.classes[first.codes], first.forecasts
+        curve = net_benefit(y, P, thresholds, costs=costs, **options)
+        layers = []
+        for name in curve.strategies[:-1]:
+            x, value, low, high = curve.benefit(name, scaled=scaled).values()
+            table = Table(threshold=x, net_benefit=value, low=low, high=high)
+            kind = "curve" if name in SERIES else "constant"
+            layers.append(Layer("net benefit", name, kind, table))
+        xlabel = "threshold probability" if costs is None else "cost that varies"
+        ylabel = "standardised net benefit" if scaled else "net benefit"
+        return cls(layers, curve, {"xlabel": xlabel, "ylabel": ylabel})
+
+    def _draw(self) -> list[Any]:
+        ax, drawn = self.ax_, [layer for layer in self.layers if layer.kind == "curve"]
+        styles = styles_in(ax, [layer.series for layer in drawn])
+        dashes, lines = iter((":", "-.", (0, (1, 3)), (0, (5, 3))) * len(self.layers)), []
+        for layer in self.layers:
+            x, y, low, high = layer.data.values()
+            if layer.kind == "constant":
+                ax.plot(x, y, color=NEUTRAL, ls=next(dashes), lw=1.2, label=layer.series)
+                continue
+            colour, _, style = styles[layer.series]
+            lines += ax.plot(x, y, color=colour, ls=style, lw=1.6, label=layer.series)
+            ax.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
+        top = max(layer.data["high"].max() for layer in drawn)
+        lowest = min(0.0, *(layer.data["net_benefit"].min() for layer in drawn))
+        # The benefit of acting on all rows falls without a bound.
+        tidy(ax, ylim=(max(lowest, -top) - 0.05 * top, 1.05 * top), **self.labels)
+        ax.legend(frameon=False, fontsize="small")
+        return lines

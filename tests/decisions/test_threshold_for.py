@@ -1,0 +1,106 @@
+import numpy as np
+import pytest
+from sklearn.metrics import precision_recall_curve, precision_score, recall_score, roc_curve
+
+from isoroc import Counts, InputError
+from isoroc.decisions import best_threshold, threshold_for
+from isoroc.decisions._threshold import METRICS
+
+
+def draw(n=800, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return rng.random(n) < p, p
+
+
+def achieved(report):
+    return dict(zip(report.table["metric"], report.table["achieved"], strict=True))
+
+
+def test_precision_has_the_lowest_threshold_that_reaches_it():
+    y, p = draw()
+    report = threshold_for("precision", 0.9, y, p, n_resamples=20)
+    precision, _, thresholds = precision_recall_curve(y, p)
+    assert float(report) == thresholds[precision[:-1] >= 0.9].min()
+    assert achieved(report)["precision"] == precision_score(y, p >= float(report)) >= 0.9
+
+
+def test_recall_has_the_highest_threshold_that_reaches_it():
+    y, p = draw()
+    report = threshold_for("recall", 0.8, y, p, n_resamples=20)
+    _, recall, thresholds = precision_recall_curve(y, p)
+    assert float(report) == thresholds[recall[:-1] >= 0.8].max()
+    assert achieved(report)["recall"] == recall_score(y, p >= float(report))
+
+
+def test_false_positives_and_alerts_are_bounded():
+    y, p = draw()
+    report = threshold_for("false_positive_rate", 0.01, y, p, n_resamples=20)
+    rate, _, thresholds = roc_curve(y, p, drop_intermediate=False)
+    assert float(report) == thresholds[rate <= 0.01].min()
+    report = threshold_for("alerts", 100, y, p, n_rows=4000, n_resamples=20)
+    assert np.count_nonzero(p >= float(report)) == 20
+    assert achieved(report)["alerts"] == 100
+
+
+def test_where_no_row_may_be_acted_on():
+    report = threshold_for("alerts", 0, *draw(50), n_resamples=20)
+    assert float(report) > draw(50)[1].max()
+    assert achieved(report)["recall"] == 0
+
+
+def test_weights_are_rows_and_counts_have_the_same_threshold():
+    y, p = draw(300)
+    times = 1 + np.arange(len(y)) % 3
+    rows = np.repeat(y, times), np.repeat(p, times)
+    expected = threshold_for("precision", 0.8, *rows, n_resamples=20)
+    weighted = threshold_for("precision", 0.8, y, p, sample_weight=times, n_resamples=20)
+    counted = threshold_for("precision", 0.8, Counts.from_arrays(rows[1], rows[0]), n_resamples=100)
+    for found in (weighted, counted):
+        assert float(found) == pytest.approx(float(expected))
+        np.testing.assert_allclose(found.table["achieved"], expected.table["achieved"])
+
+
+def test_intervals_narrow_and_hold_what_new_rows_achieve():
+    few, many = (
+        threshold_for("false_positive_rate", 0.1, *draw(n), n_resamples=100) for n in (200, 20_000)
+    )
+    for name, low, high in zip(METRICS, many.table["low"], many.table["high"], strict=True):
+        assert high - low < 0.03
+        p = np.linspace(0, 1, 200_001)
+        acted = p >= float(many)
+        truth = {"alerts": acted.mean(), "recall": p[acted].sum() / p.sum()}
+        truth["precision"] = p[acted].mean()
+        truth["false_positive_rate"] = (1 - p[acted]).sum() / (1 - p).sum()
+        assert low < truth[name] < high
+    assert np.ptp(few.table["high"] - few.table["low"]) > 0.03
+
+
+def test_a_precision_of_one_still_has_an_interval():
+    y, p = draw(200)
+    report = threshold_for("alerts", 0.02, y, np.where(y, p, p / 2), n_resamples=20)
+    assert achieved(report)["precision"] == 1
+    assert report.table["low"][0] < 0.7
+
+
+def test_classes_are_chosen_by_label():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 400)
+    y = np.array(["a", "b", "c"])[[rng.choice(3, p=q) for q in P]]
+    report = threshold_for("recall", 0.7, y, P, label="b", n_resamples=20)
+    single = threshold_for("recall", 0.7, y == "b", P[:, 1], n_resamples=20)
+    assert float(report) == pytest.approx(float(single))
+    with pytest.raises(InputError, match="label: is 'd'; expected one of a, b, c"):
+        threshold_for("recall", 0.7, y, P, label="d")
+
+
+def test_targets_out_of_reach_and_bad_metrics():
+    y, p = draw(300)
+    with pytest.raises(InputError, match=r"no threshold has precision 1.5; the largest is 1"):
+        threshold_for("precision", 1.5, y, p)
+    with pytest.raises(InputError, match="metric"):
+        threshold_for("accuracy", 0.5, y, p)  # type: ignore[arg-type]
+
+
+def test_costs_need_no_rows():
+    assert best_threshold([[0, 1], [9, 0]]) == 0.1
