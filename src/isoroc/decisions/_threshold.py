@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -17,34 +17,22 @@ from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
 
 Metric = Literal["precision", "recall", "false_positive_rate", "alerts"]
-METRICS = ("precision", "recall", "false_positive_rate", "alerts")
+METRICS = get_args(Metric)
 #: Metrics of which more is better; the others are bounded from above.
 AT_LEAST = ("precision", "recall")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ThresholdReport:
-    """A threshold and what it achieves; ``float(report)`` is the threshold.
-
-    Attributes
-    ----------
-    threshold : float
-        Act on rows whose probability is at least this.
-    metric : str
-        What has a target.
-    target : float
-        The target.
-    table : Table
-        For each metric its value on these rows (``achieved``), the mean that new rows are expected
-        to have, and an interval of it, ``low`` to ``high``.
-    confidence : float
-        Probability that an interval covers the mean on new rows.
-    """
+    """A threshold and what it achieves; ``float(report)`` is the threshold."""
 
     threshold: float
+    """Act on rows whose probability is at least this."""
     metric: str
     target: float
     table: Table
+    """For each metric its value on these rows (``achieved``), the mean that new rows are expected
+    to have, and an interval of it, ``low`` to ``high``."""
     confidence: float
 
     def __float__(self) -> float:
@@ -52,9 +40,8 @@ class ThresholdReport:
 
     def __repr__(self) -> str:
         sign = ">=" if self.metric in AT_LEAST else "<="
-        return f"  act from {self.threshold:.6g} on: {self.metric} {sign} {self.target:g}\n" + repr(
-            self.table
-        )
+        head = f"  act from {self.threshold:.6g} on: {self.metric} {sign} {self.target:g}"
+        return f"{head}\n{self.table!r}"
 
 
 def threshold_for(
@@ -90,16 +77,12 @@ def threshold_for(
         The class that is acted on; the last by default.
     n_rows : float, default=None
         Number of rows that arrive in a period, such as a day: alerts are then those of a period.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weight of each row, and the classes in the order of the columns (sorted by default).
     confidence : float, default=0.95
         Probability that an interval covers the mean on new rows.
-    n_resamples : int, default=400
-        How often the rows are resampled for the intervals.
-    random_state : int, RandomState or None, default=0
-        Seed of the resamples.
+    n_resamples, random_state : int, default=400; int, RandomState or None, default=0
+        How often the rows are resampled for the intervals, and the seed.
 
     Returns
     -------
@@ -142,9 +125,8 @@ def threshold_for(
     actual, own = steps.values(pair.before.row_weights()), METRICS.index(metric)
     found = _place(actual, own, target)
     if found is None:
-        problem = (
-            f"no threshold has {metric} {target:g}; the largest is {np.nanmax(actual[own]):.4g}"
-        )
+        bound = f"the largest is {np.nanmax(actual[own]):.4g}"
+        problem = f"no threshold has {metric} {target:g}; {bound}"
         raise InputError("target", None, problem, "choose a lower one")
     lost = np.array([steps.loss(actual, own, target, rng) for _ in range(n_resamples)])
     tails, lines = [(1 + confidence) / 2, (1 - confidence) / 2], []
@@ -157,8 +139,7 @@ def threshold_for(
             low, high = value - np.quantile(losses, tails)
             # Rates of 0 and 1 do not vary among resamples.
             least, largest = most * np.array(wilson(value / most, size, confidence))
-            ends = np.array([value - losses.mean(), min(low, least), max(high, largest)])
-            ends = ends.clip(0.0, most)
+            ends = np.clip([value - losses.mean(), min(low, least), max(high, largest)], 0, most)
         lines.append((name, float(value), *ends.tolist()))
     table = Table.from_rows(lines, "metric", "achieved", "expected", "low", "high")
     return ThresholdReport(float(steps.thresholds[found]), metric, target, table, confidence)
@@ -189,9 +170,8 @@ class _Steps:
         p = sample.forecasts if sample.forecasts.ndim == 1 else sample.forecasts[:, k]
         values, step = np.unique(-p, return_inverse=True)
         thresholds = np.concatenate([[np.nextafter(p.max(), np.inf)], -values])
-        chances, scale = np.ones(len(p)), sample.row_weights()
-        if pair.counted is not None:
-            chances, scale = scale, chances
+        weights, ones = sample.row_weights(), np.ones(len(p))
+        chances, scale = (ones, weights) if pair.counted is None else (weights, ones)
         shares = chances / chances.sum()
         return cls(thresholds, step + 1, sample.codes == k, shares, scale, pair.n_rows, n_rows)
 

@@ -54,10 +54,8 @@ def expected(
         calibrator. The interval then includes that calibration is uncertain.
     confidence : float, default=0.95
         Probability that the interval covers what the metric turns out to be.
-    n_draws : int, default=300
-        How often labels and calibrations are drawn.
-    random_state : int, RandomState or None, default=0
-        Seed of the draws.
+    n_draws, random_state : int, default=300; int, RandomState or None, default=0
+        How often labels and calibrations are drawn, and the seed.
 
     Returns
     -------
