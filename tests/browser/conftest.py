@@ -53,7 +53,7 @@ def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     made = {
         "2": make_report(2, IRPCalibrator()),
-        "3": make_report(3, IRPCalibrator(random_state=0)),
+        "3": make_report(3, IRPCalibrator(values="constant", random_state=0)),
         "5": make_report(5, IRPCalibrator(random_state=0)),
         "3-auto": make_report(3, AutoCalibrator(random_state=0)),
         "200": make_report(200, IRPCalibrator(random_state=0)),
