@@ -20,7 +20,7 @@ from isoroc.metrics import RocCurve, symmetric_roc_curve
 
 #: Largest number of groups of forecasts for which outcomes are simulated, and of points of a band.
 _MAX_GROUPS, _MAX_POINTS = 2000, 200
-#: Up to so many distinct forecasts, each of about this many rows or more, have a group each.
+#: At most this many distinct forecasts, each of about this many rows or more, have a group each.
 _FEW_VALUES, _ROWS_PER_VALUE = 30, 5
 #: Number of bars of a histogram, and the distance from which on distinct forecasts have bars.
 _N_BARS, _LEAST_GAP = 20, 0.02

@@ -2,7 +2,7 @@
 
 import inspect
 from dataclasses import fields, replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from cyclopts import Parameter
@@ -23,6 +23,9 @@ from isoroc._evaluation.pair import make_pair
 from isoroc._input import Sample
 from isoroc._intervals import half_width
 from isoroc._persistence import read
+
+if TYPE_CHECKING:
+    from isoroc._evaluation.measures import Totals
 
 #: With fewer rows, a calibrator can only repeat what it was given.
 FEW = 10
@@ -215,7 +218,7 @@ def _figures(model: Any, sample: Sample, old: str | None, *, counted: bool) -> d
     return found
 
 
-def _total_losses(sample: Sample, model: Any) -> Any:
+def _total_losses(sample: Sample, model: Any) -> "Totals":
     """Losses of rows or cells before and after calibration, added up in batches."""
     from isoroc._evaluation.measures import Totals  # noqa: PLC0415  # slow to import
 
