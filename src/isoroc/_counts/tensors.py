@@ -201,7 +201,7 @@ def count(
 
 
 def _number(plan: Plan, batch: Batch) -> list[Any]:
-    """Columns of `Plan.number`: on a GPU by one kernel, where it can take that number of columns."""
+    """Columns of `Plan.number`: on a GPU by one kernel, if it can take that many columns."""
     columns = [*batch.forecasts.T, *([] if batch.key is None else [batch.key])]
     if batch.forecasts.is_cuda and len(columns) < MOST_COLUMNS:
         return list(_kernel(plan, len(columns))(*columns))
