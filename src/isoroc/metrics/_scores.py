@@ -195,8 +195,8 @@ def decompose(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(10_000)
     >>> decompose(rng.random(10_000) < p**2, p, loss="brier")
-    brier loss 0.1721 = calibration 0.0363 + refinement 0.1358
-    (uncertainty 0.2186 - resolution 0.0829), irp
+    brier loss 0.1721 = calibration 0.0359 + refinement 0.1362
+    (uncertainty 0.2186 - resolution 0.0824), irp
     """
     check_option("loss", loss, ("log", "brier"))
     check_option("bins", bins, ("ties", "irp", None))
