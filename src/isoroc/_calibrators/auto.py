@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -161,7 +160,7 @@ class AutoCalibrator(Calibrator):
     weights_ = FromMap()
 
     def _fit(self, sample: Sample) -> MixtureMap:
-        check_number("max_cells", self.max_cells, numbers.Integral, minimum=2)
+        check_number("max_cells", self.max_cells, int, minimum=2)
         check_option("caution", self.caution, ("verdict", None))
         random_state = check_random_state(self.random_state)
         members = self._resolve_members(sample.n_classes, random_state)
@@ -214,7 +213,7 @@ class AutoCalibrator(Calibrator):
         if isinstance(sample, CellSample):
             return sample
         if isinstance(self.cv, int | np.integer):
-            check_number("cv", self.cv, numbers.Integral, minimum=2)
+            check_number("cv", self.cv, int, minimum=2)
             dealt = deal_by_content(sample, int(self.cv), random_state)
         else:
             squares = sample.squared_weights()

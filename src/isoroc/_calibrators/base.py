@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -44,16 +45,19 @@ FEW_ROWS = 500
 
 
 class FromMap:
-    """A fitted attribute that is a number of the map, under its name with an underscore."""
+    """A fitted attribute: a function of the map, by default its number of the same name."""
+
+    def __init__(self, of: Callable[[Any], Any] | None = None) -> None:
+        self._of = of
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name.removesuffix("_")
+        self._of = self._of or attrgetter(name.removesuffix("_"))
 
     def __get__(self, calibrator: Any, owner: type) -> Any:
         if calibrator is None:
             return self
         check_is_fitted(calibrator, "map_")
-        return getattr(calibrator.map_, self._name)
+        return self._of(calibrator.map_)  # type: ignore[misc]
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -372,7 +371,7 @@ class Counts:
             Above 0. With ``counts = counts.decay(0.9) + today`` a row of n days ago has weight
             ``0.9**n``.
         """
-        check_number("factor", factor, numbers.Real, minimum=0)
+        check_number("factor", factor, minimum=0)
         if not factor:
             raise InputError("factor", None, "is 0", "expected a number above 0")
         powers = {"sums": factor, "class_weights": factor, "squares": factor**2}

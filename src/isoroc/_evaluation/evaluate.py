@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -167,7 +166,7 @@ def pairs_of(
 def check_options(confidence: float, n_resamples: int, random_state: Any) -> dict[str, Any]:
     """Options of `evaluate_pair`."""
     check_confidence(confidence)
-    check_number("n_resamples", n_resamples, numbers.Integral, minimum=0)
+    check_number("n_resamples", n_resamples, int, minimum=0)
     if n_resamples == 1:
         raise InputError("n_resamples", None, "is 1", "expected 0, or at least 2")
     seed = int(check_random_state(random_state).randint(2**31 - 1))

@@ -42,5 +42,6 @@ from isoroc._input.sample import check_forecasts as check_forecasts
 from isoroc._input.sample import check_new as check_new
 from isoroc._input.sample import check_sample as check_sample
 from isoroc._input.sample import first_improbable as first_improbable
+from isoroc._input.sample import join_samples as join_samples
 from isoroc._input.sample import resolve_scores as resolve_scores
 from isoroc._input.sample import valid_rows as valid_rows

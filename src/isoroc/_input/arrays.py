@@ -20,9 +20,9 @@ from isoroc._input.error import InputError
 SLICE = 2**16
 
 
-def slices(n_rows: int) -> Iterator[slice]:
+def slices(n_rows: int, size: int = SLICE) -> Iterator[slice]:
     """Rows 0 to n_rows, some at a time, so that temporary arrays stay short."""
-    return (slice(start, start + SLICE) for start in range(0, n_rows, SLICE))
+    return (slice(start, start + size) for start in range(0, n_rows, size))
 
 
 def to_array(values: Any, *, name: str) -> NDArray[Any]:

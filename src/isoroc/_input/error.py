@@ -37,12 +37,19 @@ class InputError(ValueError):
         return f"{self.argument}: {row}{self.problem}{fix}."
 
 
-def check_number(name: str, value: Any, kind: type[Any], *, minimum: float) -> None:
-    """Check that a value is a finite number >= minimum, of a type of `numbers`."""
-    is_number = isinstance(value, kind) and not isinstance(value, bool)
+def check_number(
+    name: str, value: Any, kind: type[Any] = float, *, minimum: float, others: tuple[Any, ...] = ()
+) -> None:
+    """Check that a value is a finite number >= minimum, whole if the kind is int, or another."""
+    if any(value is other or (isinstance(value, str) and value == other) for other in others):
+        return
+    whole = issubclass(kind, numbers.Integral)
+    wanted = numbers.Integral if whole else numbers.Real
+    is_number = isinstance(value, wanted) and not isinstance(value, bool)
     if not is_number or not minimum <= value < math.inf:
-        expected = "an int" if kind is numbers.Integral else "a finite number"
-        raise InputError(name, None, f"is {value!r}", f"expected {expected} >= {minimum:g}")
+        expected = f"expected {'an int' if whole else 'a finite number'} >= {minimum:g}"
+        choices = "".join(f" or {other!r}" for other in others)
+        raise InputError(name, None, f"is {value!r}", expected + choices)
 
 
 def check_confidence(confidence: float) -> None:

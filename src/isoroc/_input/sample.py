@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -260,6 +261,15 @@ class Sample:
         if self.weights is None or self.weights.all():
             return self
         return self.take(np.flatnonzero(self.weights))
+
+
+def join_samples(parts: Sequence[Sample]) -> Sample:
+    """One sample of the rows of several; where some have weights, others weigh 1 each."""
+    names = ["forecasts", "codes", *(["groups"] if parts[0].groups is not None else [])]
+    arrays: Any = {n: np.concatenate([getattr(part, n) for part in parts]) for n in names}
+    if any(part.weights is not None for part in parts):
+        arrays["weights"] = np.concatenate([part.row_weights() for part in parts])
+    return replace(parts[0], **arrays)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

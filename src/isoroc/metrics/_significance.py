@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -95,7 +94,7 @@ def calibration_test(
     0.001
     """
     check_option("kind", kind, ("canonical", "top"))
-    check_number("n_resamples", n_resamples, numbers.Integral, minimum=1)
+    check_number("n_resamples", n_resamples, int, minimum=1)
     sample = check_probabilities(y_true, y_prob, sample_weight, labels)
     if kind != "top":  # of equal probabilities, the first is the largest one
         sample = fix_class_order(sample)

@@ -25,7 +25,7 @@ from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.options import Selection
 from isoroc._cli.terminal import print_warning, progress_bar
-from isoroc._counts import Builder, Counts, Resolution
+from isoroc._counts import Builder, Counts, Resolution, hash_keys
 from isoroc._input import (
     InputError,
     Names,
@@ -35,6 +35,7 @@ from isoroc._input import (
     check_units,
     check_weights,
     find_reversal,
+    join_samples,
     resolve_scores,
 )
 from isoroc._simplex import Floats
@@ -211,7 +212,7 @@ class Reader:
             replace(sample, groups=groups_of(batch, group, self.source))
             for sample, batch in self.stream([] if group is None else [group])
         ]
-        return self.check(_join(parts))
+        return self.check(join_samples(parts))
 
     def check(self, sample: Sample) -> Sample:
         """The sample of all rows, unless it is in another unit; warns of reversed forecasts."""
@@ -301,7 +302,7 @@ class Comparison:
     def read(self, by: str | None = None) -> Compared:
         """All rows with the forecasts that are compared, and the groups in a column."""
         batches = list(self.stream(by))
-        compared = {name: _join([batch[name] for batch in batches]) for name in batches[0]}
+        compared = {name: join_samples([batch[name] for batch in batches]) for name in batches[0]}
         self.reader.check(compared["before"])
         if self._other is not None:
             self._other.check(compared["other"])
@@ -319,16 +320,6 @@ def warn_of_reversal(sample: Sample) -> None:
     if (reversal := find_reversal(sample)) is not None:
         option = "--classes" if reversal.other is None else "--positive"
         print_warning(f"{reversal}. {option} settles it.")
-
-
-def _join(parts: Sequence[Sample]) -> Sample:
-    """One sample of the rows of several."""
-    names = [name for name in ("weights", "groups") if getattr(parts[0], name) is not None]
-    arrays: Any = {
-        name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("forecasts", "codes", *names)
-    }
-    return replace(parts[0], **arrays)
 
 
 def read_forecasts(
@@ -380,11 +371,9 @@ def groups_of(batch: pl.DataFrame, column: str | None, source: Source) -> Names 
 
 
 def is_sampled(batch: pl.DataFrame, share: float) -> pl.Series:
-    """Which rows belong to a random sample: those whose hashed row number (SplitMix64) is small."""
-    mixed = batch[ROW].to_numpy().astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return pl.Series((mixed >> np.uint64(11)) * 2.0**-53 < share)
+    """Which rows belong to a random sample: those whose hashed row number is small."""
+    hashed = hash_keys(batch[ROW].to_numpy()[:, None], None)
+    return pl.Series((hashed >> np.uint64(11)) * 2.0**-53 < share)
 
 
 def check_numeric(schema: Any, columns: Sequence[str], source: Source) -> None:
