@@ -224,7 +224,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         rows = _Rows(np.asarray(classes), codes, weights, known)
         if frozen:
             calibrator = self._make_calibrator()
-            forecasts = self._respond(self.estimator, X, classes, calibrator)
+            method = method_of(self.estimator, self.response)
+            forecasts = _respond(self.estimator, X, classes, method, calibrator)
             everything = np.arange(len(codes))
             pairs = [self._calibrate(self.estimator, calibrator, forecasts, rows, everything)]
         else:
@@ -295,8 +296,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             delayed(_train)(self._make_estimator(), X, y, part, training) for part in trainings
         )
         calibrators = [self._make_calibrator() for _ in (folds if ensemble else [None])]
+        method = method_of(trained[0], self.response)
         held_out = [
-            self._respond(estimator, _safe_indexing(X, part), rows.classes, calibrators[0])
+            _respond(estimator, _safe_indexing(X, part), rows.classes, method, calibrators[0])
             for estimator, (_, part) in zip(trained, folds, strict=False)
         ]
         parts = [part for _, part in folds]
@@ -356,9 +358,6 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                     stacklevel=4,
                 )
         return training, splitting
-
-    def _respond(self, estimator: Any, X: Any, classes: NDArray[Any], calibrator: Any) -> Floats:
-        return _respond(estimator, X, classes, method_of(estimator, self.response), calibrator)
 
     def _calibrate(
         self, estimator: Any, calibrator: Any, forecasts: Floats, rows: _Rows, part: Ints

@@ -275,8 +275,7 @@ class AutoCalibrator(Calibrator):
         check_option("monotone", self.monotone, (True, False))
         members: Any = self.members
         if isinstance(members, str) and members == "auto":
-            choose = monotone_members if self.monotone else default_members
-            members = choose(n_classes)
+            members = default_members(n_classes, monotone=self.monotone)
         elif self.monotone:
             fix = 'expected members="auto"'
             raise InputError("monotone", None, "is True, which chooses the members itself", fix)
@@ -319,12 +318,17 @@ class AutoCalibrator(Calibrator):
         return check_cyclic(z, Q, potential)
 
 
-def default_members(n_classes: int) -> list[Calibrator]:
+def default_members(n_classes: int, *, monotone: bool = False) -> list[Calibrator]:
     """What members="auto" mixes."""
+    if monotone:
+        # For more classes, temperature scaling is a gradient in other coordinates: its floor
+        # differs.
+        two = [TemperatureCalibrator(floor="auto"), IsotonicCalibrator()]
+        return [IdentityCalibrator(), MonotoneCalibrator(), *(two if n_classes == 2 else [])]
     if n_classes > KERNEL_CLASSES:
         return [IdentityCalibrator(), MatrixCalibrator(), IsotonicCalibrator()]
-    monotone = [MonotoneCalibrator()] if n_classes > 2 else []
-    return [IdentityCalibrator(), SplineCalibrator(), *monotone, KernelCalibrator()]
+    more = [MonotoneCalibrator()] if n_classes > 2 else []
+    return [IdentityCalibrator(), SplineCalibrator(), *more, KernelCalibrator()]
 
 
 def prior_shares(members: list[Calibrator], n_classes: int, n_rows: float) -> Floats:
@@ -335,12 +339,3 @@ def prior_shares(members: list[Calibrator], n_classes: int, n_rows: float) -> Fl
         for member in members
     ]
     return np.array([member._shares[group] for member in members]) * factors
-
-
-def monotone_members(n_classes: int) -> list[Calibrator]:
-    """What members="auto" mixes with monotone=True."""
-    members: list[Calibrator] = [IdentityCalibrator(), MonotoneCalibrator()]
-    if n_classes == 2:
-        members += [TemperatureCalibrator(floor="auto"), IsotonicCalibrator()]
-    # For more classes, temperature scaling is a gradient in other coordinates: its floor differs.
-    return members

@@ -223,7 +223,7 @@ class Sample:
         """The column with the largest probability in each row, the first on ties."""
         return self.kind.decisions(self.forecasts)
 
-    def take(self, rows: NDArray[Any]) -> Self:
+    def take(self, rows: NDArray[Any] | slice) -> Self:
         """Sample of some of the rows."""
         return replace(
             self,
@@ -286,7 +286,7 @@ class CellSample(Sample):
         """The same with each cell as a row of its weight."""
         return Sample(self.forecasts, self.codes, self.weights, self.classes, self.scores)
 
-    def take(self, rows: NDArray[Any]) -> Self:
+    def take(self, rows: NDArray[Any] | slice) -> Self:
         """Sample of some of the cells."""
         return replace(super().take(rows), fold=self.fold[rows], squares=self.squares[rows])
 

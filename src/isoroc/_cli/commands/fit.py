@@ -20,7 +20,7 @@ from isoroc._cli.options import ALL_ROWS, STANDARD, Force, Forecasts, Json, Outp
 from isoroc._cli.terminal import print_error, print_json, print_note, print_warning
 from isoroc._counts import Counts
 from isoroc._evaluation.pair import make_pair
-from isoroc._input import Sample
+from isoroc._input import Sample, slices
 from isoroc._intervals import half_width
 from isoroc._persistence import read
 
@@ -223,8 +223,8 @@ def _total_losses(sample: Sample, model: Any) -> "Totals":
     from isoroc._evaluation.measures import Totals  # noqa: PLC0415  # slow to import
 
     totals = Totals()
-    for start in range(0, len(sample), BATCH):
-        part = sample.take(np.arange(start, min(start + BATCH, len(sample))))
+    for rows in slices(len(sample), BATCH):
+        part = sample.take(rows)
         Q = calibrate(model, part.as_given(), part.groups)
         totals.add(make_pair(part, replace(part, forecasts=Q, scores="probability")))
     return totals

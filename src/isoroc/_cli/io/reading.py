@@ -155,7 +155,7 @@ class Reader:
         if len(set(used)) < len(used):
             fix = "check --label, --probs and --weight"
             raise CommandError(f"a column is used twice: {', '.join(used)}; {fix}.")
-        check_numeric(schema, found, source)
+        check_numeric(schema, [name for name in used if name != self.label], source)
         # The labels are read first, as the order of the columns depends on them.
         self.labels: Labels = self._read_labels(len(found)) if of is None else of.labels
         known = None if of is None else of.classes.tolist()
@@ -337,13 +337,6 @@ def read_forecasts(
         raise _locate(error, fix, batch, columns, source) from error
 
 
-def read_leniently(batch: pl.DataFrame, columns: Sequence[str], source: Source) -> Floats:
-    """Forecasts of a batch as numbers that are not validated; NaN where there is none."""
-    check_numeric(batch.schema, columns, source)
-    numbers = batch.select(pl.col(columns).cast(pl.Float64, strict=False).fill_null(np.nan))
-    return numbers.to_numpy()
-
-
 def read_weights(batch: pl.DataFrame, column: str, source: Source) -> Floats:
     """Validated weights of a batch."""
     weights = _numbers(batch, column, source)
@@ -359,15 +352,11 @@ def groups_of(batch: pl.DataFrame, column: str | None, source: Source) -> Names 
     """Group of each row of a batch, if there is a column of groups."""
     if column is None:
         return None
-    values = batch[column]
-    if values.null_count():
-        row, problem = int(values.is_null().arg_max() or 0), "is empty; name a group for such rows"
-    else:
-        try:
-            return check_groups(values, len(values))
-        except InputError as error:
-            row, problem = error.row or 0, f"{error.problem}; {error.fix}"
-    raise source.error(batch, row, column, f"{problem}, or leave them out with --where.")
+    try:
+        return check_groups(batch[column], len(batch))
+    except InputError as error:
+        problem = f"{error.problem}; {error.fix} (--where leaves rows out)."
+        raise source.error(batch, error.row or 0, column, problem) from error
 
 
 def is_sampled(batch: pl.DataFrame, share: float) -> pl.Series:
@@ -400,7 +389,6 @@ def _locate(
 
 def _numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
     """Column as finite numbers."""
-    check_numeric(batch.schema, [name], source)
     values = batch[name].cast(pl.Float64, strict=False)
     finite = values.is_finite().fill_null(value=False)
     if not finite.all():
