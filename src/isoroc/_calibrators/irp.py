@@ -334,7 +334,7 @@ class IRPCalibrator(BinCalibrator):
         for name in ("max_bins", "grid_size"):
             check_number(name, getattr(self, name), int, minimum=1, others=(None,))
         check_number("top", self.top, int, minimum=1, others=("auto", None))
-        if self.top not in ("auto", None) and self.top > n_classes - 2:
+        if isinstance(self.top, int | np.integer) and self.top > n_classes - 2:
             fix = f"at most {n_classes - 2} are possible, and None calibrates all jointly"
             raise InputError("top", None, f"is {self.top} for {n_classes} classes", fix)
         reduces = n_classes > self._most_joint() if self.top == "auto" else self.top is not None

@@ -146,7 +146,7 @@ class MatrixCalibrator(DescentCalibrator):
         few = self.structure == "auto" and K <= MATRIX_CLASSES
         terms = Terms(K, full=few or self.structure == "matrix", quadratic=self.quadratic)
         learn, unit = self.penalty == "auto", 2.0 * K * np.array([1, 1, 1, K - 1])
-        theta, penalty = np.zeros(len(terms)), unit * (1.0 if learn else self.penalty)
+        theta, penalty = np.zeros(len(terms)), unit * (1.0 if learn else float(self.penalty))
         some = draw_part(sample)
         for rows in (sample,) if some is sample else (some, sample):
             regression = Regression(terms, stage, rows, penalty)
