@@ -249,7 +249,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             problem = f"{type(given).__name__} is a regressor"
             raise InputError("estimator", None, problem, "pass a classifier")
         calibrator = self.calibrator
-        if isinstance(calibrator, type) or not hasattr(calibrator or self, "predict_proba"):
+        known = self if calibrator is None else calibrator
+        if isinstance(calibrator, type) or not hasattr(known, "predict_proba"):
             problem = f"expected a calibrator, got {calibrator!r}"
             fix = 'pass an instance, as AutoCalibrator(), or a name as method="auto"'
             raise InputError("calibrator", None, problem, fix)
@@ -325,8 +326,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
             raise InputError("cv", None, problem, "use fewer folds, or ensemble=False")
         try:
-            folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **splitting))
-        except ValueError as error:
+            splits = check_cv(self.cv, y, classifier=True).split(X, y, **splitting)
+            folds = [(train, held_out) for train, held_out in splits]
+        except (TypeError, ValueError) as error:
             raise InputError("cv", None, f"cannot split {len(codes)} rows ({error})") from error
         for f, (train, _) in enumerate(folds):
             if len(np.unique(codes[train])) < 2:

@@ -26,7 +26,7 @@ from scipy.special import log_softmax, logsumexp
 
 from isoroc._cell_errors import cells_shape, error_in_cells, sum_in_cells
 from isoroc._files import replacing
-from isoroc._input import InputError, check_confidence, check_sample, to_array
+from isoroc._input import InputError, check_confidence, check_number, check_sample, to_array
 from isoroc._intervals import half_width
 from isoroc._simplex import LEAST, Codes, Floats, as_matrix
 from isoroc._table import Table
@@ -271,8 +271,7 @@ class CalibrationMonitor:
             tolerance = 2 * K / n if n > 0 else 0.0
         if model is None:
             model = getattr(calibrator, "checksum", None) or ""
-        if not 0 <= tolerance < math.inf:
-            raise InputError("tolerance", None, f"is {tolerance!r}", "expected 0 or more")
+        check_number("tolerance", tolerance, minimum=0)
         self.confidence, self.tolerance, self.model = confidence, tolerance, model
         self.alternatives = Alternatives(K)
         self.totals = Totals.empty(K)

@@ -227,19 +227,18 @@ class AutoCalibrator(Calibrator):
         # It loads the metrics of scikit-learn too, and hardly anyone needs it.
         from sklearn.model_selection import check_cv  # noqa: PLC0415
 
-        fold = np.full(n, -1, dtype=np.intp)
-        splitter = check_cv(self.cv, sample.codes, classifier=True)
-        for f, (_, held_out) in enumerate(splitter.split(np.zeros((n, 1)), sample.codes)):
-            if len(held_out) and np.max(held_out) >= n:
-                problem = f"fold {f} holds out row {np.max(held_out)}, but {n} rows are dealt"
-                fix = "rows of weight 0 are left out; pass a splitter"
-                raise InputError("cv", None, problem, fix)
-            if (fold[held_out] >= 0).any():
-                raise InputError("cv", None, f"fold {f} holds out rows of an earlier fold again")
-            fold[held_out] = f
-        if (fold < 0).any():
-            problem = f"no fold holds out row {np.argmax(fold < 0)}"
-            raise InputError("cv", None, problem, "folds must cover all rows")
+        fold, times = np.zeros((2, n), dtype=np.intp)
+        try:
+            splitter = check_cv(self.cv, sample.codes, classifier=True)
+            for f, (_, held_out) in enumerate(splitter.split(np.zeros((n, 1)), sample.codes)):
+                fold[held_out] = f
+                times[held_out] += 1
+        except (IndexError, TypeError, ValueError) as error:
+            fix = "pass a number or a splitter; rows of weight 0 are left out before"
+            raise InputError("cv", None, f"cannot split {n} rows ({error})", fix) from error
+        if (row := int(np.argmax(times != 1))) or times[0] != 1:
+            problem = f"row {row} is held out {times[row]} times"
+            raise InputError("cv", None, problem, "folds must hold out every row once")
         return fold
 
     def _fit_members(
@@ -279,12 +278,11 @@ class AutoCalibrator(Calibrator):
         elif self.monotone:
             fix = 'expected members="auto"'
             raise InputError("monotone", None, "is True, which chooses the members itself", fix)
-        elif isinstance(members, str | Calibrator) or not list(members):
-            fix = 'expected "auto" or a list of calibrators, as [IRPCalibrator()]'
+        elif not isinstance(members, Sequence) or not (
+            members and all(isinstance(member, Calibrator) for member in members)
+        ):
+            fix = 'expected "auto" or a list of calibrators of isoroc, as [IRPCalibrator()]'
             raise InputError("members", None, f"is {members!r}", fix)
-        elif wrong := [member for member in members if not isinstance(member, Calibrator)]:
-            fix = "expected calibrators of isoroc"
-            raise InputError("members", None, f"{wrong[0]!r} is among them", fix)
         members = [clone(member) for member in members]
         for member in members:
             if "random_state" in member.get_params() and member.random_state is None:

@@ -19,6 +19,7 @@ from isoroc._input import (
     InputError,
     Scores,
     check_length,
+    check_names,
     check_number,
     check_sample,
     check_units,
@@ -279,7 +280,7 @@ class Counts:
         """
         from isoroc._counts.frames import count_frame  # noqa: PLC0415  # narwhals' lazy engines
 
-        probs = [probs] if isinstance(probs, str) else list(probs)
+        probs = check_names("probs", probs)
         names = {"label": label, "weight": weight, "fold_by": fold_by}
         options: Any = {"resolution": resolution, "folds": folds}
         return cls(*count_frame(df, probs, names, labels, **options), tuple(probs))

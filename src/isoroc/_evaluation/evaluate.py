@@ -227,7 +227,7 @@ def _second(after: Any, P: Any, before: Sample) -> Sample | None:
 
 def _test(sample: Sample, seed: int) -> float:
     """p-value of the test of calibration; NaN for scores and for single rows."""
-    if sample.forecasts.ndim == 1 or len(sample) < 2:
+    if sample.kind.single or len(sample) < 2:
         return math.nan
     P, codes, weights = sample.arrays
     options: dict[str, Any] = {"labels": np.arange(sample.n_classes), "random_state": seed}

@@ -46,7 +46,7 @@ class Pair:
     @cached_property
     def series(self) -> dict[str, Sample]:
         """Those of `samples` whose forecasts are probabilities."""
-        return {of: sample for of, sample in self.samples.items() if sample.forecasts.ndim == 2}
+        return {of: sample for of, sample in self.samples.items() if not sample.kind.single}
 
     def squared_weights(self) -> Floats:
         """What the squared deviation of each row counts in the variance of a weighted sum."""

@@ -14,6 +14,7 @@ from isoroc._input.arrays import with_readable_names as with_readable_names
 from isoroc._input.error import InputError as InputError
 from isoroc._input.error import check_choices as check_choices
 from isoroc._input.error import check_confidence as check_confidence
+from isoroc._input.error import check_names as check_names
 from isoroc._input.error import check_number as check_number
 from isoroc._input.error import check_option as check_option
 from isoroc._input.outcomes import Kind as Kind

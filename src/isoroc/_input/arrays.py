@@ -54,7 +54,7 @@ def to_native(values: Any, *, name: str) -> Any:
 
 def check_length(values: NDArray[Any], n_rows: int, *, name: str, of: str = "P") -> None:
     """Refuse values that do not have one entry for each of the n_rows rows of `of`."""
-    if (found := len(values)) != n_rows:
+    if (found := len(values) if np.ndim(values) else 0) != n_rows:
         raise InputError(name, None, f"{found} rows, but {of} has {n_rows}", "they must agree")
 
 

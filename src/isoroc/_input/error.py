@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 
@@ -52,9 +52,9 @@ def check_number(
         raise InputError(name, None, f"is {value!r}", expected + choices)
 
 
-def check_confidence(confidence: float) -> None:
+def check_confidence(confidence: Any) -> None:
     """Check the probability that an interval covers the truth."""
-    if not 0 < confidence < 1:
+    if not isinstance(confidence, numbers.Real) or not 0 < confidence < 1:
         raise InputError("confidence", None, f"is {confidence!r}", "expected 0 < confidence < 1")
 
 
@@ -63,6 +63,15 @@ def check_option(name: str, value: Any, options: tuple[Any, ...]) -> None:
     if not any(value is option or value == option for option in options):
         allowed = ", ".join(repr(option) for option in options)
         raise InputError(name, None, f"expected one of {allowed}", f"got {value!r}")
+
+
+def check_names(name: str, given: Any) -> list[str]:
+    """Names in a list; one of them may be given by itself."""
+    several = isinstance(given, Iterable) and not isinstance(given, str)
+    names = list(given) if several else [given]
+    if not all(isinstance(own, str) for own in names):
+        raise InputError(name, None, f"is {given!r}", "expected a name or a sequence of names")
+    return names
 
 
 def check_choices(name: str, chosen: Collection[str], allowed: Collection[str]) -> None:

@@ -30,7 +30,10 @@ def check_weights(sample_weight: Any, n_rows: int) -> Floats | None:
     if isinstance(sample_weight, numbers.Real):
         sample_weight = np.full(n_rows, sample_weight)
     name = "sample_weight"
-    weights = np.ascontiguousarray(to_array(sample_weight, name=name), dtype=np.float64)
+    try:
+        weights = np.asarray(to_array(sample_weight, name=name), dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise InputError(name, None, f"weights must be numbers ({error})", WEIGHT_FIX) from error
     if weights.ndim != 1:
         fix = "Sample weights must be 1D array or scalar"
         raise InputError(name, None, f"shape {weights.shape}", fix)

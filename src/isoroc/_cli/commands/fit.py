@@ -233,7 +233,7 @@ def _total_losses(sample: Sample, model: Any) -> "Totals":
 def _load(path: str, sample: Sample) -> Any:
     old = Model.load(path)
     own, found = old.calibrator.classes_.tolist(), sample.classes.tolist()
-    n_columns = 1 if sample.forecasts.ndim == 1 else sample.forecasts.shape[1]
+    n_columns = 1 if sample.kind.single else sample.n_classes
     if own != found or old.calibrator.n_features_in_ != n_columns:
         raise CommandError(f"--compare {path}: it was fitted to other classes or columns.")
     if (old.group is None) != (sample.groups is None):
