@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from onnx import compose
 
 from isoroc._backends.onnx import ML, ML_OPSET, Graph, OnnxOps
-from isoroc._input import InputError, check_number, check_option
+from isoroc._input import InputError, check_option
 from isoroc._maps.files import LoadedMap
 from isoroc._maps.mixture import calibrated, is_grouped
 from isoroc.export._exportable import check_exportable
@@ -73,8 +73,8 @@ def to_onnx(
     """
     check_exportable(calibrator)
     check_option("input_type", input_type, tuple(_TYPES))
-    check_number("opset", opset, int, minimum=OLDEST_OPSET)
-    if opset > onnx.defs.onnx_opset_version():
+    known = range(OLDEST_OPSET, onnx.defs.onnx_opset_version() + 1)
+    if not isinstance(opset, int | np.integer) or opset not in known:
         raise InputError("opset", None, f"is {opset}", f"expected {_known_opsets()}")
     opsets = {"": opset} | ({ML: ML_OPSET} if is_grouped(calibrator) else {})
     names: Any = {"output": "calibrated", "label": "label" if label else None}
