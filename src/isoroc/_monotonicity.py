@@ -108,7 +108,7 @@ class Certificate:
     """
 
     scope: Scope
-    """Whether a split answers for all calibration points or for those that reach it."""
+    """Whether a split covers all calibration points or those that reach it."""
     thresholds: Floats
     """gamma of each split, on the forecasts, shape (S, K)."""
     calibrated_thresholds: Floats

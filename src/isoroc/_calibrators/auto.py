@@ -186,7 +186,7 @@ class AutoCalibrator(Calibrator):
             [*names, "mixture"], np.append(weights, 1.0), losses, sample
         )
         self.cv_results_ = mixing.losses_by_fold(names, losses, row_weights, fold)
-        n_rows = sample.independent_rows()
+        n_rows = row_weights**2 / sample.squares  # if those of one cell have equal weights
         impossible, n = round(n_rows[before[rows] == 0].sum()), round(n_rows.sum())
         surprise = mixing.surprise(before, mixed, sample)
         self.verdict_ = mixing.verdict(self.member_scores_, surprise, p, impossible, n)

@@ -248,7 +248,20 @@ class IRPCalibrator(BinCalibrator):
         if reduction is not None:
             sample = reduction.reduce_sample(sample)
         prior = self._resolve_prior(sample.class_weights())
-        options = self._growth_options(prior, random_state, report)
+        options = GrowthOptions(
+            pseudocounts=self._pseudocounts()[0] * prior,
+            monotonicity=self.monotonicity,
+            search=self.search,
+            grid_size=self.grid_size,
+            n_starts=self.n_starts,
+            max_bins=self.max_bins,
+            min_bin_weight=None if self.min_bin_weight == "auto" else self.min_bin_weight,
+            min_lift=None if self.min_lift == "auto" else self.min_lift,
+            max_cells=self.max_cells,
+            n_threads=effective_n_jobs(self.n_jobs),
+            random_state=random_state,
+            report=report,
+        )
         tempering = None
         if tilted:
             P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
@@ -280,23 +293,6 @@ class IRPCalibrator(BinCalibrator):
     def _is_tilted(self, n_classes: int) -> bool:
         """Whether values vary in a bin."""
         return self.values == "tilted" or (self.values == "auto" and n_classes > 2)
-
-    def _growth_options(self, prior: Floats, random_state: Any, report: Any) -> GrowthOptions:
-        """How a tree of this calibrator is grown."""
-        return GrowthOptions(
-            pseudocounts=self._pseudocounts()[0] * prior,
-            monotonicity=self.monotonicity,
-            search=self.search,
-            grid_size=self.grid_size,
-            n_starts=self.n_starts,
-            max_bins=self.max_bins,
-            min_bin_weight=None if self.min_bin_weight == "auto" else self.min_bin_weight,
-            min_lift=None if self.min_lift == "auto" else self.min_lift,
-            max_cells=self.max_cells,
-            n_threads=effective_n_jobs(self.n_jobs),
-            random_state=random_state,
-            report=report,
-        )
 
     def _choose_top(self, sample: Sample, random_state: Any) -> int | None:
         """The reduction with the lowest cross-validated log loss, where there is a choice."""

@@ -250,12 +250,16 @@ class Problem(PenalisedLoss):
         blocks = np.zeros((K * width, K * width))
         for rows in slices(n, max(NUMBERS // (K * width), 64)):
             share, root = q[:, rows], np.sqrt(self.weights[rows])
-            U = self._acting(rows) * root[:, None]
+            own = self.features[:, rows]
+            parts = [own, np.ones((*own.shape[:2], 1))]
+            if self.others is not None:
+                parts.append(np.broadcast_to(self.others[:, rows].T, (*own.shape[:2], K)))
+            U = np.concatenate(parts, axis=2) * root[:, None]  # what acts on each class
             V = (U * share[:, :, None]).transpose(1, 0, 2).reshape(U.shape[1], -1)
             blocks -= V.T @ V
             for k in range(K):
-                own = slice(k * width, (k + 1) * width)
-                blocks[own, own] += U[k].T @ V[:, own]
+                at = slice(k * width, (k + 1) * width)
+                blocks[at, at] += U[k].T @ V[:, at]
         # In theta the departures of all classes come first, then intercepts, then the matrix.
         kinds = np.split(np.arange(K * width).reshape(K, width), [B, B + 1], axis=1)
         order = np.concatenate([kind.ravel() for kind in kinds])
@@ -268,15 +272,6 @@ class Problem(PenalisedLoss):
             fixed = B + K * B + K + np.arange(K) * (K + 1)
             H[fixed] = H[:, fixed] = 0.0
         return H
-
-    def _acting(self, rows: slice) -> Floats:
-        """Features that act on each class, shape (K, n, width)."""
-        own = self.features[:, rows]
-        K, n, _ = own.shape
-        parts = [own, np.ones((K, n, 1))]
-        if self.others is not None:
-            parts.append(np.broadcast_to(self.others[:, rows].T, (K, n, K)))
-        return np.concatenate(parts, axis=2)
 
     def _diagonal(self, theta: Floats) -> Floats:
         """Diagonal of the Hessian of the likelihood."""

@@ -60,7 +60,13 @@ class Builder:
         options: Any = {"scores": self.scores, "clip": True, "advice": "pass"}
         sample = check_sample(P, y, weight, self.labels, **options)
         check_units(sample, self.scores)
-        key = None if fold_by is None else _check_key(fold_by, len(sample))
+        key = None if fold_by is None else to_array(fold_by, name="fold_by")
+        if key is not None:
+            if key.dtype.kind not in "biu":
+                fix = "expected whole numbers; hash other keys to integers first"
+                raise InputError("fold_by", None, f"has the type {key.dtype}", fix)
+            check_length(key, len(sample), name="fold_by")
+            key = key.astype(np.float64)
         if sample.weights is not None and not sample.weights.all():
             heavy = np.flatnonzero(sample.weights)
             sample, key = sample.take(heavy), None if key is None else key[heavy]
@@ -101,16 +107,6 @@ class Builder:
             self.tally.add_cells(table.cells(plan))
         cells = self.tally.cells()
         return self.classes, self.tally.grid, int(self.folds), cells
-
-
-def _check_key(fold_by: Any, n_rows: int) -> Floats:
-    """Row keys as doubles."""
-    key = to_array(fold_by, name="fold_by")
-    if key.dtype.kind not in "biu":
-        fix = "expected whole numbers; hash other keys to integers first"
-        raise InputError("fold_by", None, f"has the type {key.dtype}", fix)
-    check_length(key, n_rows, name="fold_by")
-    return key.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

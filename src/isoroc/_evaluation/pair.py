@@ -94,8 +94,8 @@ def _in_columns(sample: Sample) -> Sample:
 
 def pair_of_counts(counts: Counts, calibrator: Any = None) -> Pair:
     """Pair of the cells of counts, with the forecasts of a calibrator for each cell."""
-    cells = counts.sample(per_fold=False).as_rows()
-    before = replace(cells, forecasts=two_columns(cells.forecasts))
+    cells = counts.sample(per_fold=False)
+    before = Sample(two_columns(cells.forecasts), cells.codes, cells.weights, cells.classes)
     if calibrator is None:
         return Pair(before, None, counts.n_rows)
     if not hasattr(calibrator, "predict_proba"):

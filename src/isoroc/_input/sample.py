@@ -282,10 +282,6 @@ class CellSample(Sample):
     fold: Ints
     squares: Floats  # sum of the squared weights of the rows of each
 
-    def as_rows(self) -> Sample:
-        """The same with each cell as a row of its weight."""
-        return Sample(self.forecasts, self.codes, self.weights, self.classes, self.scores)
-
     def take(self, rows: NDArray[Any] | slice) -> Self:
         """Sample of some of the cells."""
         return replace(super().take(rows), fold=self.fold[rows], squares=self.squares[rows])
@@ -293,10 +289,6 @@ class CellSample(Sample):
     def squared_weights(self) -> Floats:
         """Sum of the squared weights of the rows that each cell stands for."""
         return self.squares
-
-    def independent_rows(self) -> Floats:
-        """Number of rows in each cell, if those of one cell have equal weights."""
-        return np.asarray(self.row_weights() ** 2 / self.squares)
 
     def draw(self, n_rows: int, seed: int = 0) -> Self:
         """Cells of rows drawn at random; all of them if there are not more."""

@@ -85,7 +85,7 @@ def calibration_error(
         Fricker 2012; Kumar, Liang and Ma 2019). Bins with a single row are left out.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row; only ratios matter. With bins, weight 2 is the same as the row twice;
-        with "ties" and "irp" it is not, as copies of a row are no new evidence.
+        with "ties" and "irp" it is not, as copies of a row add no evidence.
     labels : array-like of shape (K,), default=None
         The classes in the order of the columns; sorted by default.
 

@@ -116,9 +116,7 @@ def _read(
     if counts:
         if group is not None:
             raise CommandError("--group: counts have no groups; fit to the rows themselves.")
-        if selection != ALL_ROWS:
-            raise CommandError("--counts: rows and columns were chosen when they were counted.")
-        loaded = load_counts(files)
+        loaded = load_counts(files, selection)
         columns = list(loaded.columns or []) or None
         origin: dict[str, Any] = {"files": files[:100], "label": None, "columns": columns}
         return loaded, origin | {"weight_column": None}

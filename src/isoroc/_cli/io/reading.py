@@ -23,7 +23,7 @@ from isoroc._cli.io.columns import (
 )
 from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
 from isoroc._cli.models import Model, calibrate
-from isoroc._cli.options import Selection
+from isoroc._cli.options import ALL_ROWS, Selection
 from isoroc._cli.terminal import print_warning, progress_bar
 from isoroc._counts import Builder, Counts, Resolution, hash_keys
 from isoroc._input import (
@@ -53,8 +53,6 @@ _LOOKS: dict[str, Callable[[str], Any]] = {
     r"(?i:true|false)": lambda text: text.lower() == "true",
 }
 _NOT_CLASSES = "labels must be classes, not measurements; check --label."
-#: What makes valid forecasts of numbers, or raises an `InputError` that names the row.
-Check = Callable[[Floats], Floats]
 #: Samples of the same rows by the name of their forecasts: "before", "after" if there is a model,
 #: and "other" for what they are compared with.
 Compared = dict[str, Sample]
@@ -309,8 +307,10 @@ class Comparison:
         return compared
 
 
-def load_counts(files: list[str]) -> Counts:
-    """Counts of files and globs, merged."""
+def load_counts(files: list[str], selection: Selection = ALL_ROWS) -> Counts:
+    """Counts of files and globs, merged; nothing can be selected from them."""
+    if selection != ALL_ROWS:
+        raise CommandError("--counts: rows and columns were chosen when they were counted.")
     paths = [path for item in files for path in (sorted(glob(item)) or [item])]  # noqa: PTH207
     return Counts.from_parquet(*paths)
 
@@ -323,7 +323,7 @@ def warn_of_reversal(sample: Sample) -> None:
 
 
 def read_forecasts(
-    batch: pl.DataFrame, columns: Sequence[str], source: Source, check: Check = check_forecasts
+    batch: pl.DataFrame, columns: Sequence[str], source: Source, check: Callable[[Floats], Floats]
 ) -> Floats:
     """Forecasts of a batch, of shape (n, K) or (n,), as `check` or a calibrator returns them."""
     values = np.column_stack([_numbers(batch, name, source) for name in columns])
