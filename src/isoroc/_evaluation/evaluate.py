@@ -153,7 +153,7 @@ def pairs_of(
         raise InputError("P", None, "is missing", "pass the forecasts, or counts in place of y")
     before = check_sample(P, y, sample_weight, labels, scores=scores, advice="pass")
     if labels is None:
-        warn_if_reversed(before, stacklevel=4)
+        warn_if_reversed(before)
     names = None if groups is None else check_groups(groups, len(before), of="P")
     yield make_pair(replace(before, groups=names), _second(after, P, before))
 

@@ -54,7 +54,7 @@ def check_number(
 
 def check_confidence(confidence: Any) -> None:
     """Check the probability that an interval covers the truth."""
-    if not isinstance(confidence, numbers.Real) or not 0 < confidence < 1:
+    if not isinstance(confidence, numbers.Real) or not 0 < float(confidence) < 1:
         raise InputError("confidence", None, f"is {confidence!r}", "expected 0 < confidence < 1")
 
 

@@ -74,9 +74,9 @@ def to_onnx(
     check_exportable(calibrator)
     check_option("input_type", input_type, tuple(_TYPES))
     known = range(OLDEST_OPSET, onnx.defs.onnx_opset_version() + 1)
-    if not isinstance(opset, int | np.integer) or opset not in known:
+    if opset not in known:
         raise InputError("opset", None, f"is {opset}", f"expected {_known_opsets()}")
-    opsets = {"": opset} | ({ML: ML_OPSET} if is_grouped(calibrator) else {})
+    opsets = {"": int(opset)} | ({ML: ML_OPSET} if is_grouped(calibrator) else {})
     names: Any = {"output": "calibrated", "label": "label" if label else None}
     return build(calibrator, _TYPES[input_type], calibrator.n_features_in_, opsets, **names)
 

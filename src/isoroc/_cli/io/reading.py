@@ -323,7 +323,10 @@ def warn_of_reversal(sample: Sample) -> None:
 
 
 def read_forecasts(
-    batch: pl.DataFrame, columns: Sequence[str], source: Source, check: Callable[[Floats], Floats]
+    batch: pl.DataFrame,
+    columns: Sequence[str],
+    source: Source,
+    check: Callable[[Floats], Floats] = check_forecasts,
 ) -> Floats:
     """Forecasts of a batch, of shape (n, K) or (n,), as `check` or a calibrator returns them."""
     values = np.column_stack([_numbers(batch, name, source) for name in columns])
