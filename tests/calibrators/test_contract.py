@@ -25,7 +25,7 @@ import isoroc
 from exported import DATABASES, run_onnx, run_sql
 from isoroc import CalibratedClassifier
 from isoroc._backends import NUMPY
-from isoroc._calibrators.files import COMMON
+from isoroc._calibrators.base import COMMON
 from isoroc._maps.files import load_map
 from isoroc._persistence import schema
 from strategies import arbitrary, labelled_forecasts

@@ -35,7 +35,7 @@ cdef inline void lower_row(double* W, const double* r, Py_ssize_t i, Py_ssize_t 
 
 
 cdef class Wards:
-    """Nodes (B,) of the bins that a split answers for; (B, K): whether each has points in a region."""
+    """Nodes (B,) of the bins that a split covers; (B, K): whether each has points in a region."""
 
     cdef readonly Py_ssize_t n_bins
     cdef Py_ssize_t[::1] nodes
@@ -93,7 +93,7 @@ def smallest_differences(const double[:, :, ::1] values, list wards, Py_ssize_t 
     """W of splits for each kind of values, shape (M, S, K, K), +inf where nothing bounds.
 
     W[m, s, i, j] is the smallest values[m, v, i] - values[m, v, j] among the bins v, but for the
-    skipped one, that split s answers for and that have points in region i. In the list of wards
+    skipped one, that split s covers and that have points in region i. In the list of wards
     None stands for a split without any.
     """
     cdef Py_ssize_t m, s, b, i, v, M = values.shape[0], K = values.shape[2]

@@ -99,10 +99,6 @@ class Cells:
         """Some of the entries."""
         return Cells(*(column[entries] for column in vars(self).values()))
 
-    def with_weight(self) -> Cells:
-        """Those that have weight."""
-        return self.take(np.flatnonzero(self.class_weights.sum(axis=1)))
-
     def in_order(self) -> Cells:
         """The same in ascending order of fold and coordinates."""
         return self.take(np.lexsort((*self.keys.T[::-1], self.fold)))

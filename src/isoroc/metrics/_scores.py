@@ -5,7 +5,6 @@ Loss = calibration + refinement: what calibration can save, and what needs a bet
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -54,7 +53,7 @@ def log_loss(
     >>> round(log_loss([0, 1], [0.25, 0.0]), 4)
     18.1657
     """
-    check_number("eps", eps, numbers.Real, minimum=0)
+    check_number("eps", eps, minimum=0)
     sample = check_probabilities(y_true, y_prob, sample_weight, labels)
     return mean(log_losses(sample.forecasts, sample.codes, float(eps)), sample.weights)
 
