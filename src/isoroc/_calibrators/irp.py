@@ -264,20 +264,21 @@ class IRPCalibrator(BinCalibrator):
             on_simplex = replace(sample, forecasts=P, scores="probability")
             tempering = fit_tempering(draw_part(on_simplex), "auto", 1.0)
             tempered = tempering.apply(P)
-        means, found = None, 0.0
+        means, found, bin_of = None, 0.0, None
         if pulled and self._prior_is_forecast():
             _, rest = self._pseudocounts()
             if rest is None and tilted and sample.n_classes > 2 and len(sample) <= self.max_cells:
                 rest = held_out_pseudocount(sample, options, tempered)
-            tree, means, found = grow_pulled(sample, options, rest, tempered if tilted else None)
+            grown = grow_pulled(sample, options, rest, tempered if tilted else None)
+            tree, means, found, bin_of = grown
         else:
             tree = grow_tree(sample, options)
         fitted = self._map_of(kind, tree, prior, means=means, forecast_pseudocount=found)
         fitted = replace(fitted, reduction=reduction)
         if tempering is not None:
-            tilts, shares, certificate = tilt_bins(
-                tree, fitted.bin_values, sample, tempered, self.monotonicity
-            )
+            given = {"bin_of": bin_of, "monotonicity": self.monotonicity}
+            values = fitted.bin_values
+            tilts, shares, certificate = tilt_bins(tree, values, sample, tempered, **given)
             own = {name: getattr(fitted, name) for name in ("kind", *BinMap.states())}
             learned = {name: getattr(tempering, name) for name in TemperatureMap.states()}
             return TiltedMap(**own, **learned, tilts=tilts, shares=shares), certificate

@@ -32,13 +32,21 @@ CAPS = 65**4
 
 
 def tilt_bins(
-    tree: BinTree, values: Floats, sample: Sample, tempered: Floats, monotonicity: Monotonicity
+    tree: BinTree,
+    values: Floats,
+    sample: Sample,
+    tempered: Floats,
+    *,
+    bin_of: Ints | None,
+    monotonicity: Monotonicity,
 ) -> tuple[Floats, Floats, Certificate | None]:
     """Tilts (B, K) and shares (B,) of bins with values (B, K), for tempered forecasts (n, K).
 
-    The largest tilt of each bin is 1. Also the certificate of the splits, if there is one.
+    The largest tilt of each bin is 1. Also the certificate of the splits, if there is one. The bin
+    of each row is found if it is not known.
     """
-    rows = Rows(np.ascontiguousarray(tempered), tree.bin_of(sample.forecasts))
+    bin_of = tree.bin_of(sample.forecasts) if bin_of is None else bin_of
+    rows = Rows(np.ascontiguousarray(tempered), bin_of)
     tilts = find_tilts(rows, sample.row_weights(), values)
     if monotonicity is None or not tree.n_splits:
         certificate = None if monotonicity is None else certify(tree, values)
@@ -106,7 +114,7 @@ def held_out_pseudocount(sample: Sample, options: GrowthOptions, tempered: Float
     for train in (half == 0, half == 1):
         seen, new = sample.take(train), sample.take(~train)
         tree = grow_tree(seen, replace(options, random_state=None))
-        means = mean_forecasts(tree, seen, tempered[train])[tree.bins]
+        means = mean_forecasts(tree, tree.bin_of(seen.forecasts), seen, tempered[train])[tree.bins]
         place, rows = tree.bin_of(new.forecasts), np.arange(len(new))
         for at, c in enumerate(PULLS):
             values = bin_values(tree.class_weights[tree.bins], options.pseudocounts + c * means)
