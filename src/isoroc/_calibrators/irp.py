@@ -17,7 +17,14 @@ from isoroc._calibrators.binned import BinCalibrator
 from isoroc._calibrators.temperature import draw_part, fit_tempering
 from isoroc._cyclic import MonotonicityCheck
 from isoroc._folds import deal_folds
-from isoroc._growth import GrowthOptions, grow_pulled, grow_tree, held_out_pseudocount, tilt_bins
+from isoroc._growth import (
+    GrowthOptions,
+    Rows,
+    grow_pulled,
+    grow_tree,
+    held_out_pseudocount,
+    tilt_bins,
+)
 from isoroc._input import CellSample, InputError, Sample, check_number, check_option, check_sample
 from isoroc._kinds import Kind, columns_of
 from isoroc._maps import BaggedMap, BinMap, Forecasts, TemperatureMap, TiltedMap
@@ -276,9 +283,10 @@ class IRPCalibrator(BinCalibrator):
         fitted = self._map_of(kind, tree, prior, means=means, forecast_pseudocount=found)
         fitted = replace(fitted, reduction=reduction)
         if tempering is not None:
-            given = {"bin_of": bin_of, "monotonicity": self.monotonicity}
-            values = fitted.bin_values
-            tilts, shares, certificate = tilt_bins(tree, values, sample, tempered, **given)
+            rows = Rows(tempered, tree.bin_of(sample.forecasts) if bin_of is None else bin_of)
+            tilts, shares, certificate = tilt_bins(
+                tree, fitted.bin_values, sample, rows, self.monotonicity
+            )
             own = {name: getattr(fitted, name) for name in ("kind", *BinMap.states())}
             learned = {name: getattr(tempering, name) for name in TemperatureMap.states()}
             return TiltedMap(**own, **learned, tilts=tilts, shares=shares), certificate

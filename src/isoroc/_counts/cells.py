@@ -133,7 +133,12 @@ def _distinct(
     keys: NDArray[Any], fold: NDArray[Any] | None
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """First row of each distinct cell and fold, and the number of those of each row."""
-    return group_equal(hash_keys(keys, fold))
+    hashes = hash_keys(keys, fold)
+    first, group = group_equal(hashes)
+    order = np.argsort(hashes[first])  # sums over cells do not depend on which row came first
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return first[order], place[group]
 
 
 def _add_up(group: NDArray[np.intp], values: NDArray[Any], m: int) -> Floats:

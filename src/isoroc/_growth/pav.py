@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -119,7 +119,7 @@ def irp_path(
     nodes: list[int] = []
     splits: list[tuple[int, int, int]] = []
     # Bins with the height of their best cut, at most, and what it was found for.
-    queue = [(-math.inf, 0, m, -1, None)]
+    queue: list[tuple[Any, ...]] = [(-math.inf, 0, m, -1, None)]
     while queue and len(splits) + 1 < max_bins:
         _, start, stop, cut, searched = heapq.heappop(queue)
         around = start_of[start], start, stop, stop_of[stop]

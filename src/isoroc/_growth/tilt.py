@@ -11,7 +11,7 @@ W, and with shares 0 every split has its certificate.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,22 +31,20 @@ PULLS = np.geomspace(3.0, 1000.0, 11)
 CAPS = 65**4
 
 
-def tilt_bins(
-    tree: BinTree,
-    values: Floats,
-    sample: Sample,
-    tempered: Floats,
-    *,
-    bin_of: Ints | None,
-    monotonicity: Monotonicity,
-) -> tuple[Floats, Floats, Certificate | None]:
-    """Tilts (B, K) and shares (B,) of bins with values (B, K), for tempered forecasts (n, K).
+class Rows(NamedTuple):
+    """Tempered forecasts, shape (n, K), and the bin of each, shape (n,)."""
 
-    The largest tilt of each bin is 1. Also the certificate of the splits, if there is one. The bin
-    of each row is found if it is not known.
+    forecasts: Floats
+    bin_of: Ints
+
+
+def tilt_bins(
+    tree: BinTree, values: Floats, sample: Sample, rows: Rows, monotonicity: Monotonicity
+) -> tuple[Floats, Floats, Certificate | None]:
+    """Tilts (B, K) and shares (B,) of bins with values (B, K), for the rows of a sample.
+
+    The largest tilt of each bin is 1. Also the certificate of the splits, if there is one.
     """
-    bin_of = tree.bin_of(sample.forecasts) if bin_of is None else bin_of
-    rows = Rows(np.ascontiguousarray(tempered), bin_of)
     tilts = find_tilts(rows, sample.row_weights(), values)
     if monotonicity is None or not tree.n_splits:
         certificate = None if monotonicity is None else certify(tree, values)
@@ -62,13 +60,6 @@ def tilt_bins(
     return tilts, shares, Certificate(scope, tree.thresholds, *solve(leads.bounds(shares)))
 
 
-class Rows(NamedTuple):
-    """Tempered forecasts, shape (n, K), and the bin of each, shape (n,)."""
-
-    forecasts: Floats
-    bin_of: Ints
-
-
 def find_tilts(rows: Rows, weights: Floats, values: Floats) -> Floats:
     """The t of each bin for which the mean of ``p * t``, each row divided by its sum, is its value.
 
@@ -76,9 +67,9 @@ def find_tilts(rows: Rows, weights: Floats, values: Floats) -> Floats:
     """
     B = len(values)
     total = np.bincount(rows.bin_of, weights, B)[:, None]
-    means = [np.bincount(rows.bin_of, weights * column, B) for column in rows.forecasts.T]
+    sums, _ = tilted_sums(*rows, weights, np.ones_like(values), np.ones(B, dtype=np.uint8))
     with np.errstate(divide="ignore"):
-        u = np.log(values / (np.transpose(means) / total))
+        u = np.log(values / (sums / total))
     # A constant added to u changes nothing; ones make the matrix invertible.
     possible = values > 0
     ones = possible[:, :, None] * possible[:, None] / possible.sum(axis=1)[:, None, None]
@@ -92,12 +83,12 @@ def find_tilts(rows: Rows, weights: Floats, values: Floats) -> Floats:
             break
         at = np.flatnonzero(moving)
         curvature = ones[at] - (products / total[..., None])[at]
-        curvature[:, *np.diag_indices(values.shape[1])] += (mean / total)[at]
+        curvature += (mean / total)[at, :, None] * np.eye(values.shape[1])
         inverse = np.linalg.pinv(curvature, rcond=1e-15, hermitian=True)
         step = (inverse @ error[at][..., None])[..., 0]
         longest = np.maximum(np.abs(step).max(axis=1, keepdims=True), LONGEST)
         u[at] += step * LONGEST / longest
-    return np.exp(u - u.max(axis=1, keepdims=True))
+    return np.asarray(np.exp(u - u.max(axis=1, keepdims=True)))
 
 
 def held_out_pseudocount(sample: Sample, options: GrowthOptions, tempered: Floats) -> float | None:
@@ -143,7 +134,7 @@ class Leads(NamedTuple):
         leads = self.constant + shares[self.bins, None] * (self.varying - self.constant)
         first = np.flatnonzero(np.diff(self.splits * K + self.regions, prepend=-1))
         W[self.splits[first], self.regions[first]] = np.minimum.reduceat(leads, first)
-        W[:, *np.diag_indices(K)] = np.inf
+        W[:, np.arange(K), np.arange(K)] = np.inf
         return W
 
     def limits(self, W: Floats, n_bins: int) -> Floats:
@@ -158,8 +149,9 @@ class Leads(NamedTuple):
     def of_split(self, split: int) -> Leads:
         """Those of one split, which becomes number 0."""
         here = slice(*np.searchsorted(self.splits, [split, split + 1]))
-        splits, *others = (np.ascontiguousarray(column[here]) for column in self)
-        return Leads(np.zeros_like(splits), *others)
+        columns: Any = (np.ascontiguousarray(column[here]) for column in self)
+        own = Leads(*columns)
+        return own._replace(splits=np.zeros_like(own.splits))
 
 
 def largest_shares(leads: Leads, least: float) -> Floats:
@@ -169,7 +161,7 @@ def largest_shares(leads: Leads, least: float) -> Floats:
     """
     shares = np.ones(leads.bins.max() + 1)
     enough = np.minimum(least, largest_slack(leads.bounds(np.zeros_like(shares))))
-    for s in np.flatnonzero(largest_slack(leads.bounds(shares)) < enough):
+    for s in np.flatnonzero(largest_slack(leads.bounds(shares)) < enough).tolist():
         own = leads.of_split(s)
         capped = np.minimum(shares, largest_cap(*own[1:], shares, enough[s], CAPS))
         # What the cap allows is certain, more than that up to rounding.
