@@ -1,4 +1,4 @@
-"""What ROC monotonicity asks of bins, and thresholds that keep it, found by exact line searches.
+"""What ROC monotonicity asks of bins and of the rows in them, and thresholds that keep it, by line searches.
 
 Array arguments are C-contiguous.
 """
