@@ -89,7 +89,7 @@ class BinCalibrator(Calibrator):
         if not self._prior_is_forecast():
             return self._map_of(kind, tree, constant)
         own, rest = self._pseudocounts()
-        _, means, found = pull_tree(tree, sample, own * constant, rest)
+        _, means, found, _ = pull_tree(tree, sample, own * constant, rest)
         return self._map_of(kind, tree, constant, means=means, forecast_pseudocount=found)
 
     def _prior_is_forecast(self) -> bool:

@@ -15,7 +15,14 @@ from isoroc._calibrators.binned import BinCalibrator
 from isoroc._calibrators.temperature import draw_part, fit_tempering
 from isoroc._cyclic import MonotonicityCheck
 from isoroc._folds import deal_folds
-from isoroc._growth import GrowthOptions, grow_pulled, grow_tree, held_out_pseudocount, tilt_bins
+from isoroc._growth import (
+    GrowthOptions,
+    Rows,
+    grow_pulled,
+    grow_tree,
+    held_out_pseudocount,
+    tilt_bins,
+)
 from isoroc._input import CellSample, InputError, Sample, check_number, check_option, check_sample
 from isoroc._kinds import Kind, columns_of
 from isoroc._maps import BaggedMap, BinMap, Forecasts, TemperatureMap, TiltedMap
@@ -268,19 +275,21 @@ class IRPCalibrator(BinCalibrator):
             on_simplex = replace(sample, forecasts=P, scores="probability")
             tempering = fit_tempering(draw_part(on_simplex), "auto", 1.0)
             tempered = tempering.apply(P)
-        means, found = None, 0.0
+        means, found, bin_of = None, 0.0, None
         if pulled and self._prior_is_forecast():
             _, rest = self._pseudocounts()
             if rest is None and tilted and sample.n_classes > 2 and len(sample) <= self.max_cells:
                 rest = held_out_pseudocount(sample, options, tempered)
-            tree, means, found = grow_pulled(sample, options, rest, tempered if tilted else None)
+            grown = grow_pulled(sample, options, rest, tempered if tilted else None)
+            tree, means, found, bin_of = grown
         else:
             tree = grow_tree(sample, options)
         fitted = self._map_of(kind, tree, prior, means=means, forecast_pseudocount=found)
         fitted = replace(fitted, reduction=reduction)
         if tempering is not None:
+            rows = Rows(tempered, tree.bin_of(sample.forecasts) if bin_of is None else bin_of)
             tilts, shares, certificate = tilt_bins(
-                tree, fitted.bin_values, sample, tempered, self.monotonicity
+                tree, fitted.bin_values, sample, rows, self.monotonicity
             )
             own = {name: getattr(fitted, name) for name in ("kind", *BinMap.states())}
             learned = {name: getattr(tempering, name) for name in TemperatureMap.states()}

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import softmax
 
 from isoroc._cell_errors import OUTSIDE, TOLERATED, count_forecasts, share_outside
+from isoroc._counts import BinaryCounts
 from isoroc._input import (
     InputError,
     check_confidence,
@@ -23,7 +24,6 @@ from isoroc._losses import EPSILON, brier_losses, log_losses, mean
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats, as_matrix
 from isoroc.metrics._resampling import BootstrapResult, summarize
-from isoroc.metrics._roc import auc
 
 
 def expected(
@@ -168,9 +168,14 @@ def _f1(y: Any, P: Floats, weights: Floats) -> float:
 
 
 def _auc(y: Any, P: Floats, weights: Floats) -> float:
-    options: Any = {"sample_weight": weights, "labels": [0, 1]}
-    classes = [1] if P.shape[1] == 2 else range(P.shape[1])
-    return float(np.mean([auc((y == k) * 1, P[:, k], **options) for k in classes]))
+    areas = []
+    for k in [1] if P.shape[1] == 2 else range(P.shape[1]):
+        scores = np.ascontiguousarray(P[:, k])
+        counts = BinaryCounts.from_arrays(scores, (y == k).astype(np.uint8), weights)
+        if not counts.class_weights.all():
+            raise InputError("metric", None, "is the AUC of one class", "pass more rows")
+        areas.append(counts.area())
+    return float(np.mean(areas))
 
 
 _NAMED: dict[str, Callable[[Any, Floats, Floats], Any]] = {
