@@ -104,3 +104,11 @@ def test_targets_out_of_reach_and_bad_metrics():
 
 def test_costs_need_no_rows():
     assert best_threshold([[0, 1], [9, 0]]) == 0.1
+
+
+def test_resamples_without_an_event_say_nothing_about_recall():
+    y = np.arange(200) == 150
+    report = threshold_for("recall", 0.9, y, np.arange(200) / 200)
+    assert float(report) == 0.75
+    row = METRICS.index("recall")
+    assert report.table["low"][row] < report.table["high"][row] == 1

@@ -199,7 +199,7 @@ class _Steps:
         apparent = self.values(rng.multinomial(self.n_drawn, self.chances) * self.scale)
         found = _place(apparent, own, target)
         if found is None:
-            found = int(np.nanargmax(apparent[own]))
+            found = int(np.nan_to_num(apparent[own], nan=-np.inf).argmax())
         return np.asarray(apparent[:, found] - actual[:, found])
 
 

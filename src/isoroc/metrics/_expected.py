@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 
 from isoroc._cell_errors import OUTSIDE, TOLERATED, count_forecasts, share_outside
 from isoroc._input import (
@@ -18,12 +17,15 @@ from isoroc._input import (
     check_length,
     check_number,
     check_option,
+    check_weights,
 )
-from isoroc._losses import EPSILON, brier_losses, log_losses, mean
+from isoroc._losses import EPSILON, brier_losses, log_losses
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats, as_matrix
 from isoroc.metrics._resampling import BootstrapResult, summarize
-from isoroc.metrics._roc import auc
+
+#: Numbers that are held in memory at once.
+MOST_NUMBERS = 2**16
 
 
 def expected(
@@ -31,6 +33,7 @@ def expected(
     Q: Any,
     *,
     P: Any = None,
+    sample_weight: Any = None,
     calibration: Any = None,
     confidence: float = 0.95,
     n_draws: int = 300,
@@ -49,6 +52,8 @@ def expected(
         Calibrated forecasts, or the probability of the second of two classes.
     P : array-like of shape (n, K) or (n,), default=None
         The forecasts that are measured, such as those before calibration; by default `Q`.
+    sample_weight : array-like of shape (n,), default=None
+        Weight of each row.
     calibration : int, array-like of shape (m, K) or (m,), or calibrator, default=None
         What `Q` was calibrated with: the number of rows, their calibrated forecasts, or the fitted
         calibrator. The interval then includes that calibration is uncertain.
@@ -90,11 +95,6 @@ def expected(
     """
     check_confidence(confidence)
     check_number("n_draws", n_draws, numbers.Integral, minimum=2)
-    if isinstance(metric, str):
-        check_option("metric", metric, tuple(_NAMED))
-        measure = _NAMED[metric]
-    else:
-        measure = lambda y, P, weights: metric(y, P, sample_weight=weights)  # noqa: E731
     q = as_matrix(check_forecasts(Q, name="Q", scores="probability"))
     measured = q if P is None else as_matrix(check_forecasts(P, name="P"))
     check_length(measured, len(q), name="P", of="Q")
@@ -102,31 +102,32 @@ def expected(
     if measured.shape[1] != K:
         problem = f"{measured.shape[1]} classes, but Q has {K}"
         raise InputError("P", None, problem, "they must agree")
-    rows, codes = np.nonzero(q)
-    value = measure(codes, measured[rows], q[rows, codes])
+    measure = _measure(metric, measured, check_weights(sample_weight, n))
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     logs = np.log(np.maximum(q, EPSILON))
-    theta = _draw_calibrations(q, logs, calibration, n_draws, rng)
-    draws = []
-    for slope, *shifts in theta:
-        truth = softmax(slope * logs + [*shifts, 0.0], axis=1) if calibration is not None else q
-        codes = (rng.random((n, 1)) > np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)
-        try:
-            draws.append(np.asarray(measure(codes, measured, np.ones(n)), float))
-        except InputError:  # such as the AUC of rows of one class
-            continue
-    if len(draws) < 2:
+    theta = _draw_calibrations(q, logs, calibration, n_draws, rng)[..., None]
+    draws, at_once = [], max(MOST_NUMBERS // q.size, 1)
+    for start in range(0, n_draws, at_once):
+        some, odds = theta[start : start + at_once], q.T[None]
+        if calibration is not None:
+            odds = np.exp(some[:, :1] * logs.T + some[:, 1:])
+        *ends, total = np.cumsum(odds, axis=1).swapaxes(0, 1)
+        point = total * rng.random((len(some), n))
+        codes = sum(point > end for end in ends) + np.zeros((len(some), n))
+        draws += measure((codes[:, None] == np.arange(K)[:, None]).astype(np.float64))
+    value = measure(q.T[None])
+    if not value or len(draws) < 2:
         problem = "is hardly ever defined for these forecasts"
         raise InputError("metric", None, problem, "pass more rows")
-    return summarize(np.asarray(value, float), np.array(draws), confidence, "percentile")
+    return summarize(value[0], np.array(draws), confidence, "percentile")
 
 
 def _draw_calibrations(
     q: Floats, logs: Floats, calibration: Any, n_draws: int, rng: np.random.Generator
 ) -> Floats:
-    """Slopes and shifts of log odds: 1 and 0, with the errors that calibration leaves."""
+    """A slope and K shifts of log odds: 1 and 0, with the errors that calibration leaves."""
     K = q.shape[1]
-    right = np.eye(1, K)[0]
+    right = np.eye(1, K + 1)[0]
     if calibration is None:
         return np.tile(right, (n_draws, 1))
     if hasattr(calibration, "summary_"):
@@ -150,34 +151,70 @@ def _draw_calibrations(
     information[1:, 0] += cross
     information[1:, 1:] += share * (np.diag(q.sum(axis=0)) - q.T @ q)[:-1, :-1]
     root = np.linalg.cholesky(np.linalg.inv(information))
-    return np.asarray(right + rng.normal(size=(n_draws, K)) @ root.T)
+    return right + np.pad(rng.normal(size=(n_draws, K)) @ root.T, [(0, 0), (0, 1)])
 
 
-def _confusion(y: Any, P: Floats, weights: Floats) -> Floats:
-    """Weight of the rows of each class (row) that are decided for each class (column)."""
-    K = P.shape[1]
-    found = np.bincount(y * K + P.argmax(axis=1), weights, K * K)
-    return np.asarray(found.reshape(K, K), dtype=np.float64)
+def _measure(
+    metric: str | Callable[..., Any], P: Floats, weights: Floats | None
+) -> Callable[[Floats], list[Floats]]:
+    """The metric as a function of labels, shape (m, K, n): 0 and 1, or shares of each row.
+
+    It returns the values that are defined: rows of one class have no AUC.
+    """
+    n, K = P.shape
+    w = np.ones(n) if weights is None else weights
+    if not isinstance(metric, str):
+        return lambda labels: _values(metric, labels, P, w)
+    check_option("metric", metric, (*_OF_CONFUSION, *_LOSSES, "auc"))
+    if metric in _LOSSES:
+        losses = [w * _LOSSES[metric](P, np.full(n, k, np.uintp)) for k in range(K)]
+        return lambda labels: list(np.tensordot(labels, losses, 2) / w.sum())
+    if metric in _OF_CONFUSION:
+        decided = np.eye(K)[P.argmax(axis=1)] * w[:, None]
+        return lambda labels: list(_OF_CONFUSION[metric](labels @ decided))
+    classes = range(1, 2) if K == 2 else range(K)
+    below = [_weight_below(P[:, k], w) for k in classes]
+
+    def auc(labels: Floats) -> list[Floats]:
+        own = labels[:, classes] @ w
+        pairs = np.einsum("mkn,kn,n->mk", labels[:, classes], below, w) - own**2 / 2
+        with np.errstate(invalid="ignore"):
+            found = (pairs / (own * (w.sum() - own))).mean(axis=1)
+        return list(found[np.isfinite(found)])
+
+    return auc
 
 
-def _f1(y: Any, P: Floats, weights: Floats) -> float:
-    matrix = _confusion(y, P, weights)
-    both = matrix.sum(axis=0) + matrix.sum(axis=1)
-    scores = np.divide(2 * np.diag(matrix), both, out=np.zeros_like(both), where=both > 0)
-    return float(scores[1] if len(scores) == 2 else scores.mean())
+def _values(metric: Callable[..., Any], labels: Floats, P: Floats, w: Floats) -> list[Floats]:
+    found = []
+    for each in w * labels:
+        codes, rows = np.nonzero(each)
+        try:
+            value = metric(codes, P[rows], sample_weight=each[codes, rows])
+        except InputError:
+            continue
+        found.append(np.asarray(value, dtype=np.float64))
+    return found
 
 
-def _auc(y: Any, P: Floats, weights: Floats) -> float:
-    options: Any = {"sample_weight": weights, "labels": [0, 1]}
-    classes = [1] if P.shape[1] == 2 else range(P.shape[1])
-    return float(np.mean([auc((y == k) * 1, P[:, k], **options) for k in classes]))
+def _weight_below(scores: Floats, w: Floats) -> Floats:
+    """Weight of the rows with smaller scores, and half of that with the same."""
+    distinct, at = np.unique(scores, return_inverse=True)
+    each = np.bincount(at, w, len(distinct))
+    return np.asarray((np.cumsum(each) - each / 2)[at])
 
 
-_NAMED: dict[str, Callable[[Any, Floats, Floats], Any]] = {
-    "accuracy": lambda y, P, weights: mean(y == P.argmax(axis=1), weights),
+def _f1(matrices: Floats) -> Floats:
+    both = matrices.sum(axis=1) + matrices.sum(axis=2)
+    right = 2 * np.diagonal(matrices, axis1=1, axis2=2)
+    scores = np.divide(right, both, out=np.zeros_like(both), where=both > 0)
+    return np.asarray(scores[:, 1] if scores.shape[1] == 2 else scores.mean(axis=1))
+
+
+_LOSSES = {"log_loss": log_losses, "brier_score_loss": brier_losses}
+#: Of weights of the rows of each class (row) that are decided for each class (column).
+_OF_CONFUSION: dict[str, Callable[[Floats], Floats]] = {
+    "accuracy": lambda m: m.trace(axis1=1, axis2=2) / m.sum(axis=(1, 2)),
     "f1": _f1,
-    "auc": _auc,
-    "log_loss": lambda y, P, weights: mean(log_losses(P, y), weights),
-    "brier_score_loss": lambda y, P, weights: mean(brier_losses(P, y), weights),
-    "confusion_matrix": _confusion,
+    "confusion_matrix": lambda m: m,
 }
