@@ -213,7 +213,7 @@ def weeks(case: Case, repetitions: int, seed: int) -> Result:
             Q = calibrator.predict_proba(P)
             for metric, truth in observed(y, Q).items():
                 for kind, calibration in (("", calibrator), (" alone", None)):
-                    ends = expected(metric, Q, calibration=calibration, n_draws=100)
+                    ends = expected(metric, Q, calibration=calibration, n_draws=200)
                     covers = bool(inside(ends.low, truth, ends.high))
                     found.setdefault(metric + kind, []).append(covers)
     return {name: float(np.mean(covers)) for name, covers in found.items()}

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
+from scipy.special import betaincinv
 
 from isoroc._evaluation.evaluate import pairs_of
 from isoroc._evaluation.pair import Pair
 from isoroc._input import InputError, check_confidence, check_number, check_option
-from isoroc._intervals import wilson
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
@@ -137,8 +137,7 @@ def threshold_for(
         if len(losses) and not np.isnan(value):
             most = steps.n_rows if name == "alerts" else 1.0
             low, high = value - np.quantile(losses, tails)
-            # Rates of 0 and 1 do not vary among resamples.
-            least, largest = most * np.array(wilson(value / most, size, confidence))
+            least, largest = most * _exact_interval(value / most, size, confidence)
             ends = np.clip([value - losses.mean(), min(low, least), max(high, largest)], 0, most)
         lines.append((name, float(value), *ends.tolist()))
     table = Table.from_rows(lines, "metric", "achieved", "expected", "low", "high")
@@ -201,6 +200,18 @@ class _Steps:
         if found is None:
             found = int(np.nan_to_num(apparent[own], nan=-np.inf).argmax())
         return np.asarray(apparent[:, found] - actual[:, found])
+
+
+def _exact_interval(rate: float, n: float, confidence: float) -> Floats:
+    """Interval of Clopper and Pearson; it holds rates of 0 and 1, which no resample varies.
+
+    Among m rows, the share of the population above the k-th largest has the distribution Beta(k,
+    m + 1 - k), whose quantile is its lower end.
+    """
+    k, tail = rate * n, (1 - confidence) / 2
+    low = betaincinv(k, n - k + 1, tail) if k > 0 else 0.0
+    high = betaincinv(k + 1, n - k, 1 - tail) if k < n else 1.0
+    return np.array([low, high])
 
 
 def _place(values: Floats, own: int, target: float) -> int | None:

@@ -24,6 +24,9 @@ from isoroc._random import check_random_state
 from isoroc._simplex import Floats, as_matrix
 from isoroc.metrics._resampling import BootstrapResult, summarize
 
+#: Variance of what a calibrator learns, relative to that of an unbiased fit: those that shrink or
+#: overfit have a bias of up to 1.4 standard errors (benchmarks/practice.py, "weeks").
+MISFIT = 3.0
 #: Numbers that are held in memory at once.
 MOST_NUMBERS = 2**16
 
@@ -80,7 +83,8 @@ def expected(
     distribution; a change of the labels of rows with the same forecast cannot be seen without
     labels. Forecasts that were calibrated on n rows are uncertain: so in each draw their log odds
     have another slope and other shifts, drawn from the distribution of what can be learned about
-    these from n calibrated rows.
+    these from n / 3 calibrated rows. (With n, intervals would be too narrow for calibrators that
+    shrink or overfit, which are biased.)
 
     Examples
     --------
@@ -91,7 +95,7 @@ def expected(
     >>> expected("accuracy", q)
     0.782, 95 % interval 0.76 to 0.804
     >>> expected("accuracy", q, calibration=500)
-    0.782, 95 % interval 0.741 to 0.811
+    0.782, 95 % interval 0.717 to 0.828
     """
     check_confidence(confidence)
     check_number("n_draws", n_draws, numbers.Integral, minimum=2)
@@ -150,7 +154,7 @@ def _draw_calibrations(
     information[0, 1:] += cross
     information[1:, 0] += cross
     information[1:, 1:] += share * (np.diag(q.sum(axis=0)) - q.T @ q)[:-1, :-1]
-    root = np.linalg.cholesky(np.linalg.inv(information))
+    root = np.linalg.cholesky(MISFIT * np.linalg.inv(information))
     return right + np.pad(rng.normal(size=(n_draws, K)) @ root.T, [(0, 0), (0, 1)])
 
 
