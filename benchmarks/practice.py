@@ -160,7 +160,7 @@ def threshold(case: Case, repetitions: int, seed: int) -> Result:
         found = {}
         for metric, target in targets.items():
             try:
-                report = threshold_for(metric, target, y, q, n_resamples=200, labels=[False, True])
+                report = threshold_for(metric, target, y, q, labels=[False, True])
             except InputError:  # out of reach
                 continue
             i = min(int(np.searchsorted(p, report.threshold)), len(p) - 1)
