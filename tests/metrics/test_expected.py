@@ -50,18 +50,21 @@ def test_metrics_of_many_rows_are_about_those_of_their_labels(K):
         assert result.estimate == pytest.approx(value, abs=0.01)
 
 
-def test_a_function_and_other_forecasts():
+def test_other_forecasts_are_measured():
     Q, _ = draw()
     P = Q[:, ::-1]
     result = expected("accuracy", Q, P=P)
     assert result.estimate == pytest.approx(Q[np.arange(len(Q)), P.argmax(axis=1)].mean())
 
-    def accuracy(y_true, y_prob, sample_weight):
-        return accuracy_score(y_true, y_prob.argmax(axis=1), sample_weight=sample_weight)
 
-    again = expected(accuracy, Q, P=P)
-    assert again.estimate == pytest.approx(result.estimate)
-    np.testing.assert_allclose(again.distribution, result.distribution)
+@pytest.mark.parametrize("metric", NAMES)
+@pytest.mark.parametrize("K", [2, 3])
+def test_weights_are_rows(metric, K):
+    Q, _ = draw(60, K)
+    Q[:20] = Q[0]  # ties
+    times = 1 + np.arange(60) % 3
+    weighted = expected(metric, Q, sample_weight=times).estimate
+    np.testing.assert_allclose(weighted, expected(metric, np.repeat(Q, times, axis=0)).estimate)
 
 
 def test_intervals_are_those_of_sums_of_independent_labels():
@@ -114,10 +117,12 @@ def test_forecasts_that_left_the_calibration_rows_are_warned_of():
 def test_bad_input():
     Q, _ = draw(20)
     with pytest.raises(InputError, match="metric"):
-        expected("precision", Q)
+        expected("precision", Q)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="2 classes, but Q has 3"):
         expected("accuracy", Q, P=Q[:, 0])
     with pytest.raises(InputError, match="calibration"):
         expected("accuracy", Q, calibration=0)
     with pytest.raises(InputError, match="hardly ever defined"):
         expected("auc", [1e-9, 2e-9])
+    with pytest.raises(InputError, match="hardly ever defined"):
+        expected("auc", [0.0, 0.0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from isoroc._random import check_random_state
 from isoroc._simplex import Floats, as_matrix
 from isoroc.metrics._resampling import BootstrapResult, summarize
 
+Metric = Literal["accuracy", "f1", "auc", "log_loss", "brier_score_loss", "confusion_matrix"]
 #: Variance of what a calibrator learns, relative to that of an unbiased fit: those that shrink or
 #: overfit have a bias of up to 1.4 standard errors (benchmarks/practice.py, "weeks").
 MISFIT = 3.0
@@ -32,7 +33,7 @@ MOST_NUMBERS = 2**16
 
 
 def expected(
-    metric: str | Callable[..., Any],
+    metric: Metric,
     Q: Any,
     *,
     P: Any = None,
@@ -46,11 +47,10 @@ def expected(
 
     Parameters
     ----------
-    metric : str or callable
-        "accuracy", "f1" (of the second of two classes, or the mean over classes), "auc" (for more
-        classes the mean over each against the rest), "log_loss", "brier_score_loss",
-        "confusion_matrix" (numbers of rows, one row per class), or any function
-        ``metric(y_true, y_prob, sample_weight=...)`` of labels 0 to K - 1.
+    metric : {"accuracy", "f1", "auc", "log_loss", "brier_score_loss", "confusion_matrix"}
+        F1 is that of the second of two classes, or the mean over classes; the AUC of more classes
+        is the mean over each against the rest; a confusion matrix has the numbers of rows of each
+        class (row) that are decided for each class (column).
     Q : array-like of shape (n, K) or (n,)
         Calibrated forecasts, or the probability of the second of two classes.
     P : array-like of shape (n, K) or (n,), default=None
@@ -95,7 +95,7 @@ def expected(
     >>> expected("accuracy", q)
     0.782, 95 % interval 0.76 to 0.804
     >>> expected("accuracy", q, calibration=500)
-    0.782, 95 % interval 0.717 to 0.828
+    0.782, 95 % interval 0.721 to 0.829
     """
     check_confidence(confidence)
     check_number("n_draws", n_draws, numbers.Integral, minimum=2)
@@ -106,32 +106,33 @@ def expected(
     if measured.shape[1] != K:
         problem = f"{measured.shape[1]} classes, but Q has {K}"
         raise InputError("P", None, problem, "they must agree")
-    measure = _measure(metric, measured, check_weights(sample_weight, n))
+    check_option("metric", metric, get_args(Metric))
+    weights = check_weights(sample_weight, n)
+    measure = _measure(metric, measured, np.ones(n) if weights is None else weights)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     logs = np.log(np.maximum(q, EPSILON))
     theta = _draw_calibrations(q, logs, calibration, n_draws, rng)[..., None]
     draws, at_once = [], max(MOST_NUMBERS // q.size, 1)
     for start in range(0, n_draws, at_once):
-        some, odds = theta[start : start + at_once], q.T[None]
-        if calibration is not None:
-            odds = np.exp(some[:, :1] * logs.T + some[:, 1:])
+        some = theta[start : start + at_once]
+        odds = q.T[None] if calibration is None else np.exp(some[:, :1] * logs.T + some[:, 1:])
         *ends, total = np.cumsum(odds, axis=1).swapaxes(0, 1)
         point = total * rng.random((len(some), n))
         codes = sum(point > end for end in ends) + np.zeros((len(some), n))
-        draws += measure((codes[:, None] == np.arange(K)[:, None]).astype(np.float64))
-    value = measure(q.T[None])
-    if not value or len(draws) < 2:
+        draws += list(measure((codes[:, None] == np.arange(K)[:, None]).astype(np.float64)))
+    value = measure(q.T[None])[0]
+    draws = [each for each in draws if np.isfinite(each).all()]
+    if len(draws) < 2:
         problem = "is hardly ever defined for these forecasts"
         raise InputError("metric", None, problem, "pass more rows")
-    return summarize(value[0], np.array(draws), confidence, "percentile")
+    return summarize(value, np.array(draws), confidence, "percentile")
 
 
 def _draw_calibrations(
     q: Floats, logs: Floats, calibration: Any, n_draws: int, rng: np.random.Generator
 ) -> Floats:
     """A slope and K shifts of log odds: 1 and 0, with the errors that calibration leaves."""
-    K = q.shape[1]
-    right = np.eye(1, K + 1)[0]
+    right = np.eye(1, q.shape[1] + 1)[0]
     if calibration is None:
         return np.tile(right, (n_draws, 1))
     if hasattr(calibration, "summary_"):
@@ -148,57 +149,39 @@ def _draw_calibrations(
         logs = np.log(np.maximum(q, EPSILON))
     # Fisher information about slope and shifts; a weak prior keeps it regular.
     centred = logs - (q * logs).sum(axis=1, keepdims=True)
-    information = np.eye(K)
-    information[0, 0] += share * float((q * centred**2).sum())
-    cross = share * (q * centred).sum(axis=0)[:-1]
-    information[0, 1:] += cross
-    information[1:, 0] += cross
-    information[1:, 1:] += share * (np.diag(q.sum(axis=0)) - q.T @ q)[:-1, :-1]
-    root = np.linalg.cholesky(MISFIT * np.linalg.inv(information))
-    return right + np.pad(rng.normal(size=(n_draws, K)) @ root.T, [(0, 0), (0, 1)])
+    cross = (q * centred).sum(axis=0)[None]
+    shifts = np.diag(q.sum(axis=0)) - q.T @ q
+    information = np.block([[np.array([[np.sum(q * centred**2)]]), cross], [cross.T, shifts]])
+    covariance = MISFIT * np.linalg.inv(np.eye(len(right)) + share * information)
+    drawn = rng.normal(size=(n_draws, len(right)))
+    return np.asarray(right + drawn @ np.linalg.cholesky(covariance).T)
 
 
-def _measure(
-    metric: str | Callable[..., Any], P: Floats, weights: Floats | None
-) -> Callable[[Floats], list[Floats]]:
-    """The metric as a function of labels, shape (m, K, n): 0 and 1, or shares of each row.
-
-    It returns the values that are defined: rows of one class have no AUC.
-    """
+def _measure(metric: Metric, P: Floats, w: Floats) -> Callable[[Floats], Floats]:
+    """The metric as a function of m sets of labels, (m, K, n): 0 and 1, or shares of each row."""
     n, K = P.shape
-    w = np.ones(n) if weights is None else weights
-    if not isinstance(metric, str):
-        return lambda labels: _values(metric, labels, P, w)
-    check_option("metric", metric, (*_OF_CONFUSION, *_LOSSES, "auc"))
-    if metric in _LOSSES:
-        losses = [w * _LOSSES[metric](P, np.full(n, k, np.uintp)) for k in range(K)]
-        return lambda labels: list(np.tensordot(labels, losses, 2) / w.sum())
-    if metric in _OF_CONFUSION:
-        decided = np.eye(K)[P.argmax(axis=1)] * w[:, None]
-        return lambda labels: list(_OF_CONFUSION[metric](labels @ decided))
-    classes = range(1, 2) if K == 2 else range(K)
-    below = [_weight_below(P[:, k], w) for k in classes]
-
-    def auc(labels: Floats) -> list[Floats]:
-        own = labels[:, classes] @ w
-        pairs = np.einsum("mkn,kn,n->mk", labels[:, classes], below, w) - own**2 / 2
-        with np.errstate(invalid="ignore"):
-            found = (pairs / (own * (w.sum() - own))).mean(axis=1)
-        return list(found[np.isfinite(found)])
-
-    return auc
+    if metric in ("log_loss", "brier_score_loss"):
+        of_row = log_losses if metric == "log_loss" else brier_losses
+        losses = [w * of_row(P, np.full(n, k, np.uintp)) / w.sum() for k in range(K)]
+        return lambda labels: np.asarray(np.tensordot(labels, losses, 2))
+    if metric == "auc":
+        classes = range(1, 2) if K == 2 else range(K)
+        below = [_weight_below(P[:, k], w) for k in classes]
+        return lambda labels: _aucs(labels[:, classes], np.array(below), w)
+    decided = np.eye(K)[P.argmax(axis=1)] * w[:, None]
+    if metric == "confusion_matrix":
+        return lambda labels: np.asarray(labels @ decided)
+    if metric == "f1":
+        return lambda labels: _f1(labels @ decided)
+    return lambda labels: np.trace(labels @ decided, axis1=1, axis2=2) / w.sum()
 
 
-def _values(metric: Callable[..., Any], labels: Floats, P: Floats, w: Floats) -> list[Floats]:
-    found = []
-    for each in w * labels:
-        codes, rows = np.nonzero(each)
-        try:
-            value = metric(codes, P[rows], sample_weight=each[codes, rows])
-        except InputError:
-            continue
-        found.append(np.asarray(value, dtype=np.float64))
-    return found
+def _aucs(labels: Floats, below: Floats, w: Floats) -> Floats:
+    """Mean AUC over classes; NaN if one of them has no rows or all."""
+    own = labels @ w
+    pairs = np.einsum("mkn,kn,n->mk", labels, below, w) - own**2 / 2
+    with np.errstate(invalid="ignore"):
+        return np.asarray((pairs / (own * (w.sum() - own))).mean(axis=1))
 
 
 def _weight_below(scores: Floats, w: Floats) -> Floats:
@@ -213,12 +196,3 @@ def _f1(matrices: Floats) -> Floats:
     right = 2 * np.diagonal(matrices, axis1=1, axis2=2)
     scores = np.divide(right, both, out=np.zeros_like(both), where=both > 0)
     return np.asarray(scores[:, 1] if scores.shape[1] == 2 else scores.mean(axis=1))
-
-
-_LOSSES = {"log_loss": log_losses, "brier_score_loss": brier_losses}
-#: Of weights of the rows of each class (row) that are decided for each class (column).
-_OF_CONFUSION: dict[str, Callable[[Floats], Floats]] = {
-    "accuracy": lambda m: m.trace(axis1=1, axis2=2) / m.sum(axis=(1, 2)),
-    "f1": _f1,
-    "confusion_matrix": lambda m: m,
-}
