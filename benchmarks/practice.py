@@ -240,7 +240,7 @@ def drift(case: Case, repetitions: int, seed: int) -> Result:
             part = rows[chunk]
             y, Q = part["employed"].to_numpy(), calibrator.predict_proba(part[column].to_numpy())
             for metric, truth in observed(y, Q).items():
-                ends = expected(metric, Q, calibration=calibrator, n_draws=100)
+                ends = expected(metric, Q, calibration=calibrator, n_draws=200)
                 found.setdefault(metric, []).append(inside(ends.low, truth, ends.high))
                 found.setdefault(f"{metric} error", []).append(abs(ends.estimate - truth))
     return {name: float(np.mean(values)) for name, values in found.items()}

@@ -1,4 +1,5 @@
 from itertools import product
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -6,9 +7,9 @@ from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, log_loss
 
 from isoroc import InputError, TemperatureCalibrator
 from isoroc.metrics import expected
-from isoroc.metrics._expected import MISFIT
+from isoroc.metrics._expected import MISFIT, Metric
 
-NAMES = ("accuracy", "f1", "auc", "log_loss", "brier_score_loss", "confusion_matrix")
+NAMES = get_args(Metric)
 
 
 def draw(n=400, K=3, seed=0):
@@ -32,6 +33,7 @@ def test_means_over_all_labels_of_few_rows():
     for metric, value in totals.items():
         assert expected(metric, Q).estimate == pytest.approx(value)
     np.testing.assert_allclose(expected("confusion_matrix", Q).estimate, matrix)
+    np.testing.assert_allclose(expected("class_shares", Q).estimate, matrix.sum(axis=1) / 5)
 
 
 @pytest.mark.parametrize("K", [2, 3])

@@ -24,7 +24,9 @@ from isoroc._random import check_random_state
 from isoroc._simplex import Floats, as_matrix
 from isoroc.metrics._resampling import BootstrapResult, summarize
 
-Metric = Literal["accuracy", "f1", "auc", "log_loss", "brier_score_loss", "confusion_matrix"]
+Metric = Literal[
+    "accuracy", "f1", "auc", "log_loss", "brier_score_loss", "confusion_matrix", "class_shares"
+]
 #: Variance of what a calibrator learns, relative to that of an unbiased fit: those that shrink or
 #: overfit have a bias of up to 1.4 standard errors (benchmarks/practice.py, "weeks").
 MISFIT = 3.0
@@ -47,7 +49,8 @@ def expected(
 
     Parameters
     ----------
-    metric : {"accuracy", "f1", "auc", "log_loss", "brier_score_loss", "confusion_matrix"}
+    metric : {"accuracy", "f1", "auc", "log_loss", "brier_score_loss", "confusion_matrix", \
+            "class_shares"}
         F1 is that of the second of two classes, or the mean over classes; the AUC of more classes
         is the mean over each against the rest; a confusion matrix has the numbers of rows of each
         class (row) that are decided for each class (column).
@@ -168,6 +171,8 @@ def _measure(metric: Metric, P: Floats, w: Floats) -> Callable[[Floats], Floats]
         classes = range(1, 2) if K == 2 else range(K)
         below = [_weight_below(P[:, k], w) for k in classes]
         return lambda labels: _aucs(labels[:, classes], np.array(below), w)
+    if metric == "class_shares":
+        return lambda labels: np.asarray(labels @ w / w.sum())
     decided = np.eye(K)[P.argmax(axis=1)] * w[:, None]
     if metric == "confusion_matrix":
         return lambda labels: np.asarray(labels @ decided)
