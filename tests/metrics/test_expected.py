@@ -52,13 +52,6 @@ def test_metrics_of_many_rows_are_about_those_of_their_labels(K):
         assert result.estimate == pytest.approx(value, abs=0.01)
 
 
-def test_other_forecasts_are_measured():
-    Q, _ = draw()
-    P = Q[:, ::-1]
-    result = expected("accuracy", Q, P=P)
-    assert result.estimate == pytest.approx(Q[np.arange(len(Q)), P.argmax(axis=1)].mean())
-
-
 @pytest.mark.parametrize("metric", NAMES)
 @pytest.mark.parametrize("K", [2, 3])
 def test_weights_are_rows(metric, K):
@@ -120,8 +113,6 @@ def test_bad_input():
     Q, _ = draw(20)
     with pytest.raises(InputError, match="metric"):
         expected("precision", Q)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="2 classes, but Q has 3"):
-        expected("accuracy", Q, P=Q[:, 0])
     with pytest.raises(InputError, match="calibration"):
         expected("accuracy", Q, calibration=0)
     with pytest.raises(InputError, match="hardly ever defined"):

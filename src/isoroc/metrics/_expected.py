@@ -14,7 +14,6 @@ from isoroc._input import (
     InputError,
     check_confidence,
     check_forecasts,
-    check_length,
     check_number,
     check_option,
     check_weights,
@@ -38,7 +37,6 @@ def expected(
     metric: Metric,
     Q: Any,
     *,
-    P: Any = None,
     sample_weight: Any = None,
     calibration: Any = None,
     confidence: float = 0.95,
@@ -56,8 +54,6 @@ def expected(
         class (row) that are decided for each class (column).
     Q : array-like of shape (n, K) or (n,)
         Calibrated forecasts, or the probability of the second of two classes.
-    P : array-like of shape (n, K) or (n,), default=None
-        The forecasts that are measured, such as those before calibration; by default `Q`.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     calibration : int, array-like of shape (m, K) or (m,), or calibrator, default=None
@@ -103,15 +99,10 @@ def expected(
     check_confidence(confidence)
     check_number("n_draws", n_draws, numbers.Integral, minimum=2)
     q = as_matrix(check_forecasts(Q, name="Q", scores="probability"))
-    measured = q if P is None else as_matrix(check_forecasts(P, name="P"))
-    check_length(measured, len(q), name="P", of="Q")
     n, K = q.shape
-    if measured.shape[1] != K:
-        problem = f"{measured.shape[1]} classes, but Q has {K}"
-        raise InputError("P", None, problem, "they must agree")
     check_option("metric", metric, get_args(Metric))
     weights = check_weights(sample_weight, n)
-    measure = _measure(metric, measured, np.ones(n) if weights is None else weights)
+    measure = _measure(metric, q, np.ones(n) if weights is None else weights)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     logs = np.log(np.maximum(q, EPSILON))
     theta = _draw_calibrations(q, logs, calibration, n_draws, rng)[..., None]
