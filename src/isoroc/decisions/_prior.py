@@ -178,7 +178,7 @@ def estimate_prior(
     best = _most_likely(likelihood, weights, shares)
     lift = 2 * float(weights @ np.log(np.maximum(likelihood @ best, LEAST)))  # 0 for the old shares
     prior = (total * best + PSEUDOCOUNT * shares) / (total + PSEUDOCOUNT)
-    shift = 0.0
+    shift = np.zeros(len(shares))
     if len(P) > INTERVAL_ROWS:
         rows = np.random.default_rng(0).permutation(len(P))[:INTERVAL_ROWS]
         likelihood, weights = likelihood[rows], weights[rows] * (total / weights[rows].sum())

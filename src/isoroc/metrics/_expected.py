@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +23,10 @@ from isoroc._random import check_random_state
 from isoroc._simplex import Floats, as_matrix
 from isoroc.metrics._resampling import BootstrapResult, summarize
 
-Metric = Literal[
-    "accuracy", "f1", "auc", "log_loss", "brier_score_loss", "confusion_matrix", "class_shares"
-]
+METRICS = (
+    *("accuracy", "f1", "auc", "log_loss", "brier_score_loss"),
+    *("confusion_matrix", "class_shares"),
+)
 #: Variance of what a calibrator learns, relative to that of an unbiased fit: those that shrink or
 #: overfit have a bias of up to 1.4 standard errors (benchmarks/practice.py, "weeks").
 MISFIT = 3.0
@@ -34,7 +35,7 @@ MOST_NUMBERS = 2**16
 
 
 def expected(
-    metric: Metric,
+    metric: str,
     Q: Any,
     *,
     sample_weight: Any = None,
@@ -100,7 +101,7 @@ def expected(
     check_number("n_draws", n_draws, numbers.Integral, minimum=2)
     q = as_matrix(check_forecasts(Q, name="Q", scores="probability"))
     n, K = q.shape
-    check_option("metric", metric, get_args(Metric))
+    check_option("metric", metric, METRICS)
     weights = check_weights(sample_weight, n)
     measure = _measure(metric, q, np.ones(n) if weights is None else weights)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
@@ -151,7 +152,7 @@ def _draw_calibrations(
     return np.asarray(right + drawn @ np.linalg.cholesky(covariance).T)
 
 
-def _measure(metric: Metric, P: Floats, w: Floats) -> Callable[[Floats], Floats]:
+def _measure(metric: str, P: Floats, w: Floats) -> Callable[[Floats], Floats]:
     """The metric as a function of m sets of labels, (m, K, n): 0 and 1, or shares of each row."""
     n, K = P.shape
     if metric in ("log_loss", "brier_score_loss"):
