@@ -430,8 +430,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         X, groups
             New rows, as `predict_proba` takes them.
         **options
-            `confidence`, `n_resamples`, `random_state` and `sample_weight` of
-            `isoroc.decisions.estimate_prior`, which says what must hold.
+            `confidence` and `sample_weight` of `isoroc.decisions.estimate_prior`, which says what
+            must hold.
 
         Returns
         -------
@@ -447,7 +447,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         >>> X, y = make_classification(n_samples=2000, random_state=0)
         >>> clf = CalibratedClassifier(GaussianNB()).fit(X[:1000], y[:1000])
         >>> few = [i for i in range(1000, 2000) if y[i] == 0 or i % 5 == 0]  # fewer of class 1
-        >>> clf.adapt_prior(X[few], random_state=0).prior.round(2), y[few].mean().round(2)
+        >>> clf.adapt_prior(X[few]).prior.round(2), y[few].mean().round(2)
         (array([0.85, 0.15]), np.float64(0.15))
         """
         check_is_fitted(self, "calibrated_classifiers_")

@@ -212,3 +212,11 @@ def test_forecasts_unlike_those_of_the_fit_are_warned_of(run_cli):
         ran = run_cli("monitor", "model.json", "new.csv", "--unlabelled")
         assert ran.code == 0, ran.err
         assert ("hardly any calibration row had" in ran.err) == warns
+
+
+@pytest.mark.usefixtures("fitted")
+@pytest.mark.parametrize("words", [[], ["--unlabelled"]])
+def test_weights_are_refused(run_cli, words):
+    ran = run_cli("monitor", "model.json", "data.csv", "--weight", "w", *words)
+    assert ran.code == 2
+    assert "--weight: monitoring counts rows" in ran.err

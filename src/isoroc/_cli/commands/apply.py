@@ -296,7 +296,7 @@ class Calibration:
 
         Q = self.draw(ESTIMATED_ROWS)[1]
         labels = self.model.calibrator.classes_
-        found = estimate_prior(Q, old, labels=labels, random_state=0)
+        found = estimate_prior(Q, old, labels=labels)
         print_note("class shares of these rows:")
         print_note(repr(found))
         return found.prior
