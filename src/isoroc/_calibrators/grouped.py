@@ -150,11 +150,13 @@ class GroupedCalibrator(Calibrator):
 
         Parameters
         ----------
-        P, y, labels, sample_weight, scores
+        P, y
             As for every calibrator.
         groups : array-like of shape (n,), default=None
             Group of each row: strings, whole numbers or booleans. Without groups there is the
             common map only.
+        labels, sample_weight, scores
+            As for every calibrator.
 
         Returns
         -------
