@@ -150,7 +150,7 @@ def models(*, wide: bool) -> Iterator[tuple[str, Any]]:
         yield "et", ExtraTreesClassifier(100, max_depth=10, random_state=0)
         from lightgbm import LGBMClassifier  # noqa: PLC0415
 
-        yield "lgbm", LGBMClassifier(random_state=SEED, verbose=-1)
+        yield "lgbm", LGBMClassifier(random_state=SEED, n_jobs=1, verbose=-1)
 
 
 class Parts(NamedTuple):
