@@ -37,7 +37,7 @@ from isoroc._table import Table
 
 #: Weight of the common map relative to that of a group's own, before any row is seen. The own map
 #: then has less than `LEAST_WEIGHT`, so that a group keeps the common map exactly unless its rows
-#: speak against it (docs/decisions.md has the figures).
+#: speak against it (docs/coverage.md has the figures).
 COMMON_SHARE = 16.0
 #: Columns of `group_scores_`.
 SCORES = ("group", "rows", "weight", "common_log_loss", "log_loss", "gain", "gain_se")
@@ -149,11 +149,13 @@ class GroupedCalibrator(Calibrator):
 
         Parameters
         ----------
-        P, y, labels, sample_weight, scores
+        P, y
             As for every calibrator.
         groups : array-like of shape (n,), default=None
             Group of each row: strings, whole numbers or booleans. Without groups there is the
             common map only.
+        labels, sample_weight, scores
+            As for every calibrator.
 
         Returns
         -------
