@@ -19,7 +19,8 @@ def test_members_are_those_of_the_calibrator(make_axes):
     np.testing.assert_array_equal(weight["value"], table["weight"][:-1])
     np.testing.assert_allclose((gain["low"] + gain["high"]) / 2, table["gain"])
     assert display.names[-1] == "mixture"
-    assert calibrator.verdict_.startswith(display.axes_[0].get_title())
+    verdict = calibrator.verdict_.partition(":")[0]
+    assert display.axes_[0].get_title() == f"verdict: {verdict}"
     with pytest.raises(InputError, match="IsotonicCalibrator has no members"):
         MembersDisplay.from_estimator(IsotonicCalibrator())
 
@@ -36,7 +37,7 @@ def test_groups_are_those_of_the_evaluation(make_axes):
     ]
     for name, expected in zip(("value", "low", "high"), zip(*changes, strict=True), strict=True):
         np.testing.assert_array_equal(display.layers[0].data[name], expected)
-    assert display.axes_[0].get_xlabel() == "change of the Brier score (below 0 is better)"
+    assert display.axes_[0].get_xlabel() == "change of the Brier score\n(below 0 is better)"
     with pytest.raises(InputError, match="evaluation: has no groups"):
         GroupsDisplay.from_evaluation(evaluate(y, p, p**2, n_resamples=0))
     with pytest.raises(InputError, match="measure"):

@@ -202,7 +202,7 @@ class Evaluation:
     def _order(self) -> str:
         names = ("decisions_changed", "pairs_reversed", "pairs_tied")
         changed, turned, tied = (self[name, "change"] for name in names)
-        did = [f"changed {percent(changed)} of the decisions"]
+        did = [f"changed {percent(changed)} of the decisions" if changed else "changed no decision"]
         if turned:
             did.append(f"reversed the order of {percent(turned)} of the pairs of rows")
         if tied:
@@ -339,8 +339,9 @@ def _clear_directions(table: Table) -> list[str]:
     """How the most probable class and the class that is farthest off are wrong, beyond chance."""
     phrases = []
     clear = (table["low"] > 0) | (table["high"] < 0)
-    gap, interval = table["difference"], zip(table["low"], table["high"], strict=True)
-    ends = [f"({_text(low)} to {_text(high)})" for low, high in interval]
+    gap = table["difference"]
+    sizes = np.sort(np.sign(gap) * [table["low"], table["high"]], axis=0).T
+    ends = [f"({_text(low)} to {_text(high)})" for low, high in sizes]
     if clear[0]:
         which = "overconfident" if gap[0] > 0 else "underconfident"
         phrases.append(f"{which} by {_text(abs(gap[0]))} {ends[0]}")
