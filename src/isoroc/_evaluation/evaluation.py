@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from isoroc._evaluation.benefit import DecisionCurve, decision_curve
 from isoroc._evaluation.pair import Pair
 from isoroc._input import InputError
-from isoroc._intervals import Difference, Estimate
+from isoroc._intervals import Difference, Estimate, half_width
 from isoroc._losses import EPSILON
 from isoroc._table import Table
 from isoroc.metrics import CalibrationSummary, calibration_summary
@@ -188,7 +188,9 @@ class Evaluation:
 
     def _direction(self) -> list[str]:
         """Which way forecasts are wrong, if that is clear for any of them."""
-        found = {of: _clear_directions(table) for of, table in self.directions.items()}
+        found = {
+            of: _clear_directions(table, self.confidence) for of, table in self.directions.items()
+        }
         if not any(found.values()):
             return []
         level = f"{100 * self.confidence:g} % intervals"
@@ -335,11 +337,19 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _clear_directions(table: Table) -> list[str]:
-    """How the most probable class and the class that is farthest off are wrong, beyond chance."""
+def _clear_directions(table: Table, confidence: float) -> list[str]:
+    """How the most probable class and the class that is farthest off are wrong, beyond chance.
+
+    Of three classes or more, one is named only if it would be with an interval that allows for
+    their number (Bonferroni).
+    """
     phrases = []
-    clear = (table["low"] > 0) | (table["high"] < 0)
-    gap = table["difference"]
+    gap, n_classes = table["difference"], len(table["difference"]) - 1
+    reach = (table["high"] - table["low"]) / 2
+    if n_classes > 2:
+        wider = half_width(1 - (1 - confidence) / n_classes) / half_width(confidence)
+        reach = reach * np.append(1.0, np.full(n_classes, wider))
+    clear = np.abs(gap) > reach
     sizes = np.sort(np.sign(gap) * [table["low"], table["high"]], axis=0).T
     ends = [f"({_text(low)} to {_text(high)})" for low, high in sizes]
     if clear[0]:

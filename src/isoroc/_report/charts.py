@@ -312,9 +312,10 @@ def path_chart(path: dict[str, Any], before: float | None) -> Markup:
         level = float(before or 0) + margin / 4
         parts.append(plane.text(plane.x[1], level, "before", class_="score end before"))
     elif before is not None:  # far from the path, whose shape would not be seen
-        place = {"x": plane.left + plane.width, "y": plane.top + 12}
-        text = f"before: {text_of(before)}"
-        parts.append(tag("text", text, class_="score end before", **place))
+        rises = loss[-1] > shown[0]  # the path ends at the top
+        place = {"x": plane.left + (6 if rises else plane.width), "y": plane.top + 12}
+        kind = "score before" if rises else "score end before"
+        parts.append(tag("text", f"before: {text_of(before)}", class_=kind, **place))
     x = np.log10(n)
     inside = (y[0] <= loss) & (loss <= y[1])
     parts.append(plane.line(x[inside], loss[inside], class_="curve after"))

@@ -232,7 +232,9 @@ def _verdict(evaluation: Evaluation, evidence: Evidence, judged: Evidence) -> di
     sentences = [*_came_true(judged), *evaluation.sentences(), *_never_decided(evidence)]
     said = getattr(evidence.calibrator, "verdict_", None)
     if said:
-        sentences.append(f"Verdict of the calibrator on its own calibration rows: {said}.")
+        sentences.append(
+            f"The verdict of the calibrator from its own rows, by cross-validation: {said}."
+        )
     if evidence.fitted_on_these_rows:
         sentences.append(
             "The calibrator was fitted to these very rows, so the figures after calibration are "
@@ -426,7 +428,7 @@ def _file(calibrator: Any) -> str | None:
 
 #: Largest number of classes that have diagrams of their own, the heaviest ones, and the weight from
 #: which on a diagram of one of several classes says something.
-_MOST_DIAGRAMS, _LEAST_WEIGHT = 8, 25
+_MOST_DIAGRAMS, _LEAST_WEIGHT = 8, 50
 #: Number of simulations for a band. It has a few hundred pixels, so more would not be seen.
 _SIMULATIONS = 200
 #: Largest number of vertices of a curve and of rows for a surface, and cells along its sides.

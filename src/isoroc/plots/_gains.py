@@ -93,8 +93,9 @@ class MembersDisplay(Display):
         left.barh(range(len(weight)), weight, color=SERIES["after"][0], height=0.6)
         for i, share in enumerate(weight):
             left.annotate(f" {100 * share:.0f} %", (share, i), va="center", size="small")
-        tidy(left, xlabel="weight in\nthe mixture", xlim=(0, max(1.3 * weight.max(), 0.1)))
+        tidy(left, xlabel="weight in\nthe mixture")
         _name_rows(left, self.names)
+        left.set(xticks=[0, 0.25, 0.5, 0.75, 1], xlim=(0, max(1.3 * weight.max(), 0.1)))
         _forest(right, self.names, self.layers[1].data, 1)
         right.tick_params(labelleft=False)  # those on the left are the same
         right.set_xlabel("log loss saved\non unseen rows")
