@@ -117,7 +117,7 @@ def test_paths_of_given_values(make_axes):
     display = PathDisplay(curves, lines).plot(make_axes())
     (ax,) = display.axes_
     assert ax.get_xscale() == "log"
-    assert ax.lines[-1].get_label() == "before calibration: infinite, off the scale"
+    assert ax.lines[-1].get_label() == "before: infinite,\noff the scale"
     assert ax.get_ylim() == pytest.approx((0.92, 2.08))  # the first stage is outside
     ax.figure.draw_without_rendering()
     shown = [t.get_text() for t in ax.get_xticklabels() if 1 <= t.get_position()[0] <= 30]

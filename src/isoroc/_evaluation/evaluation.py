@@ -365,7 +365,9 @@ def _clear_directions(table: Table, confidence: float) -> list[str]:
 
 
 def percent(value: float) -> str:
-    """Share as text in percent."""
+    """Share as text in percent; shares close to 0 and 1 are not rounded to them."""
+    if 0 < value < 0.0005 or 0.9995 < value < 1:
+        return "less than 0.1 %" if value < 0.5 else "more than 99.9 %"
     return f"{100 * value:.1f} %" if 0 < value < 0.1 or 0.9 < value < 1 else f"{100 * value:.0f} %"
 
 

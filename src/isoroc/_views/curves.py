@@ -41,6 +41,10 @@ class Axis(NamedTuple):
         low, high = function(self.low), function(self.high)
         return np.asarray((function(np.clip(p, self.low, self.high)) - low) / (high - low))
 
+    def clip(self, p: Any) -> Floats:
+        """The same, but 0 and 1 become values beyond the ends that have a place on the scale."""
+        return np.asarray(np.clip(p, self.low / 100, 1 - (1 - self.high) / 100))
+
     def values(self, n: int) -> Floats:
         """Values that divide the axis into n parts of equal length."""
         if self.scale == "linear":

@@ -104,7 +104,7 @@ class MapDisplay(BeforeAfterDisplay):
             weight = density["weight"]
             if len(weight) <= _FEW:
                 area = 12 + 150 * weight / weight.max()
-                places = (density[of].clip(axis.low, axis.high) for of in ("before", "after"))
+                places = (axis.clip(density[of]) for of in ("before", "after"))
                 ax.scatter(*places, s=area, color=colour, lw=0, zorder=3)
             else:
                 cells = np.full((_CELLS, _CELLS), np.nan)
@@ -113,7 +113,7 @@ class MapDisplay(BeforeAfterDisplay):
                 edges = axis.values(_CELLS)
                 ax.pcolormesh(edges, edges, cells, cmap=shades, norm=norm)
             style = {"color": SERIES["before"][0], "label": "mean"}
-            lines += ax.plot(line["before"], line["after"], lw=1.8, **style)
+            lines += ax.plot(axis.clip(line["before"]), axis.clip(line["after"]), lw=1.8, **style)
             tidy(ax, xlabel=f"probability of {shortened(name)} before", ylabel="after")
             set_scale(ax, axis)
             if len(self.axes_) > 1:

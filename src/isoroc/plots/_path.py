@@ -194,7 +194,7 @@ class PathDisplay(Display):
             tidy(ax, xlabel="number of bins", ylabel=_TITLES.get(measure, measure), ylim=limits)
             rows = {"test": "test rows", "calibration": "calibration rows"}
             ax.set_title(rows.get(data, data), fontsize="medium")
-            off_scale = any(" off the scale" in line.get_label() for line in ax.lines)
+            off_scale = any("off the scale" in line.get_label() for line in ax.lines)
             if ax is self.ax_ or off_scale:  # the same in all panels but for those
                 add_legend(ax)
         return lines
@@ -258,7 +258,7 @@ def _draw(ax: Axes, layer: Layer, index: int, limits: tuple[float, float]) -> li
     if layer.kind == "line":
         shown = limits[0] <= value[0] <= limits[1]
         level = f"{value[0]:.3g}" if np.isfinite(value[0]) else "infinite"
-        label = layer.series if shown else f"{layer.series}: {level}, off the scale"
+        label = layer.series if shown else f"before: {level},\noff the scale"
         ax.axhline(value[0] if shown else np.nan, color=NEUTRAL, lw=1.2, ls=":", label=label)
         return []
     colour, marker, dashes = style_of(index)

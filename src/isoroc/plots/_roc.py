@@ -287,7 +287,7 @@ class RocSurfaceDisplay(BeforeAfterDisplay):
         first, second, third = (wrapped(name, 22, 2) for name in self.names)
         colours: dict[str, Any] = {"cmap": "viridis", "levels": np.arange(11) / 10}
         for ax, layer in zip(self.axes_, self.layers, strict=True):
-            rate: Floats = layer.data["rate"].reshape(_STEPS + 1, -1).T
+            rate: Floats = layer.data["rate"].reshape(_STEPS + 1, -1).T.clip(max=1)  # rounding
             image = ax.contourf(grid, grid, rate, **colours)
             ax.set(xlabel=f"share of {first} right, at least", aspect="equal")
             ax.set_ylabel(f"share of {second} right, at least")

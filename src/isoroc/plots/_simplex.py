@@ -21,10 +21,10 @@ from isoroc._views.simplex import bin_polygons, cells_of, group_means, mix, tria
 from isoroc.plots._display import NEUTRAL, BeforeAfterDisplay, Layer, figure_of, style_of, wrapped
 
 _TITLES = {
-    "forecasts": "forecasts,\nby what came true",
-    "values": "forecasts,\nby their calibrated value",
-    "bins": "bins, by their calibrated value\n(+ thresholds of the splits)",
-    "map": "from forecasts\nto calibrated values",
+    "forecasts": "forecasts, by what came true",
+    "values": "forecasts, by calibrated value",
+    "bins": "bins by value, + thresholds",
+    "map": "from forecast to calibrated",
 }
 #: Above this number of rows cells are drawn instead of points.
 _MAX_POINTS = 3000
