@@ -62,7 +62,7 @@ def test_learning_curve_ends_at_the_loss_of_all_rows(make_axes):
     far = LearningCurveDisplay.from_estimator(
         IsotonicCalibrator(), p[:400], y[:400], test=(p[400:] ** 60, y[400:]), ax=make_axes()
     )
-    assert "before: 1" in far.ax_.get_legend().get_texts()[1].get_text()
+    assert "off the scale" in far.ax_.get_legend().get_texts()[1].get_text()
     with pytest.raises(InputError, match=r"sizes: got .*; expected numbers from 2 to 400"):
         LearningCurveDisplay.from_estimator(
             IsotonicCalibrator(), p[:400], y[:400], test=new, sizes=[10, 500]
@@ -76,7 +76,7 @@ def test_learning_curve_of_a_rare_class(make_axes):
     P = np.column_stack([1 - p, p])
     options = {"test": (P, y), "labels": ["b", "a"], "ax": make_axes()}
     display = LearningCurveDisplay.from_estimator(IsotonicCalibrator(), P, y, **options)
-    assert display.layers[0].data["rows"].tolist() == [500, 1000, 2000, 4000]
+    assert display.layers[0].data["rows"].tolist() == [1000, 2000, 4000]
     options["ax"] = make_axes()
     display = LearningCurveDisplay.from_estimator(
         IsotonicCalibrator(), P, y, sizes=[2, 4000], **options
