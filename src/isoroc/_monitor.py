@@ -28,6 +28,7 @@ from isoroc._cell_errors import cells_shape, error_in_cells, sum_in_cells
 from isoroc._files import replacing
 from isoroc._input import InputError, check_confidence, check_number, check_sample, to_array
 from isoroc._intervals import half_width
+from isoroc._losses import log_losses
 from isoroc._simplex import LEAST, Codes, Floats, as_matrix
 from isoroc._table import Table
 
@@ -134,7 +135,7 @@ class Totals:
     @classmethod
     def of(cls, P: Floats, codes: NDArray[Any]) -> Self:
         """Sums over the rows of a batch."""
-        loss = -np.log(np.maximum(P[np.arange(len(P)), codes], LEAST)).sum()
+        loss = log_losses(P, codes).sum()
         entropy = -(P * np.log(np.where(P > 0, P, 1.0))).sum()
         observed = np.bincount(codes, minlength=P.shape[1]).astype(np.float64)
         variance = (P * (1 - P)).sum(axis=0)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from isoroc._evaluation.benefit import DecisionCurve, decision_curve
 from isoroc._evaluation.pair import Pair
 from isoroc._input import InputError
-from isoroc._intervals import Difference, Estimate
+from isoroc._intervals import Difference, Estimate, half_width
 from isoroc._losses import EPSILON
 from isoroc._table import Table
 from isoroc.metrics import CalibrationSummary, calibration_summary
@@ -188,7 +188,9 @@ class Evaluation:
 
     def _direction(self) -> list[str]:
         """Which way forecasts are wrong, if that is clear for any of them."""
-        found = {of: _clear_directions(table) for of, table in self.directions.items()}
+        found = {
+            of: _clear_directions(table, self.confidence) for of, table in self.directions.items()
+        }
         if not any(found.values()):
             return []
         level = f"{100 * self.confidence:g} % intervals"
@@ -202,7 +204,7 @@ class Evaluation:
     def _order(self) -> str:
         names = ("decisions_changed", "pairs_reversed", "pairs_tied")
         changed, turned, tied = (self[name, "change"] for name in names)
-        did = [f"changed {percent(changed)} of the decisions"]
+        did = [f"changed {percent(changed)} of the decisions" if changed else "changed no decision"]
         if turned:
             did.append(f"reversed the order of {percent(turned)} of the pairs of rows")
         if tied:
@@ -330,12 +332,21 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _clear_directions(table: Table) -> list[str]:
-    """How the most probable class and the class that is farthest off are wrong, beyond chance."""
+def _clear_directions(table: Table, confidence: float) -> list[str]:
+    """How the most probable class and the class that is farthest off are wrong, beyond chance.
+
+    Of three classes or more, one is named only if it would be with an interval that allows for
+    their number (Bonferroni).
+    """
     phrases = []
-    clear = (table["low"] > 0) | (table["high"] < 0)
-    gap, interval = table["difference"], zip(table["low"], table["high"], strict=True)
-    ends = [f"({_text(low)} to {_text(high)})" for low, high in interval]
+    gap, n_classes = table["difference"], len(table["difference"]) - 1
+    reach = (table["high"] - table["low"]) / 2
+    if n_classes > 2:
+        wider = half_width(1 - (1 - confidence) / n_classes) / half_width(confidence)
+        reach = reach * np.append(1.0, np.full(n_classes, wider))
+    clear = np.abs(gap) > reach
+    sizes = np.sort(np.sign(gap) * [table["low"], table["high"]], axis=0).T
+    ends = [f"({_text(low)} to {_text(high)})" for low, high in sizes]
     if clear[0]:
         which = "overconfident" if gap[0] > 0 else "underconfident"
         phrases.append(f"{which} by {_text(abs(gap[0]))} {ends[0]}")
@@ -349,7 +360,9 @@ def _clear_directions(table: Table) -> list[str]:
 
 
 def percent(value: float) -> str:
-    """Share as text in percent."""
+    """Share as text in percent; shares close to 0 and 1 are not rounded to them."""
+    if 0 < value < 0.0005 or 0.9995 < value < 1:
+        return "less than 0.1 %" if value < 0.5 else "more than 99.9 %"
     return f"{100 * value:.1f} %" if 0 < value < 0.1 or 0.9 < value < 1 else f"{100 * value:.0f} %"
 
 
