@@ -1,5 +1,6 @@
 """The command and its subcommands: options, errors, exit codes."""
 
+import os
 import sys
 import traceback
 import warnings
@@ -11,7 +12,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 import isoroc
 from isoroc._cli import discard_output, wait_if_ending
-from isoroc._cli.config import with_options_of_file
+from isoroc._cli.config import DEFAULT, with_options_of_file
 from isoroc._cli.errors import CommandError, ExitCode, did_you_mean, first_line, in_options
 from isoroc._cli.options import STANDARD
 from isoroc._cli.texts import ABOUT, ALIASES, COMMANDS, EPILOGUE
@@ -57,8 +58,9 @@ def run(tokens: list[str]) -> int:
     try:
         words, log_file = _take("--log-file", [word for word in tokens if word not in _FLAGS])
         words, config = _take("--config", words)
-        _check_log(log_file, words)
         words = with_options_of_file(_usual(words), config)
+        if log_file is not None:
+            _check_log(log_file, [*words[1:], config or DEFAULT])
         words = [STANDARD if word == "-" else word for word in words]
         if log_file is None and not quiet:
             return _run(words, debug=debug)
@@ -100,13 +102,18 @@ def _take(option: str, tokens: list[str]) -> tuple[list[str], str | None]:
     return words, found
 
 
-def _check_log(log_file: str | None, words: list[str]) -> None:
-    """Refuse to append to a file that the command reads or writes."""
-    for word in words if log_file is not None else ():
+def _check_log(log_file: str, words: list[str]) -> None:
+    """Refuse to append to a file that the command reads or writes, or that holds other data."""
+    for word in words:
         named = word.partition("=")[2] if word.startswith("--") else word
         with suppress(OSError, ValueError):  # other words than names of files
-            if Path(named).samefile(str(log_file)):
+            same = os.path.realpath(named) == os.path.realpath(log_file)
+            if same or Path(named).samefile(log_file):
                 raise CommandError(f"--log-file {log_file}: is also an input or an output.")
+    if Path(log_file).is_file():
+        from isoroc._cli.io.files import LOG, check_target  # noqa: PLC0415 -- slow to import
+
+        check_target(log_file, (), LOG, force="--force" in words)
 
 
 def _run(words: list[str], *, debug: bool) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -68,7 +69,8 @@ def apply(
     names
         Names of the calibrated columns in the order of the model's classes, instead of --suffix.
     replace
-        Replace the forecasts by the calibrated forecasts. The output may then be the input.
+        Replace the forecasts by the calibrated forecasts. The output may then be the input, if that
+        is one file and all of its rows are written.
     type
         Types of other columns of text, such as id=int,day=date: int, float, bool, date, datetime,
         timestamp.
@@ -82,7 +84,10 @@ def apply(
     output_format
         Format of the output, if it does not follow from its name. Default: that of the input.
     """
-    check_target(output, [model, *([] if replace else forecasts)], TABLE, force=force)
+    # Its own input may be replaced if no row is lost.
+    whole = len(forecasts) == 1 and Path(forecasts[0]).is_file() and selection.where is None
+    inputs = [] if replace and whole and on_bad != "skip" else forecasts
+    check_target(output, [model, *inputs], TABLE, force=force)
     if replace and names:
         raise CommandError("--replace keeps the names of the columns; leave out --names.")
     loaded = Model.load(model)
