@@ -13,7 +13,15 @@ from cyclopts import App, CycloptsError, Parameter
 import isoroc
 from isoroc._cli import discard_output, wait_if_ending
 from isoroc._cli.config import DEFAULT, with_options_of_file
-from isoroc._cli.errors import CommandError, ExitCode, did_you_mean, first_line, in_options
+from isoroc._cli.errors import (
+    CommandError,
+    ExitCode,
+    did_you_mean,
+    first_line,
+    in_options,
+    quoted,
+    shown,
+)
 from isoroc._cli.options import STANDARD
 from isoroc._cli.texts import ABOUT, ALIASES, COMMANDS, EPILOGUE
 
@@ -135,7 +143,8 @@ def _run(words: list[str], *, debug: bool) -> int:
             return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
         except BaseException as error:  # noqa: BLE001
             # A panic of polars is not an Exception, and must not end with exit code 1.
-            what = f"{type(error).__name__}: {first_line(error)}; use --debug for details"
+            problem = quoted(first_line(error))
+            what = f"{type(error).__name__}: {problem}; use --debug for details"
             return _fail(ExitCode.INTERNAL, "internal error", what, debug=debug)
     return code if isinstance(code, int) else ExitCode.OK
 
@@ -153,8 +162,10 @@ def _message(error: BaseException) -> str:
 
         if isinstance(error, InputError):
             option = _OPTIONS.get(error.argument, error.argument)
-            return str(InputError(option, error.row, error.problem, in_options(error.fix)))
-    return first_line(error)
+            problem, fix = quoted(error.problem), in_options(error.fix)
+            return str(InputError(option, error.row, problem, fix))
+    is_ours = isinstance(error, (CommandError, CycloptsError, OSError))
+    return first_line(error) if is_ours else quoted(first_line(error))
 
 
 def _fail(code: ExitCode, kind: str, message: str, *, debug: bool) -> int:
@@ -162,7 +173,7 @@ def _fail(code: ExitCode, kind: str, message: str, *, debug: bool) -> int:
 
     wait_if_ending()
     if debug:
-        traceback.print_exc()
+        sys.stderr.write(shown(traceback.format_exc()))
     print_error(kind, message)
     return code
 

@@ -5,6 +5,9 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from enum import IntEnum
 
+#: Signs around what a message quotes of the data, which is shown but not logged.
+_MARKS = "\ue000\ue001"
+
 
 class ExitCode(IntEnum):
     """Exit codes of the command."""
@@ -19,6 +22,23 @@ class ExitCode(IntEnum):
 
 class CommandError(Exception):
     """An error that the user can fix; its message is one line that says how."""
+
+
+def quoted(cells: object) -> str:
+    """Cells of a table in a message: they are shown, but a log does not have them."""
+    begin, end = _MARKS
+    return f"{begin}{cells}{end}"
+
+
+def shown(text: str) -> str:
+    """A message with the cells that it quotes."""
+    return re.sub(f"[{_MARKS}]", "", text)
+
+
+def logged(text: str) -> str:
+    """A message without the cells that it quotes."""
+    begin, end = _MARKS
+    return re.sub(f"{begin}[^{_MARKS}]*{end}", "...", text)
 
 
 def first_line(error: BaseException) -> str:

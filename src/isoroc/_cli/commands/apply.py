@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from isoroc._cli.errors import CommandError, did_you_mean
+from isoroc._cli.errors import CommandError, did_you_mean, quoted
 from isoroc._cli.io import ndjson
 from isoroc._cli.io.columns import SUFFIX, check_column, find_forecasts, order_columns, split_words
 from isoroc._cli.io.files import TABLE, check_target, open_source, write_frame
@@ -107,7 +107,7 @@ def apply(
             step.adjust(prior, adapt=adapt_prior)
         with progress_bar("calibrating", None if where else source.count()) as step.advance:
             write_frame(step.run(form), output, form)
-    print_note(f"{output}: {sum(step.n_rows):,} rows calibrated by {model}", shown=False)
+    print_note(f"{output}: {sum(step.n_rows):,} rows calibrated by {model}", only_logged=True)
     if step.bad:
         done = "were left out" if on_bad == "skip" else "got null"
         n_bad, (_, _, example) = sum(count for _, count, _ in step.bad), min(step.bad)
@@ -244,7 +244,7 @@ class Calibration:
         if wrong.any():
             at = int(wrong.arg_max() or 0)
             fix = "correct such rows, or copy the column as text without --type."
-            problem = f"is {texts[at]!r}, not {expected}; {fix}"
+            problem = f"is {quoted(repr(texts[at]))}, not {expected}; {fix}"
             raise self.source.error(batch, at, name, problem)
         return values
 

@@ -146,7 +146,8 @@ def check_target(
         return
     for item in inputs:
         if item is not None and _is_read(path, item):
-            raise CommandError(f"{target}: is also an input ({item}); name another file to write.")
+            shown = "standard input" if item == STANDARD else item
+            raise CommandError(f"{target}: is also an input ({shown}); name another file to write.")
     found = "" if force else _kind_of(path)
     if found not in ("", kind) and (found != OTHER or kind not in (TABLE, QUERY, LOG)):
         fix = "name another file to write, or use --force"
