@@ -20,7 +20,6 @@ from isoroc._cli.errors import (
     first_line,
     in_options,
     quoted,
-    shown,
 )
 from isoroc._cli.options import STANDARD
 from isoroc._cli.texts import ABOUT, ALIASES, COMMANDS, EPILOGUE
@@ -164,8 +163,10 @@ def _message(error: BaseException) -> str:
             option = _OPTIONS.get(error.argument, error.argument)
             problem, fix = quoted(error.problem), in_options(error.fix)
             return str(InputError(option, error.row, problem, fix))
-    is_ours = isinstance(error, (CommandError, CycloptsError, OSError))
-    return first_line(error) if is_ours else quoted(first_line(error))
+    if isinstance(error, CommandError):
+        return error.message
+    is_option = isinstance(error, (CycloptsError, OSError))
+    return first_line(error) if is_option else quoted(first_line(error))
 
 
 def _fail(code: ExitCode, kind: str, message: str, *, debug: bool) -> int:
@@ -173,7 +174,7 @@ def _fail(code: ExitCode, kind: str, message: str, *, debug: bool) -> int:
 
     wait_if_ending()
     if debug:
-        sys.stderr.write(shown(traceback.format_exc()))
+        traceback.print_exc()
     print_error(kind, message)
     return code
 

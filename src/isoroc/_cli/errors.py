@@ -23,6 +23,13 @@ class ExitCode(IntEnum):
 class CommandError(Exception):
     """An error that the user can fix; its message is one line that says how."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message  #: in which cells are marked
+
+    def __str__(self) -> str:
+        return shown(self.message)
+
 
 def quoted(cells: object) -> str:
     """Cells of a table in a message: they are shown, but a log does not have them."""

@@ -273,7 +273,7 @@ class Calibration:
         try:
             self._predict(row)
         except CommandError as error:
-            return str(error).partition(";")[0]
+            return error.message.partition(";")[0]
         return f"{self.source.place(row[ROW][0])} is not a forecast"
 
     def adjust(self, prior: Sequence[str] | None, *, adapt: bool) -> None:

@@ -418,8 +418,9 @@ def _numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
     if not finite.all():
         at = int(finite.arg_min() or 0)
         raw, value = batch[name][at], values[at]
-        kind = "a number" if value is None else "a finite number"
-        problem = "is empty" if raw is None else f"is {quoted(repr(raw))}, not {kind}"
+        found = f"{quoted(repr(raw))}, not a number"
+        found = found if value is None else f"{quoted(value)}, not a finite number"
+        problem = "is empty" if raw is None else f"is {found}"
         fix = "correct such rows, or leave them out with --where."
         raise source.error(batch, at, name, f"{problem}; {fix}")
     return values.to_numpy()
