@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from enum import IntEnum
 
 #: Signs around what a message quotes of the data, which is shown but not logged.
-_MARKS = "\ue000\ue001"
+_BEGIN, _END = "\ue000", "\ue001"
 
 
 class ExitCode(IntEnum):
@@ -33,19 +33,17 @@ class CommandError(Exception):
 
 def quoted(cells: object) -> str:
     """Cells of a table in a message: they are shown, but a log does not have them."""
-    begin, end = _MARKS
-    return f"{begin}{cells}{end}"
+    return f"{_BEGIN}{cells}{_END}"
 
 
 def shown(text: str) -> str:
     """A message with the cells that it quotes."""
-    return re.sub(f"[{_MARKS}]", "", text)
+    return re.sub(f"[{_BEGIN}{_END}]", "", text)
 
 
 def logged(text: str) -> str:
     """A message without the cells that it quotes."""
-    begin, end = _MARKS
-    return re.sub(f"{begin}[^{_MARKS}]*{end}", "...", text)
+    return re.sub(f"{_BEGIN}[^{_BEGIN}{_END}]*{_END}", "...", text)
 
 
 def first_line(error: BaseException) -> str:
