@@ -28,7 +28,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     old = target.stat() if target.exists() else None
     if old is not None and not (stat.S_ISREG(old.st_mode) and os.access(target, os.W_OK)):
         if stat.S_ISREG(old.st_mode) or stat.S_ISDIR(old.st_mode):
-            raise PermissionError(errno.EACCES, "is read-only or a folder", str(target))
+            raise PermissionError(errno.EACCES, "read-only, or a folder", str(target))
         yield target
         return
     new = target.with_name(f".isoroc-{secrets.token_hex(8)}{target.suffix}")
@@ -62,7 +62,12 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     target = Path(os.path.realpath(path))
     lock = target.with_name(f".{target.name}.lock")
     while True:
-        with lock.open("a", encoding="utf-8") as handle:
+        try:
+            handle = lock.open("a", encoding="utf-8")
+        except OSError as error:
+            error.filename = str(path)  # the name that the caller knows
+            raise
+        with handle:
             _wait_for(handle.fileno())
             # If the process before removed the file, others may hold a lock on a new one.
             try:

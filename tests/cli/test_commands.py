@@ -180,6 +180,17 @@ def test_values_of_parameters():
     assert parse_value("a,b") == "a,b"
 
 
+def test_demo_replaces_only_its_own_files(folder, run_cli):
+    assert run_cli("demo", "--keep", "new").code == 0
+    assert run_cli("demo", "--keep", "new").code == 0
+    for name in ("model.json", "march.csv"):
+        (folder / name).write_text("mine")
+        ran = run_cli("demo", "--keep", ".")
+        assert (ran.code, f"{name}: exists already; name another folder" in ran.err) == (2, True)
+        assert (folder / name).read_text() == "mine"
+        (folder / name).unlink()
+
+
 def test_demo_leaves_no_files_and_stops_at_the_first_error(run_cli, monkeypatch):
     seen = []
 

@@ -81,6 +81,10 @@ def test_bad_options(run_cli):
 
     assert "--weight: the test counts rows" in error_of("-w", "w")
     assert "--tolerance: is -1" in error_of("--tolerance", "-1")
+    Path("empty.json").touch()
+    words = ["monitor", "model.json", "data.csv", "--state", "empty.json"]
+    assert run_cli(*words).code == 0
+    assert CalibrationMonitor.load("empty.json").totals.rows == 2000
     Path("bad.json").write_text("{}")
     assert "holds other data, not the state of a monitor" in error_of("--state", "bad.json")
     assert "is not the state of a monitor" in error_of("--state", "bad.json", "--force")

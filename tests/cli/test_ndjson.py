@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -86,6 +87,9 @@ def test_all_other_values_are_the_same(write, others, separators, replace):
         (["a", 5], "row 1, column 'extra' is 5, which String cannot hold exactly"),
         ([{"a": 1}, {"a": "b"}], "row 0, column 'extra' holds an object, which Struct"),
         ([[1], 5], "row 1, column 'extra' holds a number, but earlier rows a list"),
+        ([-1, 2**63], "row 0, column 'extra' is -1, which UInt64 cannot hold exactly"),
+        ([1, 2**64], "row 1, column 'extra' is 18446744073709551616, which UInt64 cannot hold"),
+        ([1, 2**200], "row 1 is not JSON (1606938"),
     ],
 )
 @pytest.mark.parametrize("target", ["out.parquet", "out.csv"])
@@ -103,6 +107,9 @@ def test_typed_outputs_keep_every_field(write, run_cli):
     assert apply(run_cli, "out.parquet").code == 0
     row = pl.read_parquet("out.parquet").row(11_000, named=True)
     assert (row["count"], row["late"], row["nested"]) == (0.5, "text", {"a": 2**60})
+    write([{"hash": 1}, {"hash": 2**64 - 1}])
+    assert apply(run_cli, "out.parquet").code == 0
+    assert pq.read_table("out.parquet")["hash"].to_pylist() == [1, 2**64 - 1]
 
 
 @pytest.mark.parametrize(
@@ -111,6 +118,7 @@ def test_typed_outputs_keep_every_field(write, run_cli):
         ('{"p_bird": 1', "row 1 is not JSON"),
         ("[1]", "row 1 is not a JSON object"),
         ('{"p_bird": NaN}', "row 1 is not JSON"),
+        ('{"extra": 1e400}', "row 1 is not JSON (1e400 is too large)"),
     ],
 )
 def test_broken_rows_are_named(model, run_cli, line, problem):
@@ -138,6 +146,10 @@ def test_bad_rows_conditions_groups_and_compression(write, run_cli):
     rows = [json.loads(line) for line in Path("out.ndjson").read_text().splitlines()]
     assert [row["k"] for row in rows] == [0, 2, 3, 5]
     assert isinstance(rows[1]["p_dog"], float)
+    Path("x.ndjson").write_text(f"{lines[0]}\n {{ }} \n")
+    assert apply(run_cli, "out.ndjson", "--on-bad", "null").code == 0
+    last = Path("out.ndjson").read_text().splitlines()[1]
+    assert list(json.loads(last)) == ["p_bird_cal", "p_cat_cal", "p_dog_cal"]
 
 
 def test_groups_of_copied_lines(folder, run_cli):

@@ -2,9 +2,9 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,8 @@ import pytest
 import isoroc
 from cli_tables import listing, make_forecasts
 from isoroc import CalibrationMonitor
+from isoroc._cli import main
+from nights import kill, prepare, start, steps
 from pages import blocks
 
 pytestmark = [
@@ -36,28 +38,15 @@ state = "state.json"
 
 
 @pytest.fixture
-def job(folder, run_cli):
+def job(folder, monkeypatch):
     """Folder of the job: the script, its settings, the first model and data of some days."""
     Path("nightly.sh").write_text(blocks("nightly.md", "bash")[0])
     Path("isoroc.toml").write_text(SETTINGS)
     for day in range(4):
         make_forecasts(ROWS, seed=day).write_csv(f"{day}.csv")
-    assert run_cli("fit", "0.csv", "--calibrator", "identity", "-o", "model.json").code == 0
-    return folder
-
-
-def start(day, path):
-    """The script in a session of its own, with commands of a folder."""
-    words = ["sh", "nightly.sh", f"{day}.csv", f"{day + 1}.csv", "calibrated.csv"]
-    environment = os.environ | {"PATH": f"{path}:{os.environ['PATH']}"}
-    return subprocess.Popen(
-        words, env=environment, start_new_session=True, stderr=subprocess.PIPE, text=True
-    )
-
-
-def kill(script):
-    os.killpg(script.pid, signal.SIGKILL)
-    script.communicate()
+    assert main(["fit", "0.csv", "--calibrator", "identity", "-o", "model.json"]) == 0
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # for modules that are preloaded
+    prepare(folder)
 
 
 def assert_is_done(days):
@@ -70,87 +59,83 @@ def assert_is_done(days):
     assert state.totals.rows == ROWS * len(state.seen_)
 
 
-#: A command that is run by the test: the script waits for its exit code.
-ASK = """\
-#!/bin/sh
-printf '%s\\0' "${0##*/}" "$@" > requests
-read -r code < answers
-exit "$code"
-"""
-
-
-def run_in_steps(job, run_cli, day, last=None):
+def run(day, last=None):
     """Run the script, or up to a step, before which it is killed; the steps that were run."""
-    for name in ("requests", "answers"):
-        Path(name).unlink(missing_ok=True)
-        os.mkfifo(name)
-    script = start(day, job / "bin")
-    steps: list[str] = []
-    printed = ""
-    while True:
-        # Opened for reading and writing, a FIFO does not wait for the other end.
-        handle = os.open("requests", os.O_RDWR | os.O_NONBLOCK)
-        request = b""
-        while not request.endswith(b"\0") and script.poll() is None:
-            try:
-                request += os.read(handle, 4096)
-            except BlockingIOError:
-                time.sleep(0.002)
-        os.close(handle)
-        if not request:
-            _, errors = script.communicate()
-            assert script.returncode == 0, printed + errors
-            return steps
-        if len(steps) == last:
-            kill(script)
-            return steps
-        command, *words = request.decode().split("\0")[:-1]
-        steps.append(command if command != "isoroc" else words[0])
-        if command == "isoroc":
-            ran = run_cli(*words)
-            code, printed = ran.code, printed + ran.err
-        else:
-            code = subprocess.run([f"/bin/{command}", *words], check=False).returncode
-        Path("answers").write_text(f"{code}\n")
+    process = start(day, last)
+    process.join()
+    expected = 0 if last is None else -signal.SIGKILL
+    assert process.exitcode == expected, Path("bin/log").read_text()
+    return steps()
 
 
-def test_the_script_survives_a_kill_before_every_line(job, run_cli):
-    (job / "bin").mkdir()
-    for name in ("isoroc", "cp", "mv"):
-        (job / "bin" / name).write_text(ASK)
-        (job / "bin" / name).chmod(0o755)
+@pytest.mark.usefixtures("job")
+def test_the_script_survives_a_kill_before_every_line():
     first = Path("model.json").read_bytes()
     expected = ["apply", "evaluate", "monitor", "fit", "cp", "mv", "mv"]
-    for last in range(len(expected) + 1):
+    for last in range(len(expected)):
         Path("model.json").write_bytes(first)
         Path("state.json").unlink(missing_ok=True)
-        assert run_in_steps(job, run_cli, 0, last) == expected[:last]
-        assert run_in_steps(job, run_cli, 0)[:4] == expected[:4]
+        assert run(0, last) == expected[:last]
+        assert run(0)[:4] == expected[:4]
         assert_is_done(1)
         assert Path("model.json").read_bytes() != first
-    assert run_in_steps(job, run_cli, 1)[:4] == expected[:4]  # the next night
+    assert run(1)[:4] == expected[:4]  # the next night
     assert_is_done(2)
 
 
-def test_the_script_survives_kills_at_random_moments(job):
-    (job / "bin").mkdir()
-    (job / "bin" / "isoroc").write_text(f'#!/bin/sh\nexec {sys.executable} -m isoroc "$@"\n')
-    (job / "bin" / "isoroc").chmod(0o755)
+def has_ended(process, rng, longest):
+    """Wait for the end of the night, but only until a random moment.
+
+    Half of the moments come just after a change of the folder, when files are being replaced.
+    """
+    if rng.random() < 0.5:
+        process.join(rng.uniform(0, longest))
+        return not process.is_alive()
+    changes, last = rng.integers(1, 12), Path().stat().st_mtime_ns
+    while changes and process.is_alive():
+        process.join(0.003)
+        if (found := Path().stat().st_mtime_ns) != last:
+            last, changes = found, changes - 1
+    return not process.is_alive()
+
+
+def assert_is_whole():
+    """Whatever a command reads is complete, at any moment."""
+    for name in ("model.json", "previous.json", "candidate.json"):
+        assert not Path(name).exists() or isoroc.load(name).checksum
+    if Path("state.json").exists():
+        state = CalibrationMonitor.load("state.json")
+        assert state.totals.rows == ROWS * len(state.seen_)
+    assert not Path("calibrated.csv").exists() or pl.read_csv("calibrated.csv").height == ROWS
+
+
+@pytest.mark.usefixtures("job")
+def test_the_script_survives_kills_at_random_moments():
     seed = int(np.random.default_rng().integers(10**6)) if KILLS > 10 else 0
-    rng, day, longest, killed = np.random.default_rng(seed), 0, 10.0, 0
-    while killed < KILLS:
-        begun, script = time.monotonic(), start(day % 3, job / "bin")
-        try:
-            _, errors = script.communicate(timeout=rng.uniform(0, longest))
-        except subprocess.TimeoutExpired:
-            kill(script)
-            killed += 1
+    rng, first = np.random.default_rng(seed), Path("model.json").read_bytes()
+    killed, nights, promoted, longest = Counter[str](), 0, 0, 10.0
+    while True:
+        begun, process = time.monotonic(), start(nights % 3)
+        if killed.total() < KILLS and not has_ended(process, rng, longest):
+            kill(process)
+            step = (steps() or ["start"])[-1]
+            killed[step] += 1
+            sys.stdout.write(f"{step} ")
+            sys.stdout.flush()  # `make kills` shows how far it is
+            assert_is_whole()
             continue
-        assert script.returncode == 0, f"seed {seed}, run {killed}: {errors}"
-        assert_is_done(day + 1)
-        longest, day = 1.2 * (time.monotonic() - begun), day + 1
-    script = start(day % 3, job / "bin")
-    _, errors = script.communicate()
-    assert script.returncode == 0, f"seed {seed}: {errors}"
-    assert_is_done(day + 1)
+        process.join()
+        assert process.exitcode == 0, f"seed {seed}, {killed}: {Path('bin/log').read_text()}"
+        nights += 1
+        assert_is_done(nights)
+        longest = 1.2 * (time.monotonic() - begun)
+        promoted += Path("model.json").read_bytes() != first
+        if killed.total() == KILLS:
+            break
+        if nights % 2:  # so that there is a model to be replaced every second night
+            Path("first.json").write_bytes(first)
+            Path("first.json").replace("model.json")
+    assert promoted
     assert not [name for name in listing() if name.endswith(".lock")]
+    unfinished = sum(name.startswith(".isoroc-") for name in listing())
+    sys.stdout.write(f"\nseed {seed}: {killed}, {unfinished} unfinished files, {nights} nights\n")

@@ -2,11 +2,15 @@
 
 import os
 import stat
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
 
 import pytest
 
 import isoroc
+from isoroc._cli import main
 
 
 @pytest.fixture
@@ -28,6 +32,10 @@ def files(table, run_cli):
         ["apply", "model.json", "x.csv", "-o", "model.json"],
         ["apply", "model.json", "x.csv", "-o", "soft.json"],
         ["apply", "model.json", "x.csv", "-o", "x.csv"],
+        ["apply", "model.json", "x.csv", "-o", "x.csv", "--replace", "--where", "p_cat > 0.5"],
+        ["apply", "model.json", "x.csv", "-o", "x.csv", "--replace", "--on-bad", "skip"],
+        ["apply", "model.json", "*.csv", "-o", "x.csv", "--replace"],
+        ["apply", "model.json", "x.csv", "-o", "new.csv", "--log-file", "new.csv"],
         ["report", "x.csv", "--model", "model.json", "-o", "x.csv"],
         ["report", "x.csv", "--model", "model.json", "-o", "model.json"],
         ["export", "model.json", "--sql", "duckdb", "-o", "model.json"],
@@ -47,6 +55,32 @@ def test_the_target_is_an_input(words, files, run_cli):
         assert Path(name).read_bytes() == content
 
 
+@pytest.mark.usefixtures("files")
+def test_the_target_is_standard_input(monkeypatch, capsysbinary):
+    with Path("x.csv").open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        assert main(["apply", "model.json", "-", "-o", "hard.csv"]) == 2
+    assert b"hard.csv: is also an input (standard input)" in capsysbinary.readouterr().err
+
+
+@pytest.mark.usefixtures("files")
+def test_a_log_is_appended_to_nothing_else(run_cli):
+    assert run_cli("count", "x.csv", "-o", "counts.parquet").code == 0
+    assert run_cli("monitor", "model.json", "x.csv", "--state", "state.json").code == 0
+    Path("isoroc.toml").write_text("[monitor]\nstate = 's.json'\n")
+    for name in ("x.csv", "model.json", "counts.parquet", "state.json", "isoroc.toml"):
+        before = Path(name).read_bytes()
+        for words in (["calibrators"], ["fit", "*.csv", "-c", "irp", "-o", "new.json"]):
+            ran = run_cli(*words, "--log-file", name)
+            assert (ran.code, "not a log" in ran.err or "is also an input" in ran.err) == (2, True)
+            assert Path(name).read_bytes() == before
+    assert run_cli("monitor", "model.json", "x.csv", "--log-file", "s.json").code == 2
+    Path("job.log").write_text("lines of another program\n")
+    words = ["fit", "x.csv", "-c", "irp", "-o", "new.json", "--log-file", "job.log"]
+    assert run_cli(*words).code == 0
+    assert "another program\n20" in Path("job.log").read_text()
+
+
 def test_only_regular_files_are_replaced(tmp_path):
     calibrator = isoroc.TemperatureCalibrator().fit([0.1, 0.3, 0.7, 0.9], [0, 1, 0, 1])
     counts = isoroc.Counts.from_arrays([0.1, 0.3, 0.7, 0.9], [0, 1, 0, 1])
@@ -56,6 +90,18 @@ def test_only_regular_files_are_replaced(tmp_path):
     counts.to_parquet(link)
     assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
     assert link.is_symlink()
+
+
+def test_pipes_are_written_to(tmp_path):
+    counts = isoroc.Counts.from_arrays([0.1, 0.3, 0.7, 0.9], [0, 1, 0, 1])
+    pipe, read = tmp_path / "pipe", list[bytes]()
+    os.mkfifo(pipe)
+    reader = Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    counts.to_parquet(pipe)
+    reader.join()
+    assert read[0].startswith(b"PAR1")
+    assert pipe.is_fifo()
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may give files away")
@@ -69,13 +115,44 @@ def test_the_owner_is_kept(tmp_path):
     assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (65534, 65534, 0o640)
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
-def test_a_read_only_target_is_named(tmp_path):
-    calibrator = isoroc.TemperatureCalibrator().fit([0.1, 0.3, 0.7, 0.9], [0, 1, 0, 1])
-    path = tmp_path / "model.json"
-    path.touch(0o444)
-    with pytest.raises(PermissionError, match=r"model\.json"):
-        calibrator.save(path)
+@pytest.fixture
+def unprivileged(monkeypatch):
+    """An empty current folder of a user who is not root, as whom the test runs."""
+    with TemporaryDirectory() as name:
+        monkeypatch.chdir(name)
+        is_root = os.getuid() == 0
+        if is_root:  # who may write everywhere
+            os.chown(name, 65534, 65534)
+            os.setresgid(65534, 65534, 0)
+            os.setresuid(65534, 65534, 0)
+        yield
+        Path().chmod(0o700)
+        if is_root:
+            os.setresuid(0, 0, 0)
+            os.setresgid(0, 0, 0)
+        monkeypatch.undo()
+
+
+@pytest.mark.usefixtures("unprivileged")
+def test_a_read_only_target_is_named(table, capsys):
+    table.write_csv("x.csv")
+    assert main(["fit", "x.csv", "-c", "temperature", "-o", "model.json"]) == 0
+    for name in ("a.json", "a.csv", "a.parquet"):
+        Path(name).touch(0o444)
+    fit, state = ["fit", "x.csv", "-c", "irp", "-o"], ["monitor", "model.json", "x.csv", "--state"]
+    lines = [
+        ([*fit, "a.json"], "a.json: read-only"),
+        (["apply", "model.json", "x.csv", "-o", "a.csv"], "a.csv: read-only"),
+        (["count", "x.csv", "-o", "a.parquet"], "a.parquet: read-only"),
+        ([*state, "a.json"], "a.json: read-only"),
+    ]
+    for words, message in lines:
+        assert main(words) == 2
+        assert message in capsys.readouterr().err
+    Path().chmod(0o500)
+    for words in (fit, state):
+        assert main([*words, "b.json"]) == 2
+        assert "b.json: Permission denied" in capsys.readouterr().err
 
 
 #: Files of each kind, and commands that write another kind.

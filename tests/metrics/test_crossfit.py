@@ -123,11 +123,11 @@ class TestStages:
 @pytest.mark.parametrize("power", [0.5, 2.0])
 def test_the_power_of_the_truth_is_undone(n_classes, power):
     P, truth, y = distorted(20_000, n_classes, power, seed=0)
-    weights = np.arange(20_000) % 4 > 0
-    found = raise_to_power(P, y, weights * 1.0)
+    weights = (np.arange(20_000) % 4 > 0).astype(np.float64)
+    found = raise_to_power(P, y, weights)
     np.testing.assert_allclose(found, truth, atol=0.02)
-    changed = np.where(weights, y, 0)
-    np.testing.assert_array_equal(raise_to_power(P, changed, weights * 1.0), found)
+    changed = np.where(weights > 0, y, 0)
+    np.testing.assert_array_equal(raise_to_power(P, changed, weights), found)
 
 
 def test_calibrated_forecasts_mostly_keep_their_power():
@@ -181,7 +181,7 @@ def test_bins_of_calibrated_forecasts_are_mostly_dropped(n_classes):
         sample = sample_of(P, y)
         tree = grow_tree(sample, GrowthOptions(np.full(n_classes, 1 / n_classes)))
         found = fit_bins(tree, tree.bin_of(sample.forecasts), residuals(P, y), np.ones(400))
-        used += found.any()
+        used += bool(found.any())
     assert used <= 4
 
 

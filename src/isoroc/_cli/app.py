@@ -1,5 +1,6 @@
 """The command and its subcommands: options, errors, exit codes."""
 
+import os
 import sys
 import traceback
 import warnings
@@ -10,8 +11,15 @@ from typing import Any
 from cyclopts import App, CycloptsError, Parameter
 
 import isoroc
-from isoroc._cli.config import with_options_of_file
-from isoroc._cli.errors import CommandError, ExitCode, did_you_mean, first_line, in_options
+from isoroc._cli.config import DEFAULT, with_options_of_file
+from isoroc._cli.errors import (
+    CommandError,
+    ExitCode,
+    did_you_mean,
+    first_line,
+    in_options,
+    quoted,
+)
 from isoroc._cli.options import STANDARD
 from isoroc._cli.process import discard_output, wait_if_ending
 from isoroc._cli.texts import ABOUT, ALIASES, COMMANDS, EPILOGUE
@@ -57,8 +65,9 @@ def run(tokens: list[str]) -> int:
     try:
         words, log_file = _take("--log-file", [word for word in tokens if word not in _FLAGS])
         words, config = _take("--config", words)
-        _check_log(log_file, words)
         words = with_options_of_file(_usual(words), config)
+        if log_file is not None:
+            _check_log(log_file, [*words[1:], config or DEFAULT])
         words = [STANDARD if word == "-" else word for word in words]
         if log_file is None and not quiet:
             return _run(words, debug=debug)
@@ -100,13 +109,18 @@ def _take(option: str, tokens: list[str]) -> tuple[list[str], str | None]:
     return words, found
 
 
-def _check_log(log_file: str | None, words: list[str]) -> None:
-    """Refuse to append to a file that the command reads or writes."""
-    for word in words if log_file is not None else ():
+def _check_log(log_file: str, words: list[str]) -> None:
+    """Refuse to append to a file that the command reads or writes, or that holds other data."""
+    for word in words:
         named = word.partition("=")[2] if word.startswith("--") else word
         with suppress(OSError, ValueError):  # other words than names of files
-            if Path(named).samefile(str(log_file)):
+            same = os.path.realpath(named) == os.path.realpath(log_file)
+            if same or Path(named).samefile(log_file):
                 raise CommandError(f"--log-file {log_file}: is also an input or an output.")
+    if Path(log_file).is_file():
+        from isoroc._cli.io.files import LOG, check_target  # noqa: PLC0415 -- slow to import
+
+        check_target(log_file, (), LOG, force="--force" in words)
 
 
 def _run(words: list[str], *, debug: bool) -> int:
@@ -128,7 +142,8 @@ def _run(words: list[str], *, debug: bool) -> int:
             return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
         except BaseException as error:  # noqa: BLE001
             # A panic of polars is not an Exception, and must not end with exit code 1.
-            what = f"{type(error).__name__}: {first_line(error)}; use --debug for details"
+            problem = quoted(first_line(error))
+            what = f"{type(error).__name__}: {problem}; use --debug for details"
             return _fail(ExitCode.INTERNAL, "internal error", what, debug=debug)
     return code if isinstance(code, int) else ExitCode.OK
 
@@ -146,8 +161,12 @@ def _message(error: BaseException) -> str:
 
         if isinstance(error, InputError):
             option = _OPTIONS.get(error.argument, error.argument)
-            return str(InputError(option, error.row, error.problem, in_options(error.fix)))
-    return first_line(error)
+            problem, fix = quoted(error.problem), in_options(error.fix)
+            return str(InputError(option, error.row, problem, fix))
+    if isinstance(error, CommandError):
+        return error.message
+    is_option = isinstance(error, (CycloptsError, OSError))
+    return first_line(error) if is_option else quoted(first_line(error))
 
 
 def _fail(code: ExitCode, kind: str, message: str, *, debug: bool) -> int:

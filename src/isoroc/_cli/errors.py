@@ -5,6 +5,9 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from enum import IntEnum
 
+#: Signs around what a message quotes of the data, which is shown but not logged.
+_BEGIN, _END = "\ue000", "\ue001"
+
 
 class ExitCode(IntEnum):
     """Exit codes of the command."""
@@ -19,6 +22,28 @@ class ExitCode(IntEnum):
 
 class CommandError(Exception):
     """An error that the user can fix; its message is one line that says how."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message  #: in which cells are marked
+
+    def __str__(self) -> str:
+        return shown(self.message)
+
+
+def quoted(cells: object) -> str:
+    """Cells of a table in a message: they are shown, but a log does not have them."""
+    return f"{_BEGIN}{cells}{_END}"
+
+
+def shown(text: str) -> str:
+    """A message with the cells that it quotes."""
+    return re.sub(f"[{_BEGIN}{_END}]", "", text)
+
+
+def logged(text: str) -> str:
+    """A message without the cells that it quotes."""
+    return re.sub(f"{_BEGIN}[^{_BEGIN}{_END}]*{_END}", "...", text)
 
 
 def first_line(error: BaseException) -> str:

@@ -18,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from isoroc._cli.errors import logged, shown
 from isoroc._persistence.document import plain
 
 Advance = Callable[[int], None]
@@ -41,37 +42,43 @@ def messages_to(log_file: str | None, *, quiet: bool) -> Iterator[None]:
 
 
 def visible(text: str) -> str:
-    """Text whose control characters are spelled out, so that no name can steer a terminal."""
+    """Text that is shown; control characters are spelled out and cannot steer a terminal."""
     return "".join(
         char if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf", "Cs")
         else char.encode("unicode_escape", "surrogatepass").decode()
-        for char in text
+        for char in shown(text)
     )  # fmt: skip
 
 
-def print_note(text: str, *, shown: bool = True) -> None:
-    """Write a line about the work to the log file and, if it is to be shown, standard error."""
-    _print_line(Text(visible(text)), shown=shown and not _MESSAGES.quiet)
+def print_note(text: str, *, only_logged: bool = False) -> None:
+    """Write a line about the work to the log file and, unless `only_logged`, standard error."""
+    _log(text)
+    if not only_logged and not _MESSAGES.quiet:
+        _show(Text(visible(text)))
 
 
 def print_warning(text: str) -> None:
     """Write a warning to standard error, even if the command is to be quiet."""
-    _print_line(Text(visible(f"isoroc: warning: {text}")))
+    _log(f"isoroc: warning: {text}")
+    _show(Text(visible(f"isoroc: warning: {text}")))
 
 
 def print_error(kind: str, message: str) -> None:
     """Write one line about an error to standard error."""
+    _log(f"isoroc: {kind}: {message}")
     parts = (("isoroc: ", "bold"), (f"{kind}: ", "bold red"), visible(message))
-    _print_line(Text.assemble(*parts))
+    _show(Text.assemble(*parts))
 
 
-def _print_line(line: Text, *, shown: bool = True) -> None:
+def _log(text: str) -> None:
     if _MESSAGES.log is not None:
         time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        _MESSAGES.log.write(f"{time} {line.plain}\n")
+        _MESSAGES.log.write(f"{time} {visible(logged(text))}\n")
         _MESSAGES.log.flush()
-    if shown:
-        Console(stderr=True).print(line, soft_wrap=True)
+
+
+def _show(line: Text) -> None:
+    Console(stderr=True).print(line, soft_wrap=True)
 
 
 def print_text(text: str) -> None:

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
+from io import BytesIO
 from itertools import starmap
 from typing import Any
 
@@ -51,8 +52,11 @@ def write(path: str | os.PathLike[str], parts: Parts, columns: Sequence[str] | N
     table = [cells.fold[entry], *cells.keys[entry].T, classes[code], rows, *of_class, *sums, about]
     names = ["fold", *grid.names, "label", *grid.added, "isoroc"]
     frame = nw.from_dict(dict(zip(names, table, strict=True)), backend=_library())
+    # Not written to a path, which pyarrow removes if that fails, even a device.
+    data = BytesIO()
+    frame.write_parquet(data)
     with replacing(path) as new:
-        frame.write_parquet(str(new))
+        new.write_bytes(data.getbuffer())
 
 
 def read(paths: Sequence[str | os.PathLike[str]], labels: Any = None) -> list[tuple[Any, ...]]:

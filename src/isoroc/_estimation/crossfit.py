@@ -312,10 +312,10 @@ def fit_bins(tree: BinTree, bin_of: Ints, residuals: Floats, weights: Floats) ->
     if not shrink_factor(energy, noise, n_bins * _free(residuals)):
         return np.zeros((n_bins, residuals.shape[1]))
     sums = tree.add_up(of_bins)
-    weight = sums[:, -1:] + SHRINKAGE
-    means = sums[:, :-1] / weight
+    trust = sums[:, -1:] + SHRINKAGE
+    means = sums[:, :-1] / trust
     for node, below in tree.splits:
-        means[below] += SHRINKAGE / weight[below] * means[node]
+        means[below] += SHRINKAGE / trust[below] * means[node]
     return np.asarray(means[tree.bins])
 
 

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from isoroc._cli.errors import CommandError, did_you_mean
+from isoroc._cli.errors import CommandError, did_you_mean, quoted
 from isoroc._cli.io import ndjson
 from isoroc._cli.io.columns import SUFFIX, check_column, find_forecasts, order_columns, split_words
 from isoroc._cli.io.files import TABLE, check_target, open_source, write_frame
@@ -65,7 +66,8 @@ def apply(
     names
         Names of the calibrated columns in the order of the model's classes, instead of --suffix.
     replace
-        Replace the forecasts by the calibrated forecasts. The output may then be the input.
+        Replace the forecasts by the calibrated forecasts. The output may then be the input, if that
+        is one file and all of its rows are written.
     type
         Types of other columns of text, such as id=int,day=date: int, float, bool, date, datetime,
         timestamp.
@@ -79,7 +81,10 @@ def apply(
     output_format
         Format of the output, if it does not follow from its name. Default: that of the input.
     """
-    check_target(output, [model, *([] if replace else forecasts)], TABLE, force=force)
+    # Its own input may be replaced if no row is lost.
+    whole = len(forecasts) == 1 and Path(forecasts[0]).is_file() and selection.where is None
+    inputs = [] if replace and whole and on_bad != "skip" else forecasts
+    check_target(output, [model, *inputs], TABLE, force=force)
     if replace and names:
         raise CommandError("--replace keeps the names of the columns; leave out --names.")
     loaded = Model.load(model)
@@ -99,7 +104,7 @@ def apply(
             step.adjust(prior, adapt=adapt_prior)
         with progress_bar("calibrating", None if where else source.count()) as step.advance:
             write_frame(step.run(form), output, form)
-    print_note(f"{output}: {sum(step.n_rows):,} rows calibrated by {model}", shown=False)
+    print_note(f"{output}: {sum(step.n_rows):,} rows calibrated by {model}", only_logged=True)
     if step.bad:
         done = "were left out" if on_bad == "skip" else "got null"
         n_bad, (_, _, example) = sum(count for _, count, _ in step.bad), min(step.bad)
@@ -238,7 +243,7 @@ class Calibration:
         if wrong.any():
             at = int(wrong.arg_max() or 0)
             fix = "correct such rows, or copy the column as text without --type."
-            problem = f"is {texts[at]!r}, not {expected}; {fix}"
+            problem = f"is {quoted(repr(texts[at]))}, not {expected}; {fix}"
             raise self.source.error(batch, at, name, problem)
         return values
 
@@ -267,7 +272,7 @@ class Calibration:
         try:
             self._predict(row)
         except CommandError as error:
-            return str(error).partition(";")[0]
+            return error.message.partition(";")[0]
         return f"{self.source.place(row[ROW][0])} is not a forecast"
 
     def adjust(self, prior: Sequence[str] | None, *, adapt: bool) -> None:

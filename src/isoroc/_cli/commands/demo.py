@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from isoroc._cli.app import run
+from isoroc._cli.errors import CommandError
 from isoroc._cli.terminal import print_text
 from isoroc._files import temporary_folder
 from isoroc._simplex import Floats
@@ -32,10 +33,11 @@ def demo(*, keep: str | None = None) -> int:
 def _run_steps(folder: Path) -> int:
     print_text("A model classifies birds, cats and dogs, and is overconfident. Its forecasts were")
     print_text("logged; the outcomes of March and April are known, those of May are not yet.")
-    for k, month in enumerate(("march", "april", "may")):
-        table = pl.DataFrame(forecasts_of_a_month(600, seed=k))
-        table = table.drop("animal") if month == "may" else table
-        table.write_csv(folder / f"{month}.csv")
+    tables = {f"{month}.csv": _table(k) for k, month in enumerate(("march", "april", "may"))}
+    tables["may.csv"] = tables["may.csv"].drop("animal")
+    _check_folder(folder, tables["march.csv"])
+    for name, table in tables.items():
+        table.write_csv(folder / name)
     model, calibrated = folder / "model.json", folder / "calibrated.csv"
     for step in (
         ["fit", folder / "march.csv", "--label", "animal", "-o", model],
@@ -50,6 +52,18 @@ def _run_steps(folder: Path) -> int:
     print_text("\n".join(calibrated.read_text(encoding="utf-8").splitlines()[:4]))
     print_text("\nNext: isoroc inspect, isoroc export, isoroc --help.")
     return 0
+
+
+def _table(month: int) -> pl.DataFrame:
+    return pl.DataFrame(forecasts_of_a_month(600, seed=month))
+
+
+def _check_folder(folder: Path, march: pl.DataFrame) -> None:
+    """Raise an error if the folder has files of these names that no demonstration wrote."""
+    names = ("march.csv", "april.csv", "may.csv", "model.json", "calibrated.csv")
+    found = [folder / name for name in names if (folder / name).exists()]
+    if found and not (found[0].name == names[0] and found[0].read_text() == march.write_csv()):
+        raise CommandError(f"{found[0]}: exists already; name another folder with --keep.")
 
 
 def forecasts_of_a_month(n_rows: int, seed: int) -> dict[str, object]:

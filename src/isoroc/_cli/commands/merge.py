@@ -5,17 +5,18 @@ import json
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from glob import glob
+from io import BytesIO
 from pathlib import Path
 
 import polars as pl
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.files import COUNTS, check_target
+from isoroc._cli.io.files import COUNTS, check_target, write_bytes
 from isoroc._cli.io.reading import load_counts
 from isoroc._cli.io.source import file_errors
 from isoroc._cli.options import Force, Output
 from isoroc._cli.terminal import print_note
-from isoroc._files import locked, replacing, temporary_folder
+from isoroc._files import locked, temporary_folder
 
 #: Entry of the metadata of a file: hashes of the files that were merged, and when.
 _SEEN = "isoroc_merged"
@@ -51,11 +52,12 @@ def merge(
             merged = load_counts(new)
         else:
             merged = load_counts(new[:-1]).decay(decay) + load_counts(new[-1:])
-        with file_errors(output), temporary_folder() as folder:
+        with temporary_folder() as folder:
             merged.to_parquet(folder / "counts")
-            with replacing(output) as path:
-                frame = pl.read_parquet(folder / "counts")
-                frame.write_parquet(path, metadata={_SEEN: json.dumps(seen)})
+            data = BytesIO()
+            frame = pl.read_parquet(folder / "counts")
+            frame.write_parquet(data, metadata={_SEEN: json.dumps(seen)})
+        write_bytes(output, data.getbuffer())
     print_note(f"{output}: {merged}")
 
 

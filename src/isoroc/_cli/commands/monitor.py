@@ -49,8 +49,8 @@ def monitor(
     Parameters
     ----------
     state
-        File that keeps the evidence of earlier runs. It is created if it does not exist, and begun
-        anew with every new model.
+        File that keeps the evidence of earlier runs. It is created if it does not exist or is
+        empty, and begun anew with every new model.
     merge
         State files of the same model from other machines, to be added once.
     again
@@ -153,7 +153,7 @@ def _expect(Q: Floats, calibrator: Any, confidence: float) -> dict[str, Any]:
 
 def _load(state: str | None, begun: CalibrationMonitor) -> CalibrationMonitor:
     """Monitor of a state file that belongs to the same model, otherwise a new one."""
-    if state is None or not Path(state).exists():
+    if state is None or not Path(state).exists() or not Path(state).stat().st_size:
         return begun
     if (found := CalibrationMonitor.load(state)).model == begun.model:
         return found

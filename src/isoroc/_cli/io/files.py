@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -21,7 +21,8 @@ from isoroc._files import replacing, temporary_folder
 
 #: Kinds of files.
 MODEL, STATE, COUNTS, TABLE = "a model", "the state of a monitor", "counts", "a table"
-PAGE, PICTURE, QUERY, ONNX, OTHER = "a page", "a picture", "a query", "an ONNX model", "other data"
+PAGE, PICTURE, QUERY, ONNX = "a page", "a picture", "a query", "an ONNX model"
+LOG, OTHER = "a log", "other data"
 #: What the beginning of a file contains if it is of a kind.
 _MARKS = {
     b'"isoroc-model"': MODEL,
@@ -144,12 +145,22 @@ def check_target(
     if not path.is_file():
         return
     for item in inputs:
-        if item not in (None, STANDARD) and any(path.samefile(own) for own in _expand(str(item))):
-            raise CommandError(f"{target}: is also an input ({item}); name another file to write.")
+        if item is not None and _is_read(path, item):
+            shown = "standard input" if item == STANDARD else item
+            raise CommandError(f"{target}: is also an input ({shown}); name another file to write.")
     found = "" if force else _kind_of(path)
-    if found not in ("", kind) and (found != OTHER or kind not in (TABLE, QUERY)):
+    if found not in ("", kind) and (found != OTHER or kind not in (TABLE, QUERY, LOG)):
         fix = "name another file to write, or use --force"
         raise CommandError(f"{target}: holds {found}, not {kind}; {fix}.")
+
+
+def _is_read(path: Path, item: str) -> bool:
+    """Whether an argument stands for a file, perhaps under another name."""
+    if item != STANDARD:
+        return any(path.samefile(own) for own in _expand(item))
+    with suppress(OSError):  # it is not a file
+        return os.path.samestat(path.stat(), os.fstat(sys.stdin.fileno()))
+    return False
 
 
 def check_picture(option: str, target: str, inputs: Iterable[str | None], *, force: bool) -> str:
@@ -177,7 +188,7 @@ def _kind_of(path: Path) -> str:
     return (TABLE if Format.from_name(path.name) else OTHER) if start else ""
 
 
-def write_bytes(target: str, data: bytes) -> None:
+def write_bytes(target: str, data: bytes | memoryview) -> None:
     """Write bytes to a file, whole or not at all, or to standard output."""
     with output_to(target) as to:
         if isinstance(to, Path):

@@ -1,6 +1,7 @@
 """NDJSON files: types of their columns from all rows, and lines that are copied unchanged."""
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from isoroc._cli.errors import CommandError, first_line
+from isoroc._cli.errors import CommandError, first_line, quoted
 
 #: Column of the text of each row.
 LINE = "isoroc: line"
@@ -21,9 +22,11 @@ _EXACT = 2**53
 def infer(path: Path, name: str) -> dict[str, pl.DataType]:
     """Types of the columns of a file, which is `name` in messages, from all of its rows."""
     try:
-        return dict(pl.scan_ndjson(path, infer_schema_length=None).collect_schema())
+        found = pl.scan_ndjson(path, infer_schema_length=None).collect_schema().items()
+        # Few programs can read columns of Int128.
+        return {name: pl.UInt64() if kind == pl.Int128 else kind for name, kind in found}
     except pl.exceptions.PolarsError as error:
-        place = _first_conflict(path) or first_line(error)
+        place = _first_conflict(path) or quoted(first_line(error))
         raise CommandError(f"{name}: {place}; correct the file.") from error
 
 
@@ -48,7 +51,7 @@ def check_values(path: Path, schema: Mapping[str, pl.DataType]) -> tuple[int, st
             for name, value in json.loads(line).items():
                 if name in schema and not _fits(value, schema[name]):
                     kind = _kind_of(value)
-                    shown = f"is {value!r}" if kind == "a number" else f"holds {kind}"
+                    shown = f"is {quoted(value)}" if kind == "a number" else f"holds {kind}"
                     return at, f"column {name!r} {shown}, which {schema[name]} cannot hold exactly"
     return None
 
@@ -61,6 +64,8 @@ def _suspicious(name: str, kind: pl.DataType) -> str:
         starts = r'[^"n\s]'
     elif kind == pl.Boolean:
         starts = r"[^tfn\s]"
+    elif kind == pl.UInt64:
+        starts = r"[^0-9n\s]|[0-9]{20,}"
     else:
         starts = r"[^-0-9n\s]" + (r"|-?[0-9]{16,}\s*[,}]" if kind == pl.Float64 else "")
     keys = {re.escape(json.dumps(name)), re.escape(json.dumps(name, ensure_ascii=False))}
@@ -76,7 +81,9 @@ def _fits(value: Any, kind: Any) -> bool:
             return bool(kind == (pl.Boolean if isinstance(value, bool) else pl.String))
         case int() | float():
             small = isinstance(value, float) or abs(value) <= _EXACT
-            return (kind.is_float() and small) or (kind.is_integer() and isinstance(value, int))
+            if kind == pl.UInt64:
+                return isinstance(value, int) and 0 <= value < 2**64
+            return (kind.is_float() and small) or (kind == pl.Int64 and isinstance(value, int))
         case list():
             return kind == pl.List and all(_fits(each, kind.inner) for each in value)
     inner = {f.name: f.dtype for f in kind.fields} if kind == pl.Struct else {}
@@ -93,9 +100,9 @@ def _first_conflict(path: Path) -> str | None:
     batches = scan_lines(path).collect_batches()
     for row, line in enumerate(line for batch in batches for line in batch.to_series()):
         try:
-            values = json.loads(line, parse_constant=int)  # NaN is an error
+            values = json.loads(line, **_STRICT)
         except ValueError as error:
-            return f"row {row} is not JSON ({first_line(error)})"
+            return f"row {row} is not JSON ({quoted(first_line(error))})"
         if not isinstance(values, dict):
             return f"row {row} is not a JSON object"
         for name, value in values.items():
@@ -106,11 +113,27 @@ def _first_conflict(path: Path) -> str | None:
     return None
 
 
+def _limited(text: str) -> float:
+    most = 2.0**127 if text.lstrip("-").isdigit() else math.inf
+    if abs(float(text)) >= most:
+        raise ValueError(f"{text} is too large")
+    return float(text)
+
+
+#: Numbers that polars cannot read are errors, and so are NaN and infinities.
+_STRICT: dict[str, Any] = {
+    "parse_constant": int,
+    "parse_float": _limited,
+    "parse_int": _limited,
+}
+
+
 def append(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     """The lines of a frame with the values of some columns at their end."""
     added = pl.struct(names).struct.json_encode().str.slice(1)
-    start = pl.col(LINE).str.strip_chars_end().str.strip_suffix("}").str.strip_chars_end()
-    return frame.select((start + "," + added).alias(LINE))
+    start = pl.col(LINE).str.strip_chars().str.strip_suffix("}").str.strip_chars_end()
+    comma = pl.when(start == "{").then(pl.lit("")).otherwise(pl.lit(","))
+    return frame.select((start + comma + added).alias(LINE))
 
 
 def replace(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from isoroc._cli.errors import CommandError, in_options
+from isoroc._cli.errors import CommandError, in_options, quoted
 from isoroc._cli.io.columns import (
     arrange,
     check_column,
@@ -78,9 +78,10 @@ class Labels:
             if label in self._found:
                 continue
             if isinstance(label, float) and not label.is_integer():
-                raise self._error(batch, values == label, f"is {label!r}; {_NOT_CLASSES}")
+                raise self._error(batch, values == label, f"is {quoted(label)}; {_NOT_CLASSES}")
             if len(self._found) == self._max_classes:
-                problem = f"is {label!r}, but the forecasts have only {self._max_classes} classes"
+                problem = f"is {quoted(repr(label))}, but the forecasts have only"
+                problem = f"{problem} {self._max_classes} classes"
                 fix = "name one column for each class with --probs, or another column of labels"
                 raise self._error(batch, values == label, f"{problem}; {fix} with --label.")
             self._found.append(label)
@@ -110,7 +111,7 @@ class Labels:
                 if all(re.fullmatch(look, label) for label in found):
                     return [parse(label) for label in found]
             if all(re.fullmatch(r"-?\d*\.\d+", label) for label in found):
-                what = f"column {self._column!r} holds {found[0]}"
+                what = f"column {self._column!r} holds {quoted(found[0])}"
                 raise CommandError(f"{self._source.name}: {what}; {_NOT_CLASSES}")
         return found
 
@@ -120,9 +121,9 @@ class Labels:
         found = [(label, label if label in same else str(label)) for label in self.known()]
         for label, key in found:
             if key not in same:
-                what = f"column {self._column!r} holds {label!r}, which is not a class of the model"
+                what = f"column {self._column!r} holds {quoted(repr(label))}, which is not a class"
                 fitted = ", ".join(map(str, classes))
-                raise CommandError(f"{self._source.name}: {what}; it was fitted on {fitted}.")
+                raise CommandError(f"{self._source.name}: {what} of the model: {fitted}.")
         return [same[key] for _, key in found]
 
 
@@ -358,7 +359,7 @@ def groups_of(batch: pl.DataFrame, column: str | None, source: Source) -> Names 
     try:
         return check_groups(batch[column], len(batch))
     except InputError as error:
-        problem = f"{error.problem}; {error.fix} (--where leaves rows out)."
+        problem = f"{quoted(error.problem)}; {error.fix} (--where leaves rows out)."
         raise source.error(batch, error.row or 0, column, problem) from error
 
 
@@ -387,7 +388,7 @@ def _locate(
     if error.row is None:
         return error
     place = source.place(batch[ROW][error.row])
-    return CommandError(f"{place} ({', '.join(columns)}) {error.problem}; {fix}.")
+    return CommandError(f"{place} ({', '.join(columns)}) {quoted(error.problem)}; {fix}.")
 
 
 def _numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
@@ -397,8 +398,9 @@ def _numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
     if not finite.all():
         at = int(finite.arg_min() or 0)
         raw, value = batch[name][at], values[at]
-        shown = f"is {raw!r}, not a number" if value is None else f"is {value}, not a finite number"
-        problem = "is empty" if raw is None else shown
+        found = f"{quoted(repr(raw))}, not a number"
+        found = found if value is None else f"{quoted(value)}, not a finite number"
+        problem = "is empty" if raw is None else f"is {found}"
         fix = "correct such rows, or leave them out with --where."
         raise source.error(batch, at, name, f"{problem}; {fix}")
     return values.to_numpy()
