@@ -1,4 +1,4 @@
-"""Coverage of class shares, and costs on real sets. Prints the tables of docs/decisions.md.
+"""Coverage of class shares, and costs on real sets. Prints the tables of docs/coverage.md.
 
 python benchmarks/decisions.py [--repetitions 500] [--arena FOLDER]
 """

@@ -47,6 +47,14 @@ def make_ties():
     return Report(rng.random(900) < p**2, p, after=p**2, n_resamples=0)
 
 
+def make_certain():
+    """Forecasts of which many are exactly 0 or 1, some of them wrong."""
+    rng = np.random.default_rng(0)
+    truth = rng.random(900)
+    p = np.where(truth < 0.3, 0.0, np.where(truth > 0.7, 1.0, truth))
+    return Report(rng.random(900) < truth, p, after=0.1 + 0.8 * p, n_resamples=0)
+
+
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory):
     """Path of a report by the number of classes and the kind of calibrator."""
@@ -54,11 +62,13 @@ def pages(tmp_path_factory):
     made = {
         "2": make_report(2, IRPCalibrator()),
         "3": make_report(3, IRPCalibrator(values="constant", random_state=0)),
+        "3-tilted": make_report(3, IRPCalibrator(values="tilted", random_state=0)),
         "5": make_report(5, IRPCalibrator(random_state=0)),
         "3-auto": make_report(3, AutoCalibrator(random_state=0)),
         "200": make_report(200, IRPCalibrator(random_state=0)),
         "rare": make_rare(),
         "ties": make_ties(),
+        "certain": make_certain(),
     }
     paths = {}
     for name, report in made.items():

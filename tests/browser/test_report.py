@@ -1,9 +1,11 @@
 """The report in a real browser: what a reader can see, hover over, press and type."""
 
+import re
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-REPORTS = ["2", "3", "5", "3-auto", "rare", "ties", "200"]
+REPORTS = ["2", "3", "3-tilted", "5", "3-auto", "rare", "ties", "certain", "200"]
 LEVELS = [0.05, 0.3, 0.5, 0.7, 0.8, 0.9]
 
 
@@ -38,8 +40,9 @@ def marks(page):
     return page.locator("#stage-marks circle").count()
 
 
-def test_slider_moves_diagram_map_and_scores_together(open_page):
-    page = open_page("3")
+@pytest.mark.parametrize("name", ["3", "3-tilted"])
+def test_slider_moves_diagram_map_and_scores_together(open_page, name):
+    page = open_page(name)
     final = {"fills": fills(page), "loss": page.locator("[data-score=log_loss]").inner_text()}
     n_bins = int(page.locator("#stage-bins").inner_text())
     assert 1 < marks(page) <= n_bins
@@ -54,6 +57,12 @@ def test_slider_moves_diagram_map_and_scores_together(open_page):
     page.keyboard.press("End")
     assert fills(page) == final["fills"]
     assert page.locator("[data-score=log_loss]").inner_text() == final["loss"]
+
+
+def test_a_path_of_tilted_values_says_what_is_drawn(open_page):
+    text = open_page("3-tilted").locator("section[aria-labelledby=path]").inner_text()
+    assert "all forecasts are the same; in the others they vary" in text
+    assert "vary" not in open_page("3").locator("section[aria-labelledby=path]").inner_text()
 
 
 def test_slider_draws_the_curve_of_two_classes(open_page):
@@ -146,8 +155,14 @@ def test_a_class_that_is_predicted_no_more(open_page):
     """A rare class: the verdict says what became of it, and accuracy has no colour."""
     page = open_page("rare")
     verdict = page.locator("section.verdict").inner_text()
-    assert "no row is predicted as fraud any more" in verdict
-    assert "the accuracy is just the share of ok" in verdict
+    (share,) = re.findall(r"the accuracy is just the share of ok, ([0-9.]+) %", verdict)
+    (predicted,) = re.findall(r"no row is predicted as fraud any more \((\d+) of 2,329", verdict)
+    assert int(predicted) > 0
+    assert "decide by expected cost: isoroc.decisions.decide" in verdict
+    accuracy = cells(page, "Accuracy")
+    assert float(accuracy[1]) == pytest.approx(float(share) / 100, abs=5e-4)
+    note = page.locator("section[aria-labelledby=headline] > p").inner_text()
+    assert f"Always deciding for ok would have an accuracy of {accuracy[1]}." in note
     row = page.locator("tr", has=page.get_by_role("rowheader", name="Accuracy"))
     word = row.locator("td.word.wide")
     assert word.inner_text() == "higher"
@@ -159,18 +174,72 @@ def test_a_class_that_is_predicted_no_more(open_page):
     assert colours[0] == page.locator("p.quiet").first.evaluate("e => getComputedStyle(e).color")
 
 
+def cells(page, measure):
+    """Figures of a measure before and after calibration, and their change, without intervals."""
+    row = page.locator("tr", has=page.get_by_role("rowheader", name=measure, exact=True))
+    return row.locator("td.num").evaluate_all("all => all.map(td => td.firstChild.textContent)")
+
+
+@pytest.mark.parametrize("name", ["2", "3", "5", "200", "rare", "ties", "certain"])
+def test_the_verdict_agrees_with_the_table(open_page, name):
+    page = open_page(name)
+    verdict = page.locator("section.verdict").inner_text()
+    losses = re.findall(r"log loss ([0-9.]+) before, ([0-9.]+) after", verdict)
+    assert losses == [tuple(cells(page, "Log loss")[:2])]
+    for word in ("infin", "∞", "nan"):
+        assert word not in page.locator("main").inner_text().lower()
+
+
+def test_rows_of_probability_0_are_counted(open_page):
+    page = open_page("certain")
+    verdict = page.locator("section.verdict").inner_text()
+    (n,) = re.findall(r"In (\d+) rows the outcome was given probability 0 before cal", verdict)
+    assert 50 < int(n) < 150
+    assert float(cells(page, "Log loss")[0]) > 36 * int(n) / 900
+    assert "% of the forecasts before calibration are certain" in page.locator("main").inner_text()
+
+
 def test_levels_occur_and_many_classes_have_no_empty_pictures(open_page):
     page = open_page("ties")
     first = page.locator("section.verdict .first").inner_text()
-    level = first.split("had a probability of ")[1].split(" ")[0]
+    n, level = re.findall(r"In (\d+) rows True had a probability of ([0-9.]+) and", first)[0]
     assert float(level) in LEVELS
     dots = page.locator("section[aria-labelledby=reliability] .dot.before")
     tips = dots.evaluate_all("dots => dots.map(dot => dot.dataset.tip)")
     assert [float(tip.split("forecast ")[1].split(",")[0]) for tip in tips] == LEVELS
+    assert tips[LEVELS.index(float(level))].endswith(f"weight {n}")
     page = open_page("200")
     assert page.locator("section[aria-labelledby=map]").count() == 0
     assert page.locator("section[aria-labelledby=reliability] figure").count() == 1
-    assert "infin" not in page.locator("main").inner_text()
+    first = page.locator("section.verdict .first").inner_text()
+    n, rate, after = re.findall(
+        r"In (\d+) rows .* in ([0-9.]+) % of them; .* is ([0-9.]+) on", first
+    )[0]
+    assert int(n) >= 20
+    assert float(after) == pytest.approx(float(rate) / 100, abs=0.1)
+
+
+#: Names, texts and boxes of the pictures: which texts leave their picture, or touch another one.
+TEXTS_IN_PICTURES = """
+[...document.querySelectorAll("svg[role=img], svg[role=group]")].flatMap(svg => {
+    const outer = svg.getBoundingClientRect();
+    const texts = [...svg.querySelectorAll("text")].filter(text => text.textContent.trim());
+    const boxes = texts.map(text => text.getBoundingClientRect());
+    const name = (i) => `${svg.getAttribute("aria-label")}: ${texts[i].textContent}`;
+    return boxes.flatMap((box, i) => [
+        ...(box.left < outer.left - 1 || box.right > outer.right + 1 ? [`${name(i)} is cut`] : []),
+        ...boxes.slice(i + 1).flatMap((other, k) =>
+            box.left + 1 < other.right && other.left + 1 < box.right
+            && box.top + 3 < other.bottom && other.top + 3 < box.bottom
+            ? [`${name(i)} touches ${texts[i + 1 + k].textContent}`] : []),
+    ]);
+})"""
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_texts_in_pictures_are_whole_and_apart(open_page, name):
+    page = open_page(name)
+    assert page.evaluate(TEXTS_IN_PICTURES) == []
 
 
 def test_layout_does_not_shift(open_page):
@@ -191,7 +260,9 @@ def test_print_shows_whole_tables(open_page):
     page = open_page("3")
     page.emulate_media(media="print")
     assert page.locator("#theme").is_hidden()
-    assert page.locator(".tall").evaluate("box => getComputedStyle(box).overflowY") == "visible"
+    boxes = page.locator(".tall")
+    shown = boxes.evaluate_all("boxes => boxes.map(box => getComputedStyle(box).overflowY)")
+    assert shown == ["visible", "visible"]
 
 
 def test_notebook_cell_is_isolated(open_page):

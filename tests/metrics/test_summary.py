@@ -163,6 +163,18 @@ def test_degenerate_rows(y, p):
     assert np.isnan(value) == np.isnan(low) == np.isnan(high)
 
 
+def test_a_few_forecasts_close_to_each_other():
+    """Knots that are close make columns of the spline nearly the same."""
+    rng = np.random.default_rng(0)
+    p = rng.choice(
+        [0.1453, 0.1498, 0.1516, 0.39, 0.47, 0.68], 1500, p=[0.2, 0.3, 0.2, 0.1, 0.1, 0.1]
+    )
+    summary = calibration_summary(rng.random(1500) < p, p)
+    for measure in ("ici", "e50", "e90", "emax"):
+        value, low, high = ends(summary, measure)
+        assert low == 0 <= value <= high <= 0.4
+
+
 def test_evaluations_have_it():
     y, p = draw(800, slope=0.6)
     result = evaluate(y, p, after=expit(0.6 * logit(p)), n_resamples=0)

@@ -19,7 +19,8 @@ def test_members_are_those_of_the_calibrator(make_axes):
     np.testing.assert_array_equal(weight["value"], table["weight"][:-1])
     np.testing.assert_allclose((gain["low"] + gain["high"]) / 2, table["gain"])
     assert display.names[-1] == "mixture"
-    assert calibrator.verdict_.startswith(display.axes_[0].get_title())
+    verdict = calibrator.verdict_.partition(":")[0]
+    assert display.axes_[0].get_title() == f"verdict: {verdict}"
     with pytest.raises(InputError, match="IsotonicCalibrator has no members"):
         MembersDisplay.from_estimator(IsotonicCalibrator())
 
@@ -36,7 +37,7 @@ def test_groups_are_those_of_the_evaluation(make_axes):
     ]
     for name, expected in zip(("value", "low", "high"), zip(*changes, strict=True), strict=True):
         np.testing.assert_array_equal(display.layers[0].data[name], expected)
-    assert display.axes_[0].get_xlabel() == "change of the Brier score (below 0 is better)"
+    assert display.axes_[0].get_xlabel() == "change of the Brier score\n(below 0 is better)"
     with pytest.raises(InputError, match="evaluation: has no groups"):
         GroupsDisplay.from_evaluation(evaluate(y, p, p**2, n_resamples=0))
     with pytest.raises(InputError, match="measure"):
@@ -58,7 +59,28 @@ def test_learning_curve_ends_at_the_loss_of_all_rows(make_axes):
     assert display.verdict == result.verdict
     assert (line["low"] <= line["value"] + 1e-12).all()
     assert line["value"][-1] < line["value"][0]
+    far = LearningCurveDisplay.from_estimator(
+        IsotonicCalibrator(), p[:400], y[:400], test=(p[400:] ** 60, y[400:]), ax=make_axes()
+    )
+    assert "off the scale" in far.ax_.get_legend().get_texts()[1].get_text()
     with pytest.raises(InputError, match=r"sizes: got .*; expected numbers from 2 to 400"):
         LearningCurveDisplay.from_estimator(
             IsotonicCalibrator(), p[:400], y[:400], test=new, sizes=[10, 500]
         )
+
+
+def test_learning_curve_of_a_rare_class(make_axes):
+    rng = np.random.default_rng(0)
+    p = rng.random(4000) / 50
+    y = np.where(rng.random(4000) < p, "a", "b")
+    P = np.column_stack([1 - p, p])
+    options = {"test": (P, y), "labels": ["b", "a"], "ax": make_axes()}
+    display = LearningCurveDisplay.from_estimator(IsotonicCalibrator(), P, y, **options)
+    assert display.layers[0].data["rows"].tolist() == [1000, 2000, 4000]
+    options["ax"] = make_axes()
+    display = LearningCurveDisplay.from_estimator(
+        IsotonicCalibrator(), P, y, sizes=[2, 4000], **options
+    )
+    assert display.layers[0].data["rows"][-1] == 4000  # draws of two rows may have one class only
+    with pytest.raises(InputError, match="have one class only"):
+        LearningCurveDisplay.from_estimator(IsotonicCalibrator(), P, y, sizes=[2], **options)

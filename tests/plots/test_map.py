@@ -46,6 +46,15 @@ def test_groups_are_side_by_side(make_axes):
     assert {layer.series for layer in other.layers} == {"before", "after"}
 
 
+def test_a_few_forecasts_are_drawn_where_they_are(make_axes):
+    p = np.repeat([0.05, 0.3, 0.9], [3, 2, 5])
+    display = MapDisplay.from_predictions(np.arange(10) % 2, p, after=p**2, ax=make_axes())
+    cells = columns(display, "1", "density")
+    np.testing.assert_allclose(cells["before"], [0.05, 0.3, 0.9])
+    np.testing.assert_allclose(cells["after"], [0.0025, 0.09, 0.81])
+    assert cells["weight"].tolist() == [3, 2, 5]
+
+
 def test_bad_input():
     with pytest.raises(InputError, match="after: there are no second forecasts"):
         MapDisplay.from_predictions([0, 1], [0.2, 0.7])

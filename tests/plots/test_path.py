@@ -49,7 +49,7 @@ def test_two_calibrators_of_two_classes(make_axes):
     line = values(display, "test log loss", "before calibration")["value"]
     assert line == pytest.approx(log_loss(y[cut[1]], p[cut[1]], sample_weight=w[cut[1]]))
     ax = display.axes_[1]
-    assert ax.get_ylabel() == "log loss (nats), lower is better"
+    assert ax.get_ylabel() == "log loss (nats),\nlower is better"
     assert ax.get_xlabel() == "number of bins"
     assert [x.get_label() for x in ax.lines] == ["IRP", "binning", "before calibration"]
     texts = [text.get_text() for text in display.axes_[0].get_legend().get_texts()]
@@ -65,7 +65,7 @@ def test_volume_for_three_classes(three_classes, make_axes):
     *_, last = model.staged_predict_proba(P)
     assert shown[-1] == pytest.approx(float(volume_under_surface(y, last)))
     assert shown[0] == pytest.approx(1 / 6)
-    assert display.axes_[1].get_ylabel().startswith("volume under the ROC surface")
+    assert display.axes_[1].get_ylabel().startswith("volume under\nROC surface (hull)")
 
 
 def test_path_of_a_calibrator_with_top(draw_forecasts, make_axes):
@@ -117,7 +117,7 @@ def test_paths_of_given_values(make_axes):
     display = PathDisplay(curves, lines).plot(make_axes())
     (ax,) = display.axes_
     assert ax.get_xscale() == "log"
-    assert ax.lines[-1].get_label() == "before calibration: infinite, off the scale"
+    assert ax.lines[-1].get_label() == "before: infinite,\noff the scale"
     assert ax.get_ylim() == pytest.approx((0.92, 2.08))  # the first stage is outside
     ax.figure.draw_without_rendering()
     shown = [t.get_text() for t in ax.get_xticklabels() if 1 <= t.get_position()[0] <= 30]

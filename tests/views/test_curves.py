@@ -151,6 +151,15 @@ def test_scale_follows_the_forecasts(p, scale):
     assert len(ticks) <= 9
 
 
+def test_log_odds_end_where_the_forecasts_do():
+    p = 1 - np.geomspace(1e-4, 0.4, 1000)
+    axis = axis_of([Sample(p, np.zeros(1000, dtype=np.uint8), None)], "logit")
+    assert (axis.low, axis.high) == pytest.approx((0.1, 1 - 1e-4))
+    assert axis.ticks() == pytest.approx([0.1, 0.5, 0.99, 0.9999])
+    assert 0 < axis.clip(0.0) < axis.low
+    assert axis.high < axis.clip(1.0) < 1
+
+
 def test_position_outside_the_axis_is_at_its_end():
     assert Axis("log", 0.01).position([0.0, 0.1, 1.0]).tolist() == pytest.approx([0, 0.5, 1])
 

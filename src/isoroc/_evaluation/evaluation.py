@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from isoroc._evaluation.benefit import DecisionCurve, decision_curve
 from isoroc._evaluation.pair import Pair
 from isoroc._input import InputError
-from isoroc._intervals import Difference, Estimate
+from isoroc._intervals import Difference, Estimate, half_width
 from isoroc._losses import EPSILON
 from isoroc._table import Table
 from isoroc.metrics import CalibrationSummary, calibration_summary
@@ -105,6 +105,8 @@ class Evaluation:
     """Probability that an interval covers the true value."""
     impossible: Mapping[str, int]
     """Number of rows whose outcome was given probability 0, "before" and "after"."""
+    rows: Pair
+    """The rows, or those that were kept of many, for `net_benefit` and `calibration_summary`."""
     notes: tuple[str, ...] = ()
     """Which figures are based on some of the rows only."""
     groups: Mapping[str, Evaluation] = field(default_factory=dict)
@@ -115,8 +117,6 @@ class Evaluation:
     directions: Mapping[str, Table] = field(default_factory=dict)
     """Which way the forecasts are wrong, "before" and "after": the tables of
     `isoroc.metrics.calibration_direction`."""
-    rows: Pair | None = None
-    """The rows, or those that were kept of many, for `net_benefit` and `calibration_summary`."""
 
     def __getitem__(self, key: tuple[str, str]) -> float:
         measure, of = key
@@ -188,7 +188,9 @@ class Evaluation:
 
     def _direction(self) -> list[str]:
         """Which way forecasts are wrong, if that is clear for any of them."""
-        found = {of: _clear_directions(table) for of, table in self.directions.items()}
+        found = {
+            of: _clear_directions(table, self.confidence) for of, table in self.directions.items()
+        }
         if not any(found.values()):
             return []
         level = f"{100 * self.confidence:g} % intervals"
@@ -202,7 +204,7 @@ class Evaluation:
     def _order(self) -> str:
         names = ("decisions_changed", "pairs_reversed", "pairs_tied")
         changed, turned, tied = (self[name, "change"] for name in names)
-        did = [f"changed {percent(changed)} of the decisions"]
+        did = [f"changed {percent(changed)} of the decisions" if changed else "changed no decision"]
         if turned:
             did.append(f"reversed the order of {percent(turned)} of the pairs of rows")
         if tied:
@@ -232,15 +234,15 @@ class Evaluation:
 
         See `isoroc.decisions.net_benefit`, also for more classes and other actions.
         """
-        return decision_curve([self._kept()], thresholds, self.confidence)
+        return decision_curve([self.rows], thresholds, self.confidence)
 
     def calibration_summary(self, of: str | None = None) -> CalibrationSummary:
         """The clinical panel of the forecasts "before" or "after", by default of the last.
 
         See `isoroc.metrics.calibration_summary`.
         """
-        samples = self._kept().draw(PANEL_ROWS).series
-        name = of or list(self._kept().samples)[-1]
+        samples = self.rows.draw(PANEL_ROWS).series
+        name = of or list(self.rows.samples)[-1]
         if name not in samples:
             problem = f"are {name!r}, which are missing or not probabilities"
             raise InputError("of", None, problem, "choose other forecasts")
@@ -251,12 +253,7 @@ class Evaluation:
     @property
     def series(self) -> list[str]:
         """Which forecasts are probabilities: of "before" and "after"."""
-        return list(self._kept().series)
-
-    def _kept(self) -> Pair:
-        if self.rows is None:
-            raise InputError("rows", None, "are missing", "call evaluate to have them")
-        return self.rows
+        return list(self.rows.series)
 
     def cells(self) -> tuple[list[str], list[list[str]]]:
         """Head and rows of the table as text."""
@@ -335,12 +332,21 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _clear_directions(table: Table) -> list[str]:
-    """How the most probable class and the class that is farthest off are wrong, beyond chance."""
+def _clear_directions(table: Table, confidence: float) -> list[str]:
+    """How the most probable class and the class that is farthest off are wrong, beyond chance.
+
+    Of three classes or more, one is named only if it would be with an interval that allows for
+    their number (Bonferroni).
+    """
     phrases = []
-    clear = (table["low"] > 0) | (table["high"] < 0)
-    gap, interval = table["difference"], zip(table["low"], table["high"], strict=True)
-    ends = [f"({_text(low)} to {_text(high)})" for low, high in interval]
+    gap, n_classes = table["difference"], len(table["difference"]) - 1
+    reach = (table["high"] - table["low"]) / 2
+    if n_classes > 2:
+        wider = half_width(1 - (1 - confidence) / n_classes) / half_width(confidence)
+        reach = reach * np.append(1.0, np.full(n_classes, wider))
+    clear = np.abs(gap) > reach
+    sizes = np.sort(np.sign(gap) * [table["low"], table["high"]], axis=0).T
+    ends = [f"({_text(low)} to {_text(high)})" for low, high in sizes]
     if clear[0]:
         which = "overconfident" if gap[0] > 0 else "underconfident"
         phrases.append(f"{which} by {_text(abs(gap[0]))} {ends[0]}")
@@ -354,7 +360,9 @@ def _clear_directions(table: Table) -> list[str]:
 
 
 def percent(value: float) -> str:
-    """Share as text in percent."""
+    """Share as text in percent; shares close to 0 and 1 are not rounded to them."""
+    if 0 < value < 0.0005 or 0.9995 < value < 1:
+        return "less than 0.1 %" if value < 0.5 else "more than 99.9 %"
     return f"{100 * value:.1f} %" if 0 < value < 0.1 or 0.9 < value < 1 else f"{100 * value:.0f} %"
 
 
@@ -374,7 +382,8 @@ def tabulate(
     for measure, (_, better) in MEASURES.items():
         ofs = ["before", "after", "change"] if paired else ["before"]
         if exists.get(measure, True) and (better or paired):
-            for key in [(measure, of) for of in (ofs if better else ["change"])]:
-                figure = Figure.of(key, estimates.get(key, unknown), confidence)
-                table.setdefault(measure, {})[key[1]] = figure
+            table[measure] = {
+                of: Figure.of((measure, of), estimates.get((measure, of), unknown), confidence)
+                for of in (ofs if better else ["change"])
+            }
     return table

@@ -89,9 +89,13 @@ class Plane:
         bottom, right = self.top + self.height, self.left + self.width
         parts = []
         for tick, text in x_ticks.items():
-            a = digits(self.at(tick, self.y[0])[0])
+            across = float(self.at(tick, self.y[0])[0])
+            a = digits(across)
             parts.append(tag("path", d=f"M{a},{self.top}V{bottom}", class_="grid"))
-            parts.append(tag("text", text, x=a, y=bottom + 14, class_="tick mid"))
+            place = {"x": a, "y": bottom + 14, "class_": "tick mid"}
+            if across > right - 9 and len(text) > 4:  # it would be cut off
+                place |= {"x": right + 9, "class_": "tick end"}
+            parts.append(tag("text", text, **place))
         for tick, text in y_ticks.items():
             d = self.at(self.x[0], tick)[1]
             parts.append(tag("path", d=f"M{self.left},{digits(d)}H{right}", class_="grid"))
@@ -113,7 +117,7 @@ def ticks(low: float, high: float, most: int = 6) -> dict[float, str]:
     first = np.ceil(low / (factor * step) - 1e-9)
     last = np.floor(high / (factor * step) + 1e-9)
     found = [float(f"{k * factor * step + 0.0:.10g}") for k in np.arange(first, last + 1)]
-    return {tick: f"{tick:g}" for tick in found}
+    return {tick: f"{tick:g}".replace("-", "\N{MINUS SIGN}") for tick in found}
 
 
 def picture(
@@ -136,7 +140,7 @@ def reliability_chart(panel: dict[str, Any]) -> Markup:
     plane = Plane(height=250)
     most = max(max(tables["histogram"]["percent"]) for tables in series.values())
     strip = Plane(top=274, height=54, y=(0, max(most, 1) * 1.05))
-    numbers = {float(place(tick)): f"{tick:g}" for tick in axis.ticks()}
+    numbers = ticks_of(axis)
     grid = dict.fromkeys(numbers, "")
     parts = [plane.frame("", "observed rate", x_ticks=grid, y_ticks=numbers)]
     parts.append(plane.line([0, 1], [0, 1], class_="diagonal"))
@@ -167,18 +171,29 @@ def reliability_chart(panel: dict[str, Any]) -> Markup:
     return picture(parts, f"Reliability diagram of {panel['name']}", height=366)
 
 
-def curve_chart(part: dict[str, Any], name: str, **attributes: Any) -> Markup:
-    """Calibrated probability of the second class against its forecast or score."""
+def curve_chart(part: dict[str, Any], name: str, axis: Axis, **attributes: Any) -> Markup:
+    """Calibrated probability of the second class against its forecast or score.
+
+    The axis is that of probabilities; scores have a linear one, whose ends the picture holds.
+    """
     low, high = min(part["forecast"]), max(part["forecast"])
-    unit = low >= 0 and high <= 1
-    x = (0.0, 1.0) if unit else (low, high if high > low else low + 1)
-    plane = Plane(x=x)
-    parts = [plane.frame("forecast" if unit else "score", f"calibrated, {cut(name, 20)}")]
-    if unit:
+    numbers, label = ticks_of(axis), f"calibrated, {cut(name, 20)}"
+    if low >= 0 and high <= 1:
+        plane, x = Plane(), axis.position(part["forecast"])
+        parts = [plane.frame("forecast", label, x_ticks=numbers, y_ticks=numbers)]
         parts.append(plane.line([0, 1], [0, 1], class_="diagonal"))
-    parts.append(plane.line(part["forecast"], part["value"], class_="curve after", data_role="map"))
+    else:
+        plane, x = Plane(x=(low, high if high > low else low + 1)), part["forecast"]
+        parts = [plane.frame("score", label, y_ticks=numbers)]
+        attributes |= {"data_x0": plane.x[0], "data_x1": plane.x[1]}
+    line = plane.line(x, axis.position(part["value"]), class_="curve after", data_role="map")
     title = f"Calibrated probability of {name} against its forecast"
-    return picture(parts, title, data_x0=x[0], data_x1=x[1], **attributes)
+    return picture([*parts, line], title, **attributes)
+
+
+def ticks_of(axis: Axis) -> dict[float, str]:
+    """Places of the ticks of an axis of probabilities, and their texts."""
+    return {float(axis.position(tick)): f"{tick:g}" for tick in axis.ticks()}
 
 
 def simplex_chart(
@@ -244,7 +259,7 @@ def benefit_chart(curve: dict[str, list[float]]) -> Markup:
     models = [name for name in curve if name in ("forecasts", "before", "after")]
     top = max(max(curve[name]) for name in models)
     low = min(-0.1 * top, max(min(min(curve[name]) for name in models), -top))
-    plane = Plane(y=(low, 1.05 * top if top > 0 else 1.0))
+    plane = Plane(y=(low, 1.05 * top if top > 0 else 1.0), left=58, width=272)
     parts = [plane.frame("threshold", "net benefit")]
     kinds = {"none": "diagonal", "all": "diagonal", "forecasts": "curve before"}
     for name in ("none", "all", *models):
@@ -288,7 +303,7 @@ def path_chart(path: dict[str, Any], before: float | None) -> Markup:
     near = before is not None and abs(before - shown[-1]) <= 50 * margin
     values = np.append(shown, [before] if near else [])
     y = (float(values.min() - margin), float(values.max() + margin))
-    plane = Plane(x=(0.0, float(np.log10(max(n)))), y=y, left=50, width=280)
+    plane = Plane(x=(0.0, float(np.log10(max(n)))), y=y, left=58, width=272)
     marks = [k for k in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000) if k <= max(n)]
     x_ticks = {float(np.log10(k)): str(k) for k in marks}
     parts = [plane.frame("number of bins", "log loss", x_ticks=x_ticks)]
@@ -297,9 +312,10 @@ def path_chart(path: dict[str, Any], before: float | None) -> Markup:
         level = float(before or 0) + margin / 4
         parts.append(plane.text(plane.x[1], level, "before", class_="score end before"))
     elif before is not None:  # far from the path, whose shape would not be seen
-        place = {"x": plane.left + plane.width, "y": plane.top + 12}
-        text = f"before: {text_of(before)}"
-        parts.append(tag("text", text, class_="score end before", **place))
+        rises = loss[-1] > shown[0]  # the path ends at the top
+        place = {"x": plane.left + (6 if rises else plane.width), "y": plane.top + 12}
+        kind = "score before" if rises else "score end before"
+        parts.append(tag("text", f"before: {text_of(before)}", class_=kind, **place))
     x = np.log10(n)
     inside = (y[0] <= loss) & (loss <= y[1])
     parts.append(plane.line(x[inside], loss[inside], class_="curve after"))
@@ -310,10 +326,11 @@ def path_chart(path: dict[str, Any], before: float | None) -> Markup:
     return picture(parts, "Log loss against the number of bins", id="path-chart")
 
 
-def stage_chart(name: str) -> Markup:
+def stage_chart(name: str, axis: Axis) -> Markup:
     """Axes of the diagram of a stage; the script draws its marks."""
-    plane = Plane()
-    frame = plane.frame(f"calibrated probability of {cut(name, 24)}", "observed rate")
+    plane, numbers = Plane(), ticks_of(axis)
+    label = f"calibrated probability of {cut(name, 24)}"
+    frame = plane.frame(label, "observed rate", x_ticks=numbers, y_ticks=numbers)
     parts = [frame, plane.line([0, 1], [0, 1], class_="diagonal"), tag("g", id="stage-marks")]
     title = "Observed rates of the bins against their calibrated probability"
     return picture(parts, title, id="stage-chart")

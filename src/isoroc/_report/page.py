@@ -15,23 +15,27 @@ from markupsafe import Markup
 from isoroc._evaluation.evaluation import percent
 from isoroc._report import charts
 from isoroc._report.charts import text_of, weight_of
+from isoroc._views.curves import Axis
 
 
 def render(summary: dict[str, Any]) -> str:
     """HTML page of a summary; everything that comes from users is escaped."""
     path, model = summary["path"], summary["model"]
-    data = {"path": path, "colours": None}
+    panels = summary["reliability"]["panels"]
+    axis = Axis(*panels[0]["axis"]) if panels else Axis()
+    data = {"path": path, "colours": None, "axis": axis._asdict()}
     if path is not None and "node_values" in path and summary["data"]["n_classes"] == 3:
         data["colours"] = charts.colours_of(path["node_values"])
     download = None
     if model is not None and model["file"] is not None:  # an address that holds its content
         content = base64.b64encode(model["file"].encode()).decode()
         download = f"data:application/json;base64,{content}"
-    shown, staged = _map_charts(summary)
+    shown, staged = _map_charts(summary, axis)
     losses = {row["measure"]: row for row in summary["headline"]["rows"]}["log_loss"]
     style, script = _asset("style.css"), _asset("script.js")
     page: str = _template().render(
         s=summary,
+        axis=axis,
         paired=summary["map"] is not None,
         style=style,
         style_hash=_hash(style),
@@ -74,7 +78,9 @@ def _embedded(value: Any) -> Markup:
     return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))  # noqa: S704
 
 
-def _map_charts(summary: dict[str, Any]) -> tuple[list[tuple[str, Markup]], Markup | None]:
+def _map_charts(
+    summary: dict[str, Any], axis: Axis
+) -> tuple[list[tuple[str, Markup]], Markup | None]:
     """Captions and pictures of the calibration map, and the picture that follows the slider."""
     part, path = summary["map"], summary["path"]
     if part is None:
@@ -82,8 +88,8 @@ def _map_charts(summary: dict[str, Any]) -> tuple[list[tuple[str, Markup]], Mark
     moves = path is not None and "node_values" in path
     if part["kind"] == "curve":
         name = summary["data"]["classes"][-1]["name"]
-        staged = charts.curve_chart(part, name, id="stage-map") if moves else None
-        return [(name, charts.curve_chart(part, name))], staged
+        staged = charts.curve_chart(part, name, axis, id="stage-map") if moves else None
+        return [(name, charts.curve_chart(part, name, axis))], staged
     if part["kind"] == "pairs":
         pairs = part["pairs"]
         return [(" and ".join(pair["names"]), charts.pair_chart(pair)) for pair in pairs], None
@@ -155,6 +161,8 @@ def _bins(part: dict[str, Any] | None) -> dict[str, Any] | None:
 
 def _text(kind: str, value: Any) -> str:
     """Text of a cell: whole numbers, weights, probabilities, or ends of bins of any size."""
-    if isinstance(value, str) or kind in ("rate", "value"):
+    if isinstance(value, str):  # infinity
+        return "lowest" if kind == "lower" else "highest"
+    if kind in ("rate", "value"):
         return text_of(value)
     return weight_of(value) if kind in ("bin", "weight") else f"{value:.4g}"

@@ -161,7 +161,7 @@ def summarize(
         "version": VERSION,
         "title": title,
         "verdict": _verdict(evaluation, evidence, judged),
-        "headline": _headline(evaluation, judged),
+        "headline": _headline(evaluation, evidence, judged),
         "reliability": _reliability_part(judged),
         "map": _map_part(judged),
         "roc": _roc_part(judged),
@@ -182,7 +182,27 @@ def summarize(
     return summary
 
 
-def _headline(evaluation: Evaluation, judged: Evidence) -> dict[str, Any]:
+#: What the measures of an evaluation mean, in a few words.
+_MEANINGS = {
+    "log_loss": "minus the logarithm of the probability of what came true, on average (nats)",
+    "calibration_loss": "the part of the log loss that perfect calibration would remove",
+    "refinement_loss": "the rest of the log loss, which only better separation of classes lowers",
+    "brier_score_loss": "squared distance of probabilities and outcomes, on average",
+    "calibration_error": "distance of forecasts and observed shares, on average; 0 is calibrated",
+    "classwise_calibration_error": "the same for each class alone",
+    "top_calibration_error": "the same for the most probable class alone",
+    "accuracy": "share of rows whose most probable class came true",
+    "auc": "how often a row of the second class is ranked above one of the first",
+    "auc_one_vs_rest": "how often a row of a class is ranked above a row of all others",
+    "auc_one_vs_one": "how often a row of a class is ranked above a row of another class",
+    "vus": "what all thresholds together get right of three classes; 1 is perfect",
+    "decisions_changed": "share of rows whose most probable class is another one",
+    "pairs_reversed": "share of pairs of rows whose order turned around",
+    "pairs_tied": "share of pairs of rows that differed before and are equal now",
+}
+
+
+def _headline(evaluation: Evaluation, evidence: Evidence, judged: Evidence) -> dict[str, Any]:
     """The table of an evaluation, one entry per measure."""
     rows = []
     for measure, figures in evaluation.measures.items():
@@ -192,8 +212,13 @@ def _headline(evaluation: Evaluation, judged: Evidence) -> dict[str, Any]:
         row = {"measure": measure, "title": title[0].upper() + title[1:], "direction": direction}
         if measure == "accuracy":  # more of it is no merit: a constant decision may have the most
             row["direction"] = {"better": "higher", "worse": "lower"}.get(direction, direction)
+        row["meaning"] = _MEANINGS[measure]
         rows.append(row | {of: figure._asdict() for of, figure in figures.items()})
-    notes = list(evaluation.notes)
+    weights = evidence.before.class_weights()
+    most = int(weights.argmax())
+    always = f"{weights[most] / weights.sum():.4f}"
+    notes = [f"Always deciding for {evidence.names[most]} would have an accuracy of {always}."]
+    notes += evaluation.notes
     if judged.n_rows < evaluation.n_rows:
         notes.append(f"Diagrams and curves show {judged.n_rows:,} rows.")
     return {"rows": rows, "confidence": evaluation.confidence, "notes": notes}
@@ -207,7 +232,9 @@ def _verdict(evaluation: Evaluation, evidence: Evidence, judged: Evidence) -> di
     sentences = [*_came_true(judged), *evaluation.sentences(), *_never_decided(evidence)]
     said = getattr(evidence.calibrator, "verdict_", None)
     if said:
-        sentences.append(f"Verdict of the calibrator on its own calibration rows: {said}.")
+        sentences.append(
+            f"The verdict of the calibrator from its own rows, by cross-validation: {said}."
+        )
     if evidence.fitted_on_these_rows:
         sentences.append(
             "The calibrator was fitted to these very rows, so the figures after calibration are "
@@ -401,7 +428,7 @@ def _file(calibrator: Any) -> str | None:
 
 #: Largest number of classes that have diagrams of their own, the heaviest ones, and the weight from
 #: which on a diagram of one of several classes says something.
-_MOST_DIAGRAMS, _LEAST_WEIGHT = 8, 25
+_MOST_DIAGRAMS, _LEAST_WEIGHT = 8, 50
 #: Number of simulations for a band. It has a few hundred pixels, so more would not be seen.
 _SIMULATIONS = 200
 #: Largest number of vertices of a curve and of rows for a surface, and cells along its sides.
@@ -499,12 +526,12 @@ def _map_part(evidence: Evidence) -> dict[str, Any] | None:
 def _curve(evidence: Evidence, Q: Floats) -> dict[str, Any]:
     """Calibrated probability of the second class against the forecast or score.
 
-    That of a calibrator with bins is a step function; others are drawn through some of the rows.
+    That of constant values in bins is a step function; others are drawn through some of the rows.
     """
     before = evidence.before.forecasts
     score = before if before.ndim == 1 else binary_scores(before)
     bins = evidence.binned
-    if bins is not None and bins.n_bins_ <= _MOST_BINS:
+    if bins is not None and bins.n_bins_ <= _MOST_BINS and not bins.map_.varies:
         ends = (score.min(), score.max()) if before.ndim == 1 else (0.0, 1.0)
         edges = np.concatenate([ends[:1], bins.tree_.cuts, ends[1:]]).clip(*ends)
         steps = np.column_stack([edges[:-1], edges[1:]]).ravel()
@@ -547,6 +574,17 @@ def _share(P: Floats, i: int, j: int) -> Floats:
 _MOST_STAGES, _STAGE_POINTS, _ROWS = 40, 60, 5000
 
 
+#: Measures of the clinical panel in words.
+_PANEL_TITLES = {
+    "observed_expected": "Observed / expected",
+    "intercept": "Shift of the log odds (intercept)",
+    "ici": "Mean distance (ICI)",
+    "e50": "Median distance (E50)",
+    "e90": "90 % quantile of distances (E90)",
+    "emax": "Largest distance (Emax)",
+}
+
+
 def _practice_part(evaluation: Evaluation) -> dict[str, Any] | None:
     """Panels of the forecasts, and net benefit of two classes; None for scores and many classes."""
     series, K = evaluation.series, len(evaluation.classes)
@@ -556,7 +594,7 @@ def _practice_part(evaluation: Evaluation) -> dict[str, Any] | None:
     for of in series:
         table = evaluation.calibration_summary(of).table
         names = table["measure"].tolist()
-        titles = [{"ici": "ICI"}.get(m, m.replace("_", " / ").capitalize()) for m in names]
+        titles = [_PANEL_TITLES.get(name, name.capitalize()) for name in names]
         panels[of] = {"class": [str(label) for label in table["class"].tolist()], "measure": titles}
         panels[of] |= {name: short(table[name]) for name in ("value", "low", "high")}
     if K == 2 and len(series) == 1 + evaluation.is_paired:
@@ -567,19 +605,31 @@ def _practice_part(evaluation: Evaluation) -> dict[str, Any] | None:
 
 
 def _path_part(evidence: Evidence) -> dict[str, Any] | None:
-    """Stages of the calibrator with their scores on the rows of the report; None without bins."""
+    """Stages of the calibrator with their scores on the rows of the report; None without bins.
+
+    Each stage also has the rates of its bins. If it can be drawn, there are the values of all nodes
+    of the tree, the node that stands for each bin in each stage, and the cuts of two classes.
+    """
     calibrator = evidence.binned
     if calibrator is None or calibrator.n_bins_ < 2:
         return None
     few = evidence.draw(_ROWS) if evidence.reduced else evidence
+    tree, varies = calibrator.tree_, calibrator.map_.varies
+    n_stages = tree.n_splits + 1
+    kept = kept_stages(n_stages, _MOST_STAGES)
+    nodes = [node for i, node in enumerate(tree.stages()) if i in kept]
+    bin_of = calibrator.apply(few.input) if varies else None
+    found = zip(staged(calibrator, few.input, few.before, _MOST_STAGES), nodes, strict=True)
     stages = [
-        {"n_bins": n, **_scores(sample), **_diagram(sample)}
-        for n, sample in staged(calibrator, few.input, few.before, _MOST_STAGES)
+        {"n_bins": n, **_scores(sample), **_diagram(sample, node[bin_of] if varies else None)}
+        for (n, sample), node in found
     ]
-    n_stages = len(calibrator.path_["n_bins"])
     part: dict[str, Any] = {"stages": stages, "all_stages": n_stages, "rows": len(few.before)}
-    if not evidence.reduced and calibrator.n_bins_ <= _MOST_BINS:
-        part |= _nodes(calibrator, sorted(kept_stages(n_stages, _MOST_STAGES)))
+    steps = tree.n_classes == 2
+    if not evidence.reduced and calibrator.n_bins_ <= _MOST_BINS and not (steps and varies):
+        values = tree.values(calibrator.pseudocount_, calibrator.prior_)
+        part |= {"node_values": short(values, 4), "node_of_bin": [n.tolist() for n in nodes]}
+        part |= {"cuts": short(tree.cuts, 6)} if steps else {}
     return part
 
 
@@ -597,28 +647,23 @@ def _scores(sample: Sample) -> dict[str, float]:
     return scores
 
 
-def _diagram(sample: Sample) -> dict[str, Any]:
-    """Observed rate of each distinct forecast of the second of two classes or of the top class."""
-    event = event_of(sample, 1 if sample.n_classes == 2 else None).positive()
-    group = group_equal(event.forecasts.round(6))
+def _diagram(sample: Sample, bin_of: Ints | None) -> dict[str, Any]:
+    """Observed rates of the bins, those of the second of two classes or of the top class.
+
+    Without `bin_of` rows with the same forecast share a bin.
+    """
+    event = event_of(sample, 1 if sample.n_classes == 2 else None)
+    if bin_of is None:
+        event = event.positive()
+        group = group_equal(event.forecasts.round(6))
+    else:
+        group = compact(bin_of)
+        _, mean = group_means(group, event.weights, event.forecasts)
+        group = mean.argsort().argsort()[group]  # by ascending forecast
     if (n := group.max() + 1) > _STAGE_POINTS:
         group = group * _STAGE_POINTS // n
     weight, mean, rate = group_means(group, event.weights, event.forecasts, event.codes)
     return {"forecast": short(mean, 4), "rate": short(rate, 4), "weight": short(weight)}
-
-
-def _nodes(calibrator: BinCalibrator, kept: list[int]) -> dict[str, Any]:
-    """Values of all nodes of the tree, and the node of each bin in each stage."""
-    tree = calibrator.tree_
-    values: Floats = tree.values(calibrator.pseudocount_, calibrator.prior_)
-    nodes = [node.tolist() for node in tree.stages()]
-    part: dict[str, Any] = {
-        "node_values": short(values, 4),
-        "node_of_bin": [nodes[i] for i in kept],
-    }
-    if values.shape[1] == 2:
-        part["cuts"] = short(tree.cuts, 6)
-    return part
 
 
 def _bins_part(evidence: Evidence) -> dict[str, Any] | None:
@@ -633,13 +678,17 @@ def _bins_part(evidence: Evidence) -> dict[str, Any] | None:
     heaviest = np.sort(np.argsort(-table["weight"], kind="stable")[:_MOST_BINS])
     columns: dict[str, Any] = {"bin": (heaviest + 1).tolist()}
     columns |= {name: short(column[heaviest]) for name, column in table.items()}
+    if evidence.before.forecasts.ndim == 2 and "lower" in columns:  # probabilities
+        columns |= {name: np.clip(columns[name], 0, 1).tolist() for name in ("lower", "upper")}
     made = {
         int(child): {"split": s + 1, "threshold": short(tree.thresholds[s], 4)}
         for s, children in enumerate(tree.children)
         for child in children[children >= 0]
     }
     splits = [made.get(node) for node in tree.bins[heaviest].tolist()]
-    return {"columns": columns, "n_bins": calibrator.n_bins_, "splits": splits}
+    varies = calibrator.map_.varies
+    part = {"columns": columns, "n_bins": calibrator.n_bins_, "splits": splits}
+    return part | {"varies": varies, "reduced": evidence.reduced}
 
 
 def listed(names: list[str], most: int = 8) -> str:

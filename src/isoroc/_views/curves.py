@@ -29,21 +29,21 @@ Strategy = Literal["quantile", "uniform"]
 
 
 class Axis(NamedTuple):
-    """Scale of an axis of probabilities, and where it starts."""
+    """Scale of an axis of probabilities, and where it starts and ends."""
 
     scale: Literal["linear", "log", "logit"] = "linear"
     low: float = 0.0
-
-    @property
-    def high(self) -> float:
-        """Where it ends."""
-        return 1 - self.low if self.scale == "logit" else 1.0
+    high: float = 1.0
 
     def position(self, p: Any) -> Floats:
         """Place on the axis, from 0 to 1; what lies beyond an end is put there."""
         function: Any = {"log": np.log, "logit": logit}.get(self.scale, np.asarray)
         low, high = function(self.low), function(self.high)
         return np.asarray((function(np.clip(p, self.low, self.high)) - low) / (high - low))
+
+    def clip(self, p: Any) -> Floats:
+        """The same, but 0 and 1 become values beyond the ends that have a place on the scale."""
+        return np.asarray(np.clip(p, self.low / 100, 1 - (1 - self.high) / 100))
 
     def values(self, n: int) -> Floats:
         """Values that divide the axis into n parts of equal length."""
@@ -57,12 +57,17 @@ class Axis(NamedTuple):
         """Round values, at most about nine."""
         if self.scale == "linear":
             return [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-        powers = [float(f"1e-{k}") for k in range(1, round(-np.log10(self.low)) + 1)]
+        below, above = (
+            [float(f"1e-{k}") for k in range(1, round(-np.log10(end)) + 1)]
+            for end in (self.low, 1 - self.high if self.scale == "logit" else 1.0)
+        )
         if self.scale == "log":
-            return [1.0, *powers][:: 1 + len(powers) // 5][::-1]
+            return [1.0, *below][:: 1 + len(below) // 5][::-1]
         # Those between 0.1 and 0.9 are close together on a long axis.
-        powers = powers if len(powers) <= 2 else [0.01, *powers[3::2]][:2]
-        return [*reversed(powers), 0.5, *(1 - p for p in powers)]
+        below, above = (
+            powers if len(powers) <= 2 else [0.01, *powers[3::2]][:2] for powers in (below, above)
+        )
+        return [*reversed(below), 0.5, *(1 - p for p in above)]
 
 
 def axis_of(samples: Iterable[Sample], scale: str = "auto") -> Axis:
@@ -78,10 +83,17 @@ def axis_of(samples: Iterable[Sample], scale: str = "auto") -> Axis:
         scale = "log" if np.mean(p <= 0.2) >= 0.95 else scale
     if scale == "linear":
         return Axis()
-    distance = p if scale == "log" else np.minimum(p, 1 - p)
-    smallest = np.quantile(distance[distance > 0], 0.02) if (distance > 0).any() else 0.1
-    low = 10 ** np.floor(np.log10(np.clip(smallest, 1e-5, 0.1)))
-    return Axis("log" if scale == "log" else "logit", float(low))
+    if scale == "log":
+        return Axis("log", _decade_below(p, 0.02))
+    least = _decade_below(np.minimum(p, 1 - p), 0.02)
+    low, high = (max(least, _decade_below(side, 0.002)) for side in (p, 1 - p))
+    return Axis("logit", low, 1 - high)
+
+
+def _decade_below(distance: Floats, share: float) -> float:
+    """Power of ten, 1e-5 to 0.1, below which about this share of the positive distances lies."""
+    smallest = np.quantile(distance[distance > 0], share) if (distance > 0).any() else 0.1
+    return float(10 ** np.floor(np.log10(np.clip(smallest, 1e-5, 0.1))))
 
 
 def event_of(sample: Sample, k: int | None) -> Sample:

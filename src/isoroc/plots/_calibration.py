@@ -128,12 +128,12 @@ class CalibrationDisplay(BeforeAfterDisplay):
     def _draw_panel(
         self, ax: Axes, panel: str, name: str | None, line_options: dict[str, Any]
     ) -> list[Any]:
-        strip = strip_below(ax)
+        strip, axis = strip_below(ax), self.scales.get(panel, Axis())
         tallest = strip.get_ylim()[1] if ax.get_legend_handles_labels()[0] else 0.0
         if not tallest:
             tidy(ax)
             tidy(strip)
-            set_scale(ax, self.scales.get(panel, Axis()))
+            set_scale(ax, axis)
             ax.tick_params(labelbottom=False)
         layers, lines = self.of_panel(panel), []
         styles = styles_in(ax, list(dict.fromkeys(layer.series for layer in layers)))
@@ -141,7 +141,7 @@ class CalibrationDisplay(BeforeAfterDisplay):
             label = layer.series if name is None else f"{name}, {layer.series}"
             label = plain(label if len(styles) > 1 else name or layer.series)
             options = {"label": label} | line_options
-            lines += _draw(ax, strip, layer, styles[layer.series], options)
+            lines += _draw((ax, strip), layer, axis, styles[layer.series], options)
         ax.set_ylabel("share that came true" if panel == TOP else "observed rate")
         strip.set_xlabel(f"forecast probability of {TOP if panel == TOP else shortened(panel)}")
         percents = [layer.data["percent"].max() for layer in layers if layer.kind == "histogram"]
@@ -150,26 +150,28 @@ class CalibrationDisplay(BeforeAfterDisplay):
 
 
 def _draw(
-    ax: Axes, strip: Axes, layer: Layer, style: tuple[str, str, Any], line_options: dict[str, Any]
+    axes: tuple[Axes, Axes], layer: Layer, axis: Axis, style: tuple[str, str, Any], options: Any
 ) -> list[Any]:
-    """Draw a layer, and return its curve if it is one."""
-    colour, marker, dashes = style
-    colour = line_options.get("color", line_options.get("c", colour))
-    data = layer.data
+    """Draw a layer, and return its curve if it is one; `options` are those of lines."""
+    (ax, strip), (colour, marker, dashes) = axes, style
+    colour = options.get("color", options.get("c", colour))
+    if layer.kind == "histogram":
+        left, right, percent = layer.data.values()
+        edges = np.append(left, right[-1])
+        strip.stairs(percent, edges, color=colour, fill=True, alpha=0.25, lw=0)
+        strip.stairs(percent, edges, color=colour, lw=1.4)
+        return []
+    data = {name: axis.clip(column) for name, column in layer.data.items() if name != "weight"}
     if layer.kind == "curve":
-        options = {"color": colour, "ls": dashes, "lw": 1.8} | line_options
-        return ax.plot(data["forecast"], data["rate"], **options)
+        shown = {"color": colour, "ls": dashes, "lw": 1.8} | options
+        return ax.plot(data["forecast"], data["rate"], **shown)
     if layer.kind == "rates":
         error = np.abs([data["low"] - data["rate"], data["high"] - data["rate"]])
         mark: dict[str, Any] = {"fmt": marker, "mec": ax.get_facecolor(), "mew": 0.6, "ms": 5}
         mark |= {"color": colour, "elinewidth": 1.1, "zorder": 4}
         ax.errorbar(data["forecast"], data["rate"], yerr=error, **mark)
-    elif layer.kind == "band":
+    else:
         for end, alpha in (("_all", 0.1), ("", 0.14)):
             ends = data[f"low{end}"], data[f"high{end}"]
             ax.fill_between(data["forecast"], *ends, color=colour, alpha=alpha, lw=0)
-    else:
-        edges = np.append(data["left"], data["right"][-1])
-        strip.stairs(data["percent"], edges, color=colour, fill=True, alpha=0.25, lw=0)
-        strip.stairs(data["percent"], edges, color=colour, lw=1.4)
     return []

@@ -8,7 +8,15 @@ from typing import Any, Self
 from isoroc._input import Sample
 from isoroc._table import Table
 from isoroc.decisions import cost_curve
-from isoroc.plots._display import NEUTRAL, BeforeAfterDisplay, Layer, shortened, styles_in, tidy
+from isoroc.plots._display import (
+    NEUTRAL,
+    BeforeAfterDisplay,
+    Layer,
+    add_legend,
+    shortened,
+    styles_in,
+    tidy,
+)
 
 
 @dataclass(repr=False, eq=False)
@@ -33,7 +41,7 @@ class CostCurveDisplay(BeforeAfterDisplay):
     """
 
     areas: dict[str, float]
-    """Area under each curve, which is the mean of ``(y - p)**2``, by series."""
+    """Area under each curve, which is the Brier score, by series."""
     labels: Any
     """The two classes."""
 
@@ -66,16 +74,14 @@ class CostCurveDisplay(BeforeAfterDisplay):
             colour, _, dashes = styles[layer.series]
             style: dict[str, Any] = {"color": colour, "ls": dashes, "lw": 1.2}
             if layer.kind == "curve":
-                style |= {
-                    "lw": 1.6,
-                    "label": f"{layer.series}, area {self.areas[layer.series]:.4f}",
-                }
+                score = f"Brier score {self.areas[layer.series]:.4f}"
+                style |= {"lw": 1.6, "label": f"{layer.series}, {score}"}
             (line,) = ax.plot(*layer.data.values(), **{"label": layer.series} | style)
             lines += [line] if layer.kind == "curve" else []
         tidy(ax, xlim=(-0.02, 1.02), ylabel="mean cost")
         highest = max(x.data["cost"].max() for x in self.layers if x.kind == "curve")
         ax.set_ylim(0, min(ax.get_ylim()[1], 2 * highest))  # a constant may cost far more
         second = shortened(str(self.labels[1]))
-        ax.set_xlabel(f"cost of deciding wrongly for {second}, as a share of both costs")
-        ax.legend(frameon=False, fontsize="small")
+        ax.set_xlabel(f"cost of deciding wrongly for {second},\nas a share of both costs")
+        add_legend(ax)
         return lines

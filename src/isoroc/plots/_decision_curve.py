@@ -8,7 +8,18 @@ from typing import Any, Self
 from isoroc._input import Sample
 from isoroc._table import Table
 from isoroc.decisions import DecisionCurve, net_benefit
-from isoroc.plots._display import NEUTRAL, SERIES, BeforeAfterDisplay, Layer, styles_in, tidy
+from isoroc.plots._display import (
+    NEUTRAL,
+    SERIES,
+    BeforeAfterDisplay,
+    Layer,
+    add_legend,
+    styles_in,
+    tidy,
+)
+
+#: What the usual actions are called in the legend.
+_ACTIONS = {"all": "act on all rows", "none": "act on no row"}
 
 
 @dataclass(repr=False, eq=False)
@@ -67,18 +78,21 @@ class DecisionCurveDisplay(BeforeAfterDisplay):
     def _draw(self) -> list[Any]:
         ax, drawn = self.ax_, [layer for layer in self.layers if layer.kind == "curve"]
         styles = styles_in(ax, [layer.series for layer in drawn])
+        names = {layer.series: _ACTIONS.get(layer.series, layer.series) for layer in self.layers}
         dashes, lines = iter((":", "-.", (0, (1, 3)), (0, (5, 3))) * len(self.layers)), []
         for layer in self.layers:
             x, y, low, high = layer.data.values()
             if layer.kind == "constant":
-                ax.plot(x, y, color=NEUTRAL, ls=next(dashes), lw=1.2, label=layer.series)
+                ax.plot(x, y, color=NEUTRAL, ls=next(dashes), lw=1.2, label=names[layer.series])
                 continue
             colour, _, style = styles[layer.series]
             lines += ax.plot(x, y, color=colour, ls=style, lw=1.6, label=layer.series)
             ax.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
-        top = max(layer.data["high"].max() for layer in drawn)
+        # At high thresholds intervals are wide: they are cut off.
+        top = 1.2 * max(layer.data["net_benefit"].max() for layer in drawn)
+        top = top if top > 0 else max(layer.data["high"].max() for layer in drawn)
         lowest = min(0.0, *(layer.data["net_benefit"].min() for layer in drawn))
         # The benefit of acting on all rows falls without a bound.
-        tidy(ax, ylim=(max(lowest, -top) - 0.05 * top, 1.05 * top), **self.labels)
-        ax.legend(frameon=False, fontsize="small")
+        tidy(ax, ylim=(max(lowest, -top) - 0.05 * top, top), **self.labels)
+        add_legend(ax)
         return lines

@@ -379,7 +379,7 @@ def set_scale(ax: Axes, axis: Axis) -> None:
     ax.plot(line, line, color=NEUTRAL, lw=1, ls=":", label="_diagonal")
     limits = (-0.02, 1.02)
     if axis.scale != "linear":
-        limits = (axis.low / 1.2, 1.2 if axis.scale == "log" else 1 - axis.low / 1.2)
+        limits = (axis.low / 1.2, 1.2 if axis.scale == "log" else 1 - (1 - axis.high) / 1.2)
         ax.set(xscale=axis.scale, yscale=axis.scale)
         ticks = axis.ticks()
         for each in (ax.xaxis, ax.yaxis):

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
@@ -33,6 +33,11 @@ from isoroc.plots._display import (
 _MAX_GROUPS, _Z = 30, 1.96
 #: About how many sizes, the smallest number of rows, and how often rows are drawn for each size.
 _SIZES, _FEWEST, _DRAWS = 8, 50, 3
+#: Fewest rows, on average, outside the class with the most rows.
+_FEWEST_OTHERS = 5
+#: A loss before calibration that is further away than this multiple of the range of those after
+#: would hide the curve and is not drawn.
+_FAR = 10
 
 
 @dataclass(repr=False, eq=False)
@@ -85,14 +90,16 @@ class MembersDisplay(Display):
 
     def _draw(self) -> list[Any]:
         (left, right), weight = self.axes_, self.layers[0].data["value"]
-        left.barh(self.names[:-1], weight, color=SERIES["after"][0], height=0.6)
-        left.invert_yaxis()
+        left.barh(range(len(weight)), weight, color=SERIES["after"][0], height=0.6)
         for i, share in enumerate(weight):
             left.annotate(f" {100 * share:.0f} %", (share, i), va="center", size="small")
-        tidy(left, xlabel="weight in the mixture", xlim=(0, max(1.15 * weight.max(), 0.1)))
-        left.set_title(wrapped(self.verdict.partition(":")[0], 40), fontsize="medium")
+        tidy(left, xlabel="weight in\nthe mixture")
+        _name_rows(left, self.names)
+        left.set(xticks=[0, 0.25, 0.5, 0.75, 1], xlim=(0, max(1.3 * weight.max(), 0.1)))
         _forest(right, self.names, self.layers[1].data, 1)
-        right.set_xlabel("log loss saved on unseen rows")
+        right.tick_params(labelleft=False)  # those on the left are the same
+        right.set_xlabel("log loss saved\non unseen rows")
+        left.set_title(f"verdict: {self.verdict.partition(':')[0]}", fontsize="medium")
         return []
 
 
@@ -157,7 +164,7 @@ class GroupsDisplay(Display):
     def _draw(self) -> list[Any]:
         title, better = MEASURES[self.measure]
         _forest(self.ax_, self.names, self.layers[0].data, better)
-        words = {-1: " (below 0 is better)", 1: " (above 0 is better)"}
+        words = {-1: "\n(below 0 is better)", 1: "\n(above 0 is better)"}
         self.ax_.set_xlabel(f"change of the {title}{words.get(better, '')}")
         return []
 
@@ -171,9 +178,15 @@ def _forest(ax: Axes, names: list[str], data: Table, better: int) -> None:
             colour, marker, _ = SERIES["after" if better * low > 0 else "before"]
         ax.plot([low, high], [i, i], color=colour, lw=1.8)
         ax.plot([value], [i], color=colour, marker=marker, ms=6)
-    ax.set_yticks(range(len(names)), [shortened(name, 32) for name in names])
-    ax.set_ylim(len(names) - 0.5, -0.5)
+    _name_rows(ax, names)
     tidy(ax)
+
+
+def _name_rows(ax: Axes, names: list[str]) -> None:
+    """Names from top to bottom, and few ticks on the other axis."""
+    ax.set_yticks(range(len(names)), [shortened(name, 26) for name in names], size="small")
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.xaxis.set_major_locator(MaxNLocator(4))
 
 
 @dataclass(repr=False, eq=False)
@@ -214,6 +227,7 @@ class LearningCurveDisplay(Display):
         *,
         test: tuple[Any, Any],
         sizes: Sequence[int] | None = None,
+        labels: Any = None,
         random_state: int = 0,
         ax: Where = None,
         figsize: Size = None,
@@ -229,34 +243,46 @@ class LearningCurveDisplay(Display):
         test : tuple
             Forecasts and labels of other rows.
         sizes : sequence of int, default=None
-            Numbers of calibration rows; by default 50, 100, 200, 500 and so on up to all.
+            Numbers of calibration rows; by default 50, 100, 200, 500 and so on up to all, but
+            without those of which fewer than five rows are outside the largest class on average.
+            Draws with one class only are left out.
+        labels : array-like of shape (K,), default=None
+            The classes in the order of the columns; sorted by default.
         random_state : int, default=0
             Seed of the draws.
         ax, figsize
             As in `plot`.
         """
-        sample = check_sample(X, y, name="X")
+        sample = check_sample(X, y, labels=labels, name="X")
         n = len(sample)
         if sizes is None:
             round_numbers = [a * 10**k for k in range(1, 9) for a in (1, 2, 5)]
-            sizes = [size for size in round_numbers if _FEWEST <= size < 0.7 * n]
+            others = n - np.bincount(sample.codes).max()
+            fewest = max(_FEWEST, _FEWEST_OTHERS * n / others)
+            sizes = [size for size in round_numbers if fewest <= size < 0.7 * n]
             sizes = [*sizes[:: 1 + len(sizes) // _SIZES], n]
         if min(sizes) < 2 or max(sizes) > n:
             raise InputError("sizes", None, f"got {sizes}", f"expected numbers from 2 to {n}")
         rng = np.random.default_rng(random_state)
-        labels = np.asarray(y)
-        losses = np.empty((len(sizes), _DRAWS))
-        for i, size in enumerate(sizes):
-            for j in range(_DRAWS if size < n else 1):
+        outcomes, found = np.asarray(y), []
+        for size in sizes:
+            losses = []
+            for _ in range(_DRAWS if size < n else 1):
                 rows = np.sort(rng.permutation(n)[:size])
-                part = _safe_indexing(X, rows), labels[rows]
+                if np.ptp(sample.codes[rows]) == 0:
+                    continue
+                part = _safe_indexing(X, rows), outcomes[rows]
                 fitted = clone(estimator).fit(*part, labels=sample.classes)
                 result = evaluate(test[1], test[0], fitted, labels=sample.classes, n_resamples=0)
-                losses[i, j:] = result["log_loss", "after"]
-        found = Table(rows=np.asarray(sizes, dtype=np.float64), value=losses.mean(axis=1))
-        found.update(low=losses.min(axis=1), high=losses.max(axis=1))
+                losses.append(result["log_loss", "after"])
+            if losses:
+                found.append((float(size), np.mean(losses), min(losses), max(losses)))
+        if not found:
+            fix = "pass larger numbers of rows"
+            raise InputError("sizes", None, f"draws of {sizes} rows have one class only", fix)
         before = Table(value=np.array([result["log_loss", "before"]]))
-        layers = [Layer("loss", "after", "line", found), Layer("loss", "before", "limit", before)]
+        after = Table.from_rows(found, "rows", "value", "low", "high")
+        layers = [Layer("loss", "after", "line", after), Layer("loss", "before", "limit", before)]
         return cls(layers, result.verdict).plot(ax, figsize=figsize)
 
     def _draw(self) -> list[Any]:
@@ -265,13 +291,18 @@ class LearningCurveDisplay(Display):
         colour, marker, _ = SERIES["after"]
         lines = ax.plot(rows, after["value"], color=colour, marker=marker, lw=1.8, label="after")
         ax.fill_between(rows, after["low"], after["high"], color=colour, alpha=0.2, lw=0)
-        level = before["value"][0]
+        level, low, high = before["value"][0], after["low"].min(), after["high"].max()
+        near = low - _FAR * (high - low) <= level <= high + _FAR * (high - low)
         if np.isfinite(level):  # scores that are not probabilities have no loss
-            ax.axhline(level, color=NEUTRAL, ls=":", lw=1.6, label="before")
+            label = "before" if near else f"before: {level:.3g}, off the scale"
+            ax.axhline(level if near else np.nan, color=NEUTRAL, ls=":", lw=1.6, label=label)
         ax.set_xscale("log")
-        ax.set_xticks(rows, [f"{n:,.0f}" for n in rows], minor=False)
+        following = np.append(rows[1:], np.inf)
+        shown = rows[following >= 1.9 * rows]  # others would touch the next
+        texts = [f"{n:,.0f}" if n < 10_000 else f"{n / 1000:,g}k" for n in shown]
+        ax.set_xticks(shown, texts, minor=False)
         ax.xaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))
         tidy(ax, xlabel="calibration rows", ylabel="log loss of test rows (nats)")
-        ax.set_title(wrapped(self.verdict, 60), fontsize="small")
+        ax.set_title(wrapped(self.verdict.partition(" (")[0], 48), fontsize="small")
         add_legend(ax)
         return list(lines)

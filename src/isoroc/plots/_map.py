@@ -104,15 +104,16 @@ class MapDisplay(BeforeAfterDisplay):
             weight = density["weight"]
             if len(weight) <= _FEW:
                 area = 12 + 150 * weight / weight.max()
-                ax.scatter(density["before"], density["after"], s=area, color=colour, lw=0)
+                places = (axis.clip(density[of]) for of in ("before", "after"))
+                ax.scatter(*places, s=area, color=colour, lw=0, zorder=3)
             else:
                 cells = np.full((_CELLS, _CELLS), np.nan)
                 cells[_cell(axis, density["after"]), _cell(axis, density["before"])] = weight
                 norm = LogNorm(weight.min(), max(weight.max(), 2 * weight.min()))
                 edges = axis.values(_CELLS)
                 ax.pcolormesh(edges, edges, cells, cmap=shades, norm=norm)
-            style = {"color": SERIES["before"][0], "label": "mean of these rows"}
-            lines += ax.plot(line["before"], line["after"], lw=1.8, **style)
+            style = {"color": SERIES["before"][0], "label": "mean"}
+            lines += ax.plot(axis.clip(line["before"]), axis.clip(line["after"]), lw=1.8, **style)
             tidy(ax, xlabel=f"probability of {shortened(name)} before", ylabel="after")
             set_scale(ax, axis)
             if len(self.axes_) > 1:
@@ -129,11 +130,9 @@ def _cell(axis: Axis, p: Floats) -> Ints:
 def _layers(panel: str, event: Sample, after: Any, axis: Axis) -> list[Layer]:
     """Cells with their weight, and the mean after calibration of groups of forecasts."""
     p, weights = event.forecasts, event.weights
-    weight = np.bincount(_cell(axis, p) * _CELLS + _cell(axis, after), weights, _CELLS**2)
-    filled = np.flatnonzero(weight)
-    middle = axis.values(2 * _CELLS)[1::2]
-    density = Table(before=middle[filled // _CELLS], after=middle[filled % _CELLS])
-    density["weight"] = weight[filled]
+    cell = compact(_cell(axis, p) * _CELLS + _cell(axis, after))
+    weight, middle, mean = group_means(cell, weights, p, after)
+    density = Table(before=middle, after=mean, weight=weight)
     group = compact(np.floor(axis.position(p) * _POINTS).astype(np.intp))
     _, mean, value = group_means(group, weights, p, after)
     return [

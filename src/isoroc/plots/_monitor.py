@@ -9,7 +9,16 @@ from matplotlib.ticker import FuncFormatter
 
 from isoroc._monitor import CalibrationMonitor
 from isoroc._table import Table
-from isoroc.plots._display import NEUTRAL, SERIES, Display, Layer, Size, Where, tidy
+from isoroc.plots._display import (
+    NEUTRAL,
+    SERIES,
+    Display,
+    Layer,
+    Size,
+    Where,
+    add_legend,
+    tidy,
+)
 
 #: With more batches than this, batches have no markers.
 _FEW = 60
@@ -69,14 +78,17 @@ class MonitorDisplay(Display):
 
     def _draw(self) -> list[Any]:
         lines: list[Any] = []
+        commas = FuncFormatter(lambda n, _: f"{n:,.10g}")
         for ax, panel in zip(self.axes_, self.panels, strict=True):
             for layer in self.of_panel(panel):
                 lines += _draw(ax, layer)
             if self.alarm is not None:
-                ax.axvline(self.alarm, color=SERIES["before"][0], lw=1.2, ls=":", label="alarm")
+                name = "alarm" if panel == "evidence" else None
+                ax.axvline(self.alarm, color=SERIES["before"][0], lw=1.2, ls=":", label=name)
             tidy(ax, ylabel=panel if panel == "calibration error" else f"{panel} (nats)")
-            ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:,.0f}"))
-            ax.legend(frameon=False, fontsize="small", loc="upper left", ncols=3)
+            ax.xaxis.set_major_formatter(commas)
+            ax.yaxis.set_major_formatter(commas)
+            add_legend(ax, "upper left", ncols=3)
             low, high = ax.get_ylim()
             ax.set_ylim(0 if panel == "calibration error" else low, high + 0.25 * (high - low))
         ax.set_xlabel("rows so far")
@@ -92,7 +104,9 @@ def _draw(ax: Axes, layer: Layer) -> list[Any]:
         return []
     colour, marker, _ = SERIES["after"]
     marks: dict[str, Any] = {"marker": marker, "ms": 4} if len(rows) <= _FEW else {}
-    lines = ax.plot(rows, value, color=colour, lw=1.4, label=layer.series, **marks)
+    if layer.series != layer.panel:  # otherwise the axis says what it is
+        marks["label"] = layer.series
+    lines = ax.plot(rows, value, color=colour, lw=1.4, **marks)
     if layer.kind == "band":
         ends = layer.data["low"], layer.data["high"]
         ax.fill_between(rows, *ends, color=colour, alpha=0.2, lw=0, label="interval")

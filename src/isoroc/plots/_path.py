@@ -24,9 +24,9 @@ from isoroc._views.forecasts import (
 from isoroc.plots._display import NEUTRAL, Display, Layer, Size, Where, add_legend, style_of, tidy
 
 _TITLES = {
-    "log loss": "log loss (nats), lower is better",
-    "AUC": "AUC, higher is better",
-    "VUS": "volume under the ROC surface\n(hull), higher is better",
+    "log loss": "log loss (nats),\nlower is better",
+    "AUC": "AUC,\nhigher is better",
+    "VUS": "volume under\nROC surface (hull),\nhigher is better",
 }
 #: Largest number of rows for calibrators of the largest probabilities, whose stages need all rows,
 #: and of stages; those of a longer path are evenly spaced on the logarithmic axis.
@@ -185,16 +185,18 @@ class PathDisplay(Display):
             limits = self._limits(measure)
             for layer in self.of_panel(f"{data} {measure}"):
                 lines += _draw(ax, layer, index_of.get(layer.series, -1), limits)
-            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+            ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
             if most >= _LOGARITHMIC:
                 ax.set_xscale("log")
-                ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-                ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:g}"))
+                ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if most < 200 else (1,)))
+                ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:,g}"))
                 ax.xaxis.set_minor_locator(NullLocator())
             tidy(ax, xlabel="number of bins", ylabel=_TITLES.get(measure, measure), ylim=limits)
             rows = {"test": "test rows", "calibration": "calibration rows"}
             ax.set_title(rows.get(data, data), fontsize="medium")
-            add_legend(ax)
+            off_scale = any("off the scale" in line.get_label() for line in ax.lines)
+            if ax is self.ax_ or off_scale:  # the same in all panels but for those
+                add_legend(ax)
         return lines
 
     def _limits(self, measure: str) -> tuple[float, float]:
@@ -256,7 +258,7 @@ def _draw(ax: Axes, layer: Layer, index: int, limits: tuple[float, float]) -> li
     if layer.kind == "line":
         shown = limits[0] <= value[0] <= limits[1]
         level = f"{value[0]:.3g}" if np.isfinite(value[0]) else "infinite"
-        label = layer.series if shown else f"{layer.series}: {level}, off the scale"
+        label = layer.series if shown else f"before: {level},\noff the scale"
         ax.axhline(value[0] if shown else np.nan, color=NEUTRAL, lw=1.2, ls=":", label=label)
         return []
     colour, marker, dashes = style_of(index)

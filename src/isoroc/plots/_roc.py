@@ -34,7 +34,7 @@ _MAX_POINTS = 400
 #: each side of its heat map.
 _MAX_ROWS, _STEPS = 3000, 50
 _PANELS = ("roc", "diagram", "forecasts")
-_SORTED = "share of rows, by ascending forecast"
+_SORTED = "share of rows,\nby ascending forecast"
 
 
 @dataclass(repr=False, eq=False)
@@ -159,7 +159,7 @@ class RocDisplay(BeforeAfterDisplay):
                 ax.scatter(data["rows"], data["forecast"], **style)
         tidy(ax, xlabel=_SORTED, xlim=(-0.02, 1.02))
         ax.set_ylabel(f"forecast probability of {shortened(str(self.labels[1]))}")
-        add_legend(ax, "lower right")
+        add_legend(ax)
 
 
 def _roc(panel: str, curves: dict[str, RocCurve]) -> list[Layer]:
@@ -199,7 +199,8 @@ def _forecasts(curves: dict[str, RocCurve], share: float) -> list[Layer]:
     rows, second = _sums(first, share)
     middle = (rows[1:] + rows[:-1]) / 2
     if len(scores) > _MAX_POINTS:
-        shown = {("forecasts", "line"): thin(middle, scores)}
+        rows, scores = np.repeat(rows, 2)[1:-1], np.repeat(scores, 2)  # both ends of equal ones
+        middle, shown = rows, {("forecasts", "line"): thin(rows, scores)}
     else:
         # Whether rows of each class have this forecast, up to rounding.
         present = np.column_stack([np.diff(rows - second), np.diff(second)]) > 1e-12
@@ -284,16 +285,14 @@ class RocSurfaceDisplay(BeforeAfterDisplay):
     def _draw(self) -> list[Any]:
         grid = np.arange(_STEPS + 1) / _STEPS
         first, second, third = (wrapped(name, 22, 2) for name in self.names)
-        colours: dict[str, Any] = {"cmap": "viridis", "vmin": 0, "vmax": 1, "shading": "gouraud"}
-        levels: dict[str, Any] = {"levels": [0.2, 0.4, 0.6, 0.8], "colors": "white"}
+        colours: dict[str, Any] = {"cmap": "viridis", "levels": np.arange(11) / 10}
         for ax, layer in zip(self.axes_, self.layers, strict=True):
-            rate: Floats = layer.data["rate"].reshape(_STEPS + 1, -1).T
-            image = ax.pcolormesh(grid, grid, rate, **colours)
-            lines = ax.contour(grid, grid, rate, linewidths=1, **levels)
-            ax.clabel(lines, fmt="%g", fontsize="small")
+            rate: Floats = layer.data["rate"].reshape(_STEPS + 1, -1).T.clip(max=1)  # rounding
+            image = ax.contourf(grid, grid, rate, **colours)
             ax.set(xlabel=f"share of {first} right, at least", aspect="equal")
             ax.set_ylabel(f"share of {second} right, at least")
-            ax.set_title(f"{layer.series}: volume {self.volumes[layer.series]:.4f}")
-        bar = self.figure_.colorbar(image, ax=self.axes_, shrink=0.75)
+            volume = f"{layer.series}: volume {self.volumes[layer.series]:.4f}"
+            ax.set_title(volume, fontsize="medium")
+        bar = self.figure_.colorbar(image, ax=self.axes_, shrink=0.75, ticks=grid[::10])
         bar.set_label(f"best share of {third} right")
         return []

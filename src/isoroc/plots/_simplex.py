@@ -22,9 +22,9 @@ from isoroc.plots._display import NEUTRAL, BeforeAfterDisplay, Layer, figure_of,
 
 _TITLES = {
     "forecasts": "forecasts, by what came true",
-    "values": "forecasts, by their calibrated value",
-    "bins": "bins, by their calibrated value",
-    "map": "from forecasts to calibrated values",
+    "values": "forecasts, by calibrated value",
+    "bins": "bins by value, + thresholds",
+    "map": "from forecast to calibrated",
 }
 #: Above this number of rows cells are drawn instead of points.
 _MAX_POINTS = 3000
@@ -66,6 +66,8 @@ class Triangle:
             axis.set_label_coords(x, y, ax.transAxes + offset)
         ax.tick_params(labelsize="x-small")
         if zoom == 1:
+            for side in "lrt":  # 0 and 1 would touch the names
+                getattr(ax, f"{side}axis").set_ticks([0.2, 0.4, 0.6, 0.8])
             ax.grid(visible=True, color=NEUTRAL, alpha=0.25, lw=0.6)
         else:
             self._draw_lines()
@@ -89,7 +91,7 @@ class Triangle:
     def title(self, text: str) -> None:
         """Set the title."""
         lines = 1 + self.ax.taxis.label.get_text().count("\n")
-        self.ax.set_title(text, y=1, pad=27 + 14 * lines)
+        self.ax.set_title(text, y=1, pad=27 + 14 * lines, fontsize="medium")
 
     def flat(self, P: Floats) -> Floats:
         """Points in the plane of the axes, shape (..., 2)."""
@@ -185,6 +187,7 @@ class SimplexDisplay(BeforeAfterDisplay):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
+        """As for every display; a calibrator with bins of three classes has its bins drawn."""
         estimator, X = unwrap(estimator, X)
         if isinstance(estimator, BinCalibrator) and getattr(estimator, "top_", None) is None:
             bin_of = estimator.apply(X)
@@ -236,6 +239,8 @@ class SimplexDisplay(BeforeAfterDisplay):
             size = float(np.clip(6000 / sum(x.data.n_rows for x in layers), 6, 36))
             for layer in layers:
                 self._draw_layer(drawing, layer, size)
+            if panel == "forecasts" and layers[0].kind == "points":
+                self._draw_ties(drawing, layers, size)
             drawing.title(_TITLES[panel])
         return []
 
@@ -246,10 +251,6 @@ class SimplexDisplay(BeforeAfterDisplay):
             colour, marker, _ = style_of(self.names.index(layer.series))
             style: dict[str, Any] = {"color": colour, "marker": marker, "lw": 0, "alpha": 0.75}
             drawing.points(P, s=size, label=layer.series, **style)
-            # Around equal forecasts there is an outline whose area grows with their number.
-            _, first, n = np.unique(P.round(9), axis=0, return_index=True, return_counts=True)
-            tied, style = n > 1, style | {"color": "none", "edgecolor": colour, "lw": 1.4}
-            drawing.points(P[first[tied]], s=np.minimum(size * (1 + n[tied]), 500), **style)
             return
         if layer.kind == "thresholds":
             inside = (P >= 0).all(axis=1)
@@ -269,6 +270,19 @@ class SimplexDisplay(BeforeAfterDisplay):
         else:
             ends = np.flatnonzero(np.diff(data["bin"])) + 1
             drawing.polygons(np.split(P, ends), colours[np.append(0, ends)])
+
+    def _draw_ties(self, drawing: Triangle, layers: list[Layer], size: float) -> None:
+        """Outlines around equal forecasts of a class; their area is proportional to the rows."""
+        found = []
+        for layer in layers:
+            P = np.column_stack(list(layer.data.values())).round(9)
+            found.append(np.unique(P, axis=0, return_counts=True))
+        largest = max(n.max(initial=1) for _, n in found)
+        for k, (P, n) in enumerate(found):
+            colour, marker, _ = style_of(k)
+            area = np.maximum(min(size * (1 + largest), 400) * n / largest, 2 * size)
+            style: dict[str, Any] = {"color": "none", "edgecolor": colour, "marker": marker}
+            drawing.points(P[n > 1], s=area[n > 1], lw=1.4, alpha=0.75, **style)
 
 
 def _table(names: list[str], P: Floats, values: Floats | None = None, **others: Any) -> Table:

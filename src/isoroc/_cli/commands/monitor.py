@@ -116,7 +116,7 @@ def _show_expected(
 ) -> ExitCode:
     """Print what the forecasts of rows without labels expect."""
     with open_source(forecasts, selection) as source:
-        columns = find_columns(model, selection, list(source.schema()))
+        columns = find_columns(model, selection, source)
         n, Q = Calibration(source, model, columns, {}, selection.where).draw(MOST_ROWS)
     found = _expect(Q, model.calibrator, confidence)
     if json:

@@ -85,6 +85,10 @@
 
   // The slider moves diagram, map, scores and the mark on the path together.
   const plane = { left: 44, top: 10, width: 286, height: 240 };
+  const scales = { linear: (p) => p, log: Math.log, logit: (p) => Math.log(p / (1 - p)) };
+  const { scale, low, high } = data.axis;
+  const [start, end] = [low, high].map(scales[scale]);
+  const place = (p) => (scales[scale](Math.min(high, Math.max(low, p))) - start) / (end - start);
   const across = (x) => (plane.left + x * plane.width).toFixed(1);
   const down = (y) => (plane.top + (1 - y) * plane.height).toFixed(1);
   const showStage = (i) => {
@@ -97,8 +101,8 @@
     const heaviest = Math.max(...stage.weight);
     byId("stage-marks").replaceChildren(...stage.forecast.map((forecast, k) => {
       const mark = document.createElementNS(svgNS, "circle");
-      mark.setAttribute("cx", across(forecast));
-      mark.setAttribute("cy", down(stage.rate[k]));
+      mark.setAttribute("cx", across(place(forecast)));
+      mark.setAttribute("cy", down(place(stage.rate[k])));
       mark.setAttribute("r", (2.5 + 6 * Math.sqrt(stage.weight[k] / heaviest)).toFixed(1));
       mark.setAttribute("class", "dot after");
       mark.dataset.tip = `calibrated ${forecast.toFixed(3)}, observed ${stage.rate[k].toFixed(3)}, `
@@ -118,10 +122,11 @@
         cell.setAttribute("fill", data.colours[nodes[cell.dataset.bin]]);
       }
     } else if (data.path.cuts) {
-      const [x0, x1] = [Number(map.dataset.x0), Number(map.dataset.x1)];
-      const edges = [x0, ...data.path.cuts, x1].map((x) => Math.min(1, Math.max(0, (x - x0) / (x1 - x0))));
+      const [x0, x1] = [Number(map.dataset.x0 ?? 0), Number(map.dataset.x1 ?? 1)];
+      const share = (x) => Math.min(1, Math.max(0, (x - x0) / (x1 - x0)));
+      const edges = [x0, ...data.path.cuts, x1].map("x0" in map.dataset ? share : place);
       const steps = nodes.map((node, b) => {
-        const y = down(data.path.node_values[node][1]);
+        const y = down(place(data.path.node_values[node][1]));
         return `${across(edges[b])},${y} ${across(edges[b + 1])},${y}`;
       });
       map.querySelector("[data-role=map]").setAttribute("points", steps.join(" "));
