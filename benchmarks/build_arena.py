@@ -47,7 +47,7 @@ Table = tuple[pd.DataFrame, pd.Series]
 
 
 class Source(NamedTuple):
-    """Where a data set comes from. Of the wide ones there are models of LightGBM too."""
+    """Where a data set comes from. The wide ones have other forests, and models of LightGBM too."""
 
     load: Callable[[Path], Table]
     wide: bool = False
@@ -135,18 +135,22 @@ def sources(cover: Path | None) -> dict[str, Source]:
 
 
 def models(*, wide: bool) -> Iterator[tuple[str, Any]]:
-    """Models by their short names."""
-    yield "lr", LogisticRegression(max_iter=1000)
-    yield "nb", GaussianNB(var_smoothing=1e-3 if wide else 1e-9)
-    yield "knn", KNeighborsClassifier(15)
-    yield "rf", RandomForestClassifier(150, random_state=SEED)
-    yield "et", ExtraTreesClassifier(150, random_state=SEED)
+    """Models by their short names. The features of narrow data sets are scaled already."""
+    scale = [StandardScaler()] if wide else []
+    yield "lr", make_pipeline(*scale, LogisticRegression(max_iter=1000))
+    yield "nb", make_pipeline(*scale, GaussianNB(var_smoothing=1e-3 if wide else 1e-9))
+    yield "knn", make_pipeline(*scale, KNeighborsClassifier(15))
     yield "hgb", HistGradientBoostingClassifier(random_state=SEED)
-    yield "mlp", MLPClassifier(random_state=SEED)
-    if wide:
+    yield "mlp", make_pipeline(*scale, MLPClassifier(random_state=SEED))
+    if not wide:
+        yield "rf", RandomForestClassifier(150, random_state=SEED)
+        yield "et", ExtraTreesClassifier(150, random_state=SEED)
+    else:
+        yield "rf", RandomForestClassifier(200, random_state=0)
+        yield "et", ExtraTreesClassifier(100, max_depth=10, random_state=0)
         from lightgbm import LGBMClassifier  # noqa: PLC0415
 
-        yield "lgbm", LGBMClassifier(random_state=SEED, verbose=-1)
+        yield "lgbm", LGBMClassifier(random_state=SEED, n_jobs=1, verbose=-1)
 
 
 class Parts(NamedTuple):
@@ -178,8 +182,9 @@ def parts_of(source: Source, packages: Path) -> Parts:
     numbers = X.select_dtypes("number").columns
     words = X.columns.difference(numbers, sort=False)
     X = X.astype(dict.fromkeys(words, object)).fillna(dict.fromkeys(words, "missing"))
+    scale = [] if source.wide else [StandardScaler()]
     encoder = make_column_transformer(
-        (make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), list(numbers)),
+        (make_pipeline(SimpleImputer(strategy="median"), *scale), list(numbers)),
         (
             OneHotEncoder(handle_unknown="ignore", max_categories=20, sparse_output=False),
             list(words),

@@ -8,7 +8,7 @@ forecast events of 1 %, rightly or twice as often. Prints, for each setting, how
 intervals of the calibration terms of log loss and Brier score and of the l1 calibration error cover
 the truth. For calibrated forecasts an interval misses only if it lies above 0. Then the verdict of
 `evaluate` is to calibrate, so its level is 1 less the coverage for the log loss. Prints tables of
-docs/metrics.md.
+docs/coverage.md.
 """
 
 from __future__ import annotations

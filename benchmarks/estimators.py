@@ -4,7 +4,7 @@ True probabilities follow a Dirichlet distribution, labels are drawn with these 
 forecasts are a power of them, normalised. So E[Y | forecast] is the true probability, and the
 calibration errors and decompositions of the population are known. Forecasts with a power of 1 are
 calibrated, above 1 overconfident. Other forecasts point in a wrong direction or have no
-information. Prints the tables of docs/metrics.md.
+information. Prints the tables of docs/coverage.md.
 
     python benchmarks/estimators.py [--quick] [--only STUDY]
 """

@@ -2,7 +2,7 @@
 
 python benchmarks/export.py [--only speed load forests]
 
-Prints the tables of docs/deploy.md. "forests" needs skl2onnx.
+Prints the tables of docs/speed.md. "forests" needs skl2onnx.
 """
 
 from __future__ import annotations

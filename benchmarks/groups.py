@@ -1,4 +1,4 @@
-"""GroupedCalibrator against its common map, by group. Prints the tables of docs/decisions.md.
+"""GroupedCalibrator against its common map, by group. Prints the tables of docs/coverage.md.
 
 python benchmarks/groups.py --arena FOLDER [--first 0] [--part 1] [--kinds alike,odds,power]
 

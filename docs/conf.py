@@ -59,7 +59,10 @@ numpydoc_validation_checks = {
     "SS02",
     "YD01",
 }
-numpydoc_validation_exclude = {r"isoroc\.metrics\.scorers$"}  # a mapping
+numpydoc_validation_exclude = {
+    r"isoroc\.metrics\.scorers$",  # a mapping
+    r"\.(name|resolution|rows)$",  # attributes that are None by default, which has no docstring
+}
 default_role = "py:obj"  # `name` in docstrings is a link where there is such a name, else code
 copybutton_exclude = ".linenos, .gp, .go"
 

@@ -21,7 +21,7 @@ WITHOUT_CODE = {
     "speed.md",
 }
 #: Commands that measure for minutes to hours, or need data that the repository does not have.
-MEASURING = {"growth.md", "metrics.md", "paper.md"}
+MEASURING = {"coverage.md", "growth.md", "paper.md"}
 
 
 def blocks(page, language):

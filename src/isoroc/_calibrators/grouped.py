@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Self
@@ -38,7 +37,7 @@ from isoroc._table import Table
 
 #: Weight of the common map relative to that of a group's own, before any row is seen. The own map
 #: then has less than `LEAST_WEIGHT`, so that a group keeps the common map exactly unless its rows
-#: speak against it (docs/decisions.md has the figures).
+#: speak against it (docs/coverage.md has the figures).
 COMMON_SHARE = 16.0
 #: Columns of `group_scores_`.
 SCORES = ("group", "rows", "weight", "common_log_loss", "log_loss", "gain", "gain_se")
@@ -150,11 +149,13 @@ class GroupedCalibrator(Calibrator):
 
         Parameters
         ----------
-        P, y, labels, sample_weight, scores
+        P, y
             As for every calibrator.
         groups : array-like of shape (n,), default=None
             Group of each row: strings, whole numbers or booleans. Without groups there is the
             common map only.
+        labels, sample_weight, scores
+            As for every calibrator.
 
         Returns
         -------
@@ -168,8 +169,8 @@ class GroupedCalibrator(Calibrator):
         return self._fit_validated(sample, P)
 
     def _fit(self, sample: Sample) -> GroupedMap:
-        check_number("min_rows", self.min_rows, numbers.Integral, minimum=1)
-        check_number("cv", self.cv, numbers.Integral, minimum=2)
+        check_number("min_rows", self.min_rows, int, minimum=1)
+        check_number("cv", self.cv, int, minimum=2)
         self.common_ = self._pattern()
         found: list[tuple[Any, Map, tuple[Any, ...]]] = []
         scores: list[tuple[Any, ...]] = []

@@ -187,6 +187,7 @@ class SimplexDisplay(BeforeAfterDisplay):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
+        """As for every display; a calibrator with bins of three classes has its bins drawn."""
         estimator, X = unwrap(estimator, X)
         if isinstance(estimator, BinCalibrator) and getattr(estimator, "top_", None) is None:
             bin_of = estimator.apply(X)
