@@ -124,7 +124,7 @@ PARTS = {
         "_table",
         "metrics",
     },
-    "_monitor": {"_cell_errors", "_files", "_input", "_intervals", "_simplex", "_table"},
+    "_monitor": {"_cell_errors", "_files", "_input", "_intervals", "_losses", "_simplex", "_table"},
     "decisions": {
         "_evaluation",
         "_input",

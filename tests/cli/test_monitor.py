@@ -79,7 +79,7 @@ def test_bad_options(run_cli):
         assert ran.code == 2
         return ran.err
 
-    assert "--weight: the test counts rows" in error_of("-w", "w")
+    assert "--weight: monitoring counts rows" in error_of("-w", "w")
     assert "--tolerance: is -1" in error_of("--tolerance", "-1")
     Path("empty.json").touch()
     words = ["monitor", "model.json", "data.csv", "--state", "empty.json"]
