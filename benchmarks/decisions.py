@@ -58,7 +58,7 @@ def print_shares(repetitions: int) -> None:
         errors, covered, found, adjusted, left = [], [], [], [], []
         for seed in range(repetitions):
             y, Q = draw(n, old, new, np.random.default_rng(seed))
-            estimate = estimate_prior(Q, old, n_resamples=100, random_state=seed)
+            estimate = estimate_prior(Q, old)
             errors.append(estimate.prior - new)
             covered.append((estimate.low <= new) & (new <= estimate.high))
             found.append(estimate.p_value < 0.05)

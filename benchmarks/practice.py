@@ -16,6 +16,7 @@ datasets/data).
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
@@ -26,7 +27,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq, minimize
 from scipy.special import expit, logit
-from sklearn.metrics import f1_score, log_loss, roc_auc_score
+from scipy.stats import rankdata
+from threadpoolctl import threadpool_limits
 
 from isoroc import AutoCalibrator, InputError, IsotonicCalibrator, TemperatureCalibrator
 from isoroc.decisions import net_benefit, threshold_for
@@ -62,10 +64,11 @@ def repeat(
     study: Callable[[Array, Array, Array], dict[str, bool]],
     case: Case,
     repetitions: int,
+    seed: int,
 ) -> Result:
     """Share of repetitions in which each interval covers."""
     kind, rate, n = case
-    rng = np.random.default_rng([list(KINDS).index(kind), list(RATES).index(rate), n])
+    rng = np.random.default_rng([list(KINDS).index(kind), list(RATES).index(rate), n, seed])
     found: dict[str, list[bool]] = {}
     for _ in range(repetitions):
         p, g = draw(kind, rate, n, rng)
@@ -81,7 +84,7 @@ def inside(low: Any, truth: Any, high: Any) -> Any:
     return (low <= truth + 1e-6) & (truth <= high + 1e-6)
 
 
-def benefit(case: Case, repetitions: int) -> Result:
+def benefit(case: Case, repetitions: int, seed: int) -> Result:
     p, g = draw(*case[:2], POPULATION, np.random.default_rng(0))
     odds = THRESHOLDS / (1 - THRESHOLDS)
     g_mean = g.mean()
@@ -108,10 +111,10 @@ def benefit(case: Case, repetitions: int) -> Result:
             )
         }
 
-    return repeat(study, case, repetitions)
+    return repeat(study, case, repetitions, seed)
 
 
-def panel(case: Case, repetitions: int) -> Result:
+def panel(case: Case, repetitions: int, seed: int) -> Result:
     p, g = draw(*case[:2], POPULATION, np.random.default_rng(0))
     z = logit(p)
     shift = brentq(lambda a: np.mean(g - expit(z + a)), -10, 10)
@@ -130,10 +133,10 @@ def panel(case: Case, repetitions: int) -> Result:
         covers |= np.isnan(table["low"])
         return dict(zip(table["measure"].tolist(), covers.tolist(), strict=True))
 
-    return repeat(study, case, repetitions)
+    return repeat(study, case, repetitions, seed)
 
 
-def direction(case: Case, repetitions: int) -> Result:
+def direction(case: Case, repetitions: int, seed: int) -> Result:
     p, g = draw(*case[:2], POPULATION, np.random.default_rng(0))
     top = np.maximum(p, 1 - p) - np.where(p > 0.5, g, 1 - g)
     truth = {"top": top.mean(), "class": (p - g).mean()}
@@ -143,10 +146,10 @@ def direction(case: Case, repetitions: int) -> Result:
         ends = zip(truth.items(), table["low"][[0, 2]], table["high"][[0, 2]], strict=True)
         return {name: bool(inside(low, value, high)) for (name, value), low, high in ends}
 
-    return repeat(study, case, repetitions)
+    return repeat(study, case, repetitions, seed)
 
 
-def threshold(case: Case, repetitions: int) -> Result:
+def threshold(case: Case, repetitions: int, seed: int) -> Result:
     p, g = draw(*case[:2], POPULATION, np.random.default_rng(0))
     order = np.argsort(p)
     p, right, wrong = p[order], *(np.cumsum(x[order][::-1])[::-1] for x in (g, 1 - g))
@@ -157,7 +160,7 @@ def threshold(case: Case, repetitions: int) -> Result:
         found = {}
         for metric, target in targets.items():
             try:
-                report = threshold_for(metric, target, y, q, n_resamples=200, labels=[False, True])
+                report = threshold_for(metric, target, y, q, labels=[False, True])
             except InputError:  # out of reach
                 continue
             i = min(int(np.searchsorted(p, report.threshold)), len(p) - 1)
@@ -169,29 +172,30 @@ def threshold(case: Case, repetitions: int) -> Result:
             found[metric] = bool(inside(ends[0], truth[metric], ends[1]))
         return found
 
-    return repeat(study, case, repetitions)
+    return repeat(study, case, repetitions, seed)
 
 
-def observed(metric: str, y: Array, Q: Array) -> float:
-    """A metric on labels, by scikit-learn."""
+def observed(y: Array, Q: Array) -> dict[str, float]:
+    """The metrics on labels; scikit-learn's functions take longer than all else."""
     K = Q.shape[1]
-    if metric == "accuracy":
-        return float(np.mean(Q.argmax(axis=1) == y))
-    if metric == "f1":
-        average = "binary" if K == 2 else "macro"
-        return float(f1_score(y, Q.argmax(axis=1), average=average, labels=range(K)[K == 2 :]))
-    if metric == "auc":
-        return float(roc_auc_score(y, Q[:, 1] if K == 2 else Q, multi_class="ovr"))
-    return float(log_loss(y, Q, labels=range(K)))
+    matrix = np.bincount(K * y + Q.argmax(axis=1), minlength=K * K).reshape(K, K)
+    f1 = 2 * np.diag(matrix) / np.maximum(matrix.sum(axis=0) + matrix.sum(axis=1), 1)
+    own = np.bincount(y, minlength=K)
+    ranks = rankdata(Q, axis=0)
+    sums = np.array([ranks[y == k, k].sum() for k in range(K)])
+    auc = (sums - own * (own + 1) / 2) / (own * (len(y) - own))
+    return {
+        "accuracy": np.trace(matrix) / len(y),
+        "f1": f1[1] if K == 2 else f1.mean(),
+        "auc": auc.mean(),
+        "log_loss": -np.log(np.maximum(Q[np.arange(len(y)), y], np.finfo(float).eps)).mean(),
+    }
 
 
-METRICS = ("accuracy", "f1", "auc", "log_loss")
-
-
-def weeks(case: Case, repetitions: int) -> Result:
+def weeks(case: Case, repetitions: int, seed: int) -> Result:
     """Ten weeks after each of some calibrations; `alone` leaves out that these are uncertain."""
     name, K, n_cal, n = case
-    rng = np.random.default_rng([list(CALIBRATORS).index(name), K, n_cal, n])
+    rng = np.random.default_rng([list(CALIBRATORS).index(name), K, n_cal, n, seed])
     found: dict[str, list[bool]] = {}
 
     def rows(size: int, concentration: Array) -> tuple[Array, Array]:
@@ -207,16 +211,15 @@ def weeks(case: Case, repetitions: int) -> Result:
         for _ in range(10):
             y, P = rows(n, rng.uniform(0.6, 1.6, K))
             Q = calibrator.predict_proba(P)
-            for metric in METRICS:
-                truth = observed(metric, y, Q)
+            for metric, truth in observed(y, Q).items():
                 for kind, calibration in (("", calibrator), (" alone", None)):
-                    ends = expected(metric, Q, calibration=calibration, n_draws=100)
+                    ends = expected(metric, Q, calibration=calibration, n_draws=200)
                     covers = bool(inside(ends.low, truth, ends.high))
                     found.setdefault(metric + kind, []).append(covers)
     return {name: float(np.mean(covers)) for name, covers in found.items()}
 
 
-def drift(case: Case, repetitions: int) -> Result:
+def drift(case: Case, repetitions: int, seed: int) -> Result:
     """Employment in Massachusetts: calibrated on some rows of 2015, chunks of 2016 to 2018."""
     import polars as pl  # noqa: PLC0415
 
@@ -226,7 +229,7 @@ def drift(case: Case, repetitions: int) -> Result:
         pl.read_parquet(Path(folder) / f"employment_MA_{part}.pq") for part in names
     )
     analysis = analysis.join(target, on="id")
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     some = reference[rng.permutation(len(reference))[:n_cal]]
     column = "predicted_probability"
     calibrator = CALIBRATORS[name]().fit(some[column].to_numpy(), some["employed"].to_numpy())
@@ -236,9 +239,8 @@ def drift(case: Case, repetitions: int) -> Result:
         for chunk in chunks[: max(repetitions // 3, 1)]:
             part = rows[chunk]
             y, Q = part["employed"].to_numpy(), calibrator.predict_proba(part[column].to_numpy())
-            for metric in METRICS:
-                truth = observed(metric, y, Q)
-                ends = expected(metric, Q, calibration=calibrator, n_draws=100)
+            for metric, truth in observed(y, Q).items():
+                ends = expected(metric, Q, calibration=calibrator, n_draws=200)
                 found.setdefault(metric, []).append(inside(ends.low, truth, ends.high))
                 found.setdefault(f"{metric} error", []).append(abs(ends.estimate - truth))
     return {name: float(np.mean(values)) for name, values in found.items()}
@@ -258,6 +260,19 @@ def cases(part: str, data: str, *, quick: bool) -> list[Case]:
 
 PARTS = {"benefit": benefit, "panel": panel, "direction": direction, "threshold": threshold}
 PARTS |= {"weeks": weeks, "drift": drift}
+
+
+def run(pool: ProcessPoolExecutor, part: str, chosen: list[Case], repetitions: int) -> list[Result]:
+    """Results of the settings, in tasks of 100 repetitions that processes share."""
+    tasks = 1 if part == "drift" else max(repetitions // 100, 1)
+    units = [(case, repetitions // tasks, seed) for case in chosen for seed in range(tasks)]
+    found = list(pool.map(PARTS[part], *zip(*units, strict=True)))
+    results = []
+    for start in range(0, len(found), tasks):
+        some = found[start : start + tasks]
+        names = dict.fromkeys(name for result in some for name in result)
+        results.append({n: float(np.mean([r[n] for r in some if n in r])) for n in names})
+    return results
 
 
 def find_data() -> str:
@@ -292,20 +307,20 @@ def report(part: str, found: dict[Case, Result]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="number of processes")
     parser.add_argument("--repetitions", type=int, default=1000, help="data sets per setting")
     parser.add_argument("--quick", action="store_true", help="few settings")
     parser.add_argument("--only", choices=tuple(PARTS), action="append")
     parser.add_argument("--data", default=find_data(), help="folder with the samples of nannyml")
     options = parser.parse_args()
     print(f"{options.repetitions} data sets or weeks for each setting")
-    with ProcessPoolExecutor(options.jobs) as pool:
+    with ProcessPoolExecutor(options.jobs, initializer=threadpool_limits, initargs=(1,)) as pool:
         for part in options.only or PARTS:
             chosen = cases(part, options.data, quick=options.quick)
             if not chosen:
                 print(f"\n{part}: skipped, nannyml is not installed")
                 continue
-            results = list(pool.map(PARTS[part], chosen, [options.repetitions] * len(chosen)))
+            results = run(pool, part, chosen, options.repetitions)
             report(part, dict(zip(chosen, results, strict=True)))
 
 

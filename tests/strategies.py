@@ -43,6 +43,14 @@ def binary_data(draw, *, weighted=None, max_rows=40):
     return scores, y, weights
 
 
+def truncate(tree, n_splits):
+    """Tree of the first splits of another."""
+    children = tree.children[:n_splits]
+    n_nodes = 1 + np.count_nonzero(children >= 0)
+    splits = tree.thresholds[:n_splits], children, tree.split_nodes[:n_splits]
+    return BinTree(*splits, tree.class_weights[:n_nodes])
+
+
 @st.composite
 def forecasts(draw, n_classes, *, max_rows=40):
     """Rows on the simplex: lattice points with many ties, vertices, and smooth ones."""

@@ -58,8 +58,8 @@ class Marginal:
 
 
 CHECKED = [
-    CalibratedClassifier(LogisticRegression(), calibrator=IRPCalibrator()),
-    CalibratedClassifier(LinearSVC(), calibrator=IRPCalibrator(), cv=3),
+    CalibratedClassifier(LogisticRegression(), calibrator=TemperatureCalibrator()),
+    CalibratedClassifier(LinearSVC(), calibrator=TemperatureCalibrator(), cv=3),
     CalibratedClassifier(GaussianNB(), calibrator=IRPCalibrator(), ensemble=True),
 ]
 

@@ -46,7 +46,7 @@ def test_forecasts_for_estimated_class_shares():
     model = CalibratedClassifier(LogisticRegression(), calibrator=TemperatureCalibrator()).fit(X, y)
     before = log_loss(y_new, model.predict_proba(X_new))
     for _ in range(2):  # the estimate does not depend on an earlier one
-        found = model.adapt_prior(X_new, random_state=0)
+        found = model.adapt_prior(X_new)
         assert found.classes.tolist() == ["a", "b", "c"]
         assert model.prior_ is not None
         np.testing.assert_allclose(model.prior_, [0.1, 0.2, 0.7], atol=0.05)

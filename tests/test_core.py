@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoroc._core import pav, rows
+from isoroc._core import growth, pav, rows
 from isoroc._counts import BinaryCounts
 from strategies import binary_data, forecasts, isotonic_oracle
 
@@ -121,3 +121,45 @@ def test_with_one_more_is_the_isotonic_regression_with_that_row(data, extra):
     for score, value in zip(distinct, values, strict=True):
         grown = (np.append(scores, score), np.append(y, 1), np.append(weights, extra))
         np.testing.assert_allclose(value, float(isotonic_oracle(*grown)[-1]), atol=1e-12)
+
+
+@given(st.lists(st.integers(0, 40), max_size=60))
+def test_equal_hashes_share_a_group(numbers):
+    hashes = np.array(numbers, dtype=np.uint64) * np.uint64(64)  # which begin at the same places
+    first, group = rows.group_equal(hashes)
+    assert first.tolist() == [numbers.index(own) for own in dict.fromkeys(numbers)]
+    np.testing.assert_array_equal(hashes[first][group], hashes)
+
+
+@pytest.mark.parametrize("K", [2, 3, 5])
+def test_sums_and_leads_of_tilted_forecasts(K):
+    rng = np.random.default_rng(K)
+    P, tilts = rng.dirichlet(np.ones(K), 200), rng.random((4, K))
+    bin_of, weights, region = rng.integers(4, size=200), rng.random(200), rng.integers(K, size=200)
+    q = P * tilts[bin_of]
+    q /= q.sum(axis=1, keepdims=True)
+    wanted = np.array([1, 0, 1, 1], dtype=np.uint8)
+    sums, products = growth.tilted_sums(P, bin_of, weights, tilts, wanted)
+    everywhere = growth.smallest_leads(P, bin_of, tilts, None)
+    in_regions = growth.smallest_leads(P, bin_of, tilts, region)
+    for b in range(4):
+        here = bin_of == b
+        own = q[here] * weights[here, None] * wanted[b]
+        np.testing.assert_allclose(sums[b], own.sum(axis=0))
+        np.testing.assert_allclose(products[b], own.T @ q[here])
+        for i in range(K):
+            leads = q[here][:, [i]] - q[here]
+            np.testing.assert_allclose(everywhere[b, i], leads.min(axis=0))
+            np.testing.assert_allclose(in_regions[b, i], leads[region[here] == i].min(axis=0))
+
+
+def test_the_largest_cap_leaves_the_slack():
+    regions, bins = np.array([0, 1]), np.array([0, 1])
+    constant = np.array([[0.0, 0.4], [0.2, 0.0]])  # the cycle has mean 0.3 at share 0,
+    varying = np.array([[0.0, -0.6], [-0.3, 0.0]])  # at share s, 0.3 - 0.75 s
+    shares = np.array([1.0, 1.0])
+    cap = growth.largest_cap(regions, bins, constant, varying, shares, 0.0, 10**6)
+    assert cap == pytest.approx(0.4, abs=1e-6)
+    shares[1] = 0.2
+    cap = growth.largest_cap(regions, bins, constant, varying, shares, 0.0, 10**6)
+    assert cap == pytest.approx(0.5, abs=1e-6)

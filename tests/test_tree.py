@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 
 from isoroc._tree import bin_values
-from strategies import trees
+from strategies import trees, truncate
 
 
 @given(trees())
@@ -32,7 +32,7 @@ def test_stages_are_the_truncated_trees(drawn):
     stages = list(tree.stages())
     assert len(stages) == tree.n_splits + 1
     for m, node_of_bin in enumerate(stages):
-        short = tree.truncate(m)
+        short = truncate(tree, m)
         assert short.bins[short.bin_of(P)].tolist() == node_of_bin[bin_of].tolist()
         assert (short.split_of_node[short.bins] == -1).all()
 

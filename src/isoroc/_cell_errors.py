@@ -24,15 +24,13 @@ def cells_shape(n_classes: int) -> tuple[int, int, int]:
     return (1 if n_classes == 2 else n_classes), N_CELLS, 3
 
 
-def sum_in_cells(P: Floats, codes: NDArray[Any], weights: Floats | None = None) -> Floats:
-    """Sums in cells, (C, N_CELLS, 3): of weights, of outcomes less forecasts, of their squares."""
+def sum_in_cells(P: Floats, codes: NDArray[Any]) -> Floats:
+    """Sums in cells, (C, N_CELLS, 3): of rows, of outcomes less forecasts, of their squares."""
     # There are C = K classes, or only the second of two.
     sums = np.zeros(cells_shape(P.shape[1]))
     for c, k in enumerate(range(1, 2) if P.shape[1] == 2 else range(P.shape[1])):
         residual, cell = (codes == k) - P[:, k], cells_of(P[:, k])
-        if weights is not None:
-            residual = weights * residual
-        for i, values in enumerate((weights, residual, residual**2)):
+        for i, values in enumerate((None, residual, residual**2)):
             sums[c, :, i] = np.bincount(cell, values, N_CELLS)
     return sums
 

@@ -224,7 +224,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         rows = _Rows(np.asarray(classes), codes, weights, known)
         if frozen:
             calibrator = self._make_calibrator()
-            forecasts = self._respond(self.estimator, X, classes, calibrator)
+            method = method_of(self.estimator, self.response)
+            forecasts = _respond(self.estimator, X, classes, method, calibrator)
             everything = np.arange(len(codes))
             pairs = [self._calibrate(self.estimator, calibrator, forecasts, rows, everything)]
         else:
@@ -248,7 +249,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             problem = f"{type(given).__name__} is a regressor"
             raise InputError("estimator", None, problem, "pass a classifier")
         calibrator = self.calibrator
-        if isinstance(calibrator, type) or not hasattr(calibrator or self, "predict_proba"):
+        known = self if calibrator is None else calibrator
+        if isinstance(calibrator, type) or not hasattr(known, "predict_proba"):
             problem = f"expected a calibrator, got {calibrator!r}"
             fix = 'pass an instance, as AutoCalibrator(), or a name as method="auto"'
             raise InputError("calibrator", None, problem, fix)
@@ -295,8 +297,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             delayed(_train)(self._make_estimator(), X, y, part, training) for part in trainings
         )
         calibrators = [self._make_calibrator() for _ in (folds if ensemble else [None])]
+        method = method_of(trained[0], self.response)
         held_out = [
-            self._respond(estimator, _safe_indexing(X, part), rows.classes, calibrators[0])
+            _respond(estimator, _safe_indexing(X, part), rows.classes, method, calibrators[0])
             for estimator, (_, part) in zip(trained, folds, strict=False)
         ]
         parts = [part for _, part in folds]
@@ -323,8 +326,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
             raise InputError("cv", None, problem, "use fewer folds, or ensemble=False")
         try:
-            folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **splitting))
-        except ValueError as error:
+            splits = check_cv(self.cv, y, classifier=True).split(X, y, **splitting)
+            folds = [(train, held_out) for train, held_out in splits]
+        except (TypeError, ValueError) as error:
             raise InputError("cv", None, f"cannot split {len(codes)} rows ({error})") from error
         for f, (train, _) in enumerate(folds):
             if len(np.unique(codes[train])) < 2:
@@ -356,9 +360,6 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                     stacklevel=4,
                 )
         return training, splitting
-
-    def _respond(self, estimator: Any, X: Any, classes: NDArray[Any], calibrator: Any) -> Floats:
-        return _respond(estimator, X, classes, method_of(estimator, self.response), calibrator)
 
     def _calibrate(
         self, estimator: Any, calibrator: Any, forecasts: Floats, rows: _Rows, part: Ints
@@ -429,8 +430,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         X, groups
             New rows, as `predict_proba` takes them.
         **options
-            `confidence`, `n_resamples`, `random_state` and `sample_weight` of
-            `isoroc.decisions.estimate_prior`, which says what must hold.
+            `confidence` and `sample_weight` of `isoroc.decisions.estimate_prior`, which says what
+            must hold.
 
         Returns
         -------
@@ -446,7 +447,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         >>> X, y = make_classification(n_samples=2000, random_state=0)
         >>> clf = CalibratedClassifier(GaussianNB()).fit(X[:1000], y[:1000])
         >>> few = [i for i in range(1000, 2000) if y[i] == 0 or i % 5 == 0]  # fewer of class 1
-        >>> clf.adapt_prior(X[few], random_state=0).prior.round(2), y[few].mean().round(2)
+        >>> clf.adapt_prior(X[few]).prior.round(2), y[few].mean().round(2)
         (array([0.85, 0.15]), np.float64(0.15))
         """
         check_is_fitted(self, "calibrated_classifiers_")

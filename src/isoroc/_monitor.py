@@ -26,7 +26,7 @@ from scipy.special import log_softmax, logsumexp
 
 from isoroc._cell_errors import cells_shape, error_in_cells, sum_in_cells
 from isoroc._files import replacing
-from isoroc._input import InputError, check_confidence, check_sample, to_array
+from isoroc._input import InputError, check_confidence, check_number, check_sample, to_array
 from isoroc._intervals import half_width
 from isoroc._simplex import LEAST, Codes, Floats, as_matrix
 from isoroc._table import Table
@@ -271,8 +271,7 @@ class CalibrationMonitor:
             tolerance = 2 * K / n if n > 0 else 0.0
         if model is None:
             model = getattr(calibrator, "checksum", None) or ""
-        if not 0 <= tolerance < math.inf:
-            raise InputError("tolerance", None, f"is {tolerance!r}", "expected 0 or more")
+        check_number("tolerance", tolerance, minimum=0)
         self.confidence, self.tolerance, self.model = confidence, tolerance, model
         self.alternatives = Alternatives(K)
         self.totals = Totals.empty(K)
@@ -382,16 +381,13 @@ class CalibrationMonitor:
         again : bool, default=False
             Whether to merge it even if it has seen batches that this one has seen.
         """
-        mine, theirs = self.classes_.tolist(), other.classes_.tolist()
-        if mine != theirs:
-            problem = f"monitors {theirs}, this one {mine}"
-            raise InputError("other", None, problem, "merge monitors of the same classes")
-        if (self.confidence, self.tolerance) != (other.confidence, other.tolerance):
-            problem = "has another confidence or tolerance"
-            raise InputError("other", None, problem, "merge monitors with the same parameters")
-        if self.model != other.model:
-            problem = "monitors the forecasts of another model"
-            raise InputError("other", None, problem, "start a new state for each model")
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in PARAMETERS}
+        pairs["list of classes"] = self.classes_.tolist(), other.classes_.tolist()
+        for name, (mine, theirs) in pairs.items():
+            if mine != theirs:
+                problem = f"has another {name}: {theirs}, this one {mine}"
+                fix = "merge monitors of one model with the same classes and parameters"
+                raise InputError("other", None, problem, fix)
         if (known := len(self.seen_.keys() & other.seen_.keys())) and not again:
             problem = f"{known} of its {len(other.seen_)} batches were counted before"
             raise InputError("other", None, problem, "merge each state once, or pass again=True")

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from isoroc._core import growth as kernels
 from isoroc._input import Sample
-from isoroc._simplex import Floats, Ints, as_matrix, midpoint, regions, two_columns
+from isoroc._simplex import Floats, Ints, as_matrix, midpoint, regions, sum_to_one, two_columns
 from isoroc._table import Table
 from isoroc._tree import BinTree
 
@@ -93,7 +93,7 @@ def solve(W: Floats) -> tuple[Floats, Floats]:
     gamma = np.zeros(W.shape[:2])
     for _ in range(W.shape[-1]):  # Bellman-Ford from a source at distance 0 to every region
         gamma = np.minimum(gamma, (gamma[:, None, :] + tight).min(axis=2))
-    gamma += (1 - gamma.sum(axis=1, keepdims=True)) / W.shape[-1]
+    gamma = sum_to_one(gamma)
     gamma[slack < -TOLERANCE] = np.nan
     return gamma, slack
 
@@ -108,7 +108,7 @@ class Certificate:
     """
 
     scope: Scope
-    """Whether a split answers for all calibration points or for those that reach it."""
+    """Whether a split covers all calibration points or those that reach it."""
     thresholds: Floats
     """gamma of each split, on the forecasts, shape (S, K)."""
     calibrated_thresholds: Floats

@@ -56,6 +56,11 @@ def lattice(n_classes: int, steps: int) -> Floats:
     return np.column_stack([parts, remainder]) / steps
 
 
+def sum_to_one(gamma: Floats) -> Floats:
+    """Thresholds in A_K with the same regions: only differences of their coordinates matter."""
+    return np.asarray(gamma + (1 - gamma.sum(axis=-1, keepdims=True)) / gamma.shape[-1])
+
+
 def midpoint(low: Floats, high: Floats) -> Floats:
     """Middle of each gap, rounded so that ``low <= middle < high`` wherever ``low < high``."""
     with np.errstate(over="ignore"):

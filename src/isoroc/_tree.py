@@ -125,16 +125,6 @@ class BinTree:
         leaves = route(forecasts, self.thresholds, self.children, self.split_of_node)
         return self.bin_of_node[leaves]
 
-    def truncate(self, n_splits: int) -> BinTree:
-        """Tree of the first n_splits splits."""
-        children = self.children[:n_splits]
-        return BinTree(
-            thresholds=self.thresholds[:n_splits],
-            children=children,
-            split_nodes=self.split_nodes[:n_splits],
-            class_weights=self.class_weights[: 1 + np.count_nonzero(children >= 0)],
-        )
-
     def stages(self) -> Iterator[Ints]:
         """For 0, 1, ..., S splits: the node that stands for each of the final `bins`."""
         node_of_bin = np.zeros(len(self.bins), dtype=np.intp)

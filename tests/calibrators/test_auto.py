@@ -239,7 +239,7 @@ def test_inside_a_classifier():
     [
         ({"members": "all"}, ValueError, "members: is 'all'; expected .* a list of calibrators"),
         ({"members": []}, ValueError, r"members: is \[\]; expected"),
-        ({"members": [LogisticRegression()]}, ValueError, "members: .*expected calibrators"),
+        ({"members": [LogisticRegression()]}, ValueError, "members: .*calibrators of isoroc"),
         ({"cv": 1}, ValueError, "cv"),
         ({"max_cells": 0}, ValueError, "max_cells"),
     ],

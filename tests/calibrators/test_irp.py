@@ -15,7 +15,7 @@ from isoroc._counts import Points
 from isoroc._growth import GrowthOptions
 from isoroc._growth.best_first import Growth, regrow
 from isoroc._input import Sample
-from strategies import arbitrary, labelled_forecasts
+from strategies import arbitrary, labelled_forecasts, truncate
 
 
 def log_loss(y, Q):
@@ -323,7 +323,8 @@ def test_splits_that_the_rows_forbid_are_dropped_with_all_that_was_built_on_them
     # Below one child of the root labels are shuffled: its split goes, that of the root stays.
     s = next(s for s in range(1, tree.n_splits) if tree.split_nodes[s] in tree.children[0])
     child = tree.split_nodes[s]
-    below = tree.truncate(1).bin_of(P) == tree.truncate(1).bins.tolist().index(child)
+    first = truncate(tree, 1)
+    below = first.bin_of(P) == first.bins.tolist().index(child)
     mixed = regrown(tree, P, np.where(below, np.random.default_rng(0).permutation(y), y))
     assert 0 < mixed.n_splits < tree.n_splits
     made = {gamma.tobytes() for gamma in mixed.thresholds}

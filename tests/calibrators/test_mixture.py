@@ -15,7 +15,7 @@ from isoroc import (
     MonotoneCalibrator,
     TemperatureCalibrator,
 )
-from isoroc._calibrators.auto import monotone_members
+from isoroc._calibrators.auto import default_members
 from isoroc._maps import MixtureMap, StepMap
 from strategies import arbitrary, binary_data, labelled_forecasts
 
@@ -26,7 +26,9 @@ def fitted_mixture(P, y, K, weights, **options):
     """Monotone members with weights that none of them would get by merit."""
     cal = AutoCalibrator(monotone=True, cv=2, random_state=0)
     cal.fit(P, y, labels=range(K), **options)
-    cal.members_ = [m.fit(P, y, labels=range(K), **options) for m in monotone_members(K)]
+    cal.members_ = [
+        m.fit(P, y, labels=range(K), **options) for m in default_members(K, monotone=True)
+    ]
     members = [member.map_ for member in cal.members_]
     cal.map_ = replace(cal.map_, members=members, weights=np.asarray(weights))
     return cal
@@ -38,7 +40,7 @@ def fitted_mixture(P, y, K, weights, **options):
 def test_every_mixture_of_monotone_members_is_monotone(data, K, seed):
     P, y, _ = data.draw(labelled_forecasts(n_classes=K, max_rows=30))
     rng = np.random.default_rng(seed)
-    cal = fitted_mixture(P, y, K, rng.dirichlet(np.ones(len(monotone_members(K)))))
+    cal = fitted_mixture(P, y, K, rng.dirichlet(np.ones(len(default_members(K, monotone=True)))))
     new = np.vstack([P, rng.dirichlet(np.full(K, 0.3), 20)])
     assert cal.verify(new)
     if K > 2:

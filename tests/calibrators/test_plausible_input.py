@@ -261,7 +261,8 @@ def test_lattices_of_many_classes_fit_into_memory(K, kind):
     y[:K] = range(K)
     binning = kind == "binning"
     make_one = RecursiveBinningCalibrator if binning else IRPCalibrator
-    options = {"depth": 2} if binning else {"search": "grid", "top": None}
+    few = {"max_bins": K, "values": "constant"}  # one split
+    options = {"depth": 2} if binning else {"search": "grid", "top": None, **few}
     assert math.comb(steps_for(K) + K - 1, K - 1) <= 100_000
     Q = make_one(**options).fit(P, y).predict_proba(P)
     np.testing.assert_allclose(Q.sum(axis=1), 1)

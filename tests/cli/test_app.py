@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import isoroc
-from isoroc._cli import app, discard_output, main
+from isoroc._cli import app, main
 from isoroc._cli.options import STANDARD
+from isoroc._cli.process import discard_output
 from isoroc._cli.terminal import print_table, progress_bar
 from isoroc._cli.texts import COMMANDS
 

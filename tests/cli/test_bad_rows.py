@@ -72,7 +72,7 @@ def test_rows_without_a_group_are_bad(run_cli):
     table.write_parquet("x.parquet")
     ran = run_cli("apply", "m.json", "x.parquet", "-o", "out.parquet", "--on-bad", "skip")
     assert "1 of 300 rows have no valid forecast" in ran.err, ran.err
-    assert "x.parquet: row 0, column 'g' is empty" in ran.err
+    assert "x.parquet: row 0, column 'g' is missing" in ran.err
     assert pl.read_parquet("out.parquet")["id"].equals(table["id"][1:])
 
 

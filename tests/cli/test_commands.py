@@ -8,7 +8,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import isoroc
-from isoroc._cli.models import DEFAULT, calibrator_classes, parse_value
+from isoroc._calibrators.files import methods
+from isoroc._cli.models import DEFAULT, parse_value
 
 COLUMNS = ["p_bird", "p_cat", "p_dog"]
 
@@ -148,10 +149,10 @@ def test_export_requires_a_target_and_columns(table, run_cli):
 
 def test_calibrators_are_those_of_the_package(run_cli):
     names = [name for name in isoroc.__all__ if name.endswith("Calibrator")]
-    assert sorted(kind.__name__ for kind in calibrator_classes().values()) == sorted(names)
-    assert DEFAULT in calibrator_classes()
+    assert sorted(kind.__name__ for kind in methods().values()) == sorted(names)
+    assert DEFAULT in methods()
     shown = run_cli("calibrators").text
-    for name, kind in calibrator_classes().items():
+    for name, kind in methods().items():
         assert name in shown
         one = run_cli("calibrators", name).text
         for parameter in kind().get_params(deep=False):
@@ -163,7 +164,7 @@ def test_calibrators_are_those_of_the_package(run_cli):
 def test_every_calibrator_can_be_fitted_and_applied(folder, table, run_cli):
     two = table.filter(pl.col("y") != "dog").with_columns(p_bird=1 - pl.col("p_cat"))
     two.drop("p_dog").write_csv("x.csv")
-    for name in calibrator_classes():
+    for name in methods():
         assert run_cli("fit", "x.csv", "-c", name, "-o", "m.json").code == 0
         ran = run_cli("apply", "m.json", "x.csv", "-o", folder / f"{name}.csv")
         assert ran.code == 0, ran.err

@@ -111,7 +111,9 @@ def test_bad_groups(run_cli):
         ["evaluate", "holes.csv", "--by", "region", "--resamples", "0"],
         ["fit", "holes.csv", "--group", "region", "-o", "other.json"],
     ):
-        expected = "holes.csv: row 7, column 'region' is empty; name a group for such rows"
+        expected = (
+            "holes.csv: row 7, column 'region' is missing; give such rows a group of their own"
+        )
         assert expected in error_of(*words)
     isoroc.load("model.json").save("unnamed.json", summary={"group_column": None})
     message = error_of("apply", "unnamed.json", "new.parquet", "-o", "out.csv")

@@ -159,12 +159,12 @@ def test_a_state_begins_anew_with_another_model(run_cli):
 @pytest.mark.usefixtures("fitted")
 def test_monitors_at_the_same_time_count_all_rows():
     running = []
-    for day in range(4):
+    for day in range(3):
         make_forecasts(100, seed=day + 1).write_csv(f"{day}.csv")
         words = ["monitor", "model.json", f"{day}.csv", "--state", "s.json"]
         running.append(subprocess.Popen([sys.executable, "-m", "isoroc", *words]))
-    assert [process.wait() for process in running] == [0] * 4
-    assert CalibrationMonitor.load("s.json").totals.rows == 400
+    assert [process.wait() for process in running] == [0] * 3
+    assert CalibrationMonitor.load("s.json").totals.rows == 300
     assert not [name for name in listing() if "lock" in name]
 
 
@@ -212,3 +212,11 @@ def test_forecasts_unlike_those_of_the_fit_are_warned_of(run_cli):
         ran = run_cli("monitor", "model.json", "new.csv", "--unlabelled")
         assert ran.code == 0, ran.err
         assert ("hardly any calibration row had" in ran.err) == warns
+
+
+@pytest.mark.usefixtures("fitted")
+@pytest.mark.parametrize("words", [[], ["--unlabelled"]])
+def test_weights_are_refused(run_cli, words):
+    ran = run_cli("monitor", "model.json", "data.csv", "--weight", "w", *words)
+    assert ran.code == 2
+    assert "--weight: monitoring counts rows" in ran.err

@@ -54,8 +54,8 @@ def test_the_estimate_maximises_the_likelihood():
         return -np.log(Q @ (np.array([1 - w, w]) / old)).sum()
 
     best = minimize_scalar(loss, bounds=(0, 1), method="bounded", options={"xatol": 1e-10}).x
-    found = estimate_prior(Q, old, n_resamples=2, random_state=0)
-    assert found.prior[1] == pytest.approx(best, abs=1e-6)
+    found = estimate_prior(Q, old)
+    assert found.prior[1] == pytest.approx((400 * best + old[1]) / 401, abs=1e-6)
     assert found.p_value < 1e-6
 
 
@@ -67,19 +67,51 @@ def test_intervals_cover_and_the_test_keeps_its_level(n_classes):
     covered, rejected = [], []
     for _ in range(40):
         _, Q = population(300, new, rng, old=old)
-        found = estimate_prior(Q, old, n_resamples=40, random_state=rng.integers(2**31))
+        found = estimate_prior(Q, old)
         covered.append((found.low <= new) & (new <= found.high))
         _, Q = population(300, old, rng)
-        rejected.append(estimate_prior(Q, old, n_resamples=2).p_value < 0.05)
+        rejected.append(estimate_prior(Q, old).p_value < 0.05)
     assert np.mean(covered) > 0.85
     assert np.mean(rejected) < 0.15
+
+
+@pytest.mark.parametrize("share", [0.0, 0.005, 0.1])
+def test_forecasts_with_few_levels(share):
+    """Forecasts of .2 and .8: if .8 is rarer than one in five, the likeliest share is 0."""
+    rng = np.random.default_rng(5)
+    covered = []
+    for _ in range(60):
+        q = np.where(rng.random(500) < 0.2 + 0.6 * share, 0.8, 0.2)
+        found = estimate_prior(q, [0.5, 0.5])
+        likeliest = np.clip((np.mean(q == 0.8) - 0.2) / 0.6, 0, 1)
+        assert found.prior[1] == pytest.approx((500 * likeliest + 0.5) / 501, abs=1e-6)
+        assert found.low[1] <= found.prior[1] < found.high[1]
+        covered.append(found.low[1] <= share <= found.high[1])
+    assert np.mean(covered) > 0.9
+
+
+def test_intervals_are_those_of_the_likelihood_ratio():
+    rng = np.random.default_rng(4)
+    old = np.array([0.5, 0.3, 0.2])
+    _, Q = population(200, [0.3, 0.5, 0.2], rng, old=old)
+    found = estimate_prior(Q, old)
+
+    def likelihood(w):
+        return np.log(Q @ (w / old)).sum()
+
+    grid = np.arange(1, 400) / 400
+    a, b = (x[grid[:, None] + grid < 1] for x in np.meshgrid(grid, grid, indexing="ij"))
+    values = np.array([likelihood(np.array([x, y, 1 - x - y])) for x, y in zip(a, b, strict=True)])
+    kept = a[values > values.max() - 3.841459 / 2]
+    assert found.low[0] == pytest.approx(kept.min(), abs=0.004)
+    assert found.high[0] == pytest.approx(kept.max(), abs=0.004)
 
 
 def test_many_rows_have_scaled_intervals():
     rng = np.random.default_rng(2)
     _, Q = population(20_000, [0.3, 0.7], rng, old=np.array([0.5, 0.5]))
-    few = estimate_prior(Q[:5000], [0.5, 0.5], random_state=0)
-    many = estimate_prior(Q, [0.5, 0.5], random_state=0)
+    few = estimate_prior(Q[:5000], [0.5, 0.5])
+    many = estimate_prior(Q, [0.5, 0.5])
     ratio = (many.high - many.low) / (few.high - few.low)
     np.testing.assert_allclose(ratio, 0.5, atol=0.1)
     assert (many.low <= [0.3, 0.7]).all()
@@ -89,8 +121,8 @@ def test_many_rows_have_scaled_intervals():
 def test_relative_weights():
     rng = np.random.default_rng(3)
     _, Q = population(300, [0.3, 0.7], rng, old=np.array([0.5, 0.5]))
-    plain = estimate_prior(Q, [0.5, 0.5], random_state=0)
-    weighted = estimate_prior(Q, [0.5, 0.5], sample_weight=np.full(300, 1e-3), random_state=0)
+    plain = estimate_prior(Q, [0.5, 0.5])
+    weighted = estimate_prior(Q, [0.5, 0.5], sample_weight=np.full(300, 1e-3))
     np.testing.assert_allclose(weighted.prior, plain.prior)
     assert weighted.p_value == pytest.approx(plain.p_value)
 

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 from sklearn.metrics import precision_recall_curve, precision_score, recall_score, roc_curve
 
 from isoroc import Counts, InputError
@@ -19,7 +20,7 @@ def achieved(report):
 
 def test_precision_has_the_lowest_threshold_that_reaches_it():
     y, p = draw()
-    report = threshold_for("precision", 0.9, y, p, n_resamples=20)
+    report = threshold_for("precision", 0.9, y, p)
     precision, _, thresholds = precision_recall_curve(y, p)
     assert float(report) == thresholds[precision[:-1] >= 0.9].min()
     assert achieved(report)["precision"] == precision_score(y, p >= float(report)) >= 0.9
@@ -27,7 +28,7 @@ def test_precision_has_the_lowest_threshold_that_reaches_it():
 
 def test_recall_has_the_highest_threshold_that_reaches_it():
     y, p = draw()
-    report = threshold_for("recall", 0.8, y, p, n_resamples=20)
+    report = threshold_for("recall", 0.8, y, p)
     _, recall, thresholds = precision_recall_curve(y, p)
     assert float(report) == thresholds[recall[:-1] >= 0.8].max()
     assert achieved(report)["recall"] == recall_score(y, p >= float(report))
@@ -35,16 +36,16 @@ def test_recall_has_the_highest_threshold_that_reaches_it():
 
 def test_false_positives_and_alerts_are_bounded():
     y, p = draw()
-    report = threshold_for("false_positive_rate", 0.01, y, p, n_resamples=20)
+    report = threshold_for("false_positive_rate", 0.01, y, p)
     rate, _, thresholds = roc_curve(y, p, drop_intermediate=False)
     assert float(report) == thresholds[rate <= 0.01].min()
-    report = threshold_for("alerts", 100, y, p, n_rows=4000, n_resamples=20)
+    report = threshold_for("alerts", 100, y, p, n_rows=4000)
     assert np.count_nonzero(p >= float(report)) == 20
     assert achieved(report)["alerts"] == 100
 
 
 def test_where_no_row_may_be_acted_on():
-    report = threshold_for("alerts", 0, *draw(50), n_resamples=20)
+    report = threshold_for("alerts", 0, *draw(50))
     assert float(report) > draw(50)[1].max()
     assert achieved(report)["recall"] == 0
 
@@ -53,18 +54,16 @@ def test_weights_are_rows_and_counts_have_the_same_threshold():
     y, p = draw(300)
     times = 1 + np.arange(len(y)) % 3
     rows = np.repeat(y, times), np.repeat(p, times)
-    expected = threshold_for("precision", 0.8, *rows, n_resamples=20)
-    weighted = threshold_for("precision", 0.8, y, p, sample_weight=times, n_resamples=20)
-    counted = threshold_for("precision", 0.8, Counts.from_arrays(rows[1], rows[0]), n_resamples=100)
+    expected = threshold_for("precision", 0.8, *rows)
+    weighted = threshold_for("precision", 0.8, y, p, sample_weight=times)
+    counted = threshold_for("precision", 0.8, Counts.from_arrays(rows[1], rows[0]))
     for found in (weighted, counted):
         assert float(found) == pytest.approx(float(expected))
         np.testing.assert_allclose(found.table["achieved"], expected.table["achieved"])
 
 
 def test_intervals_narrow_and_hold_what_new_rows_achieve():
-    few, many = (
-        threshold_for("false_positive_rate", 0.1, *draw(n), n_resamples=100) for n in (200, 20_000)
-    )
+    few, many = (threshold_for("false_positive_rate", 0.1, *draw(n)) for n in (200, 20_000))
     for name, low, high in zip(METRICS, many.table["low"], many.table["high"], strict=True):
         assert high - low < 0.03
         p = np.linspace(0, 1, 200_001)
@@ -78,7 +77,7 @@ def test_intervals_narrow_and_hold_what_new_rows_achieve():
 
 def test_a_precision_of_one_still_has_an_interval():
     y, p = draw(200)
-    report = threshold_for("alerts", 0.02, y, np.where(y, p, p / 2), n_resamples=20)
+    report = threshold_for("alerts", 0.02, y, np.where(y, p, p / 2))
     assert achieved(report)["precision"] == 1
     assert report.table["low"][0] < 0.7
 
@@ -87,8 +86,8 @@ def test_classes_are_chosen_by_label():
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), 400)
     y = np.array(["a", "b", "c"])[[rng.choice(3, p=q) for q in P]]
-    report = threshold_for("recall", 0.7, y, P, label="b", n_resamples=20)
-    single = threshold_for("recall", 0.7, y == "b", P[:, 1], n_resamples=20)
+    report = threshold_for("recall", 0.7, y, P, label="b")
+    single = threshold_for("recall", 0.7, y == "b", P[:, 1])
     assert float(report) == pytest.approx(float(single))
     with pytest.raises(InputError, match="label: is 'd'; expected one of a, b, c"):
         threshold_for("recall", 0.7, y, P, label="d")
@@ -104,3 +103,25 @@ def test_targets_out_of_reach_and_bad_metrics():
 
 def test_costs_need_no_rows():
     assert best_threshold([[0, 1], [9, 0]]) == 0.1
+
+
+def test_intervals_are_those_of_clopper_and_pearson():
+    y, p = draw()
+    for report in (threshold_for("recall", 0.8, y, p), threshold_for("alerts", 0, y, p)):
+        acted = p >= float(report)
+        pairs = (y, acted), (acted, y), (acted, ~y), (acted, y | ~y)
+        for row, (of, among) in enumerate(pairs):
+            if not among.any():
+                assert np.isnan([report.table[name][row] for name in ("achieved", "low")]).all()
+                continue
+            result = binomtest(int(np.count_nonzero(of & among)), int(np.count_nonzero(among)))
+            low, high = result.proportion_ci(0.95, method="exact")
+            assert report.table["low"][row] == pytest.approx(low)
+            assert report.table["high"][row] == pytest.approx(high)
+
+
+def test_batches_are_rows():
+    y, p = draw(300)
+    batches = ((y[rows], p[rows]) for rows in np.split(np.arange(300), 3))
+    found = threshold_for("precision", 0.9, batches, labels=[False, True])
+    assert repr(found) == repr(threshold_for("precision", 0.9, y, p))

@@ -90,7 +90,8 @@ def figures_with(**changes):
     }
     paired = any(of != "before" for _, of in found)
     table = tabulate(found, 0.95, paired=paired, n_classes=2)  # type: ignore[arg-type]
-    return Evaluation(table, 10, np.arange(2), 0.95, {})
+    rows: Any = None  # sentences need none
+    return Evaluation(table, 10, np.arange(2), 0.95, {}, rows)
 
 
 @pytest.mark.parametrize(

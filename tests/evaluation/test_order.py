@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, roc_auc_score
 
 from isoroc import InputError, IRPCalibrator, TemperatureCalibrator, evaluate
-from isoroc._evaluation.order import pairs_of_rows
+from isoroc._evaluation.order import measure_order, pairs_of_rows
+from isoroc._input import Sample
 from isoroc._simplex import binary_scores
 from isoroc._table import Table
 from isoroc.metrics import auc, bootstrap, volume_under_surface
@@ -224,20 +225,23 @@ def test_intervals_are_those_of_the_bootstrap(K):
     Q /= Q.sum(axis=1, keepdims=True)
     w = np.random.default_rng(1).integers(1, 4, 300)
 
+    found = evaluate(y, P, Q, sample_weight=w)
+    table = order_table(found)
+    ranked = ~np.isin(table["measure"], ["accuracy", "decisions_changed"])
+    keys = list(zip(table["measure"][ranked], table["of"][ranked], strict=True))
+
     def ranking(y, rows, sample_weight):
         rows = rows.astype(int)
-        found = evaluate(y, P[rows], Q[rows], labels=range(K), sample_weight=sample_weight, **FAST)
-        return measured(found, "value")
-
-    def measured(found, name):
-        table = order_table(found)
-        return table[name][~np.isin(table["measure"], ["accuracy", "decisions_changed"])]
+        before, after = (Sample(R[rows], y.astype(np.uint8), sample_weight) for R in (P, Q))
+        estimates = measure_order(before, after)
+        assert len(estimates) == len(keys)
+        return np.array([estimates[key].value for key in keys])
 
     expected = bootstrap(
         ranking, y, np.arange(300.0), n_resamples=200, sample_weight=w, random_state=0
     )
-    found = evaluate(y, P, Q, sample_weight=w)
-    half = (measured(found, "high") - measured(found, "low")) / 2
+    np.testing.assert_allclose(table["value"][ranked], expected.estimate, rtol=1e-12)
+    half = (table["high"] - table["low"])[ranked] / 2
     np.testing.assert_allclose(half / 1.96, expected.standard_error, rtol=0.2)
 
 

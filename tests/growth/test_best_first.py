@@ -276,7 +276,7 @@ def test_regrowing_on_leaves_is_regrowing_on_all_rows(sample, others, least):
     options = GrowthOptions(np.ones(3), min_bin_weight=least)
     rows = Sample(*others)
     on_rows = regrow(tree, Growth(Points.of_rows(rows), options))
-    on_leaves = regrow(tree, Growth(points_of_leaves(tree, rows), options))
+    on_leaves = regrow(tree, Growth(points_of_leaves(tree, rows)[0], options))
     assert on_leaves.thresholds.tolist() == on_rows.thresholds.tolist()
     assert on_leaves.children.tolist() == on_rows.children.tolist()
     np.testing.assert_allclose(on_leaves.class_weights, on_rows.class_weights)
@@ -292,6 +292,7 @@ def test_mean_forecasts_are_those_of_the_rows_in_each_bin(weighted):
     pulled = grow_pulled(rows, options, 1.0)
     tree, weights = pulled.tree, rows.row_weights()
     assert tree.n_splits > 3
+    np.testing.assert_array_equal(pulled.bin_of, tree.bin_of(P))
     np.testing.assert_allclose(pulled.means[0], np.average(P, axis=0, weights=weights))
     for b, node in enumerate(tree.bins):
         here = tree.bin_of(P) == b

@@ -9,7 +9,7 @@ from isoroc._counts import BinaryCounts
 from isoroc._growth import GrowthOptions
 from isoroc._growth.pav import Blocks, grow_isotonic, irp_path
 from isoroc._tree import bin_values
-from strategies import binary_data, isotonic_oracle
+from strategies import binary_data, isotonic_oracle, truncate
 
 NONE = np.zeros(2)
 
@@ -80,7 +80,7 @@ def test_smoothed_values_rise_at_every_stage(data, pseudocount, prior):
     pseudocounts = pseudocount * np.array([1 - prior, prior])
     tree = grow(data, pseudocounts)
     for m in range(tree.n_splits + 1):
-        stage = tree.truncate(m)
+        stage = truncate(tree, m)
         for values in (stage.values(), stage.values(pseudocount, pseudocounts / pseudocount)):
             assert (np.diff(values[stage.bins, 1]) > 0).all()
 

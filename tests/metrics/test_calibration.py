@@ -227,7 +227,7 @@ def test_irp_takes_weights():
     [
         (ValueError, {"norm": "l3"}, "norm: expected one of .*'l1', 'l2', 'max'.* got 'l3'"),
         (ValueError, {"kind": "best"}, "kind: expected one of"),
-        (ValueError, {"bins": "many"}, "bins: expected one of"),
+        (ValueError, {"bins": "many"}, "bins: is 'many'; expected an int >= 1 or 'quantile'"),
         (ValueError, {"bins": 0}, "bins: is 0; expected .* >= 1"),
         (ValueError, {"bins": 2.5}, "bins: is .*; expected an int"),
         (ValueError, {"n_bins": 0.5}, "n_bins: is .*; expected an int"),

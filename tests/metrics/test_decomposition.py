@@ -105,7 +105,8 @@ def test_an_outcome_of_probability_0_is_calibration():
     cost = -np.log(np.finfo(float).eps) / 40
     assert after.loss == pytest.approx(before.loss + cost)
     assert after.calibration > before.calibration + cost / 2
-    assert after.refinement == pytest.approx(before.refinement, abs=0.1)
+    # What is learned from 40 rows gives no outcome less than 1 / 64, which costs 0.1 of 0.9.
+    assert after.refinement == pytest.approx(before.refinement, abs=0.15)
     assert np.isfinite(after.frame()["low"]).all()
 
 

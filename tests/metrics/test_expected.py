@@ -6,8 +6,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, log_loss
 
 from isoroc import InputError, TemperatureCalibrator
 from isoroc.metrics import expected
-
-NAMES = ("accuracy", "f1", "auc", "log_loss", "brier_score_loss", "confusion_matrix")
+from isoroc.metrics._expected import METRICS, MISFIT
 
 
 def draw(n=400, K=3, seed=0):
@@ -31,6 +30,7 @@ def test_means_over_all_labels_of_few_rows():
     for metric, value in totals.items():
         assert expected(metric, Q).estimate == pytest.approx(value)
     np.testing.assert_allclose(expected("confusion_matrix", Q).estimate, matrix)
+    np.testing.assert_allclose(expected("class_shares", Q).estimate, matrix.sum(axis=1) / 5)
 
 
 @pytest.mark.parametrize("K", [2, 3])
@@ -49,18 +49,14 @@ def test_metrics_of_many_rows_are_about_those_of_their_labels(K):
         assert result.estimate == pytest.approx(value, abs=0.01)
 
 
-def test_a_function_and_other_forecasts():
-    Q, _ = draw()
-    P = Q[:, ::-1]
-    result = expected("accuracy", Q, P=P)
-    assert result.estimate == pytest.approx(Q[np.arange(len(Q)), P.argmax(axis=1)].mean())
-
-    def accuracy(y_true, y_prob, sample_weight):
-        return accuracy_score(y_true, y_prob.argmax(axis=1), sample_weight=sample_weight)
-
-    again = expected(accuracy, Q, P=P)
-    assert again.estimate == pytest.approx(result.estimate)
-    np.testing.assert_allclose(again.distribution, result.distribution)
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("K", [2, 3])
+def test_weights_are_rows(metric, K):
+    Q, _ = draw(60, K)
+    Q[:20] = Q[0]  # ties
+    times = 1 + np.arange(60) % 3
+    weighted = expected(metric, Q, sample_weight=times).estimate
+    np.testing.assert_allclose(weighted, expected(metric, np.repeat(Q, times, axis=0)).estimate)
 
 
 def test_intervals_are_those_of_sums_of_independent_labels():
@@ -77,7 +73,7 @@ def test_uncertain_calibration_adds_the_variance_of_its_fits():
     Q, _ = draw(20_000, 2)
     alone, few, many = (
         expected("log_loss", Q, calibration=size, n_draws=400).standard_error
-        for size in (None, 500, 50_000)
+        for size in (None, 500, 200_000)
     )
     assert few > 3 * alone
     assert many == pytest.approx(alone, rel=0.25)
@@ -86,8 +82,9 @@ def test_uncertain_calibration_adds_the_variance_of_its_fits():
         P, y = draw(500, 2, seed=seed)
         fitted = TemperatureCalibrator().fit(P, y).predict_proba(Q)
         means.append(-(fitted * np.log(fitted)).sum(axis=1).mean())
-    # A temperature has no shift, so its errors are a part of those that are assumed.
-    assert 0.3 * few < np.std(means) < 1.2 * few
+    # A temperature has no shift, so its errors are a part of those of an unbiased fit.
+    unbiased = few / np.sqrt(MISFIT)
+    assert 0.3 * unbiased < np.std(means) < 1.2 * unbiased
 
 
 def test_what_is_known_about_the_calibration():
@@ -113,9 +110,9 @@ def test_bad_input():
     Q, _ = draw(20)
     with pytest.raises(InputError, match="metric"):
         expected("precision", Q)
-    with pytest.raises(InputError, match="2 classes, but Q has 3"):
-        expected("accuracy", Q, P=Q[:, 0])
     with pytest.raises(InputError, match="calibration"):
         expected("accuracy", Q, calibration=0)
     with pytest.raises(InputError, match="hardly ever defined"):
         expected("auc", [1e-9, 2e-9])
+    with pytest.raises(InputError, match="hardly ever defined"):
+        expected("auc", [0.0, 0.0])

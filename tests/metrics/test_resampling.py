@@ -74,17 +74,22 @@ def test_weights_multiply():
     assert some.standard_error == pytest.approx(alone.standard_error, rel=0.2)
 
 
-def test_copies_of_a_row_are_held_out_together():
-    # The labels are independent of the forecasts. A cross-fitted map that has seen the row that it
-    # is applied to would seem to have resolution.
-    rng = np.random.default_rng(0)
-    y, p = rng.integers(0, 2, 300), rng.random(300)
-    result = bootstrap(decompose, y, p, n_resamples=30, random_state=0)
-    assert result.distribution.shape == (30, 5)
-    resolution = result.distribution[:, 4].mean()
-    torn = bootstrap(unweighted(decompose), y, p, n_resamples=30, random_state=0)
-    assert resolution < 0
-    assert torn.distribution[:, 4].mean() > resolution + 0.01
+def test_copies_of_a_row_are_one_row_with_a_weight():
+    # So they are held out together. A cross-fitted map must not have seen the row it is applied to.
+    y, p = np.arange(100) % 2, np.linspace(0.01, 0.99, 100)
+    seen = []
+
+    def record(y_true, y_prob, *, sample_weight):
+        seen.append((y_prob, sample_weight))
+        return brier_score_loss(y_true, y_prob, sample_weight=sample_weight)
+
+    bootstrap(record, y, p, n_resamples=5, random_state=0)
+    resampled = [(forecasts, weights) for forecasts, weights in seen if weights is not None]
+    assert len(resampled) == 5
+    for forecasts, weights in resampled:
+        assert len(np.unique(forecasts)) == len(forecasts)
+        assert weights.sum() == 100
+        assert weights.max() > 1
 
 
 def test_resampling_does_not_change_how_a_metric_is_estimated():

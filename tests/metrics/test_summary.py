@@ -101,6 +101,17 @@ def test_intervals_of_calibrated_and_of_wrong_forecasts():
     assert ends(wrong, "slope")[2] < 1
 
 
+def test_outcomes_that_vary_more_than_forecasts_say_widen_the_ratio():
+    y, p = draw(4000, 0.3)
+    summary = calibration_summary(y, p)
+    q = expit(logit(p) + summary["intercept"])
+    half = 1.959964 * np.sqrt(np.sum((y - q) ** 2)) / p.sum()
+    value, low, high = ends(summary, "observed_expected")
+    assert (high - low) / 2 == pytest.approx(half, rel=0.05)
+    assert half > 1.2 * 1.959964 * np.sqrt(np.sum(q * (1 - q))) / p.sum()
+    assert low < value < high
+
+
 def test_several_classes_are_each_against_the_rest():
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), 500)

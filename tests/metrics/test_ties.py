@@ -89,7 +89,7 @@ def test_intervals_of_ties_cover(n_classes, power):
 
 
 @pytest.mark.parametrize(
-    ("n_classes", "power", "n", "times"), [(2, 1.2, 2000, 12), (3, 1.2, 2000, 5), (2, 2.0, 200, 20)]
+    ("n_classes", "power", "n", "times"), [(2, 1.2, 2000, 12), (3, 1.2, 2000, 5), (2, 2.0, 200, 40)]
 )
 def test_intervals_of_absolute_errors_cover(n_classes, power, n, times):
     P, truth, _ = distorted(100_000, n_classes, power, seed=99)
@@ -99,7 +99,7 @@ def test_intervals_of_absolute_errors_cover(n_classes, power, n, times):
         P, _, y = distorted(n, n_classes, power, seed)
         figure = evaluate(y, P, n_resamples=0).measures["calibration_error"]["before"]
         covered += figure.low <= error <= figure.high
-    assert covered >= times - 1
+    assert covered >= 0.9 * times
 
 
 def test_the_log_loss_term_of_many_rows_is_covered():

@@ -272,7 +272,7 @@ def test_bad_input():
         monitor.update([0, 2], [0.1, 0.2])
     with pytest.raises(InputError, match=r"Q: row 1 is 1\.2"):
         monitor.update([0, 1], [0.1, 1.2])
-    with pytest.raises(InputError, match="other: monitors"):
+    with pytest.raises(InputError, match="other: has another list of classes"):
         monitor.merge(CalibrationMonitor(["a", "b"]))
     with pytest.raises(InputError, match="other: has another confidence"):
         monitor.merge(CalibrationMonitor([0, 1], confidence=0.9))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import isoroc
-from isoroc._calibrators.files import to_document
+from isoroc._calibrators.base import to_document
 from isoroc._maps.files import MAPS, load_map
 from isoroc._persistence import ModelFileError, document, schema
 from isoroc._persistence.document import Fault, check

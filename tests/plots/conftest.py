@@ -42,7 +42,7 @@ def three_classes():
     return P, y, IRPCalibrator(random_state=0).fit(P, y)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def draw_forecasts():
     """Function that draws n forecasts of K classes, and labels."""
     return overconfident

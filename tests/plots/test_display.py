@@ -1,3 +1,5 @@
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -103,6 +105,22 @@ def test_errors_name_the_arguments_of_from_estimator(display):
     assert (raised.value.argument, raised.value.row) == ("y", 1)
 
 
+@pytest.fixture(scope="module")
+def of_logits(draw_forecasts):
+    """Function that draws forecasts, labels and logits, and fits a calibrator of these."""
+
+    @cache
+    def draw(make, K, single):
+        P, y = draw_forecasts(200, K)
+        logits = np.log(P + 1e-9) + 0.7  # logits may be off by a constant
+        X = logits[:, 1] - logits[:, 0] if single and K == 2 else logits
+        if single and K == 3:
+            X = pd.DataFrame(logits, columns=["0", "1", "2"])
+        return P, y, X, make().fit(X, y, scores="logit")
+
+    return draw
+
+
 @pytest.mark.parametrize("K", [2, 3])
 @pytest.mark.parametrize("single", [False, True])
 @pytest.mark.parametrize(
@@ -118,13 +136,8 @@ def test_errors_name_the_arguments_of_from_estimator(display):
     ],
 )
 @pytest.mark.parametrize("make", [IRPCalibrator, TemperatureCalibrator])
-def test_displays_accept_what_calibrators_accept(name, make, K, single, draw_forecasts):
-    P, y = draw_forecasts(400, K)
-    logits = np.log(P + 1e-9) + 0.7  # logits may be off by a constant
-    X = logits[:, 1] - logits[:, 0] if single and K == 2 else logits
-    if single and K == 3:
-        X = pd.DataFrame(logits, columns=["0", "1", "2"])
-    calibrator = make().fit(X, y, scores="logit")
+def test_displays_accept_what_calibrators_accept(name, make, K, single, of_logits):
+    P, y, X, calibrator = of_logits(make, K, single)
     kind = getattr(plots, name)
     suits = {"CostCurveDisplay": K == 2, "RocSurfaceDisplay": K == 3, "SimplexDisplay": K == 3}
     suits |= {"PathDisplay": make is IRPCalibrator, "MapDisplay": X.ndim == 2}

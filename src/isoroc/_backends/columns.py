@@ -39,31 +39,35 @@ class Scalars(ABC, Generic[C]):
 
     @abstractmethod
     def binary(self, operator: str, a: C, b: C) -> C:
-        """``a operator b``, for one of ``+ - * / <= &``."""
+        """``a operator b``, for one of ``+ - * / <= == &``."""
 
     @abstractmethod
     def where(self, condition: C, a: C, b: C) -> C:
         """The first where a condition is true, the second where it is false or unknown."""
 
     @abstractmethod
-    def largest(self, columns: Sequence[C]) -> C:
-        """Largest of some columns."""
-
-    @abstractmethod
-    def smallest(self, columns: Sequence[C]) -> C:
-        """Smallest of some columns."""
-
-    @abstractmethod
-    def place_of(self, value: C, columns: Sequence[C]) -> C:
-        """Place of the first of some columns that equals a value."""
-
-    @abstractmethod
-    def is_at(self, place: C, number: int) -> C:
-        """Whether a place is this one."""
-
-    @abstractmethod
     def keep(self, column: C) -> C:
         """The same column, to be used more than once."""
+
+    def largest(self, columns: Sequence[C]) -> C:
+        """Largest of some columns."""
+        return reduce(self.maximum, columns)
+
+    def smallest(self, columns: Sequence[C]) -> C:
+        """Smallest of some columns."""
+        return reduce(self.minimum, columns)
+
+    def place_of(self, value: C, columns: Sequence[C]) -> C:
+        """Place of the first of some columns that equals a value."""
+        value, place = self.keep(value), self.number(float(len(columns) - 1))
+        for k, column in reversed(list(enumerate(columns[:-1]))):
+            is_here = self.binary("==", self.keep(column), value)
+            place = self.where(is_here, self.number(float(k)), place)
+        return place
+
+    def is_at(self, place: C, number: int) -> C:
+        """Whether a place is this one."""
+        return self.binary("==", place, self.number(float(number)))
 
     def maximum(self, a: C, b: C) -> C:
         """The larger of two."""

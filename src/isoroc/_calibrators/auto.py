@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -161,7 +160,7 @@ class AutoCalibrator(Calibrator):
     weights_ = FromMap()
 
     def _fit(self, sample: Sample) -> MixtureMap:
-        check_number("max_cells", self.max_cells, numbers.Integral, minimum=2)
+        check_number("max_cells", self.max_cells, int, minimum=2)
         check_option("caution", self.caution, ("verdict", None))
         random_state = check_random_state(self.random_state)
         members = self._resolve_members(sample.n_classes, random_state)
@@ -187,7 +186,7 @@ class AutoCalibrator(Calibrator):
             [*names, "mixture"], np.append(weights, 1.0), losses, sample
         )
         self.cv_results_ = mixing.losses_by_fold(names, losses, row_weights, fold)
-        n_rows = sample.independent_rows()
+        n_rows = row_weights**2 / sample.squares  # if those of one cell have equal weights
         impossible, n = round(n_rows[before[rows] == 0].sum()), round(n_rows.sum())
         surprise = mixing.surprise(before, mixed, sample)
         self.verdict_ = mixing.verdict(self.member_scores_, surprise, p, impossible, n)
@@ -214,7 +213,7 @@ class AutoCalibrator(Calibrator):
         if isinstance(sample, CellSample):
             return sample
         if isinstance(self.cv, int | np.integer):
-            check_number("cv", self.cv, numbers.Integral, minimum=2)
+            check_number("cv", self.cv, int, minimum=2)
             dealt = deal_by_content(sample, int(self.cv), random_state)
         else:
             squares = sample.squared_weights()
@@ -228,19 +227,18 @@ class AutoCalibrator(Calibrator):
         # It loads the metrics of scikit-learn too, and hardly anyone needs it.
         from sklearn.model_selection import check_cv  # noqa: PLC0415
 
-        fold = np.full(n, -1, dtype=np.intp)
-        splitter = check_cv(self.cv, sample.codes, classifier=True)
-        for f, (_, held_out) in enumerate(splitter.split(np.zeros((n, 1)), sample.codes)):
-            if len(held_out) and np.max(held_out) >= n:
-                problem = f"fold {f} holds out row {np.max(held_out)}, but {n} rows are dealt"
-                fix = "rows of weight 0 are left out; pass a splitter"
-                raise InputError("cv", None, problem, fix)
-            if (fold[held_out] >= 0).any():
-                raise InputError("cv", None, f"fold {f} holds out rows of an earlier fold again")
-            fold[held_out] = f
-        if (fold < 0).any():
-            problem = f"no fold holds out row {np.argmax(fold < 0)}"
-            raise InputError("cv", None, problem, "folds must cover all rows")
+        fold, times = np.zeros((2, n), dtype=np.intp)
+        try:
+            splitter = check_cv(self.cv, sample.codes, classifier=True)
+            for f, (_, held_out) in enumerate(splitter.split(np.zeros((n, 1)), sample.codes)):
+                fold[held_out] = f
+                times[held_out] += 1
+        except (IndexError, TypeError, ValueError) as error:
+            fix = "pass a number or a splitter; rows of weight 0 are left out before"
+            raise InputError("cv", None, f"cannot split {n} rows ({error})", fix) from error
+        if (row := int(np.argmax(times != 1))) or times[0] != 1:
+            problem = f"row {row} is held out {times[row]} times"
+            raise InputError("cv", None, problem, "folds must hold out every row once")
         return fold
 
     def _fit_members(
@@ -276,17 +274,15 @@ class AutoCalibrator(Calibrator):
         check_option("monotone", self.monotone, (True, False))
         members: Any = self.members
         if isinstance(members, str) and members == "auto":
-            choose = monotone_members if self.monotone else default_members
-            members = choose(n_classes)
+            members = default_members(n_classes, monotone=self.monotone)
         elif self.monotone:
             fix = 'expected members="auto"'
             raise InputError("monotone", None, "is True, which chooses the members itself", fix)
-        elif isinstance(members, str | Calibrator) or not list(members):
-            fix = 'expected "auto" or a list of calibrators, as [IRPCalibrator()]'
+        elif not isinstance(members, Sequence) or not (
+            members and all(isinstance(member, Calibrator) for member in members)
+        ):
+            fix = 'expected "auto" or a list of calibrators of isoroc, as [IRPCalibrator()]'
             raise InputError("members", None, f"is {members!r}", fix)
-        elif wrong := [member for member in members if not isinstance(member, Calibrator)]:
-            fix = "expected calibrators of isoroc"
-            raise InputError("members", None, f"{wrong[0]!r} is among them", fix)
         members = [clone(member) for member in members]
         for member in members:
             if "random_state" in member.get_params() and member.random_state is None:
@@ -320,12 +316,17 @@ class AutoCalibrator(Calibrator):
         return check_cyclic(z, Q, potential)
 
 
-def default_members(n_classes: int) -> list[Calibrator]:
+def default_members(n_classes: int, *, monotone: bool = False) -> list[Calibrator]:
     """What members="auto" mixes."""
+    if monotone:
+        # For more classes, temperature scaling is a gradient in other coordinates: its floor
+        # differs.
+        two = [TemperatureCalibrator(floor="auto"), IsotonicCalibrator()]
+        return [IdentityCalibrator(), MonotoneCalibrator(), *(two if n_classes == 2 else [])]
     if n_classes > KERNEL_CLASSES:
         return [IdentityCalibrator(), MatrixCalibrator(), IsotonicCalibrator()]
-    monotone = [MonotoneCalibrator()] if n_classes > 2 else []
-    return [IdentityCalibrator(), SplineCalibrator(), *monotone, KernelCalibrator()]
+    more = [MonotoneCalibrator()] if n_classes > 2 else []
+    return [IdentityCalibrator(), SplineCalibrator(), *more, KernelCalibrator()]
 
 
 def prior_shares(members: list[Calibrator], n_classes: int, n_rows: float) -> Floats:
@@ -336,12 +337,3 @@ def prior_shares(members: list[Calibrator], n_classes: int, n_rows: float) -> Fl
         for member in members
     ]
     return np.array([member._shares[group] for member in members]) * factors
-
-
-def monotone_members(n_classes: int) -> list[Calibrator]:
-    """What members="auto" mixes with monotone=True."""
-    members: list[Calibrator] = [IdentityCalibrator(), MonotoneCalibrator()]
-    if n_classes == 2:
-        members += [TemperatureCalibrator(floor="auto"), IsotonicCalibrator()]
-    # For more classes, temperature scaling is a gradient in other coordinates: its floor differs.
-    return members

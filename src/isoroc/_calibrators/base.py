@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from isoroc._calibrators import files, frames
+from isoroc._calibrators import frames
 from isoroc._calibrators.thresholds import CarriedThresholds, carry_over
 from isoroc._counts import Counts
 from isoroc._input import (
@@ -34,26 +35,32 @@ from isoroc._input import (
 )
 from isoroc._kinds import Unit
 from isoroc._maps import IdentityMap, Map
-from isoroc._persistence import Fault, checksum, write
+from isoroc._maps.files import MAX_CLASSES, map_document
+from isoroc._persistence import Fault, checksum, encode, write
 from isoroc._persistence.states import Check
 from isoroc._simplex import Floats, Ints
 from isoroc._threads import one_blas_thread
 
 #: Up to this many rows, nothing of a fit is shared between folds.
 FEW_ROWS = 500
+#: What is saved of every calibrator besides its map and its own attributes.
+COMMON = ("classes_", "n_features_in_", "feature_names_in_")
 
 
 class FromMap:
-    """A fitted attribute that is a number of the map, under its name with an underscore."""
+    """A fitted attribute: a function of the map, by default its number of the same name."""
+
+    def __init__(self, of: Callable[[Any], Any] | None = None) -> None:
+        self._of = of
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name.removesuffix("_")
+        self._of = self._of or attrgetter(name.removesuffix("_"))
 
     def __get__(self, calibrator: Any, owner: type) -> Any:
         if calibrator is None:
             return self
         check_is_fitted(calibrator, "map_")
-        return getattr(calibrator.map_, self._name)
+        return self._of(calibrator.map_)  # type: ignore[misc]
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
@@ -236,7 +243,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """Checksum of the model file that `save` would write; None if no file can hold it."""
         check_is_fitted(self, "map_")
         try:
-            return checksum(files.to_document(self, "model"), self.summary_)
+            return checksum(to_document(self, "model"), self.summary_)
         except (Fault, ValueError):
             return None
 
@@ -305,7 +312,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             What to add to `summary_` in the file, such as metrics: any JSON values.
         """
         check_is_fitted(self, "map_")
-        write(path, files.to_document(self, "model"), self.summary_ | (summary or {}))
+        write(path, to_document(self, "model"), self.summary_ | (summary or {}))
 
     def _check_new(self, P: Any) -> Floats:
         """Forecast array of new rows, whose columns stand in the order of the fit."""
@@ -361,6 +368,44 @@ class IdentityCalibrator(Calibrator):
         return IdentityMap(kind=sample.kind)
 
 
+def to_document(calibrator: Any, place: str) -> dict[str, Any]:
+    """The schema's ``calibrator`` for a fitted calibrator."""
+    n_classes = len(calibrator.classes_)
+    if n_classes > MAX_CLASSES:
+        fix = f"a model file holds at most {MAX_CLASSES}"
+        raise InputError(place, None, f"{n_classes} classes", fix)
+    common = {name: getattr(calibrator, name) for name in COMMON if hasattr(calibrator, name)}
+    document = _inner_document(calibrator, place, common)
+    return document | {"map": map_document(calibrator.map_, f"{place}.map")}
+
+
+def _inner_document(
+    calibrator: Any, place: str, common: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """The document of a calibrator without its map, which is part of another one's."""
+    learned = {name: getattr(calibrator, name) for name in calibrator._state}
+    return _pattern(calibrator, place) | {
+        "state": {
+            name: encode(value, f"{place}.state.{name}", _inner_document)
+            for name, value in ((common or {}) | learned).items()
+        }
+    }
+
+
+def _pattern(calibrator: Any, place: str) -> dict[str, Any]:
+    """The document of a calibrator that is not fitted, such as one among the parameters."""
+    kind = type(calibrator).__name__
+    ours = type(calibrator).__module__.startswith("isoroc.")
+    if not isinstance(calibrator, Calibrator) or not ours:
+        fix = "calibrators of isoroc can; use skops or pickle for others"
+        raise InputError(place, None, f"{kind} cannot be stored in a model file", fix)
+    parameters = {
+        name: encode(value, f"{place}.parameters.{name}", _pattern)
+        for name, value in calibrator.get_params(deep=False).items()
+    }
+    return {"type": "calibrator", "kind": kind, "parameters": parameters, "state": {}}
+
+
 def fit_sample(calibrator: Calibrator, sample: Sample) -> None:
     """Fit a calibrator to a sample whose parts have been checked."""
     calibrator._fit_validated(sample)
@@ -374,7 +419,7 @@ def adopt(parent: Calibrator, inside: Sequence[Any], maps: Sequence[Map]) -> Non
         if not isinstance(calibrator, Calibrator):
             raise Fault("model.state", "expected calibrators")
         calibrator.map_ = fitted
-        for name in (*files.COMMON, "summary_"):
+        for name in (*COMMON, "summary_"):
             if hasattr(parent, name):
                 setattr(calibrator, name, getattr(parent, name))
         calibrator._finish()

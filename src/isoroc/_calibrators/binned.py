@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -35,12 +34,7 @@ class BinCalibrator(Calibrator):
 
     map_: BinMap
     tree_, prior_, pseudocount_, bin_values_ = FromMap(), FromMap(), FromMap(), FromMap()
-
-    @property
-    def n_bins_(self) -> int:
-        """Number of bins."""
-        check_is_fitted(self, "map_")
-        return len(self.map_.tree.bins)
+    n_bins_ = FromMap(lambda own: len(own.tree.bins))
 
     @property
     def bins_(self) -> Table:
@@ -90,18 +84,13 @@ class BinCalibrator(Calibrator):
 
     def _map_of_fixed(self, kind: Kind, tree: BinTree, sample: Sample) -> BinMap:
         """The map of a tree that was grown without regard to the prior."""
-        self._check_pseudocount()
+        check_number("pseudocount", self.pseudocount, minimum=0, others=("auto",))
         constant = self._resolve_prior(sample.class_weights())
         if not self._prior_is_forecast():
             return self._map_of(kind, tree, constant)
         own, rest = self._pseudocounts()
-        _, means, found = pull_tree(tree, sample, own * constant, rest)
+        _, means, found, _ = pull_tree(tree, sample, own * constant, rest)
         return self._map_of(kind, tree, constant, means=means, forecast_pseudocount=found)
-
-    def _check_pseudocount(self) -> None:
-        """Raise an error if the pseudocount is not a number >= 0 or "auto"."""
-        if self.pseudocount != "auto":
-            check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
 
     def _prior_is_forecast(self) -> bool:
         """Whether the mean forecast of a bin's rows is part of its prior."""
@@ -191,7 +180,7 @@ class HistogramCalibrator(BinCalibrator):
     _uses_column_order: ClassVar[bool] = True
 
     def _fit(self, sample: Sample) -> BinMap:
-        check_number("n_bins", self.n_bins, numbers.Integral, minimum=1)
+        check_number("n_bins", self.n_bins, int, minimum=1)
         check_option("strategy", self.strategy, ("uniform", "quantile"))
         if sample.n_classes != 2:
             problem = (
@@ -271,9 +260,8 @@ class RecursiveBinningCalibrator(BinCalibrator):
     _uses_column_order: ClassVar[bool] = True
 
     def _fit(self, sample: Sample) -> BinMap:
-        check_number("depth", self.depth, numbers.Integral, minimum=0)
-        if self.grid_size is not None:
-            check_number("grid_size", self.grid_size, numbers.Integral, minimum=1)
+        check_number("depth", self.depth, int, minimum=0)
+        check_number("grid_size", self.grid_size, int, minimum=1, others=(None,))
         kind, sample = sample.kind, sample.on_simplex()
         tree = split_at_centroids(sample, self.depth, self.grid_size)
         return self._map_of_fixed(kind, tree, sample)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -22,6 +22,8 @@ from isoroc._simplex import Codes, Floats, Ints
 
 #: Converged: a Newton step promises to lower the loss by at most this per unit of weight.
 TOLERANCE = 1e-6
+#: Change of the loss, as a factor, at which L-BFGS ends where rounds follow or the start is close.
+FTOL = 1e-6
 #: Mean loss of parameters for which it cannot be computed.
 FAR = 1e10
 
@@ -127,6 +129,8 @@ class PenalisedLoss(ABC):
 
     rows: Ints
     weights: Floats
+    #: Steps at most where the start is close.
+    near_steps: ClassVar[int]
 
     @property
     def total(self) -> float:
@@ -183,6 +187,10 @@ class PenalisedLoss(ABC):
                 return Solution(theta, factor, converged=True)
             theta = self.descend(theta, factor, n_steps=n_steps, ftol=ftol)
         return Solution(theta, factor, converged=False)
+
+    def solve_near(self, whole: Solution) -> Floats:
+        """The theta of the lowest loss, close to a solution under other weights of the rows."""
+        return self.descend(whole.theta, whole.factor, n_steps=self.near_steps, ftol=FTOL)
 
 
 class DescentCalibrator(Calibrator):

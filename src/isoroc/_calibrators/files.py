@@ -1,4 +1,4 @@
-"""Calibrators in model files: everything is checked, nothing is executed."""
+"""All calibrators by name, and those in model files: all is checked, nothing is executed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from pkgutil import iter_modules
 from typing import Any
 
 from isoroc._calibrators import __path__
-from isoroc._input import InputError
-from isoroc._maps.files import MAX_CLASSES, checked_map, decode_known, faults_of, map_document
-from isoroc._persistence import Fault, encode, read
-
-#: What is saved of every calibrator besides its map and its own attributes.
-COMMON = ("classes_", "n_features_in_", "feature_names_in_")
+from isoroc._calibrators.base import COMMON
+from isoroc._maps.files import checked_map, decode_known, faults_of
+from isoroc._persistence import Fault, read
 
 
 @cache
@@ -39,43 +36,6 @@ def methods() -> dict[str, type[Any]]:
         words.sub("-", name.removesuffix("Calibrator")).lower(): kind
         for name, kind in sorted(kinds().items())
     }
-
-
-def to_document(calibrator: Any, place: str) -> dict[str, Any]:
-    """The schema's ``calibrator`` for a fitted calibrator."""
-    n_classes = len(calibrator.classes_)
-    if n_classes > MAX_CLASSES:
-        fix = f"a model file holds at most {MAX_CLASSES}"
-        raise InputError(place, None, f"{n_classes} classes", fix)
-    common = {name: getattr(calibrator, name) for name in COMMON if hasattr(calibrator, name)}
-    document = _inner_document(calibrator, place, common)
-    return document | {"map": map_document(calibrator.map_, f"{place}.map")}
-
-
-def _inner_document(
-    calibrator: Any, place: str, common: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """The document of a calibrator without its map, which is part of another one's."""
-    learned = {name: getattr(calibrator, name) for name in calibrator._state}
-    return _pattern(calibrator, place) | {
-        "state": {
-            name: encode(value, f"{place}.state.{name}", _inner_document)
-            for name, value in ((common or {}) | learned).items()
-        }
-    }
-
-
-def _pattern(calibrator: Any, place: str) -> dict[str, Any]:
-    """The document of a calibrator that is not fitted, such as one among the parameters."""
-    kind = type(calibrator).__name__
-    if kinds().get(kind) is not type(calibrator):
-        fix = "calibrators of isoroc can; use skops or pickle for others"
-        raise InputError(place, None, f"{kind} cannot be stored in a model file", fix)
-    parameters = {
-        name: encode(value, f"{place}.parameters.{name}", _pattern)
-        for name, value in calibrator.get_params(deep=False).items()
-    }
-    return {"type": "calibrator", "kind": kind, "parameters": parameters, "state": {}}
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from isoroc._input import InputError, valid_rows
+from isoroc._input import InputError, check_names, valid_rows
 from isoroc._simplex import Floats
 
 
@@ -25,8 +25,8 @@ def predict_frame(
 ) -> Any:
     """What `predict_frame` of a calibrator returns."""
     check_is_fitted(calibrator, "map_")
-    probs = [probs] if isinstance(probs, str) else list(probs)
-    names = list(names or ()) or [f"calibrated_{label}" for label in calibrator.classes_]
+    probs = check_names("probs", probs)
+    names = check_names("names", names or [f"calibrated_{own}" for own in calibrator.classes_])
     for argument, given, expected in (
         ("probs", probs, calibrator.n_features_in_),
         ("names", names, len(calibrator.classes_)),

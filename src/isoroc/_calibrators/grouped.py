@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Self
@@ -170,8 +169,8 @@ class GroupedCalibrator(Calibrator):
         return self._fit_validated(sample, P)
 
     def _fit(self, sample: Sample) -> GroupedMap:
-        check_number("min_rows", self.min_rows, numbers.Integral, minimum=1)
-        check_number("cv", self.cv, numbers.Integral, minimum=2)
+        check_number("min_rows", self.min_rows, int, minimum=1)
+        check_number("cv", self.cv, int, minimum=2)
         self.common_ = self._pattern()
         found: list[tuple[Any, Map, tuple[Any, ...]]] = []
         scores: list[tuple[Any, ...]] = []

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
@@ -17,7 +15,14 @@ from isoroc._calibrators.binned import BinCalibrator
 from isoroc._calibrators.temperature import draw_part, fit_tempering
 from isoroc._cyclic import MonotonicityCheck
 from isoroc._folds import deal_folds
-from isoroc._growth import GrowthOptions, grow_pulled, grow_tree, held_out_pseudocount, tilt_bins
+from isoroc._growth import (
+    GrowthOptions,
+    Rows,
+    grow_pulled,
+    grow_tree,
+    held_out_pseudocount,
+    tilt_bins,
+)
 from isoroc._input import CellSample, InputError, Sample, check_number, check_option, check_sample
 from isoroc._kinds import Kind, columns_of
 from isoroc._maps import BaggedMap, BinMap, Forecasts, TemperatureMap, TiltedMap
@@ -27,7 +32,6 @@ from isoroc._progress import progress
 from isoroc._random import check_random_state
 from isoroc._simplex import Floats, Ints
 from isoroc._top import TopReduction
-from isoroc._tree import BinTree
 
 #: Classes up to which top="auto" calibrates all of them jointly, with constant values and with
 #: tilted ones, and what it chooses from above.
@@ -189,12 +193,7 @@ class IRPCalibrator(BinCalibrator):
 
     certificate_: Certificate | None = field(init=False)
     reduction_ = FromMap()
-
-    @property
-    def top_(self) -> int | None:
-        """How many of the largest probabilities are calibrated; None where all are."""
-        check_is_fitted(self, "map_")
-        return None if self.map_.reduction is None else self.map_.reduction.top
+    top_ = FromMap(lambda own: own.reduction and own.reduction.top)
 
     def verify(self, P: Any, y: Any, *, sample_weight: Any = None) -> MonotonicityCheck:
         """Check the certificate on the calibration rows, without the code that grew the tree.
@@ -226,7 +225,6 @@ class IRPCalibrator(BinCalibrator):
         return MonotonicityCheck(monotone=holds, rows=len(values), exact=True)
 
     def _fit(self, sample: Sample) -> BinMap:
-        self._check_pseudocount()
         self._check_parameters(sample.n_classes)
         kind, values, sample = sample.kind, sample.forecasts, sample.on_simplex()
         random_state = check_random_state(self.random_state)
@@ -257,42 +255,7 @@ class IRPCalibrator(BinCalibrator):
         if reduction is not None:
             sample = reduction.reduce_sample(sample)
         prior = self._resolve_prior(sample.class_weights())
-        options = self._growth_options(prior, random_state, report)
-        tempering = None
-        if tilted:
-            P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
-            on_simplex = replace(sample, forecasts=P, scores="probability")
-            tempering = fit_tempering(draw_part(on_simplex), "auto", 1.0)
-            tempered = tempering.apply(P)
-        means, found = None, 0.0
-        if pulled and self._prior_is_forecast():
-            _, rest = self._pseudocounts()
-            if rest is None and tilted and sample.n_classes > 2 and len(sample) <= self.max_cells:
-                rest = held_out_pseudocount(sample, options, tempered)
-            tree, means, found = grow_pulled(sample, options, rest, tempered if tilted else None)
-        else:
-            tree = grow_tree(sample, options)
-        fitted = self._map_of(kind, tree, prior, means=means, forecast_pseudocount=found)
-        fitted = replace(fitted, reduction=reduction)
-        if tempering is not None:
-            tilts, shares, certificate = tilt_bins(
-                tree, fitted.bin_values, sample, tempered, self.monotonicity
-            )
-            own = {name: getattr(fitted, name) for name in ("kind", *BinMap.states())}
-            learned = {name: getattr(tempering, name) for name in TemperatureMap.states()}
-            return TiltedMap(**own, **learned, tilts=tilts, shares=shares), certificate
-        if self.monotonicity is None:
-            return fitted, None
-        points = sample.forecasts if self.monotonicity == "global" else None
-        return fitted, certify(tree, fitted.bin_values, points)
-
-    def _is_tilted(self, n_classes: int) -> bool:
-        """Whether values vary in a bin."""
-        return self.values == "tilted" or (self.values == "auto" and n_classes > 2)
-
-    def _growth_options(self, prior: Floats, random_state: Any, report: Any) -> GrowthOptions:
-        """How a tree of this calibrator is grown."""
-        return GrowthOptions(
+        options = GrowthOptions(
             pseudocounts=self._pseudocounts()[0] * prior,
             monotonicity=self.monotonicity,
             search=self.search,
@@ -306,6 +269,39 @@ class IRPCalibrator(BinCalibrator):
             random_state=random_state,
             report=report,
         )
+        tempering = None
+        if tilted:
+            P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
+            on_simplex = replace(sample, forecasts=P, scores="probability")
+            tempering = fit_tempering(draw_part(on_simplex), "auto", 1.0)
+            tempered = tempering.apply(P)
+        means, found, bin_of = None, 0.0, None
+        if pulled and self._prior_is_forecast():
+            _, rest = self._pseudocounts()
+            if rest is None and tilted and sample.n_classes > 2 and len(sample) <= self.max_cells:
+                rest = held_out_pseudocount(sample, options, tempered)
+            grown = grow_pulled(sample, options, rest, tempered if tilted else None)
+            tree, means, found, bin_of = grown
+        else:
+            tree = grow_tree(sample, options)
+        fitted = self._map_of(kind, tree, prior, means=means, forecast_pseudocount=found)
+        fitted = replace(fitted, reduction=reduction)
+        if tempering is not None:
+            rows = Rows(tempered, tree.bin_of(sample.forecasts) if bin_of is None else bin_of)
+            tilts, shares, certificate = tilt_bins(
+                tree, fitted.bin_values, sample, rows, self.monotonicity
+            )
+            own = {name: getattr(fitted, name) for name in ("kind", *BinMap.states())}
+            learned = {name: getattr(tempering, name) for name in TemperatureMap.states()}
+            return TiltedMap(**own, **learned, tilts=tilts, shares=shares), certificate
+        if self.monotonicity is None:
+            return fitted, None
+        points = sample.forecasts if self.monotonicity == "global" else None
+        return fitted, certify(tree, fitted.bin_values, points)
+
+    def _is_tilted(self, n_classes: int) -> bool:
+        """Whether values vary in a bin."""
+        return self.values == "tilted" or (self.values == "auto" and n_classes > 2)
 
     def _choose_top(self, sample: Sample, random_state: Any) -> int | None:
         """The reduction with the lowest cross-validated log loss, where there is a choice."""
@@ -336,19 +332,16 @@ class IRPCalibrator(BinCalibrator):
         check_option("monotonicity", self.monotonicity, ("tree", "global", None))
         check_option("search", self.search, ("sweep", "grid"))
         check_option("values", self.values, ("auto", "tilted", "constant"))
-        check_number("n_starts", self.n_starts, numbers.Integral, minimum=1)
-        check_number("max_cells", self.max_cells, numbers.Integral, minimum=2)
-        for name in ("min_bin_weight", "min_lift"):
-            if getattr(self, name) != "auto":
-                check_number(name, getattr(self, name), numbers.Real, minimum=0)
+        check_number("n_starts", self.n_starts, int, minimum=1)
+        check_number("max_cells", self.max_cells, int, minimum=2)
+        for name in ("pseudocount", "min_bin_weight", "min_lift"):
+            check_number(name, getattr(self, name), minimum=0, others=("auto",))
         for name in ("max_bins", "grid_size"):
-            if getattr(self, name) is not None:
-                check_number(name, getattr(self, name), numbers.Integral, minimum=1)
-        if self.top is not None and self.top != "auto":
-            check_number("top", self.top, numbers.Integral, minimum=1)
-            if self.top > n_classes - 2:
-                fix = f"at most {n_classes - 2} are possible, and None calibrates all jointly"
-                raise InputError("top", None, f"is {self.top} for {n_classes} classes", fix)
+            check_number(name, getattr(self, name), int, minimum=1, others=(None,))
+        check_number("top", self.top, int, minimum=1, others=("auto", None))
+        if isinstance(self.top, int | np.integer) and self.top > n_classes - 2:
+            fix = f"at most {n_classes - 2} are possible, and None calibrates all jointly"
+            raise InputError("top", None, f"is {self.top} for {n_classes} classes", fix)
         reduces = n_classes > self._most_joint() if self.top == "auto" else self.top is not None
         if reduces and not isinstance(self.prior, str):
             fix = 'pass top=None, or prior="forecast", "uniform" or "marginal"'
@@ -431,26 +424,15 @@ class BaggedIRPCalibrator(Calibrator):
     _uses_column_order: ClassVar[bool] = True
 
     map_: BaggedMap = field(init=False)
-
-    @property
-    def trees_(self) -> list[BinTree]:
-        """The partitions."""
-        check_is_fitted(self, "map_")
-        return [own.tree for own in self.map_.members]
-
-    @property
-    def reductions_(self) -> list[TopReduction | None]:
-        """What each tree sees: ranks and the rest, or all classes."""
-        check_is_fitted(self, "map_")
-        return [own.reduction for own in self.map_.members]
+    trees_ = FromMap(lambda bagged: [own.tree for own in bagged.members])
+    reductions_ = FromMap(lambda bagged: [own.reduction for own in bagged.members])
 
     def _fit(self, sample: Sample) -> BaggedMap:
-        check_number("n_trees", self.n_trees, numbers.Integral, minimum=1)
-        check_number("max_samples", self.max_samples, numbers.Integral, minimum=2)
+        check_number("n_trees", self.n_trees, int, minimum=1)
+        check_number("max_samples", self.max_samples, int, minimum=2)
         irp = IRPCalibrator() if self.calibrator is None else self.calibrator
         if not isinstance(irp, IRPCalibrator):
             raise InputError("calibrator", None, f"is {irp!r}", "expected an IRPCalibrator")
-        irp._check_pseudocount()
         irp._check_parameters(sample.n_classes)
         kind, values, sample = sample.kind, sample.forecasts, sample.on_simplex()
         turns = _turns(irp, sample.n_classes)[: self.n_trees]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -73,7 +72,7 @@ class IsotonicCalibrator(Calibrator):
     cuts_, values_ = FromMap(), FromMap()
 
     def _fit(self, sample: Sample) -> StepMap:
-        check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
+        check_number("pseudocount", self.pseudocount, minimum=0)
         K = sample.n_classes
         if K > 2 and self.pseudocount == 0:
             problem = "is 0, but rows of more than two classes are divided by their sum, maybe 0"

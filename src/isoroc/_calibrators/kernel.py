@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -12,6 +11,7 @@ from scipy.linalg import solve_triangular
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import FEW_ROWS, Calibrator, FromMap
 from isoroc._calibrators.descent import (
+    FTOL,
     DescentCalibrator,
     Factor,
     PenalisedLoss,
@@ -40,9 +40,8 @@ EXPLAINED = 1e-4
 #: Rounds of the fit, and of those in which the penalty is learned; learning ends when its logarithm
 #: changes by less than this.
 ROUNDS, LEARNING_ROUNDS, LEARNED = 20, 4, 0.2
-#: Steps of each round: when the penalty is learned, afterwards, and where the start is close; and
-#: the change of the loss, as a factor, at which they end.
-LEARNING_STEPS, STEPS, NEAR_STEPS, FTOL = 15, 60, 25, 1e-6
+#: Steps of each round: when the penalty is learned, and afterwards.
+LEARNING_STEPS, STEPS = 15, 60
 #: Share of the calibration rows that count as far from the others, and a height of bumps at which
 #: no row is far.
 FAR_SHARE, LEAST_REACH = 0.2, 0.05
@@ -150,10 +149,9 @@ class KernelCalibrator(DescentCalibrator):
         return base._fit_out_of_fold(self, sample, fold)
 
     def _solve(self, sample: Sample) -> tuple[Problem, Solution]:
-        check_number("n_centres", self.n_centres, numbers.Integral, minimum=1)
-        check_number("width", self.width, numbers.Real, minimum=0.01)
-        if self.penalty != "auto":
-            check_number("penalty", self.penalty, numbers.Real, minimum=1e-3)
+        check_number("n_centres", self.n_centres, int, minimum=1)
+        check_number("width", self.width, minimum=0.01)
+        check_number("penalty", self.penalty, minimum=1e-3, others=("auto",))
         stage = fit_tempering(sample, self.floor, self.pseudocount)
         problem = Problem(sample, stage, self.width, self.n_centres)
         solution = problem.solve(None if self.penalty == "auto" else float(self.penalty))
@@ -186,6 +184,8 @@ class Problem(PenalisedLoss):
     Features are principal components of the inputs, weighted by how uncertain the outcome of each
     row is. So the curvature of the loss is nearly diagonal, and L-BFGS needs few steps.
     """
+
+    near_steps = 25
 
     def __init__(self, sample: Sample, stage: TemperatureMap, width: float, n_centres: int) -> None:
         self.stage = stage
@@ -268,10 +268,6 @@ class Problem(PenalisedLoss):
                 self.penalty = learned
             theta = self.descend(theta, self.factor(theta), n_steps=LEARNING_STEPS, ftol=FTOL)
         return self.settle(theta, rounds=ROUNDS, n_steps=STEPS, ftol=FTOL)
-
-    def solve_near(self, whole: Solution) -> Floats:
-        """The theta of the lowest loss, close to a solution under other weights of the rows."""
-        return self.descend(whole.theta, whole.factor, n_steps=NEAR_STEPS, ftol=FTOL)
 
 
 def bumps(centres: Floats, x: Floats) -> Floats:

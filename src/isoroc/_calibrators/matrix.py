@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -12,6 +11,7 @@ from scipy.linalg import cho_solve
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.descent import (
+    FTOL,
     DescentCalibrator,
     Factor,
     PenalisedLoss,
@@ -26,7 +26,7 @@ from isoroc._calibrators.temperature import (
     log_softmax,
     of_own_class,
 )
-from isoroc._input import Sample, check_number, check_option
+from isoroc._input import Sample, check_number, check_option, slices
 from isoroc._maps import Forecasts, MatrixMap, TemperatureMap
 from isoroc._maps.scaling import transform
 from isoroc._persistence import states
@@ -43,10 +43,8 @@ PART_TOLERANCE = 1e-3
 BIAS, DIAGONAL, QUADRATIC, OFF_DIAGONAL = range(4)
 #: Rows for which the Hessian is formed at a time.
 CHUNK = 4096
-#: Steps at most: of Newton's method, of each round of L-BFGS, and where the start is close.
-STEPS, DESCENT_STEPS, NEAR_STEPS = 100, 25, 5
-#: Change of the loss, as a factor, at which L-BFGS ends.
-FTOL = 1e-6
+#: Steps at most: of Newton's method, and of each round of L-BFGS.
+STEPS, DESCENT_STEPS = 100, 25
 #: Rounds of L-BFGS, and the change of the logarithms of the penalties at which learning ends.
 ROUNDS, LEARNED = 20, 0.05
 
@@ -143,15 +141,12 @@ class MatrixCalibrator(DescentCalibrator):
     def _solve(self, sample: Sample) -> tuple[Regression, Solution]:
         check_option("structure", self.structure, ("auto", "matrix", "vector"))
         check_option("quadratic", self.quadratic, (True, False))
-        if self.penalty != "auto":
-            check_number("penalty", self.penalty, numbers.Real, minimum=1e-3)
-        stage = fit_tempering(sample, self.floor, self.pseudocount)
-        terms, unit = self._terms(sample.n_classes)
-        learn = self.penalty == "auto"
-        theta, penalty = (
-            np.zeros(len(terms)),
-            unit * (1.0 if self.penalty == "auto" else self.penalty),
-        )
+        check_number("penalty", self.penalty, minimum=1e-3, others=("auto",))
+        stage, K = fit_tempering(sample, self.floor, self.pseudocount), sample.n_classes
+        few = self.structure == "auto" and K <= MATRIX_CLASSES
+        terms = Terms(K, full=few or self.structure == "matrix", quadratic=self.quadratic)
+        learn, unit = self.penalty == "auto", 2.0 * K * np.array([1, 1, 1, K - 1])
+        theta, penalty = np.zeros(len(terms)), unit * (1.0 if learn else float(self.penalty))
         some = draw_part(sample)
         for rows in (sample,) if some is sample else (some, sample):
             regression = Regression(terms, stage, rows, penalty)
@@ -159,14 +154,6 @@ class MatrixCalibrator(DescentCalibrator):
             theta, penalty = whole.theta, regression.penalty
         self.penalty_ = penalty / unit
         return regression, whole
-
-    def _terms(self, n_classes: int) -> tuple[Terms, Floats]:
-        """Terms of the regression, and the unit of their penalties."""
-        full = self.structure == "matrix" or (
-            self.structure == "auto" and n_classes <= MATRIX_CLASSES
-        )
-        unit = 2.0 * n_classes * np.array([1, 1, 1, n_classes - 1])
-        return Terms(n_classes, full=full, quadratic=self.quadratic), unit
 
 
 @dataclass(frozen=True)
@@ -201,11 +188,6 @@ class Terms:
         quadratic = theta[-2 * K : -K] / 4 if self.quadratic else np.zeros(K)
         return coef, quadratic, theta[-K:]
 
-    def identity(self) -> Floats:
-        """The `coef` that leaves log forecasts unchanged."""
-        K = self.n_classes
-        return np.eye(K) if self.full else np.ones(K)
-
     def features(self, z: Floats) -> Floats:
         """What the terms multiply, shape (2 K + 1, n): log forecasts, squares, one.
 
@@ -231,6 +213,8 @@ class Regression(PenalisedLoss):
     log forecasts after temperature scaling, shape (K, n).
     """
 
+    near_steps = 5
+
     def __init__(
         self, terms: Terms, stage: TemperatureMap, sample: Sample, penalty: Floats
     ) -> None:
@@ -243,7 +227,7 @@ class Regression(PenalisedLoss):
     def map_of(self, theta: Floats) -> MatrixMap:
         """The map with the parameters theta."""
         coef, quadratic, intercept = self.terms.unpack(theta)
-        coef = coef + self.terms.identity()
+        coef = coef + (np.eye(len(intercept)) if self.terms.full else 1.0)
         return MatrixMap(**vars(self.stage), coef=coef, quadratic=quadratic, intercept=intercept)
 
     def solve(self, start: Floats, *, learn: bool) -> Solution:
@@ -253,10 +237,9 @@ class Regression(PenalisedLoss):
         return self.settle(start, rounds=ROUNDS, n_steps=DESCENT_STEPS, ftol=FTOL)
 
     def solve_near(self, whole: Solution) -> Floats:
-        """The theta of the lowest loss, close to a solution under other weights of the rows."""
         if whole.factor is None:
             return self.newton(whole.theta, tolerance=PART_TOLERANCE).theta
-        return self.descend(whole.theta, whole.factor, n_steps=NEAR_STEPS, ftol=FTOL)
+        return super().solve_near(whole)
 
     def value(self, theta: Floats) -> tuple[float, Floats]:
         """The loss, and the calibrated log forecasts, shape (K, n)."""
@@ -284,8 +267,7 @@ class Regression(PenalisedLoss):
         """Hessian of the loss: feature times feature, weighted by the covariance of the label."""
         terms_of = [np.flatnonzero(self.class_of == k) for k in range(self.terms.n_classes)]
         H = np.diag(self.penalty[self.kind])
-        for start in range(0, len(self.codes), CHUNK):
-            rows = slice(start, start + CHUNK)
+        for rows in slices(len(self.codes), CHUNK):
             X = self.terms.features(self.z[:, rows]) * np.sqrt(self.weights[rows])
             X = X[self.row]
             XQ = X * np.exp(log_q[:, rows])[self.class_of]

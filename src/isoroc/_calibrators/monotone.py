@@ -40,7 +40,7 @@ from isoroc._calibrators.temperature import (
     of_own_class,
 )
 from isoroc._cyclic import MonotonicityCheck, check_cyclic
-from isoroc._input import Sample
+from isoroc._input import Sample, slices
 from isoroc._kinds import Kind, columns_of
 from isoroc._maps import MonotoneMap
 from isoroc._maps.monotone import GradientCertificate, with_floor
@@ -81,8 +81,6 @@ NUMBERS, GRADIENT_NUMBERS, LEAST_ROWS = 2**18, 2**21, 64
 #: Rounds of the fit, and of those in which precisions are learned; learning ends when the logarithm
 #: of each changes by less than this.
 ROUNDS, LEARNING_ROUNDS, LEARNED = 40, 8, 0.1
-#: Steps of the fit to most of the rows, which starts from that to all.
-NEAR_STEPS = 10
 #: Rows up to which every row stands for itself.
 MOST_ROWS = 50_000
 #: With more classes almost every row would have a cell of its own.
@@ -362,6 +360,8 @@ class Posterior(PenalisedLoss):
     `rows` says which rows of a larger sample these are; it is empty if some were gathered.
     """
 
+    near_steps = 10
+
     def __init__(
         self, departures: Departures, sample: Sample, floor: float, rows: Ints | None = None
     ) -> None:
@@ -387,7 +387,7 @@ class Posterior(PenalisedLoss):
         biases, rises = np.zeros((K, L)), np.zeros((K, L))
         entries = np.zeros((K, L, K))  # minus the derivatives in r_kl
         matrices = np.zeros((2, K, K))  # derivatives in exp(J), and in t through the scores
-        for rows in self._chunks(NUMBERS // (K * L)):
+        for rows in slices(len(self.codes), max(NUMBERS // (K * L), LEAST_ROWS)):
             z, codes = self.z[:, rows], self.codes[rows]
             slopes = _slopes(F, z, codes, self.weights[rows])
             loss += slopes.loss
@@ -412,12 +412,6 @@ class Posterior(PenalisedLoss):
         gradient = np.concatenate(parts) + precision * theta
         return loss + float(precision @ theta**2) / 2, gradient
 
-    def _chunks(self, n_rows: int) -> Iterator[slice]:
-        """Slices of about `n_rows` rows."""
-        step = max(n_rows, LEAST_ROWS)
-        for first in range(0, len(self.codes), step):
-            yield slice(first, first + step)
-
     def curvature(self, theta: Floats) -> Floats:
         """Sum of the outer products of the gradients of each row's loss, or its diagonal.
 
@@ -426,7 +420,7 @@ class Posterior(PenalisedLoss):
         P = self.departures.n_parameters
         H = np.zeros((P, P)) if P <= DENSE else np.zeros(P)
         F = self.map_of(theta)
-        for rows in self._chunks(GRADIENT_NUMBERS // P):
+        for rows in slices(len(self.codes), max(GRADIENT_NUMBERS // P, LEAST_ROWS)):
             G = self._gradients(F, rows)
             H += G @ G.T if P <= DENSE else np.einsum("pn,pn->p", G, G)
         return H
@@ -467,10 +461,6 @@ class Posterior(PenalisedLoss):
     def factor(self, theta: Floats) -> Factor:
         """Curvature of the loss with its prior."""
         return Factor(self.curvature(theta), self.departures.precision())
-
-    def solve_near(self, whole: Solution) -> Floats:
-        """The theta of the largest posterior, close to a solution under other weights."""
-        return self.descend(whole.theta, whole.factor, n_steps=NEAR_STEPS, ftol=1e-6)
 
     def maximise(self, theta: Floats, *, learn: bool) -> Solution:
         """The largest posterior from a start on; with `learn` the precisions are learned first."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -15,7 +14,7 @@ from isoroc._calibrators.base import FromMap
 from isoroc._calibrators.descent import DescentCalibrator, Factor, PenalisedLoss, Solution
 from isoroc._calibrators.matrix import MATRIX_CLASSES
 from isoroc._calibrators.temperature import log_softmax, of_own_class
-from isoroc._input import Sample, check_number
+from isoroc._input import Sample, check_number, slices
 from isoroc._kinds import columns_of
 from isoroc._maps import SplineMap
 from isoroc._simplex import Floats
@@ -126,10 +125,9 @@ class SplineCalibrator(DescentCalibrator):
     _shares: ClassVar[tuple[float, float]] = (4.0, 1.0)
 
     def _solve(self, sample: Sample) -> tuple[Any, Any]:
-        check_number("n_knots", self.n_knots, numbers.Integral, minimum=0)
-        if self.penalty != "auto":
-            check_number("penalty", self.penalty, numbers.Real, minimum=0)
-        check_number("pseudocount", self.pseudocount, numbers.Real, minimum=0)
+        check_number("n_knots", self.n_knots, int, minimum=0)
+        check_number("penalty", self.penalty, minimum=0, others=("auto",))
+        check_number("pseudocount", self.pseudocount, minimum=0)
         if self.penalty == "auto" and sample.n_classes == 2:
             averaged = AveragedProblem(sample, self.n_knots, self.pseudocount)
             return averaged, averaged.solve()
@@ -250,15 +248,18 @@ class Problem(PenalisedLoss):
         q = np.exp(self.log_forecasts(theta))
         width = B + 1 + (0 if self.others is None else K)
         blocks = np.zeros((K * width, K * width))
-        step = max(NUMBERS // (K * width), 64)
-        for rows in (slice(first, first + step) for first in range(0, n, step)):
+        for rows in slices(n, max(NUMBERS // (K * width), 64)):
             share, root = q[:, rows], np.sqrt(self.weights[rows])
-            U = self._acting(rows) * root[:, None]
+            own = self.features[:, rows]
+            parts = [own, np.ones((*own.shape[:2], 1))]
+            if self.others is not None:
+                parts.append(np.broadcast_to(self.others[:, rows].T, (*own.shape[:2], K)))
+            U = np.concatenate(parts, axis=2) * root[:, None]  # what acts on each class
             V = (U * share[:, :, None]).transpose(1, 0, 2).reshape(U.shape[1], -1)
             blocks -= V.T @ V
             for k in range(K):
-                own = slice(k * width, (k + 1) * width)
-                blocks[own, own] += U[k].T @ V[:, own]
+                at = slice(k * width, (k + 1) * width)
+                blocks[at, at] += U[k].T @ V[:, at]
         # In theta the departures of all classes come first, then intercepts, then the matrix.
         kinds = np.split(np.arange(K * width).reshape(K, width), [B, B + 1], axis=1)
         order = np.concatenate([kind.ravel() for kind in kinds])
@@ -271,15 +272,6 @@ class Problem(PenalisedLoss):
             fixed = B + K * B + K + np.arange(K) * (K + 1)
             H[fixed] = H[:, fixed] = 0.0
         return H
-
-    def _acting(self, rows: slice) -> Floats:
-        """Features that act on each class, shape (K, n, width)."""
-        own = self.features[:, rows]
-        K, n, _ = own.shape
-        parts = [own, np.ones((K, n, 1))]
-        if self.others is not None:
-            parts.append(np.broadcast_to(self.others[:, rows].T, (K, n, K)))
-        return np.concatenate(parts, axis=2)
 
     def _diagonal(self, theta: Floats) -> Floats:
         """Diagonal of the Hessian of the likelihood."""
@@ -396,7 +388,7 @@ class AveragedProblem:
     def _loss(self, theta: Floats, precision: Floats) -> Floats:
         """Negative log posterior for each row of theta, shape (G,)."""
         value = (precision * theta**2).sum(axis=1) / 2
-        for rows in self._chunks():
+        for rows in slices(len(self.z), CHUNK):
             odds = self.z[rows, None] + self.features[rows] @ theta.T
             losses = np.logaddexp(0.0, odds) - self.outcome[rows, None] * odds
             value = value + self.weights[rows] @ losses
@@ -407,7 +399,7 @@ class AveragedProblem:
         G, B = theta.shape
         i, j = np.triu_indices(B)
         gradient, sums = np.zeros((B, G)), np.zeros((len(i), G))
-        for rows in self._chunks():
+        for rows in slices(len(self.z), CHUNK):
             X, w = self.features[rows], self.weights[rows, None]
             q = expit(self.z[rows, None] + X @ theta.T)
             gradient += X.T @ (w * (q - self.outcome[rows, None]))
@@ -416,9 +408,6 @@ class AveragedProblem:
         H[:, i, j] = H[:, j, i] = sums.T
         H[:, np.arange(B), np.arange(B)] += precision
         return gradient.T + precision * theta, H
-
-    def _chunks(self) -> list[slice]:
-        return [slice(first, first + CHUNK) for first in range(0, len(self.z), CHUNK)]
 
 
 def choose_floor(sample: Sample) -> float:

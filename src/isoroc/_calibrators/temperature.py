@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -108,13 +107,12 @@ def fit_tempering(
     sample: Sample, floor: float | Literal["auto"] | None, pseudocount: float
 ) -> TemperatureMap:
     """Check the parameters of temperature scaling, and fit it."""
-    check_number("pseudocount", pseudocount, numbers.Real, minimum=0)
+    check_number("pseudocount", pseudocount, minimum=0)
+    check_number("floor", floor, minimum=FLOORS[0], others=("auto", None))
     if floor is None:
         floor = EPSILON if sample.kind.scores == "probability" else 0.0
-    elif floor != "auto":
-        check_number("floor", floor, numbers.Real, minimum=FLOORS[0])
-        if floor >= 1:
-            raise InputError("floor", None, f"is {floor!r}", "expected a number below 1")
+    elif floor != "auto" and floor >= 1:
+        raise InputError("floor", None, f"is {floor!r}", "expected a number below 1")
     inverse = 1.0
     if floor == "auto":
         smoothing = _uniform_share(sample, pseudocount)

@@ -17,7 +17,7 @@ from isoroc._input import InputError, to_array
 from isoroc._kinds import Logits, LogOdds, SecondProbability
 from isoroc._maps import Map
 from isoroc._monotonicity import smallest_differences, solve
-from isoroc._simplex import Floats, Ints, midpoint, regions
+from isoroc._simplex import Floats, Ints, midpoint, regions, sum_to_one
 
 #: Number of calibrated rows from which a search for gamma' may start, besides the obvious starts.
 N_STARTS = 32
@@ -176,7 +176,7 @@ def _starts(fitted: Map, gamma: Floats, forecasts: Floats, Q: Floats, wanted: In
     if logits:
         meeting = log_softmax(gamma[None], axis=1)
     else:
-        meeting = np.maximum(_sum_to_one(gamma), 0.0)[None]
+        meeting = np.maximum(sum_to_one(gamma), 0.0)[None]
         meeting /= meeting.sum()
     starts += [fitted.apply(meeting)[0], np.exp(meeting[0]) if logits else meeting[0]]
     spread = np.ptp(forecasts - gamma, axis=1)
@@ -190,7 +190,7 @@ def _count_changed(Q: Floats, wanted: Ints, gamma: Floats) -> int:
 
 def _search(Q: Floats, wanted: Ints, gamma: Floats) -> tuple[int, Floats]:
     """Fewest changed decisions that moving one entry of gamma at a time finds, and that gamma."""
-    gamma = _sum_to_one(gamma)
+    gamma = sum_to_one(gamma)
     changed, best = _count_changed(Q, wanted, gamma), gamma
     patience = PATIENCE
     while patience:
@@ -228,9 +228,4 @@ def _move(Q: Floats, wanted: Ints, gamma: Floats, k: int) -> Floats:
     best = gaps[np.lexsort((low[gaps] - high[gaps], changed[gaps]))[0]]
     step = np.zeros(len(gamma))
     step[k] = (low[best] + high[best]) / 2
-    return _sum_to_one(gamma + step)
-
-
-def _sum_to_one(gamma: Floats) -> Floats:
-    """The threshold with the same regions whose entries sum to one."""
-    return np.asarray(gamma + (1 - gamma.sum()) / len(gamma))
+    return sum_to_one(gamma + step)

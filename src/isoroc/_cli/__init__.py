@@ -1,23 +1,12 @@
-"""The command line, and the command as a process: its entry point, signals and streams."""
+"""The command line; `main` is its entry point."""
 
-import codecs
-import os
-import signal
 import sys
-import threading
-import time
 from collections.abc import Sequence
 from importlib.util import find_spec
 
+from isoroc._cli.process import prepare
+
 __all__ = ["main"]
-
-#: What terminals without these characters show.
-_PLAIN = {"±": "+-", "…": "...", "≥": ">=", "≤": "<=", "\N{EN DASH}": "-", "\N{MINUS SIGN}": "-"}
-
-#: Signals that end the command.
-_ENDING = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGXCPU")
-#: Whether one of them has arrived.
-_arrived = threading.Event()
 
 
 def main(tokens: Sequence[str] | None = None) -> int:
@@ -36,63 +25,3 @@ def main(tokens: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:  # during imports, or during the message about another one
         sys.stderr.write("isoroc: interrupted\n")
         return 130
-
-
-def prepare() -> None:
-    """Prepare this process: no temporary file survives, and no character is an error."""
-    codecs.register_error("isoroc", _replace)
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="isoroc")
-    if threading.current_thread() is threading.main_thread() and os.name == "posix":
-        _clean_up_on_signals()
-
-
-def wait_if_ending() -> None:
-    """Wait for the end of the process if a signal has arrived, whose files are being removed."""
-    if _arrived.is_set():
-        time.sleep(60)
-
-
-def discard_output() -> None:
-    """Discard whatever is still written to standard output, because its reader closed it."""
-    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
-
-
-def _replace(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    found = error.object[error.start : error.end]
-    shown = [_PLAIN.get(sign, sign.encode("ascii", "backslashreplace").decode()) for sign in found]
-    return "".join(shown), error.end
-
-
-def _clean_up_on_signals() -> None:
-    """Remove temporary files when a signal of `_ENDING` arrives, then exit with 128 + its number.
-
-    Python runs handlers in the main thread, which may be in a library for minutes. The number of a
-    signal is written to a pipe at once, and another thread reads it.
-    """
-    known = {number for number in signal.Signals if number.name in _ENDING}
-    # nohup ignores SIGHUP, and that must stay so.
-    ending = {number for number in known if signal.getsignal(number) != signal.SIG_IGN}
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    for number in ending:
-        signal.signal(number, lambda *_: None)
-    threading.Thread(target=_wait, args=(reading, ending), daemon=True).start()
-
-
-def _wait(pipe: int, ending: set[signal.Signals]) -> None:
-    while numbers := os.read(pipe, 1):
-        if numbers[0] in ending:
-            _arrived.set()
-            from isoroc._files import remove_unfinished  # noqa: PLC0415
-
-            remove_unfinished()
-            erase = "\r\x1b[2K\x1b[?25h" if os.isatty(2) else ""  # a progress bar hid the cursor
-            name = signal.Signals(numbers[0]).name
-            os.write(2, f"{erase}isoroc: ended by {name}\n".encode())
-            os._exit(128 + numbers[0])

@@ -10,10 +10,10 @@ from typing import Any
 from cyclopts import App, CycloptsError, Parameter
 
 import isoroc
-from isoroc._cli import discard_output, wait_if_ending
 from isoroc._cli.config import with_options_of_file
 from isoroc._cli.errors import CommandError, ExitCode, did_you_mean, first_line, in_options
 from isoroc._cli.options import STANDARD
+from isoroc._cli.process import discard_output, wait_if_ending
 from isoroc._cli.texts import ABOUT, ALIASES, COMMANDS, EPILOGUE
 
 #: Options of every command, besides ``--log-file`` and ``--config``.

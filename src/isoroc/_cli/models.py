@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import re
 import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -11,7 +10,6 @@ from typing import Any, NamedTuple, Self
 
 from numpy.typing import NDArray
 
-import isoroc
 from isoroc._cli.errors import CommandError, did_you_mean
 from isoroc._cli.io.columns import list_labels, order_columns
 from isoroc._cli.io.files import write_bytes
@@ -25,16 +23,11 @@ from isoroc._simplex import Floats
 DEFAULT = "auto"
 
 
-def calibrator_classes() -> dict[str, type[Any]]:
-    """Every calibrator of the package by its name on the command line, such as bagged-irp."""
-    ends = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # of words in a name
-    names = [name for name in isoroc.__all__ if name.endswith("Calibrator")]
-    return {ends.sub("-", n.removesuffix("Calibrator")).lower(): getattr(isoroc, n) for n in names}
-
-
 def make_calibrator(name: str, words: dict[str, str], options: list[str]) -> Any:
     """Unfitted calibrator with parameters as given; `options` are others of the command."""
-    known = calibrator_classes()
+    from isoroc._calibrators.files import methods  # noqa: PLC0415  # slow to import
+
+    known = methods()
     if name not in known:
         raise CommandError(f"--calibrator {name}: unknown; {did_you_mean(name, known)}")
     parameters = inspect.signature(known[name]).parameters

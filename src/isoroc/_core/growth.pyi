@@ -16,6 +16,19 @@ class Wards:
 def keep_order(W: Floats, values: Floats, held: Bytes, slack: float) -> bool: ...
 def smallest_differences(values: Floats, wards: list[Wards | None], skipped: int) -> Floats: ...
 def required_differences(W: Floats, held: Bytes, slack: float) -> Floats: ...
+def tilted_sums(
+    P: Floats, bin_of: Ints, weights: Floats, tilts: Floats, wanted: Bytes
+) -> tuple[Floats, Floats]: ...
+def smallest_leads(P: Floats, bin_of: Ints, tilts: Floats, region: Ints | None) -> Floats: ...
+def largest_cap(
+    regions: Ints,
+    bins: Ints,
+    constant: Floats,
+    varying: Floats,
+    shares: Floats,
+    slack: float,
+    n_caps: int,
+) -> float: ...
 
 class Ascent:
     def __init__(

@@ -1,4 +1,4 @@
-"""What ROC monotonicity asks of bins, and thresholds that keep it, found by exact line searches.
+"""What ROC monotonicity asks of bins and of the rows in them, and thresholds that keep it, by line searches.
 
 Array arguments are C-contiguous.
 """
@@ -35,7 +35,7 @@ cdef inline void lower_row(double* W, const double* r, Py_ssize_t i, Py_ssize_t 
 
 
 cdef class Wards:
-    """Nodes (B,) of the bins that a split answers for; (B, K): whether each has points in a region."""
+    """Nodes (B,) of the bins that a split covers; (B, K): whether each has points in a region."""
 
     cdef readonly Py_ssize_t n_bins
     cdef Py_ssize_t[::1] nodes
@@ -93,7 +93,7 @@ def smallest_differences(const double[:, :, ::1] values, list wards, Py_ssize_t 
     """W of splits for each kind of values, shape (M, S, K, K), +inf where nothing bounds.
 
     W[m, s, i, j] is the smallest values[m, v, i] - values[m, v, j] among the bins v, but for the
-    skipped one, that split s answers for and that have points in region i. In the list of wards
+    skipped one, that split s covers and that have points in region i. In the list of wards
     None stands for a split without any.
     """
     cdef Py_ssize_t m, s, b, i, v, M = values.shape[0], K = values.shape[2]
@@ -147,6 +147,93 @@ def required_differences(const double[:, :, :, ::1] W, const unsigned char[:, ::
                             if j != i and slack - D[j, i] > out[m, i, j]:
                                 out[m, i, j] = slack - D[j, i]
     return needed
+
+
+cdef inline void tilt_row(const double* p, const double* tilt, double* q, Py_ssize_t K) noexcept nogil:
+    """Make q proportional to p * tilt, with sum 1."""
+    cdef Py_ssize_t k
+    cdef double total = 0.0
+    for k in range(K):
+        q[k] = p[k] * tilt[k]
+        total += q[k]
+    for k in range(K):
+        q[k] /= total
+
+
+def tilted_sums(const double[:, ::1] P, const Py_ssize_t[::1] bin_of, const double[::1] weights,
+                const double[:, ::1] tilts, const unsigned char[::1] wanted):
+    """Weighted sums of q, proportional to P * tilt, in each bin, and of the products of its entries.
+
+    Shapes (B, K) and (B, K, K); zeros for bins that are not wanted.
+    """
+    cdef Py_ssize_t i, j, k, b, B = tilts.shape[0], K = tilts.shape[1]
+    cdef double part
+    sums, products = np.zeros((B, K)), np.zeros((B, K, K))
+    cdef double[:, ::1] first = sums
+    cdef double[:, :, ::1] second = products
+    cdef double[::1] q = np.empty(K)
+    with nogil:
+        for i in range(P.shape[0]):
+            b = bin_of[i]
+            if not wanted[b]:
+                continue
+            tilt_row(&P[i, 0], &tilts[b, 0], &q[0], K)
+            for k in range(K):
+                part = weights[i] * q[k]
+                first[b, k] += part
+                for j in range(K):
+                    second[b, k, j] += part * q[j]
+    return sums, products
+
+
+def smallest_leads(const double[:, ::1] P, const Py_ssize_t[::1] bin_of,
+                   const double[:, ::1] tilts, const Py_ssize_t[::1] region):
+    """Smallest q_i - q_j of the rows of each bin, q proportional to P * tilt, shape (B, K, K).
+
+    Given the region of each row, only rows in region i count.
+    """
+    cdef Py_ssize_t i, k, b, B = tilts.shape[0], K = tilts.shape[1]
+    cdef bint everywhere = region is None
+    leads = np.full((B, K, K), np.inf)
+    leads[:, *np.diag_indices(K)] = 0.0
+    cdef double[:, :, ::1] out = leads
+    cdef double[::1] q = np.empty(K)
+    with nogil:
+        for i in range(P.shape[0]):
+            b = bin_of[i]
+            tilt_row(&P[i, 0], &tilts[b, 0], &q[0], K)
+            for k in range(K):
+                if everywhere or region[i] == k:
+                    lower_row(&out[b, 0, 0], &q[0], k, K)
+    return leads
+
+
+def largest_cap(const Py_ssize_t[::1] regions, const Py_ssize_t[::1] bins,
+                const double[:, ::1] constant, const double[:, ::1] varying,
+                const double[::1] shares, double slack, Py_ssize_t n_caps):
+    """Largest multiple of 1 / n_caps at which capped shares leave no cycle of mean below slack.
+
+    Bin bins[e] bounds row regions[e] of W by constant[e] + share * (varying[e] - constant[e]).
+    """
+    cdef Py_ssize_t e, i, j, middle, low = 0, high = n_caps, K = constant.shape[1]
+    cdef double share, lead
+    cdef double[:, ::1] W = np.empty((K, K))
+    with nogil:
+        while high - low > 1:
+            middle = (low + high) // 2
+            W[:, :] = INFINITY
+            for e in range(regions.shape[0]):
+                i = regions[e]
+                share = min(shares[bins[e]], middle / <double>n_caps)
+                for j in range(K):
+                    lead = constant[e, j] + share * (varying[e, j] - constant[e, j])
+                    if i != j and lead < W[i, j]:
+                        W[i, j] = lead
+            if has_cycle_below(&W[0, 0], K, slack):
+                high = middle
+            else:
+                low = middle
+    return low / <double>n_caps
 
 
 cdef struct Point:

@@ -126,6 +126,26 @@ def sort_into_regions(const double[:, ::1] P, const double[:, ::1] Y, const Py_s
     return region, weights
 
 
+def group_equal(const unsigned long long[::1] hashes):
+    """First row of each distinct hash, in the order of the rows, and the number of each row's hash."""
+    cdef Py_ssize_t i, at, m = 0, n = hashes.shape[0], size = 16
+    while size < 2 * n:
+        size *= 2
+    groups, first = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.intp)
+    cdef Py_ssize_t[::1] group = groups, start = first, table = np.full(size, -1, dtype=np.intp)
+    with nogil:
+        for i in range(n):
+            at = <Py_ssize_t>(hashes[i] & <unsigned long long>(size - 1))
+            while table[at] >= 0 and hashes[start[table[at]]] != hashes[i]:
+                at = (at + 1) & (size - 1)
+            if table[at] < 0:
+                table[at] = m
+                start[m] = i
+                m += 1
+            group[i] = table[at]
+    return first[:m], groups
+
+
 def lift(const double[:, ::1] children):
     """Sum of w log(w / row total) over the children minus that of their column sums."""
     cdef Py_ssize_t c, k, K = children.shape[1]

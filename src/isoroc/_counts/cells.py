@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
+from isoroc._core.rows import group_equal
 from isoroc._counts.grid import Grid, cells
 from isoroc._input import SLICE, CellSample, InputError, Sample, slices
 from isoroc._kinds import columns_of
@@ -72,7 +73,7 @@ class Cells:
             return np.asarray(self.keys, dtype=np.float64)
         return np.asarray(self.sums / self.class_weights.sum(axis=1, keepdims=True))
 
-    def coarsen(self, grid: Grid, coarser: Grid) -> Cells:
+    def coarsen(self, grid: Grid, coarser: Grid, *, ordered: bool = True) -> Cells:
         """The same in a grid whose cells are unions of those of this one."""
         if grid == coarser:
             return self
@@ -80,7 +81,7 @@ class Cells:
             keys: NDArray[Any] = cells(NUMPY, self.keys, coarser).astype(np.int32)
         else:
             keys = grid.join(self.keys, coarser)
-        return gather([replace(self, keys=keys)])
+        return gather([replace(self, keys=keys)], ordered=ordered)
 
     def sample(self, grid: Grid, classes: Any) -> CellSample:
         """Weighted rows: the mean forecast of each entry, once for each class with weight."""
@@ -98,10 +99,6 @@ class Cells:
     def take(self, entries: NDArray[Any]) -> Cells:
         """Some of the entries."""
         return Cells(*(column[entries] for column in vars(self).values()))
-
-    def with_weight(self) -> Cells:
-        """Those that have weight."""
-        return self.take(np.flatnonzero(self.class_weights.sum(axis=1)))
 
     def in_order(self) -> Cells:
         """The same in ascending order of fold and coordinates."""
@@ -132,7 +129,12 @@ def _distinct(
     keys: NDArray[Any], fold: NDArray[Any] | None
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """First row of each distinct cell and fold, and the number of those of each row."""
-    return np.unique(hash_keys(keys, fold), return_index=True, return_inverse=True)[1:]
+    hashes = hash_keys(keys, fold)
+    first, group = group_equal(hashes)
+    order = np.argsort(hashes[first])  # sums over cells do not depend on which row came first
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return first[order], place[group]
 
 
 def _add_up(group: NDArray[np.intp], values: NDArray[Any], m: int) -> Floats:
@@ -169,6 +171,7 @@ class Tally:
     most_exact: int | None = None
     parts: list[Cells] = field(default_factory=list)
     waiting: int = 0
+    joined: int = 0
 
     def add(
         self,
@@ -195,7 +198,7 @@ class Tally:
         self.parts.append(cells)
         self.waiting += len(cells)
         # Parts are joined when they have doubled what is there: the work stays linear.
-        if self.waiting > max(2 * len(self.parts[0]), 4 * (self.most or 2 * SLICE)):
+        if self.waiting > max(2 * self.joined, 4 * (self.most or 2 * SLICE)):
             self._join()
 
     def cells(self) -> Cells:
@@ -206,11 +209,11 @@ class Tally:
     def _join(self) -> None:
         joined = self.parts[0] if len(self.parts) == 1 else gather(self.parts, ordered=False)
         while self._are_many(joined) and (coarser := self.grid.coarser()) != self.grid:
-            joined = joined.coarsen(self.grid, coarser)
+            joined = joined.coarsen(self.grid, coarser, ordered=False)
             self.grid = coarser
         if self.most is None:
             check_entries(len(joined))
-        self.parts, self.waiting = [joined], 0
+        self.parts, self.waiting, self.joined = [joined], 0, len(joined)
 
     def _are_many(self, cells: Cells) -> bool:
         if self.grid.exact and self.most_exact is not None and len(cells) > self.most_exact:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from isoroc._input import (
     InputError,
     Scores,
     check_length,
+    check_names,
     check_number,
     check_sample,
     check_units,
@@ -60,7 +60,13 @@ class Builder:
         options: Any = {"scores": self.scores, "clip": True, "advice": "pass"}
         sample = check_sample(P, y, weight, self.labels, **options)
         check_units(sample, self.scores)
-        key = None if fold_by is None else _check_key(fold_by, len(sample))
+        key = None if fold_by is None else to_array(fold_by, name="fold_by")
+        if key is not None:
+            if key.dtype.kind not in "biu":
+                fix = "expected whole numbers; hash other keys to integers first"
+                raise InputError("fold_by", None, f"has the type {key.dtype}", fix)
+            check_length(key, len(sample), name="fold_by")
+            key = key.astype(np.float64)
         if sample.weights is not None and not sample.weights.all():
             heavy = np.flatnonzero(sample.weights)
             sample, key = sample.take(heavy), None if key is None else key[heavy]
@@ -101,16 +107,6 @@ class Builder:
             self.tally.add_cells(table.cells(plan))
         cells = self.tally.cells()
         return self.classes, self.tally.grid, int(self.folds), cells
-
-
-def _check_key(fold_by: Any, n_rows: int) -> Floats:
-    """Row keys as doubles."""
-    key = to_array(fold_by, name="fold_by")
-    if key.dtype.kind not in "biu":
-        fix = "expected whole numbers; hash other keys to integers first"
-        raise InputError("fold_by", None, f"has the type {key.dtype}", fix)
-    check_length(key, n_rows, name="fold_by")
-    return key.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -280,7 +276,7 @@ class Counts:
         """
         from isoroc._counts.frames import count_frame  # noqa: PLC0415  # narwhals' lazy engines
 
-        probs = [probs] if isinstance(probs, str) else list(probs)
+        probs = check_names("probs", probs)
         names = {"label": label, "weight": weight, "fold_by": fold_by}
         options: Any = {"resolution": resolution, "folds": folds}
         return cls(*count_frame(df, probs, names, labels, **options), tuple(probs))
@@ -372,7 +368,7 @@ class Counts:
             Above 0. With ``counts = counts.decay(0.9) + today`` a row of n days ago has weight
             ``0.9**n``.
         """
-        check_number("factor", factor, numbers.Real, minimum=0)
+        check_number("factor", factor, minimum=0)
         if not factor:
             raise InputError("factor", None, "is 0", "expected a number above 0")
         powers = {"sums": factor, "class_weights": factor, "squares": factor**2}

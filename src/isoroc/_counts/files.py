@@ -130,7 +130,8 @@ def from_long(
     )
     totals: Any = {"rows": rows, "weights": weights, "squares": squares, "sums": np.array(sums).T}
     cells = Cells.count(keys, fold.astype(np.int64), codes, n_classes=len(classes), **totals)
-    return classes, grid, n_folds, cells.with_weight().in_order()
+    heavy = np.flatnonzero(cells.class_weights.sum(axis=1))
+    return classes, grid, n_folds, cells.take(heavy).in_order()
 
 
 def _classes(

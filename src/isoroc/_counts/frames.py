@@ -89,16 +89,6 @@ class _FrameScalars(Scalars[Column]):
         found = function(*(column.expression for column in columns))
         return Column(found, max(column.stage for column in columns))
 
-    def place_of(self, value: Column, columns: Sequence[Column]) -> Column:
-        value, place = self.keep(value), self.number(float(len(columns) - 1))
-        for k, column in reversed(list(enumerate(columns[:-1]))):
-            is_largest = self.binary("==", self.keep(column), value)
-            place = self.where(is_largest, self.number(float(k)), place)
-        return place
-
-    def is_at(self, place: Column, number: int) -> Column:
-        return self.binary("==", place, self.number(float(number)))
-
 
 class FrameOps(ColumnOps[Column]):
     """Vector operations on the columns of a dataframe."""

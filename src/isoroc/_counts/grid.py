@@ -10,7 +10,6 @@ roots, floors), so every engine that computes with IEEE doubles finds the same c
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -110,7 +109,7 @@ def check_resolution(resolution: Any) -> Any:
 
 def check_folds(folds: Any) -> None:
     """Check a number of folds."""
-    check_number("folds", folds, numbers.Integral, minimum=1)
+    check_number("folds", folds, int, minimum=1)
     if folds > 1000:
         raise InputError("folds", None, f"is {folds}", "expected at most 1000")
 

@@ -7,8 +7,8 @@ finds the number of each row. Otherwise rows are grouped by a hash of their cell
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, partial, reduce
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
 from math import prod
 from typing import Any, NamedTuple, cast
 
@@ -272,20 +272,6 @@ class _KernelScalars(Scalars[str]):
 
     def where(self, condition: str, a: str, b: str) -> str:
         return f"({condition} ? {a} : {b})"
-
-    def largest(self, columns: Sequence[str]) -> str:
-        return reduce(self.maximum, columns)
-
-    def smallest(self, columns: Sequence[str]) -> str:
-        return reduce(self.minimum, columns)
-
-    def place_of(self, value: str, columns: Sequence[str]) -> str:
-        at, last = self.keep(value), self.number(len(columns) - 1)
-        tests = [f"{column} == {at} ? {k}.0" for k, column in enumerate(columns[:-1])]
-        return f"({' : '.join([*tests, last])})"
-
-    def is_at(self, place: str, number: int) -> str:
-        return f"({place} == {number})"
 
 
 def _hash(columns: list[Any]) -> Any:

@@ -1,12 +1,12 @@
 """Cross-fitted estimates of E[Y | forecast]: for each row, from the labels of other rows.
 
-Isotonic recursive partitions follow the forecasts where a larger one means a larger probability.
+Forecasts are tempered, then tilted in the bins of an isotonic recursive partition so that their
+means follow the labels. That follows the forecasts where a larger one means a larger probability.
 Where it does not, because forecasts are inverted, belong to other classes or carry no information,
-a monotone partition has one bin and finds nothing. So what the partition leaves of the residuals is
-estimated without any condition, in stages: regressions of residuals on forecasts. Each stage takes
-the residuals that earlier stages leave, of shape (n, C), and returns its estimate for every row. It
-returns 0 unless its signal exceeds the noise, so stages that find nothing change nothing. C is 1
-for scores (n,), and otherwise the number of classes.
+a monotone partition has one bin and finds nothing. So what is left of the residuals is estimated
+without any condition, in stages: regressions of residuals on forecasts. Each stage takes the
+residuals that earlier stages leave, of shape (n, K), and returns its estimate for every row. It
+returns 0 unless its signal exceeds the noise, so stages that find nothing change nothing.
 
 What is learned for a row does not depend on its own label. So whatever is learned, the mean of its
 product with the residual of the row is 0 if forecasts are calibrated.
@@ -14,21 +14,20 @@ product with the residual of the row is 0 if forecasts are calibrated.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import xlogy
 
 from isoroc._estimation.grouping import halve_repeatedly, order_rows, sum_rows
 from isoroc._folds import deal_folds
 from isoroc._growth import GrowthOptions, grow_tree
 from isoroc._input import InputError, Sample
-from isoroc._simplex import Floats, Ints
+from isoroc._losses import EPSILON
+from isoroc._simplex import Codes, Floats, Ints, as_matrix
 from isoroc._top import TopReduction
-from isoroc._tree import BinTree, bin_values
+from isoroc._tree import BinTree
 
 #: Number of folds,
 N_FOLDS = 5
@@ -39,8 +38,10 @@ FULL, TOP = 4, 2
 #: Linear maps and means in cells are of the MOST_CLASSES most frequent classes. With more classes,
 #: cells are cells of the largest probabilities and the rest.
 MOST_CLASSES = 64
-#: Share of the rest that a class of probability 0 gets, relative to probability 1.
-FLOOR = 1e-6
+#: Power and shares of classes are fitted in turn, this many times.
+ROUNDS = 3
+#: Newton steps for a power of the forecasts, which lies between 1 / STEEPEST and STEEPEST.
+POWER_STEPS, STEEPEST = 30, 20.0
 #: Weights are rounded to multiples of 1 / GRID.
 GRID = 2.0**30
 #: The finest cells have about this many rows, and there are at most 2 ** MOST_LEVELS of them.
@@ -49,6 +50,8 @@ ROWS_IN_CELL, MOST_LEVELS = 32, 10
 THRESHOLD = 2.0
 #: Weight of rows that moves the residual of a bin half way from that of the bin it was split from.
 SHRINKAGE = 100.0
+#: Bins were chosen for their labels, which makes noise in them this many times as large at most.
+SELECTION = 2.0
 #: Directions of a smaller mean square, relative to the largest one or to 1, are left out.
 NEGLIGIBLE = 1e-9
 
@@ -73,25 +76,16 @@ class CrossFit:
         self._n_folds = min(N_FOLDS if n <= MANY_ROWS else 2, n)
         n_training = n - n // self._n_folds
         self._n_levels = min(MOST_LEVELS, max(0, (n_training // ROWS_IN_CELL).bit_length() - 1))
-        self._P = sample.forecasts.reshape(n, -1)  # shape (n, C)
+        self._P = as_matrix(sample.forecasts)
 
     @cached_property
     def values(self) -> Floats:
-        """E[Y | forecast] for each row."""
-        return self._learn(self._learn_values)
-
-    @cached_property
-    def residuals(self) -> Floats:
-        """E[Y - forecast | forecast] for each row and class, whose signs are more often right."""
-        return self._learn(self._learn_residuals)
-
-    def _learn(self, learn: Callable[[_Training], Floats]) -> Floats:
-        """What is learned about the rows of each fold from the others, shaped as the forecasts."""
-        learned = np.empty_like(self.sample.forecasts)
+        """E[Y | forecast] for each row, shaped as the forecasts."""
+        learned = np.empty(self._P.shape)
         for training in self._trainings:
             held_out = training.weights == 0
-            learned[held_out] = learn(training).reshape(learned.shape)[held_out]
-        return learned
+            learned[held_out] = self._learn(training)[held_out]
+        return learned if self.sample.forecasts.ndim == 2 else learned[:, 1]
 
     @cached_property
     def _trainings(self) -> list[_Training]:
@@ -118,12 +112,7 @@ class CrossFit:
         """The sample of the largest probabilities and the rest, or the sample itself."""
         if self.sample.n_classes <= FULL:
             return self._scaled
-        return TopReduction(TOP, FLOOR).reduce_sample(self._scaled)
-
-    @cached_property
-    def _largest(self) -> Ints:
-        """Classes of the TOP largest probabilities, shape (n, TOP), the first of equal ones."""
-        return np.argsort(-self._P, axis=1, kind="stable")[:, :TOP]
+        return TopReduction(TOP, 0.0).reduce_sample(self._scaled)
 
     @cached_property
     def _cells(self) -> Ints:
@@ -132,67 +121,47 @@ class CrossFit:
         few = self.sample.n_classes <= MOST_CLASSES
         return halve_repeatedly((self.sample if few else self._reduced).forecasts, self._n_levels)
 
-    @cached_property
-    def _sharper(self) -> Floats:
-        """How forecasts change as they become sharper."""
-        return sharpen(self._P)
+    def _learn(self, training: _Training) -> Floats:
+        """E[Y | forecast] of every row, shape (n, K), learned from some of them."""
+        n_rows, weights, codes = len(training.rows), training.weights, self.sample.codes
+        everywhere = np.zeros(len(self._P), dtype=np.intp)
+        values = self._P
+        for _ in range(ROUNDS):
+            values = raise_to_power(values, codes, weights)
+            shares = weights @ residuals(values, codes) / (weights.sum() + SHRINKAGE)
+            values = tilt(values, everywhere, shares[None], weights)
+        values = self._tilt_in_bins(values, training)
+        # The rows cannot tell of smaller probabilities: those of all classes sum to one row's.
+        values = _normalise(np.maximum(values, 1 / (n_rows * values.shape[1])))
+        added = self._fit_rest(residuals(values, codes), weights)
+        if added.any():
+            # Corrections are not precise enough to make values smaller or larger than this.
+            margin = n_rows**-0.5
+            limits = np.minimum(values, margin), np.maximum(values, 1 - margin)
+            values = np.clip(values + added, *limits)
+        return _normalise(values)
 
-    def _learn_values(self, training: _Training) -> Floats:
-        """E[Y | forecast] of every row, (n, C): IRP, plus maps and means of what it leaves."""
-        P, tree = self._P, training.tree
-        shares = bin_values(tree.class_weights[0], np.full(tree.n_classes, 1 / tree.n_classes))
-        values = tree.values(pseudocount=1.0, prior=shares)[tree.bins][training.bin_of]
-        if P.shape[1] == 1:
-            values = values[:, 1:]
-        elif self._reduced is not self._scaled:
-            values = TopReduction.fit(TOP, self._scaled.take(training.rows)).expand(values, P)
-        left = self._residuals() + P - values  # residuals and forecasts add up to outcomes
-        added = fit_confidence(P, self._sharper, left, training.weights)
-        left -= added
-        self._fit_rest(training.weights, left, added)
-        if not added.any():
-            return np.asarray(values)
-        # Corrections are not precise enough to make values smaller or larger than this.
-        margin = len(training.rows) ** -0.5
-        values = np.clip(values + added, np.minimum(values, margin), np.maximum(values, 1 - margin))
-        return np.asarray(values if P.shape[1] == 1 else values / values.sum(axis=1, keepdims=True))
-
-    def _learn_residuals(self, training: _Training) -> Floats:
-        """E[Y - forecast | forecast] of every row, shape (n, C), learned from some of them.
-
-        The forecasts in a bin differ by more than its mean label differs from their mean. So this
-        takes the mean residuals of bins and not their values.
-        """
-        left = self._residuals()
-        found = fit_confidence(self._P, self._sharper, left, training.weights)
-        left -= found
-        of_bins = self._fit_tree(training, left)
-        found += of_bins
-        left -= of_bins
-        self._fit_rest(training.weights, left, found)
-        return found
-
-    def _residuals(self) -> Floats:
-        """A new array of the residuals, shape (n, C)."""
-        return self.sample.residuals().reshape(self._P.shape)
-
-    def _fit_tree(self, training: _Training, left: Floats) -> Floats:
-        """Mean residuals in the bins of IRP; with many classes, of the largest and the rest."""
-        _, weights, tree, bin_of = training
+    def _tilt_in_bins(self, P: Floats, training: _Training) -> Floats:
+        """Forecasts whose means in the bins of IRP follow the labels, if they did not."""
+        rows, weights, tree, bin_of = training
         if self._reduced is self._scaled:
-            return fit_bins(tree, bin_of, left, weights)
-        left = np.take_along_axis(left, self._largest, axis=1)
-        left = np.column_stack([left, -left.sum(axis=1)])
-        return TopReduction(TOP, FLOOR).expand(fit_bins(tree, bin_of, left, weights), self._P)
+            differences = fit_bins(tree, bin_of, residuals(P, self.sample.codes), weights)
+            return tilt(P, bin_of, differences, weights)
+        reduction = TopReduction.fit(TOP, replace(self._scaled, forecasts=P).take(rows))
+        ranked = reduction.reduce_sample(replace(self._scaled, forecasts=P))
+        differences = fit_bins(tree, bin_of, ranked.residuals(), weights)
+        return reduction.expand(tilt(ranked.forecasts, bin_of, differences, weights), P)
 
-    def _fit_rest(self, weights: Floats, left: Floats, found: Floats) -> None:
-        """Add to `found`, in place, what a linear map and cells find in the residuals left."""
+    def _fit_rest(self, left: Floats, weights: Floats) -> Floats:
+        """What linear maps and cells find in the residuals left, which change in place."""
         frequent = slice(MOST_CLASSES)  # the columns are sorted by their totals
-        left, found = left[:, frequent], found[:, frequent]
-        linear = fit_linear(self._P[:, frequent], left, weights)
-        left -= linear
-        found += linear
-        found += fit_cells(self._cells, self._n_levels, left, weights)
+        found, left = np.zeros(left.shape), left[:, frequent]
+        for fit in (fit_multiple, fit_linear):
+            of_forecasts = fit(self._P[:, frequent], left, weights)
+            left -= of_forecasts
+            found[:, frequent] += of_forecasts
+        found[:, frequent] += fit_cells(self._cells, self._n_levels, left, weights)
+        return found
 
 
 class _Training(NamedTuple):
@@ -216,25 +185,53 @@ def shrink_factor(energy: float, noise: float, n_terms: int) -> float:
     return 1 - noise / energy if energy > least else 0.0
 
 
-def fit_confidence(P: Floats, sharper: Floats, residuals: Floats, weights: Floats) -> Floats:
-    """Two numbers for all classes: a multiple of the forecasts, and a change of their sharpness.
+def raise_to_power(P: Floats, codes: Codes, weights: Floats) -> Floats:
+    """Forecasts ``P**t``, normalised, with the t of the likeliest labels, drawn towards 1.
 
-    Forecasts without information have multiple -1, inverted forecasts a lower one. Over- and
-    underconfident forecasts are too sharp or not sharp enough. `sharper` is that of `sharpen`.
+    The evidence against t = 1, less its noise, decides how far.
     """
-    total, slope = float(weights.sum()), 0.0
-    multiple = P - weights @ P / total
-    if square := float(weights @ _products(multiple, multiple)):
-        slope = float(weights @ _products(multiple, sharper)) / square
-    fitted, energy, noise = np.zeros(P.shape), 0.0, 0.0
-    for direction in (multiple, sharper - slope * multiple):  # which are orthogonal
-        square = float(weights @ _products(direction, direction))
-        if square > NEGLIGIBLE * total:
-            products = weights * _products(direction, residuals)
-            energy += float(products.sum()) ** 2 / square
-            noise += float(products @ products) / square
-            fitted += products.sum() / square * direction
-    return fitted * shrink_factor(energy, noise, 2)
+    logs, rows = np.log(P.clip(min=EPSILON)), np.flatnonzero(weights)
+    z, weights = logs[rows], weights[rows]
+    own = z[np.arange(len(z)), codes[rows]]
+    t, evidence = 1.0, 0.0
+    for step in range(POWER_STEPS):
+        q = _normalise(np.exp(t * z))
+        mean = _products(q, z)
+        slopes = weights * (own - mean)
+        curvature = float(weights @ (_products(q, z**2) - mean**2))
+        if step == 0 and (square := float(slopes.sum()) ** 2):
+            evidence = max(1 - float(slopes @ slopes) / square, 0.0)
+        if not evidence or curvature <= 0:
+            break
+        change = float(np.clip(slopes.sum() / curvature, -t / 2, t))
+        t = float(np.clip(t + change, 1 / STEEPEST, STEEPEST))
+        if abs(change) <= 1e-6:
+            break
+    return _normalise(np.exp((1 + evidence * (t - 1)) * logs))
+
+
+def tilt(P: Floats, bin_of: Ints, differences: Floats, weights: Floats) -> Floats:
+    """Forecasts with a factor for each bin and class, which changes their means by differences.
+
+    No class becomes rarer than one row in each bin could tell.
+    """
+    n_bins = len(differences)
+    weight = np.bincount(bin_of, weights, n_bins)[:, None]
+    mean = sum_rows(bin_of, P, weights, n_bins) / np.maximum(weight, EPSILON)
+    mean = np.maximum(mean, EPSILON)
+    goal = np.maximum(mean + differences, mean / (1 + weight * mean))
+    return _normalise(P * (goal / mean)[bin_of])
+
+
+def residuals(P: Floats, codes: Codes) -> Floats:
+    """Outcomes less forecasts, for all classes."""
+    left = -P
+    left[np.arange(len(P)), codes] += 1
+    return left
+
+
+def _normalise(P: Floats) -> Floats:
+    return np.asarray(P / P.sum(axis=1, keepdims=True))
 
 
 def _products(a: Floats, b: Floats) -> Floats:
@@ -242,12 +239,15 @@ def _products(a: Floats, b: Floats) -> Floats:
     return np.asarray(np.einsum("ik,ik->i", a, b))
 
 
-def sharpen(P: Floats) -> Floats:
-    """Derivative by t of the forecasts ``P**t``, normalised, at t = 1."""
-    if P.shape[1] == 1:
-        return np.asarray((1 - P) * xlogy(P, P) - P * xlogy(1 - P, 1 - P))
-    entropy = xlogy(P, P)
-    return np.asarray(entropy - P * entropy.sum(axis=1, keepdims=True))
+def fit_multiple(P: Floats, residuals: Floats, weights: Floats) -> Floats:
+    """One multiple of the forecasts of all classes, of which inverted ones need no more."""
+    x = P - weights @ P / weights.sum()
+    square = float(weights @ _products(x, x))
+    if square <= NEGLIGIBLE * weights.sum():
+        return np.zeros(P.shape)
+    terms = weights * _products(x, residuals)
+    factor = shrink_factor(float(terms.sum()) ** 2, float(terms @ terms), 1)
+    return np.asarray(factor * float(terms.sum()) / square * x)
 
 
 def fit_linear(P: Floats, residuals: Floats, weights: Floats) -> Floats:
@@ -300,16 +300,23 @@ def fit_bins(tree: BinTree, bin_of: Ints, residuals: Floats, weights: Floats) ->
     """Means in the bins of a tree, each shrunk to the mean of the bin it was split from.
 
     Deep bins have few rows, and the first splits tell much (hierarchical shrinkage, Agarwal et al.
-    2022).
+    2022). The means are 0 unless they exceed the noise in bins that were chosen for their labels.
     """
-    B = len(tree.bins)
-    of_bins = sum_rows(bin_of, residuals, weights, B), np.bincount(bin_of, weights, B)
-    sums = tree.add_up(np.column_stack(of_bins))
+    n_bins = len(tree.bins)
+    squares = weights**2 * _products(residuals, residuals)
+    weight = np.bincount(bin_of, weights, n_bins)
+    of_bins = np.column_stack([sum_rows(bin_of, residuals, weights, n_bins), weight])
+    held = np.maximum(weight, EPSILON)
+    energy = float((of_bins[:, :-1] ** 2).sum(axis=1) @ (1 / held))
+    noise = SELECTION * float(np.bincount(bin_of, squares, n_bins) @ (1 / held))
+    if not shrink_factor(energy, noise, n_bins * _free(residuals)):
+        return np.zeros((n_bins, residuals.shape[1]))
+    sums = tree.add_up(of_bins)
     weight = sums[:, -1:] + SHRINKAGE
     means = sums[:, :-1] / weight
     for node, below in tree.splits:
         means[below] += SHRINKAGE / weight[below] * means[node]
-    return np.asarray(means[tree.bins][bin_of])
+    return np.asarray(means[tree.bins])
 
 
 def _free(residuals: Floats) -> int:

@@ -27,10 +27,13 @@ Bins = int | Literal["quantile", "exact", "ties", "irp"]
 Loss = Literal["log", "brier"]
 #: An estimate, and terms of the rows with which it varies: they correlate as estimates do.
 Term = tuple[Estimate, Floats]
-#: Of the bound on what signs leave out, which limits the bias of absolute errors.
+#: Of the bounds on the bias of absolute errors.
 CONFIDENCE = 0.95
 #: By how much the estimate of an absolute value can be too low, in standard deviations.
-LARGEST_LOSS = 0.39
+#: and from how many on its sign begins to be right.
+LARGEST_LOSS, SURE = 0.39, 1.75
+#: The map that was learned may be too flat. Its bias was at most the noise divided by this.
+NOISE_PER_BIAS = 4.0
 
 
 class Ties:
@@ -113,8 +116,7 @@ class Ties:
         other = np.clip((c - (n - 1) * p) / deviation, -1, 1)
         value = c * (1 - p) * own - (n - c) * p * other
         z = (c - n * p) / deviation
-        # Differences of more than some standard deviations have the right sign.
-        lost = LARGEST_LOSS * deviation * np.exp(-(np.maximum(np.abs(z) - 1.75, 0.0) ** 2) / 2)
+        lost = deviation * _lost(z)
         share = self.shares / self.n[:, 0] / 2
         signs = np.sign(z)[self.group]
         signs = signs if self.sample.forecasts.ndim == 2 else signs[:, 1]
@@ -182,8 +184,11 @@ class Parts(NamedTuple):
             all_rows.append(products(signs, part))
         value, bias, least = np.mean(found, axis=0).tolist()
         rows = np.mean(all_rows, axis=0)
-        variance = max(variance_of_mean(rows, self.whole.weights), least / len(found))
-        return Estimate(max(value, 0.0), variance, above=bias), rows
+        least /= len(found)
+        variance = max(variance_of_mean(rows, self.whole.weights), least)
+        # Rows tell signs about one another: half as much variance again for calibrated forecasts.
+        below = (sqrt(1.5) - 1) * half_width(CONFIDENCE) * sqrt(least)
+        return Estimate(max(value, 0.0), variance, below=below, above=bias), rows
 
     def square(self) -> float:
         """Square of the calibration error of the norm "l2"."""
@@ -267,8 +272,7 @@ def _combine(value: float, saved: float, variance: float, least: float) -> Estim
     least = max(slope * noise / 2, 2 * least)
     if value > 0:
         slope = min(slope, max(variance - least, 0.0) / value)
-    # The map that was learned may be too flat. Its bias was a quarter of the noise at most.
-    return Estimate(value, least, slope, above=noise / 4)
+    return Estimate(value, least, slope, above=noise / NOISE_PER_BIAS)
 
 
 def _square(fit: CrossFit) -> tuple[Estimate, Floats]:
@@ -286,17 +290,21 @@ def _absolute(fit: CrossFit) -> tuple[float, float, Floats]:
     """Calibration error of one part from products of residuals and of signs learned elsewhere.
 
     Returns an estimate, how much too low it may be, and the signs. It is too low where signs are
-    not learned. There the error is at most that of the residuals learned, whose mean square is what
-    they leave of the squared error.
+    wrong, as they may be where what is learned is not much larger than its error.
     """
-    sample, weights, h = fit.sample, fit.sample.weights, fit.residuals
+    sample, weights = fit.sample, fit.sample.weights
+    h = fit.values - sample.forecasts
+    square, _ = _square(fit)
+    left = NOISE_PER_BIAS * square.above + half_width(CONFIDENCE) * sqrt(square.variance)
+    error = sqrt(left if h.ndim == 1 else 2 * left / h.shape[1]) or EPSILON
+    bias = mean(over_classes(_lost(h / error) * error), weights)
     signs = np.sign(h)
-    explained = 2 * products(h, sample) - over_classes(h * h)
-    square, saving = _square(fit)
-    left = max(square.value - mean(explained, weights), 0.0) + square.above
-    left += half_width(CONFIDENCE) * sqrt(variance_of_mean(saving - explained, weights))
-    ratio = 1.0 if h.ndim == 1 else h.shape[1] / 2  # Cauchy-Schwarz
-    return mean(products(signs, sample), weights), sqrt(ratio * left), signs
+    return mean(products(signs, sample), weights), bias, signs
+
+
+def _lost(z: Floats) -> Floats:
+    """By how much an absolute value is too low as its sign is uncertain, in standard deviations."""
+    return np.asarray(LARGEST_LOSS * np.exp(-(np.maximum(np.abs(z) - SURE, 0.0) ** 2) / 2))
 
 
 def _secant(g: Floats, p: Floats) -> Floats:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import numbers
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -124,14 +123,9 @@ def evaluate(
     """
     options = check_options(confidence, n_resamples, random_state)
     pairs = pairs_of(y, P, after, sample_weight, labels, scores=scores, groups=groups)
-    if not isinstance(y, Iterator):
-        return evaluate_pair(next(pairs), **options)
-    collector = Collector()
-    for pair in pairs:
-        collector.add(pair)
-    if not collector.totals.n_rows:
-        raise InputError("y", None, "no rows", "at least one is needed")
-    return conclude(collector, **options)
+    if isinstance(y, Iterator):
+        return evaluate_pairs(pairs, **options)
+    return evaluate_pair(next(pairs), **options)
 
 
 def pairs_of(
@@ -159,7 +153,7 @@ def pairs_of(
         raise InputError("P", None, "is missing", "pass the forecasts, or counts in place of y")
     before = check_sample(P, y, sample_weight, labels, scores=scores, advice="pass")
     if labels is None:
-        warn_if_reversed(before, stacklevel=4)
+        warn_if_reversed(before)
     names = None if groups is None else check_groups(groups, len(before), of="P")
     yield make_pair(replace(before, groups=names), _second(after, P, before))
 
@@ -167,46 +161,48 @@ def pairs_of(
 def check_options(confidence: float, n_resamples: int, random_state: Any) -> dict[str, Any]:
     """Options of `evaluate_pair`."""
     check_confidence(confidence)
-    check_number("n_resamples", n_resamples, numbers.Integral, minimum=0)
+    check_number("n_resamples", n_resamples, int, minimum=0)
     if n_resamples == 1:
         raise InputError("n_resamples", None, "is 1", "expected 0, or at least 2")
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     return {"confidence": confidence, "n_resamples": n_resamples, "seed": seed}
 
 
-def evaluate_pair(
-    pair: Pair, *, confidence: float = 0.95, n_resamples: int = 200, seed: int = 0
-) -> Evaluation:
+def evaluate_pair(pair: Pair, **options: Any) -> Evaluation:
     """Evaluation of rows, and of the groups that ``pair.before.groups`` names."""
-
-    def of_rows(part: Pair) -> Evaluation:
-        collector = Collector()
-        collector.add(part)
-        return conclude(collector, confidence=confidence, n_resamples=n_resamples, seed=seed)
-
-    whole = of_rows(pair)
+    whole = evaluate_pairs([pair], **options)
     if pair.before.groups is None:
         return whole
     parts = {name: pair.take(rows) for name, rows in rows_by_group(pair.before.groups)}
-    p_values = [_test(list(part.samples.values())[-1], seed) for part in parts.values()]
-    corrected = zip(parts.items(), correct_p_values(np.array(p_values)).tolist(), strict=True)
-    groups = {name: replace(of_rows(part), p_value=p_value) for (name, part), p_value in corrected}
+    tested = [_test(list(part.samples.values())[-1], options["seed"]) for part in parts.values()]
+    corrected = zip(parts.items(), correct_p_values(np.array(tested)).tolist(), strict=True)
+    groups = {
+        name: replace(evaluate_pairs([part], **options), p_value=p_value)
+        for (name, part), p_value in corrected
+    }
     return replace(whole, groups=groups)
 
 
-def conclude(
-    collector: Collector, *, confidence: float = 0.95, n_resamples: int = 200, seed: int = 0
-) -> Evaluation:
+def evaluate_pairs(pairs: Iterable[Pair], **options: Any) -> Evaluation:
+    """Evaluation of rows in batches."""
+    collector = Collector()
+    for pair in pairs:
+        collector.add(pair)
+    if not collector.totals.n_rows:
+        raise InputError("y", None, "no rows", "at least one is needed")
+    return conclude(collector, **options)
+
+
+def conclude(collector: Collector, *, confidence: float, n_resamples: int, seed: int) -> Evaluation:
     """Evaluation of the rows that were collected."""
     estimates, notes = collector.measure(n_resamples, seed)
     kept, totals = collector.kept, collector.totals
     paired, K = kept.after is not None, kept.n_classes
     measures = tabulate(estimates, confidence, paired=paired, n_classes=K)
-    classes, impossible = kept.before.classes, totals.impossible
-    found = Evaluation(measures, totals.n_rows, classes, confidence, impossible, tuple(notes))
-    residuals = totals.residuals.items()
+    classes, residuals = kept.before.classes, totals.residuals.items()
     directions = {of: sums.table(classes, confidence) for of, sums in residuals}
-    return replace(found, directions=directions, rows=kept)
+    about = totals.n_rows, classes, confidence, totals.impossible, kept, tuple(notes)
+    return Evaluation(measures, *about, directions=directions)
 
 
 def _batches(batches: Any, calibrator: Any, labels: Any, scores: Scores) -> Iterator[Pair]:
@@ -231,7 +227,7 @@ def _second(after: Any, P: Any, before: Sample) -> Sample | None:
 
 def _test(sample: Sample, seed: int) -> float:
     """p-value of the test of calibration; NaN for scores and for single rows."""
-    if sample.forecasts.ndim == 1 or len(sample) < 2:
+    if sample.kind.single or len(sample) < 2:
         return math.nan
     P, codes, weights = sample.arrays
     options: dict[str, Any] = {"labels": np.arange(sample.n_classes), "random_state": seed}

@@ -105,6 +105,8 @@ class Evaluation:
     """Probability that an interval covers the true value."""
     impossible: Mapping[str, int]
     """Number of rows whose outcome was given probability 0, "before" and "after"."""
+    rows: Pair
+    """The rows, or those that were kept of many, for `net_benefit` and `calibration_summary`."""
     notes: tuple[str, ...] = ()
     """Which figures are based on some of the rows only."""
     groups: Mapping[str, Evaluation] = field(default_factory=dict)
@@ -115,8 +117,6 @@ class Evaluation:
     directions: Mapping[str, Table] = field(default_factory=dict)
     """Which way the forecasts are wrong, "before" and "after": the tables of
     `isoroc.metrics.calibration_direction`."""
-    rows: Pair | None = None
-    """The rows, or those that were kept of many, for `net_benefit` and `calibration_summary`."""
 
     def __getitem__(self, key: tuple[str, str]) -> float:
         measure, of = key
@@ -232,15 +232,15 @@ class Evaluation:
 
         See `isoroc.decisions.net_benefit`, also for more classes and other actions.
         """
-        return decision_curve([self._kept()], thresholds, self.confidence)
+        return decision_curve([self.rows], thresholds, self.confidence)
 
     def calibration_summary(self, of: str | None = None) -> CalibrationSummary:
         """The clinical panel of the forecasts "before" or "after", by default of the last.
 
         See `isoroc.metrics.calibration_summary`.
         """
-        samples = self._kept().draw(PANEL_ROWS).series
-        name = of or list(self._kept().samples)[-1]
+        samples = self.rows.draw(PANEL_ROWS).series
+        name = of or list(self.rows.samples)[-1]
         if name not in samples:
             problem = f"are {name!r}, which are missing or not probabilities"
             raise InputError("of", None, problem, "choose other forecasts")
@@ -251,12 +251,7 @@ class Evaluation:
     @property
     def series(self) -> list[str]:
         """Which forecasts are probabilities: of "before" and "after"."""
-        return list(self._kept().series)
-
-    def _kept(self) -> Pair:
-        if self.rows is None:
-            raise InputError("rows", None, "are missing", "call evaluate to have them")
-        return self.rows
+        return list(self.rows.series)
 
     def cells(self) -> tuple[list[str], list[list[str]]]:
         """Head and rows of the table as text."""
@@ -374,7 +369,8 @@ def tabulate(
     for measure, (_, better) in MEASURES.items():
         ofs = ["before", "after", "change"] if paired else ["before"]
         if exists.get(measure, True) and (better or paired):
-            for key in [(measure, of) for of in (ofs if better else ["change"])]:
-                figure = Figure.of(key, estimates.get(key, unknown), confidence)
-                table.setdefault(measure, {})[key[1]] = figure
+            table[measure] = {
+                of: Figure.of((measure, of), estimates.get((measure, of), unknown), confidence)
+                for of in (ofs if better else ["change"])
+            }
     return table

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from isoroc._counts import Counts
-from isoroc._input import InputError, Sample
+from isoroc._input import InputError, Sample, join_samples
 from isoroc._simplex import Floats, two_columns
 
 
@@ -46,7 +46,7 @@ class Pair:
     @cached_property
     def series(self) -> dict[str, Sample]:
         """Those of `samples` whose forecasts are probabilities."""
-        return {of: sample for of, sample in self.samples.items() if sample.forecasts.ndim == 2}
+        return {of: sample for of, sample in self.samples.items() if not sample.kind.single}
 
     def squared_weights(self) -> Floats:
         """What the squared deviation of each row counts in the variance of a weighted sum."""
@@ -94,8 +94,8 @@ def _in_columns(sample: Sample) -> Sample:
 
 def pair_of_counts(counts: Counts, calibrator: Any = None) -> Pair:
     """Pair of the cells of counts, with the forecasts of a calibrator for each cell."""
-    cells = counts.sample(per_fold=False).as_rows()
-    before = replace(cells, forecasts=two_columns(cells.forecasts))
+    cells = counts.sample(per_fold=False)
+    before = Sample(two_columns(cells.forecasts), cells.codes, cells.weights, cells.classes)
     if calibrator is None:
         return Pair(before, None, counts.n_rows)
     if not hasattr(calibrator, "predict_proba"):
@@ -117,17 +117,6 @@ def join_pairs(pairs: Sequence[Pair]) -> Pair:
     """One pair of the rows of several."""
     if len(pairs) == 1:
         return pairs[0]
-    after = None
-    if pairs[0].after is not None:
-        after = _join([pair.after for pair in pairs if pair.after is not None])
-    return Pair(_join([pair.before for pair in pairs]), after)
-
-
-def _join(parts: Sequence[Sample]) -> Sample:
-    weights = [part.weights for part in parts if part.weights is not None]
-    return replace(
-        parts[0],
-        forecasts=np.concatenate([part.forecasts for part in parts]),
-        codes=np.concatenate([part.codes for part in parts]),
-        weights=np.concatenate(weights) if weights else None,
-    )
+    seconds = [pair.after for pair in pairs if pair.after is not None]
+    before = join_samples([pair.before for pair in pairs])
+    return Pair(before, join_samples(seconds) if seconds else None)

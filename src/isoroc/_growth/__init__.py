@@ -8,11 +8,12 @@ from isoroc._growth.best_first import GrowthOptions
 from isoroc._growth.grow import cut_at, grow_pulled, grow_tree, pull_tree, split_at_centroids
 from isoroc._growth.pav import isotonic_steps, venn_abers_steps
 from isoroc._growth.search import MIN_GAP
-from isoroc._growth.tilt import held_out_pseudocount, tilt_bins
+from isoroc._growth.tilt import Rows, held_out_pseudocount, tilt_bins
 
 __all__ = [
     "MIN_GAP",
     "GrowthOptions",
+    "Rows",
     "cut_at",
     "grow_pulled",
     "grow_tree",

@@ -87,7 +87,7 @@ class Surroundings(NamedTuple):
     bound: Floats
     straddled: Floats  # (2, S, K, K): W without this bin, of splits that have it in several regions
     region: NDArray[np.int32]  # (n, S): region of each of the bin's points under those splits
-    outside: Floats  # (2, B, K): values of the other bins, where a new split answers for them,
+    outside: Floats  # (2, B, K): values of the other bins, where a new split covers them,
     outside_points: Floats  # (m, K): their points,
     outside_bins: NDArray[np.int32]  # (m,): and the bin of each point
 
@@ -114,14 +114,14 @@ class _Plan(NamedTuple):
     weights: Floats  # their class weights,
     values: Floats  # (2, c, K): and their raw means and smoothed values
     held: NDArray[np.uint8]  # (c, S, K): regions held by each, of all splits that constrain it
-    others: list[int]  # other bins that the new split answers for,
+    others: list[int]  # other bins that the new split covers,
     others_held: NDArray[np.uint8]  # (B, K): and its regions that they hold
 
 
 class Growth:
     """A tree under growth: its bins, and what ROC monotonicity asks of the next split.
 
-    A split *answers for* the calibration points of all bins in the global scope, and of the bins
+    A split *covers* the calibration points of all bins in the global scope, and of the bins
     below it in the tree scope: it must sort their calibrated values as it sorts the points.
     """
 

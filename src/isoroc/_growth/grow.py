@@ -21,7 +21,7 @@ from isoroc._growth.pav import Blocks, grow_isotonic
 from isoroc._growth.search import Grid, Sweep, steps_for
 from isoroc._input import Sample, slices
 from isoroc._monotonicity import bounds_of, largest_slack, regions_held
-from isoroc._simplex import Floats, as_matrix, lattice, regions, second_probabilities
+from isoroc._simplex import Floats, Ints, as_matrix, lattice, regions, second_probabilities
 from isoroc._tree import BinTree, bin_values
 
 #: Seed of growth where none is given: what RandomState(0) draws.
@@ -40,7 +40,7 @@ def grow_tree(sample: Sample, options: GrowthOptions) -> BinTree:
     options = options.for_sample(sample)
     if _is_isotonic(sample, options):
         return grow_isotonic(Blocks.of(BinaryCounts.from_sample(sample)), options)[0]
-    return _grow_best_first(sample, options)
+    return _grow_best_first(sample, options)[0]
 
 
 class Pulled(NamedTuple):
@@ -49,6 +49,7 @@ class Pulled(NamedTuple):
     tree: BinTree
     means: Floats  # (N, K): mean forecast of the rows of each node,
     forecast_pseudocount: float  # and the rows that it stands for in the value of the node
+    bin_of: Ints | None = None  # (n,): bin of each row, where it had to be found
 
 
 def grow_pulled(
@@ -72,14 +73,18 @@ def grow_pulled(
             forecast_pseudocount = likeliest_pseudocount(blocks.weights, blocks.means(), constant)
         grown = grow_isotonic(blocks, options, forecast_pseudocount)
         return Pulled(*grown, forecast_pseudocount)
-    tree = _grow_best_first(sample, options)
-    _, means, most = pull_tree(tree, sample, constant, forecast_pseudocount, tempered)
+    tree, bin_of = _grow_best_first(sample, options)
+    pulled = pull_tree(
+        tree, sample, constant, forecast_pseudocount, bin_of=bin_of, tempered=tempered
+    )
+    means, most = pulled.means, pulled.forecast_pseudocount
     slack = _slack_of(tree, sample, options)
     for c in (most, *(float(c) for c in FORECAST_PSEUDOCOUNTS[:0:-1] if c < most)):
         values = bin_values(tree.class_weights, constant + c * means)[tree.bins]
         if slack(values) >= LEAST_SLACK[options.monotonicity]:
-            return Pulled(tree, means, c)
-    return Pulled(tree, means, 0.0)  # growth has seen to it that these values have certificates
+            return pulled._replace(forecast_pseudocount=c)
+    # Growth has seen to it that values without a pull have certificates.
+    return pulled._replace(forecast_pseudocount=0.0)
 
 
 def pull_tree(
@@ -87,43 +92,43 @@ def pull_tree(
     sample: Sample,
     constant: Floats,
     forecast_pseudocount: float | None,
+    *,
+    bin_of: Ints | None = None,
     tempered: Floats | None = None,
 ) -> Pulled:
     """A tree pulled towards the mean forecasts of its sample; `constant` pseudocounts are added."""
-    means, c = mean_forecasts(tree, sample, tempered), forecast_pseudocount
+    bin_of = tree.bin_of(sample.forecasts) if bin_of is None else bin_of
+    means, c = mean_forecasts(tree, bin_of, sample, tempered), forecast_pseudocount
     if c is None:
         c = likeliest_pseudocount(tree.class_weights[tree.bins], means[tree.bins], constant)
-    return Pulled(tree, means, c)
+    return Pulled(tree, means, c, bin_of)
 
 
 def likeliest_pseudocount(class_weights: Floats, means: Floats, constant: Floats) -> float:
     """Pseudocount of the mean forecasts (B, K) of bins under which their labels are likeliest."""
-    weight = class_weights.sum(axis=1)
-
-    def evidence(c: float) -> float:
-        pseudocounts = constant + c * means
-        total = pseudocounts.sum(axis=1)
-        of_bins = gammaln(total) - gammaln(total + weight)
-        of_classes = gammaln(pseudocounts + class_weights) - gammaln(pseudocounts)
-        return float(of_bins.sum() + of_classes.sum())
-
-    return float(max(FORECAST_PSEUDOCOUNTS, key=evidence))
+    pseudocounts = constant + FORECAST_PSEUDOCOUNTS[:, None, None] * means
+    total = pseudocounts.sum(axis=2)
+    of_bins = gammaln(total) - gammaln(total + class_weights.sum(axis=1))
+    of_classes = gammaln(pseudocounts + class_weights) - gammaln(pseudocounts)
+    evidence = of_bins.sum(axis=1) + of_classes.sum(axis=(1, 2))
+    return float(FORECAST_PSEUDOCOUNTS[evidence.argmax()])
 
 
-def mean_forecasts(tree: BinTree, sample: Sample, tempered: Floats | None = None) -> Floats:
+def mean_forecasts(
+    tree: BinTree, bin_of: Ints, sample: Sample, tempered: Floats | None = None
+) -> Floats:
     """Mean forecast, plain or tempered, of the rows of a sample in each node, shape (N, K)."""
     B = len(tree.bins)
     sums = np.zeros((B, sample.n_classes))
     for rows in slices(len(sample)):
         P = sample.forecasts[rows]
-        bin_of = tree.bin_of(P)
         if tempered is not None:
             P = tempered[rows]
         elif P.ndim == 1:
             P = as_matrix(second_probabilities(P, sample.kind.scores))
         weights = 1.0 if sample.weights is None else sample.weights[rows]
         for k, column in enumerate(P.T):
-            sums[:, k] += np.bincount(bin_of, column * weights, B)
+            sums[:, k] += np.bincount(bin_of[rows], column * weights, B)
     return bin_values(tree.add_up(sums), 0.0)
 
 
@@ -139,7 +144,8 @@ def _is_isotonic(sample: Sample, options: GrowthOptions) -> bool:
     return sample.n_classes == 2 and options.monotonicity is not None
 
 
-def _grow_best_first(sample: Sample, options: GrowthOptions) -> BinTree:
+def _grow_best_first(sample: Sample, options: GrowthOptions) -> tuple[BinTree, Ints]:
+    """A tree, and the bin of each row."""
     K = sample.n_classes
     # Scores of two classes may be any real numbers: they stay exact, no cells.
     max_cells = None if K == 2 else options.max_cells
@@ -151,15 +157,19 @@ def _grow_best_first(sample: Sample, options: GrowthOptions) -> BinTree:
         seed = SEED if state is None else state.randint(2**31 - 1)
         tree = grow(Growth(counts, options), Sweep(options.n_starts, seed, options.n_threads))
     if counts.exact:
-        return tree
-    # In the global scope a split answers for rows that it does not see.
-    is_global = options.monotonicity == "global"
-    points = Points.of_rows(sample) if is_global else points_of_leaves(tree, sample)
-    return regrow(tree, Growth(points, options))
+        return tree, tree.bin_of(sample.forecasts)
+    if options.monotonicity == "global":  # a split answers for rows that it does not see
+        tree = regrow(tree, Growth(Points.of_rows(sample), options))
+        return tree, tree.bin_of(sample.forecasts)
+    points, place = points_of_leaves(tree, sample)
+    tree = regrow(tree, Growth(points, options))
+    return tree, tree.bin_of(points.forecasts)[place]
 
 
-def points_of_leaves(tree: BinTree, sample: Sample) -> Points:
+def points_of_leaves(tree: BinTree, sample: Sample) -> tuple[Points, Ints]:
     """A row of each leaf of a tree that holds some, with the weights of all of them.
+
+    Also the place among these of each row, shape (n,).
 
     Every split above a leaf sends all its rows to the same region, so splits of the tree divide
     these points as they divide the rows. A region that has no child in the tree counts as a leaf.
@@ -174,14 +184,16 @@ def points_of_leaves(tree: BinTree, sample: Sample) -> Points:
     forecasts, codes, weights = sample.arrays
     points, class_weights = np.zeros((2, m, K))
     held = np.zeros(m, dtype=np.bool_)
+    leaf_of = np.empty(len(sample), dtype=np.intp)
     for rows in slices(len(sample)):
         P, some = forecasts[rows], None if weights is None else weights[rows]
-        leaf = route(P, tree.thresholds, children, split_of_node)
+        leaf_of[rows] = leaf = route(P, tree.thresholds, children, split_of_node)
         new = ~held[leaf]
         points[leaf[new]] = P[new]
         held[leaf] = True
         class_weights += np.bincount(leaf * K + codes[rows], some, m * K).reshape(m, K)
-    return Points(points[held], class_weights[held])
+    place = np.cumsum(held) - 1
+    return Points(points[held], class_weights[held]), place[leaf_of]
 
 
 def cut_at(sample: Sample, cuts: Floats) -> BinTree:

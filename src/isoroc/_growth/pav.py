@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -109,34 +109,46 @@ def irp_path(
     0, and the splits (start, cut, stop) as ranges of blocks, shape (S, 3).
     """
     sums, m = blocks.sums(), len(blocks.low)
-    least = options.min_bin_weight or 0.0, (options.min_lift or 0.0) / 2
-    asked = options.pseudocounts, forecast_pseudocount, _gap(forecast_pseudocount), least[0]
+    min_weight, min_lift = options.min_bin_weight or 0.0, (options.min_lift or 0.0) / 2
+    asked = options.pseudocounts, forecast_pseudocount, _gap(forecast_pseudocount), min_weight
     max_bins = m if options.max_bins is None else options.max_bins
-    start_of, stop_of, node_of = {m: 0}, {0: m}, {0: 0}  # of bins by their stop, by their start
+    # Of bins by their stop, by their start; -1 where there is none.
+    start_of, stop_of, node_of = [-1] * (m + 1), [-1] * (m + 1), [0] * (m + 1)
+    start_of[m], stop_of[0] = 0, m
     waiting: set[int] = set()  # bins by their start
     nodes: list[int] = []
     splits: list[tuple[int, int, int]] = []
-    queue = [(-math.inf, 0, m)]
+    # Bins with the height of their best cut, at most, and what it was found for.
+    queue: list[tuple[Any, ...]] = [(-math.inf, 0, m, -1, None)]
     while queue and len(splits) + 1 < max_bins:
-        _, start, stop = heapq.heappop(queue)
-        around = start_of.get(start, -1), start, stop, stop_of.get(stop, -1)
-        cut, height = best_cut(sums, *around, *asked)
-        parts = (sums[start:cut, :2], sums[cut:stop, :2])
-        if cut < 0 or (least[1] and lift(np.array([p.sum(axis=0) for p in parts])) < least[1]):
-            waiting.add(start)
-        elif queue and height < -queue[0][0]:
-            heapq.heappush(queue, (-height, start, stop))
-        else:
-            nodes.append(node_of[start])
-            node_of[start], node_of[cut] = 2 * len(nodes) - 1, 2 * len(nodes)
-            splits.append((start, cut, stop))
-            stop_of |= {start: cut, cut: stop}
-            start_of |= {cut: start, stop: cut}
-            neighbours = waiting & {start_of.get(start, -1), stop}
-            waiting -= neighbours
-            for begin in (start, cut, *neighbours):
-                heapq.heappush(queue, (-math.inf, begin, stop_of[begin]))
+        _, start, stop, cut, searched = heapq.heappop(queue)
+        around = start_of[start], start, stop, stop_of[stop]
+        if around != searched:
+            cut, height = best_cut(sums, *around, *asked)
+            if cut < 0 or (min_lift and _lift(sums, start, cut, stop) < min_lift):
+                waiting.add(start)
+                continue
+            if queue and height < -queue[0][0]:
+                heapq.heappush(queue, (-height, start, stop, cut, around))
+                continue
+        nodes.append(node_of[start])
+        node_of[start], node_of[cut] = 2 * len(nodes) - 1, 2 * len(nodes)
+        splits.append((start, cut, stop))
+        stop_of[start] = start_of[stop] = cut
+        start_of[cut], stop_of[cut] = start, stop
+        new = [start, cut]
+        if waiting:
+            new += waiting & {start_of[start], stop}
+            waiting.difference_update(new)
+        for begin in new:
+            if stop_of[begin] - begin > 1:
+                heapq.heappush(queue, (-math.inf, begin, stop_of[begin], -1, None))
     return np.array(nodes, dtype=np.intp), np.array(splits, dtype=np.intp).reshape(-1, 3)
+
+
+def _lift(sums: Floats, start: int, cut: int, stop: int) -> float:
+    """By how much a cut raises the log likelihood of the labels of a bin."""
+    return lift(np.add.reduceat(sums[start:stop, :2], [0, cut - start]))
 
 
 def _gap(forecast_pseudocount: float) -> float:

@@ -10,12 +10,12 @@ W, and with shares 0 every split has its certificate.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from isoroc._core.growth import largest_cap, smallest_leads, tilted_sums
 from isoroc._growth.best_first import LEAST_SLACK, GrowthOptions, Monotonicity
 from isoroc._growth.grow import grow_tree, mean_forecasts
 from isoroc._input import Sample
@@ -27,67 +27,68 @@ from isoroc._tree import BinTree, bin_values
 STEPS, LONGEST, PRECISION = 50, 2.0, 1e-10
 #: Pseudocounts of mean forecasts to choose from.
 PULLS = np.geomspace(3.0, 1000.0, 11)
-#: Rounds of the search for the largest cap of a split, and caps that each tries at once.
-ROUNDS, TRIED = 4, 66
+#: Caps of shares to choose from.
+CAPS = 65**4
+
+
+class Rows(NamedTuple):
+    """Tempered forecasts, shape (n, K), and the bin of each, shape (n,)."""
+
+    forecasts: Floats
+    bin_of: Ints
 
 
 def tilt_bins(
-    tree: BinTree, values: Floats, sample: Sample, tempered: Floats, monotonicity: Monotonicity
+    tree: BinTree, values: Floats, sample: Sample, rows: Rows, monotonicity: Monotonicity
 ) -> tuple[Floats, Floats, Certificate | None]:
-    """Tilts (B, K) and shares (B,) of bins with values (B, K), for tempered forecasts (n, K).
+    """Tilts (B, K) and shares (B,) of bins with values (B, K), for the rows of a sample.
 
     The largest tilt of each bin is 1. Also the certificate of the splits, if there is one.
     """
-    bin_of = tree.bin_of(sample.forecasts)
-    key = binary_scores(sample.forecasts) if tree.n_classes == 2 else bin_of
-    order = np.argsort(key, kind="stable")
-    starts = np.flatnonzero(np.diff(bin_of[order], prepend=-1))
-    P, weights = tempered[order], sample.row_weights()[order]
-    ranges = zip(starts, [*starts[1:], len(P)], strict=True)
-    tilts = np.array(
-        [find_tilt(P[a:b], weights[a:b], r) for (a, b), r in zip(ranges, values, strict=True)]
-    )
+    tilts = find_tilts(rows, sample.row_weights(), values)
     if monotonicity is None or not tree.n_splits:
         certificate = None if monotonicity is None else certify(tree, values)
         return tilts, np.ones(len(tilts)), certificate
     scope = monotonicity
     if tree.n_classes == 2:
         scope = "global"  # the scopes agree, see `certify`
-        answers = list(_of_neighbours(tree, values, tilts, P, starts))
+        leads = _of_neighbours(tree, values, tilts, rows, binary_scores(sample.forecasts))
     else:
-        Q = _tilted(P, np.repeat(tilts, np.diff(starts, append=len(P)), axis=0))
-        points = sample.forecasts[order] if scope == "global" else None
-        answers = list(_of_rows(tree, values, Q, starts, points))
-    shares = largest_shares(answers, len(tilts), LEAST_SLACK[scope])
-    bounds = np.concatenate([own.bounds(shares[None]) for own in answers])
-    return tilts, shares, Certificate(scope, tree.thresholds, *solve(bounds))
+        points = sample.forecasts if scope == "global" else None
+        leads = _of_rows(tree, values, tilts, rows, points)
+    shares = largest_shares(leads, LEAST_SLACK[scope])
+    return tilts, shares, Certificate(scope, tree.thresholds, *solve(leads.bounds(shares)))
 
 
-def find_tilt(P: Floats, weights: Floats, value: Floats) -> Floats:
-    """The t for which the mean of ``P * t``, each row divided by its sum, is a value.
+def find_tilts(rows: Rows, weights: Floats, values: Floats) -> Floats:
+    """The t of each bin for which the mean of ``p * t``, each row divided by its sum, is its value.
 
     Its logarithm maximises a concave function: Newton's method. Classes of value 0 have tilt 0.
     """
-    possible = np.flatnonzero(value)
-    P, goal, weights = P[:, possible], value[possible], weights / weights.sum()
-    u = np.log(goal / (weights @ P))
+    B = len(values)
+    total = np.bincount(rows.bin_of, weights, B)[:, None]
+    sums, _ = tilted_sums(*rows, weights, np.ones_like(values), np.ones(B, dtype=np.uint8))
+    with np.errstate(divide="ignore"):
+        u = np.log(values / (sums / total))
+    # A constant added to u changes nothing; ones make the matrix invertible.
+    possible = values > 0
+    ones = possible[:, :, None] * possible[:, None] / possible.sum(axis=1)[:, None, None]
+    moving = np.ones(B, dtype=bool)
     for _ in range(STEPS):
-        q = _tilted(P, np.exp(u - u.max()))
-        mean = weights @ q
-        if np.abs(mean - goal).max() <= PRECISION:
+        u -= u.max(axis=1, keepdims=True)
+        mean, products = tilted_sums(*rows, weights, np.exp(u), moving.view(np.uint8))
+        error = values - mean / total
+        moving &= np.abs(error).max(axis=1) > PRECISION
+        if not moving.any():
             break
-        # A constant added to u changes nothing; ones make the matrix invertible.
-        curvature = np.diag(mean) - (q * weights[:, None]).T @ q + 1.0 / len(goal)
-        step = np.linalg.lstsq(curvature, goal - mean, rcond=None)[0]
-        u += step * min(1.0, LONGEST / max(np.abs(step).max(), 1e-300))
-    tilt = np.zeros(len(value))
-    tilt[possible] = np.exp(u - u.max())
-    return tilt
-
-
-def _tilted(P: Floats, tilts: Floats) -> Floats:
-    q = P * tilts
-    return np.asarray(q / q.sum(axis=1, keepdims=True))
+        at = np.flatnonzero(moving)
+        curvature = ones[at] - (products / total[..., None])[at]
+        curvature += (mean / total)[at, :, None] * np.eye(values.shape[1])
+        inverse = np.linalg.pinv(curvature, rcond=1e-15, hermitian=True)
+        step = (inverse @ error[at][..., None])[..., 0]
+        longest = np.maximum(np.abs(step).max(axis=1, keepdims=True), LONGEST)
+        u[at] += step * LONGEST / longest
+    return np.asarray(np.exp(u - u.max(axis=1, keepdims=True)))
 
 
 def held_out_pseudocount(sample: Sample, options: GrowthOptions, tempered: Floats) -> float | None:
@@ -104,31 +105,35 @@ def held_out_pseudocount(sample: Sample, options: GrowthOptions, tempered: Float
     for train in (half == 0, half == 1):
         seen, new = sample.take(train), sample.take(~train)
         tree = grow_tree(seen, replace(options, random_state=None))
-        means = mean_forecasts(tree, seen, tempered[train])[tree.bins]
+        means = mean_forecasts(tree, tree.bin_of(seen.forecasts), seen, tempered[train])[tree.bins]
         place, rows = tree.bin_of(new.forecasts), np.arange(len(new))
         for at, c in enumerate(PULLS):
             values = bin_values(tree.class_weights[tree.bins], options.pseudocounts + c * means)
-            q = _tilted(tempered[~train], (values / means)[place])[rows, new.codes]
-            losses[at] -= new.row_weights() @ np.log(q.clip(min=1e-300))
+            q = tempered[~train] * (values / means)[place]
+            likelihood = q[rows, new.codes] / q.sum(axis=1)
+            losses[at] -= new.row_weights() @ np.log(likelihood.clip(min=1e-300))
     return float(PULLS[losses.argmin()])
 
 
-class Answer(NamedTuple):
-    """What a split answers for: bins in its regions, and the leads r_i - r_j of region i there."""
+class Leads(NamedTuple):
+    """What splits answer for: the leads r_i - r_j of each bin that holds rows of their region i.
 
-    bins: Ints  # (E,)
+    Entries are in ascending order of the split and the region.
+    """
+
+    splits: Ints  # (E,)
     regions: Ints  # (E,)
+    bins: Ints  # (E,)
     constant: Floats  # (E, K): the lead of the bin's value,
     varying: Floats  # (E, K): and the smallest lead of its rows if all varies
 
     def bounds(self, shares: Floats) -> Floats:
-        """W of the split for shares of shape (C, B), shape (C, K, K)."""
+        """W of the splits for shares of the bins, shape (S, K, K)."""
         K = self.constant.shape[1]
-        W = np.full((len(shares), K, K), np.inf)
-        leads = self.constant + shares[:, self.bins, None] * (self.varying - self.constant)
-        for i in range(K):
-            if (here := self.regions == i).any():
-                W[:, i] = leads[:, here].min(axis=1)
+        W = np.full((self.splits[-1] + 1, K, K), np.inf)
+        leads = self.constant + shares[self.bins, None] * (self.varying - self.constant)
+        first = np.flatnonzero(np.diff(self.splits * K + self.regions, prepend=-1))
+        W[self.splits[first], self.regions[first]] = np.minimum.reduceat(leads, first)
         W[:, np.arange(K), np.arange(K)] = np.inf
         return W
 
@@ -136,79 +141,67 @@ class Answer(NamedTuple):
         """Largest share of each bin that leaves W as it is, shape (B,)."""
         drop = self.constant - self.varying
         with np.errstate(divide="ignore", invalid="ignore"):
-            room = (self.constant - W[self.regions]) / drop
+            room = (self.constant - W[self.splits, self.regions]) / drop
         limits = np.ones(n_bins)
         np.minimum.at(limits, self.bins, np.where(drop > 0, room, 1.0).min(axis=1))
         return limits
 
+    def of_split(self, split: int) -> Leads:
+        """Those of one split, which becomes number 0."""
+        here = slice(*np.searchsorted(self.splits, [split, split + 1]))
+        columns: Any = (np.ascontiguousarray(column[here]) for column in self)
+        own = Leads(*columns)
+        return own._replace(splits=np.zeros_like(own.splits))
 
-def largest_shares(answers: list[Answer], n_bins: int, least: float) -> Floats:
+
+def largest_shares(leads: Leads, least: float) -> Floats:
     """Shares of bins under which every split keeps its certificate, shape (B,).
 
     The largest cap under which a split passes gives its W; bins take what does not lower W.
     """
-    nothing, shares = np.zeros((1, n_bins)), np.ones((1, n_bins))
-    enough = np.minimum(least, _slacks(answers, nothing))
-    full = _slacks(answers, shares)
-    for s in np.flatnonzero(full < enough):
-        answer = answers[s]
-        low, high = 0.0, 1.0
-        for _ in range(ROUNDS):
-            caps = np.linspace(low, high, TRIED)[:, None]
-            passes = largest_slack(answer.bounds(np.minimum(shares, caps)))[1:-1] >= enough[s]
-            last = int(np.append(passes, False).argmin())  # the first that fails comes next
-            low, high = float(caps[last, 0]), float(caps[last + 1, 0])
-        capped = np.minimum(shares, low)
+    shares = np.ones(leads.bins.max() + 1)
+    enough = np.minimum(least, largest_slack(leads.bounds(np.zeros_like(shares))))
+    for s in np.flatnonzero(largest_slack(leads.bounds(shares)) < enough).tolist():
+        own = leads.of_split(s)
+        capped = np.minimum(shares, largest_cap(*own[1:], shares, enough[s], CAPS))
         # What the cap allows is certain, more than that up to rounding.
-        limits = (1 - 1e-12) * answer.limits(answer.bounds(capped)[0], n_bins)
+        limits = (1 - 1e-12) * own.limits(own.bounds(capped), len(shares))
         shares = np.minimum(shares, np.maximum(limits, capped))
-    while (failing := np.flatnonzero(_slacks(answers, shares) < enough - 1e-13)).size:
-        for s in failing:  # the mean of a bin has missed its goal
-            shares[:, answers[s].bins] = 0.0
-    return np.asarray(shares[0])
-
-
-def _slacks(answers: list[Answer], shares: Floats) -> Floats:
-    """Slack of each split, shape (S,), for shares of shape (1, B)."""
-    return largest_slack(np.concatenate([own.bounds(shares) for own in answers]))
+    while (failing := largest_slack(leads.bounds(shares)) < enough - 1e-13).any():
+        shares[leads.bins[failing[leads.splits]]] = 0.0  # the mean of a bin has missed its goal
+    return shares
 
 
 def _of_rows(
-    tree: BinTree, values: Floats, Q: Floats, starts: Ints, points: Floats | None
-) -> Iterator[Answer]:
-    """Answers of all splits, for rows Q in the order of their bins; those below if no points."""
-    region, leads = None, _smallest_leads(Q, starts, None)
-    for gamma, held in zip(tree.thresholds, regions_held(tree, points), strict=True):
-        if points is not None:
-            region = regions(points, gamma)
-            leads = _smallest_leads(Q, starts, region)
-        bins, of = np.nonzero(held)
-        yield Answer(bins, of, values[bins, of][:, None] - values[bins], leads[bins, of])
-
-
-def _smallest_leads(Q: Floats, starts: Ints, region: Ints | None) -> Floats:
-    """Smallest q_i - q_j among the rows of each bin, in region i if given, shape (B, K, K)."""
-    leads = np.empty((len(starts), Q.shape[1], Q.shape[1]))
-    for i in range(Q.shape[1]):
-        lead = Q[:, [i]] - Q
-        if region is not None:
-            lead[region != i] = np.inf
-        leads[:, i] = np.minimum.reduceat(lead, starts)
-    return leads
+    tree: BinTree, values: Floats, tilts: Floats, rows: Rows, points: Floats | None
+) -> Leads:
+    """Leads of all bins if there are points, of those below a split if not."""
+    held = regions_held(tree, points)
+    splits, of, bins = np.nonzero(held.swapaxes(1, 2))
+    if points is None:
+        varying = smallest_leads(*rows, tilts, None)[bins, of]
+    else:
+        region = (regions(points, gamma).astype(np.intp) for gamma in tree.thresholds)
+        smallest = (smallest_leads(*rows, tilts, here) for here in region)
+        pairs = zip(smallest, held.swapaxes(1, 2), strict=True)
+        varying = np.concatenate([lead.swapaxes(0, 1)[own] for lead, own in pairs])
+    return Leads(splits, of, bins, values[bins, of][:, None] - values[bins], varying)
 
 
 def _of_neighbours(
-    tree: BinTree, values: Floats, tilts: Floats, P: Floats, starts: Ints
-) -> Iterator[Answer]:
-    """Answers of the splits of two classes, for which the map increases between any two scores.
+    tree: BinTree, values: Floats, tilts: Floats, rows: Rows, scores: Floats
+) -> Leads:
+    """Leads for two classes, for which the map increases between any two scores.
 
     Inside a bin it does. Between two, no score of the lower one exceeds the first row of the other,
     and none of the upper one falls below the last row of the lower.
     """
-    for at in np.searchsorted(tree.cuts, tree.thresholds[:, 1]):
-        bins = np.array([at, at + 1])
-        first = starts[at + 1]
-        q = _tilted(P[[first, first - 1]], tilts[bins])
-        own = np.array([0, 1])
-        leads = (x[own, own][:, None] - x for x in (values[bins], q))
-        yield Answer(bins, own, *leads)
+    at = np.searchsorted(tree.cuts, tree.thresholds[:, 1])
+    splits, of = np.repeat(np.arange(tree.n_splits), 2), np.tile([0, 1], tree.n_splits)
+    order = np.argsort(scores, kind="stable")
+    first = np.searchsorted(rows.bin_of[order], at + 1)
+    bins, ends = at.repeat(2) + of, order[first.repeat(2) - of]
+    q = rows.forecasts[ends] * tilts[bins]
+    q /= q.sum(axis=1, keepdims=True)
+    leads = (x[np.arange(len(of)), of][:, None] - x for x in (values[bins], q))
+    return Leads(splits, of, bins, *leads)

@@ -14,6 +14,7 @@ from isoroc._input.arrays import with_readable_names as with_readable_names
 from isoroc._input.error import InputError as InputError
 from isoroc._input.error import check_choices as check_choices
 from isoroc._input.error import check_confidence as check_confidence
+from isoroc._input.error import check_names as check_names
 from isoroc._input.error import check_number as check_number
 from isoroc._input.error import check_option as check_option
 from isoroc._input.outcomes import Kind as Kind
@@ -42,5 +43,6 @@ from isoroc._input.sample import check_forecasts as check_forecasts
 from isoroc._input.sample import check_new as check_new
 from isoroc._input.sample import check_sample as check_sample
 from isoroc._input.sample import first_improbable as first_improbable
+from isoroc._input.sample import join_samples as join_samples
 from isoroc._input.sample import resolve_scores as resolve_scores
 from isoroc._input.sample import valid_rows as valid_rows

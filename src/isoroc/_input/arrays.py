@@ -20,9 +20,9 @@ from isoroc._input.error import InputError
 SLICE = 2**16
 
 
-def slices(n_rows: int) -> Iterator[slice]:
+def slices(n_rows: int, size: int = SLICE) -> Iterator[slice]:
     """Rows 0 to n_rows, some at a time, so that temporary arrays stay short."""
-    return (slice(start, start + SLICE) for start in range(0, n_rows, SLICE))
+    return (slice(start, start + size) for start in range(0, n_rows, size))
 
 
 def to_array(values: Any, *, name: str) -> NDArray[Any]:
@@ -54,7 +54,7 @@ def to_native(values: Any, *, name: str) -> Any:
 
 def check_length(values: NDArray[Any], n_rows: int, *, name: str, of: str = "P") -> None:
     """Refuse values that do not have one entry for each of the n_rows rows of `of`."""
-    if (found := len(values)) != n_rows:
+    if (found := len(values) if np.ndim(values) else 0) != n_rows:
         raise InputError(name, None, f"{found} rows, but {of} has {n_rows}", "they must agree")
 
 

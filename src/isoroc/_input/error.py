@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 
@@ -37,17 +37,24 @@ class InputError(ValueError):
         return f"{self.argument}: {row}{self.problem}{fix}."
 
 
-def check_number(name: str, value: Any, kind: type[Any], *, minimum: float) -> None:
-    """Check that a value is a finite number >= minimum, of a type of `numbers`."""
-    is_number = isinstance(value, kind) and not isinstance(value, bool)
+def check_number(
+    name: str, value: Any, kind: type[Any] = float, *, minimum: float, others: tuple[Any, ...] = ()
+) -> None:
+    """Check that a value is a finite number >= minimum, whole if the kind is int, or another."""
+    if any(value is other or (isinstance(value, str) and value == other) for other in others):
+        return
+    whole = issubclass(kind, numbers.Integral)
+    wanted = numbers.Integral if whole else numbers.Real
+    is_number = isinstance(value, wanted) and not isinstance(value, bool)
     if not is_number or not minimum <= value < math.inf:
-        expected = "an int" if kind is numbers.Integral else "a finite number"
-        raise InputError(name, None, f"is {value!r}", f"expected {expected} >= {minimum:g}")
+        expected = f"expected {'an int' if whole else 'a finite number'} >= {minimum:g}"
+        choices = "".join(f" or {other!r}" for other in others)
+        raise InputError(name, None, f"is {value!r}", expected + choices)
 
 
-def check_confidence(confidence: float) -> None:
+def check_confidence(confidence: Any) -> None:
     """Check the probability that an interval covers the truth."""
-    if not 0 < confidence < 1:
+    if not isinstance(confidence, numbers.Real) or not 0 < float(confidence) < 1:
         raise InputError("confidence", None, f"is {confidence!r}", "expected 0 < confidence < 1")
 
 
@@ -56,6 +63,15 @@ def check_option(name: str, value: Any, options: tuple[Any, ...]) -> None:
     if not any(value is option or value == option for option in options):
         allowed = ", ".join(repr(option) for option in options)
         raise InputError(name, None, f"expected one of {allowed}", f"got {value!r}")
+
+
+def check_names(name: str, given: Any) -> list[str]:
+    """Names in a list; one of them may be given by itself."""
+    several = isinstance(given, Iterable) and not isinstance(given, str)
+    names = list(given) if several else [given]
+    if not all(isinstance(own, str) for own in names):
+        raise InputError(name, None, f"is {given!r}", "expected a name or a sequence of names")
+    return names
 
 
 def check_choices(name: str, chosen: Collection[str], allowed: Collection[str]) -> None:

@@ -137,13 +137,13 @@ def find_reversal(sample: Sample) -> Reversal | None:
     return Reversal(sample.classes[k], area, other)
 
 
-def warn_if_reversed(sample: Sample, *, name: str = "P", stacklevel: int = 4) -> None:
+def warn_if_reversed(sample: Sample, *, name: str = "P") -> None:
     """Warn if the forecasts of some class rank it below the others beyond noise."""
     if (reversal := find_reversal(sample)) is not None:
         order = "the class of each column"
         if reversal.other is not None:
             order = "the two classes with that of larger scores last"
-        warnings.warn(f"{name}: {reversal}. labels= takes {order}.", UserWarning, stacklevel)
+        warnings.warn(f"{name}: {reversal}. labels= takes {order}.", UserWarning, stacklevel=4)
 
 
 def _area(scores: Floats, positive: NDArray[np.bool_]) -> tuple[float, float]:

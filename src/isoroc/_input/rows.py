@@ -23,13 +23,17 @@ LEAST_MEAN = 0.1
 Names = NDArray[np.str_]
 
 
-def check_weights(sample_weight: Any, n_rows: int, *, name: str = "sample_weight") -> Floats | None:
+def check_weights(sample_weight: Any, n_rows: int) -> Floats | None:
     """Weights as a float64 vector, or None where every row weighs the same."""
     if sample_weight is None:
         return None
     if isinstance(sample_weight, numbers.Real):
         sample_weight = np.full(n_rows, sample_weight)
-    weights = np.ascontiguousarray(to_array(sample_weight, name=name), dtype=np.float64)
+    name = "sample_weight"
+    try:
+        weights = np.asarray(to_array(sample_weight, name=name), dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise InputError(name, None, f"weights must be numbers ({error})", WEIGHT_FIX) from error
     if weights.ndim != 1:
         fix = "Sample weights must be 1D array or scalar"
         raise InputError(name, None, f"shape {weights.shape}", fix)
@@ -39,7 +43,7 @@ def check_weights(sample_weight: Any, n_rows: int, *, name: str = "sample_weight
         row = int(np.argmin(good))
         raise InputError(name, row, f"is {weights[row]:.6g}", WEIGHT_FIX)
     if not weights.any():
-        raise _no_weight(name)
+        raise _no_weight()
     return weights
 
 
@@ -50,7 +54,7 @@ def valid_weights(ops: Ops[V], weights: V) -> Truth:
     return (weights >= 0.0) & (positive >= smallest) & (weights <= largest)
 
 
-def check_counts(weights: Floats | None, *, name: str = "sample_weight") -> None:
+def check_counts(weights: Floats | None) -> None:
     """Refuse weights that are far below one per row, such as shares that sum to one.
 
     To a calibrator weights count rows, so that their size matters.
@@ -59,28 +63,30 @@ def check_counts(weights: Floats | None, *, name: str = "sample_weight") -> None
         return
     heavy = weights[weights > 0]
     if not len(heavy):
-        raise _no_weight(name)
+        raise _no_weight()
     if (total := float(heavy.sum())) < LEAST_MEAN * len(heavy):
         problem = f"{len(heavy)} rows have a total weight of {total:.6g}"
         fix = "weights count rows, and weight 2 is the same as the row twice. If yours are relative"
-        raise InputError(name, None, problem, f"{fix}, multiply them by {len(heavy)} / {total:.6g}")
+        fix += f", multiply them by {len(heavy)} / {total:.6g}"
+        raise InputError("sample_weight", None, problem, fix)
 
 
-def _no_weight(name: str) -> InputError:
-    return InputError(name, None, "all weights are zero", "there is nothing to learn from")
+def _no_weight() -> InputError:
+    fix = "there is nothing to learn from"
+    return InputError("sample_weight", None, "all weights are zero", fix)
 
 
-def check_groups(groups: Any, n_rows: int, *, name: str = "groups", of: str = "P") -> Names:
+def check_groups(groups: Any, n_rows: int, *, of: str = "P") -> Names:
     """Name of each row's group, of one entry per row of `of`."""
-    values = to_array(groups, name=name)
+    values = to_array(groups, name="groups")
     if values.ndim != 1:
-        raise InputError(name, None, f"has shape {values.shape}", "expected one entry per row")
-    check_length(values, n_rows, name=name, of=of)
+        raise InputError("groups", None, f"has shape {values.shape}", "expected one entry per row")
+    check_length(values, n_rows, name="groups", of=of)
     if values.dtype.kind in "Uiu":
         return values.astype(np.str_)
     if values.dtype.kind == "b":
         return np.where(values, "true", "false")
-    return np.array([_name(value, row, name) for row, value in enumerate(values)], dtype=np.str_)
+    return np.array([_name(value, row) for row, value in enumerate(values)], dtype=np.str_)
 
 
 def rows_by_group(groups: Names) -> Iterator[tuple[str, Ints]]:
@@ -91,7 +97,7 @@ def rows_by_group(groups: Names) -> Iterator[tuple[str, Ints]]:
     return zip(names.tolist(), parts, strict=True)
 
 
-def _name(value: Any, row: int, argument: str) -> str:
+def _name(value: Any, row: int) -> str:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bool | np.bool_):
@@ -101,9 +107,9 @@ def _name(value: Any, row: int, argument: str) -> str:
     # pandas has a value that cannot be compared; NaN and its like differ from themselves.
     if value is None or type(value).__name__ == "NAType" or value != value:  # noqa: PLR0124
         fix = 'give such rows a group of their own, such as "unknown", or leave them out'
-        raise InputError(argument, row, "is missing", fix)
+        raise InputError("groups", row, "is missing", fix)
     fix = "groups are strings, whole numbers or booleans"
-    raise InputError(argument, row, f"is {value!r}", fix)
+    raise InputError("groups", row, f"is {value!r}", fix)
 
 
 def encode_labels(
@@ -222,9 +228,9 @@ def _encode_given(
     return classes, codes.astype(np.min_scalar_type(n_classes - 1))
 
 
-def check_two_classes(class_weights: Floats, classes: NDArray[Any], *, name: str = "y") -> None:
+def check_two_classes(class_weights: Floats, classes: NDArray[Any]) -> None:
     """Refuse data in which fewer than two classes have weight."""
     if np.count_nonzero(class_weights) < 2:
         only = shown(classes[class_weights.argmax()])
         problem = f"one class only, {only} (rows of weight 0 do not count)"
-        raise InputError(name, None, problem, "two or more are needed")
+        raise InputError("y", None, problem, "two or more are needed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -222,7 +223,7 @@ class Sample:
         """The column with the largest probability in each row, the first on ties."""
         return self.kind.decisions(self.forecasts)
 
-    def take(self, rows: NDArray[Any]) -> Self:
+    def take(self, rows: NDArray[Any] | slice) -> Self:
         """Sample of some of the rows."""
         return replace(
             self,
@@ -262,6 +263,15 @@ class Sample:
         return self.take(np.flatnonzero(self.weights))
 
 
+def join_samples(parts: Sequence[Sample]) -> Sample:
+    """One sample of the rows of several; where some have weights, others weigh 1 each."""
+    names = ["forecasts", "codes", *(["groups"] if parts[0].groups is not None else [])]
+    arrays: Any = {n: np.concatenate([getattr(part, n) for part in parts]) for n in names}
+    if any(part.weights is not None for part in parts):
+        arrays["weights"] = np.concatenate([part.row_weights() for part in parts])
+    return replace(parts[0], **arrays)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CellSample(Sample):
     """A sample whose rows are cells of counts with the weight of one class each.
@@ -272,21 +282,13 @@ class CellSample(Sample):
     fold: Ints
     squares: Floats  # sum of the squared weights of the rows of each
 
-    def as_rows(self) -> Sample:
-        """The same with each cell as a row of its weight."""
-        return Sample(self.forecasts, self.codes, self.weights, self.classes, self.scores)
-
-    def take(self, rows: NDArray[Any]) -> Self:
+    def take(self, rows: NDArray[Any] | slice) -> Self:
         """Sample of some of the cells."""
         return replace(super().take(rows), fold=self.fold[rows], squares=self.squares[rows])
 
     def squared_weights(self) -> Floats:
         """Sum of the squared weights of the rows that each cell stands for."""
         return self.squares
-
-    def independent_rows(self) -> Floats:
-        """Number of rows in each cell, if those of one cell have equal weights."""
-        return np.asarray(self.row_weights() ** 2 / self.squares)
 
     def draw(self, n_rows: int, seed: int = 0) -> Self:
         """Cells of rows drawn at random; all of them if there are not more."""

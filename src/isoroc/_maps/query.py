@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from isoroc._backends.sql import DIALECTS, RULES, SqlOps, nodes, table_node
-from isoroc._input import InputError
+from isoroc._input import InputError, check_names
 from isoroc._maps.mixture import calibrated, is_grouped
 
 #: What can be used where SQL cannot.
@@ -72,7 +72,7 @@ def check_dialect(dialect: Any) -> str:
 
 def check_table(table: str | Sequence[str], argument: str = "table") -> list[str]:
     """Parts of the name of a table."""
-    parts = table.split(".") if isinstance(table, str) else list(table)
+    parts = table.split(".") if isinstance(table, str) else check_names(argument, table)
     if not 1 <= len(parts) <= 3 or not all(parts):
         expected = f"expected [[catalog.]schema.]{argument}"
         raise InputError(argument, None, f"is {table!r}", expected)

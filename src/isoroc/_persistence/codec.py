@@ -93,7 +93,7 @@ def _encode_array(array: NDArray[Any], place: str) -> dict[str, Any]:
         values = [v if math.isfinite(v) else _word(v) for v in values]
     elif kind == "O":
         values = [v.item() if isinstance(v, np.generic) else v for v in values]
-        if not all(isinstance(v, bool | int | str) or _is_finite(v) for v in values):
+        if not all(isinstance(v, bool | int | str | float) and v not in _WORDS for v in values):
             problem = "a model file holds only strings, finite numbers and booleans"
             raise InputError(place, None, problem)
     elif kind not in "biu":

@@ -57,9 +57,7 @@ class ModelFileError(ValueError):
         return cls(f"{os.fspath(path)}: {fault}. {fault.fix}")
 
 
-def write(
-    path: str | os.PathLike[str], model: dict[str, Any], summary: dict[str, Any] | None = None
-) -> None:
+def write(path: str | os.PathLike[str], model: dict[str, Any], summary: dict[str, Any]) -> None:
     """Write the document of a calibrator, and a summary, to a model file, whole or not at all."""
     document = _with_checksum(model, summary)
     try:
@@ -76,7 +74,7 @@ def write(
         new.write_bytes(data)
 
 
-def checksum(model: dict[str, Any], summary: dict[str, Any] | None = None) -> str:
+def checksum(model: dict[str, Any], summary: dict[str, Any]) -> str:
     """Checksum of the file that `write` would write; raises a `Fault` if it would be too large."""
     document = _with_checksum(model, summary)
     _serialise(document)
@@ -90,7 +88,7 @@ def _serialise(document: dict[str, Any]) -> bytes:
     return data
 
 
-def _with_checksum(model: dict[str, Any], summary: dict[str, Any] | None) -> dict[str, Any]:
+def _with_checksum(model: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")  # makes files reproducible
     now = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
     body = {
@@ -98,7 +96,7 @@ def _with_checksum(model: dict[str, Any], summary: dict[str, Any] | None) -> dic
         "version": VERSION,
         "library": version_of("isoroc"),
         "saved": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "summary": plain(summary or {}, "summary"),
+        "summary": plain(summary, "summary"),
         "model": model,
     }
     return body | {"checksum": _checksum(body)}

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import numbers
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc
+from scipy.optimize import brentq, minimize
+from scipy.special import chdtrc, chdtri
 
-from isoroc._input import InputError, check_confidence, check_number, check_weights
-from isoroc._random import check_random_state
+from isoroc._input import InputError, check_confidence, check_weights
 from isoroc._simplex import Floats
 from isoroc._table import Table
 from isoroc.decisions._inputs import check_new, check_shares
 
-#: EM ends when no share changes by more than this in a step,
-TOLERANCE = 1e-9
-#: or after this many steps.
-EM_STEPS = 10_000
+#: Weight of the old shares in the estimate, in rows: a share of 0 would rule the class out.
+PSEUDOCOUNT = 1.0
+#: Least likelihood of a row.
+LEAST = 1e-12
 #: Intervals are computed from at most this many rows and scaled to the number of rows.
-RESAMPLED_ROWS = 5000
+INTERVAL_ROWS = 5000
 
 
 def adjust_prior(Q: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
@@ -79,7 +80,7 @@ class PriorEstimate:
     prior : ndarray of shape (K,)
         The estimate.
     low, high : ndarray of shape (K,)
-        Bootstrap intervals, one for each class.
+        Intervals, one for each class.
     old : ndarray of shape (K,)
         Class shares of the calibration rows.
     p_value : float
@@ -121,8 +122,6 @@ def estimate_prior(
     labels: Any = None,
     sample_weight: Any = None,
     confidence: float = 0.95,
-    n_resamples: int = 200,
-    random_state: Any = None,
 ) -> PriorEstimate:
     """Class prior of new rows without labels, by maximum likelihood.
 
@@ -142,10 +141,6 @@ def estimate_prior(
         Weight of each row.
     confidence : float, default=0.95
         Probability that an interval covers the true share.
-    n_resamples : int, default=200
-        Number of bootstrap resamples.
-    random_state : int, RandomState or None, default=None
-        Seed of the resamples.
 
     Returns
     -------
@@ -153,11 +148,12 @@ def estimate_prior(
 
     Notes
     -----
-    The log likelihood of shares w is ``sum_i log(sum_k Q[i, k] w[k] / old[k])``, a concave function
-    that EM maximises. The test compares twice its increase over ``w = old`` with a chi-squared
-    distribution with K - 1 degrees of freedom. Weights count rows: for the test, and for the
-    intervals, they are scaled to sum to Kish's effective number of rows. Intervals do not include
-    the uncertainty of `old` and of the calibration.
+    The log likelihood of shares w is ``sum_i log(sum_k Q[i, k] w[k] / old[k])``, a concave
+    function. One row with the old shares is added to its maximum, so that no share is 0. The test
+    compares twice its increase over ``w = old`` with a chi-squared distribution with K - 1 degrees
+    of freedom, and an interval has the shares of a class that such a test with one degree does not
+    reject. Weights count rows: they are scaled to sum to Kish's effective number of rows. Intervals
+    do not include the uncertainty of `old` and of the calibration.
 
     Examples
     --------
@@ -166,53 +162,71 @@ def estimate_prior(
     >>> rng = np.random.default_rng(0)
     >>> x = np.where(rng.random(2000) < 0.2, 1.0, -1.0) + rng.normal(size=2000)  # 20 % positive
     >>> p = 1 / (1 + np.exp(-2 * x))  # calibrated if half of the rows are positive
-    >>> estimate_prior(p, [0.5, 0.5], labels=["no", "yes"], random_state=0)
+    >>> estimate_prior(p, [0.5, 0.5], labels=["no", "yes"])
       class  old      new      low     high
-         no  0.5  0.78982  0.76209  0.81465
-        yes  0.5  0.21018  0.18535  0.23791
+         no  0.5  0.78968  0.76393  0.81464
+        yes  0.5  0.21032  0.18536  0.23607
       p = 1.2e-86 under the old shares, 2000 rows
     """
-    check_number("n_resamples", n_resamples, numbers.Integral, minimum=2)
     check_confidence(confidence)
     P, classes = check_new(Q, labels)
     shares = check_shares(old, classes, name="old", positive=True)
     weights = check_weights(sample_weight, len(P))
     weights = np.ones(len(P)) if weights is None else weights * weights.sum() / (weights @ weights)
     likelihood = P / shares
-    prior = _most_likely(likelihood, weights, shares)
-    lift = 2 * float(weights @ np.log(likelihood @ prior))  # 0 for prior = shares
-
-    spread = _resample(likelihood, weights, prior, n_resamples, check_random_state(random_state))
-    low, high = np.quantile(spread, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
-    low, high = np.clip([prior + low, prior + high], 0.0, 1.0)
+    total = weights.sum()
+    best = _most_likely(likelihood, weights, shares)
+    lift = 2 * float(weights @ np.log(np.maximum(likelihood @ best, LEAST)))  # 0 for the old shares
+    prior = (total * best + PSEUDOCOUNT * shares) / (total + PSEUDOCOUNT)
+    shift = np.zeros(len(shares))
+    if len(P) > INTERVAL_ROWS:
+        rows = np.random.default_rng(0).permutation(len(P))[:INTERVAL_ROWS]
+        likelihood, weights = likelihood[rows], weights[rows] * (total / weights[rows].sum())
+        some = _most_likely(likelihood, weights, best)
+        best, shift = some, best - some
+    ends = [_interval(likelihood, weights, best, k, confidence) for k in range(len(shares))]
+    low, high = np.clip(np.transpose(ends) + shift, 0.0, 1.0)
+    low, high = np.minimum(low, prior), np.maximum(high, prior)
     p_value = float(chdtrc(len(shares) - 1, max(lift, 0.0)))
     return PriorEstimate(prior, low, high, shares, p_value, confidence, classes, len(P))
 
 
-def _resample(
-    likelihood: Floats, weights: Floats, prior: Floats, n_resamples: int, rng: np.random.RandomState
+def _interval(
+    L: Floats, weights: Floats, best: Floats, k: int, confidence: float
+) -> tuple[float, float]:
+    """Shares of class k that a likelihood ratio test does not reject, whatever the others are."""
+    others, total = np.delete(best, k), weights.sum()
+    others = others / others.sum() if others.any() else np.full(len(others), 1 / len(others))
+    most = weights @ np.log(np.maximum(L @ best, LEAST)) - chdtri(1, 1 - confidence) / 2
+
+    def excess(share: float) -> float:
+        """Log likelihood of the best prior with this share, above that which is rejected."""
+        prior = np.insert((1 - share) * others, k, share)
+        if len(best) > 2:
+            prior = _most_likely(L, weights, prior, {k: share})
+        return float(weights @ np.log(np.maximum(L @ prior, LEAST)) - most)
+
+    def end(limit: float) -> float:
+        if excess(limit) >= 0 or abs(limit - best[k]) < 1e-9:
+            return limit
+        return float(brentq(excess, *sorted((limit, best[k])), xtol=1e-6 + 1e-3 / total))
+
+    return end(0.0), end(1.0)
+
+
+def _most_likely(
+    L: Floats, weights: Floats, start: Floats, given: Mapping[int, float] = MappingProxyType({})
 ) -> Floats:
-    """Deviations of resampled estimates from the estimate, shape (n_resamples, K)."""
-    n, start = len(weights), np.maximum(prior, TOLERANCE)
-    if n > RESAMPLED_ROWS:
-        rows = np.sort(rng.permutation(n)[:RESAMPLED_ROWS])
-        likelihood, weights = likelihood[rows], weights[rows]
-        prior = _most_likely(likelihood, weights, start)
-    m = len(weights)
-    drawn = np.empty((n_resamples, len(prior)))
-    for b in range(n_resamples):
-        times = np.bincount(rng.randint(m, size=m), minlength=m)
-        drawn[b] = _most_likely(likelihood, weights * times, start)
-    return np.asarray((drawn - prior) * np.sqrt(m / n))
+    """Prior of maximum likelihood, where shares of some classes may be given."""
 
+    def loss(prior: Floats) -> tuple[float, Floats]:
+        mixed = np.maximum(L @ prior, LEAST)
+        return -float(share @ np.log(mixed)), -(share / mixed) @ L
 
-def _most_likely(likelihood: Floats, weights: Floats, start: Floats) -> Floats:
-    """Mixture proportions of maximum likelihood, by EM."""
     share = weights / weights.sum()
-    prior = start / start.sum()
-    for _ in range(EM_STEPS):
-        change = prior * ((share / (likelihood @ prior)) @ likelihood - 1)
-        prior = prior + change
-        if np.abs(change).max() < TOLERANCE:
-            break
-    return np.asarray(prior)
+    bounds = [(given.get(k, 0.0), given.get(k, 1.0)) for k in range(len(start))]
+    sums = {"type": "eq", "fun": lambda w: w.sum() - 1, "jac": lambda _: np.ones(len(start))}
+    found = minimize(
+        loss, start, jac=True, bounds=bounds, constraints=sums, method="SLSQP", tol=1e-12
+    ).x.clip(min=0)
+    return np.asarray(found / found.sum())

@@ -10,8 +10,8 @@ from isoroc._backends import sql
 from isoroc._backends.sql import Dialect, nodes
 from isoroc._counts import Grid, Resolution
 from isoroc._counts.files import describe
-from isoroc._counts.grid import cells, default_resolution, fold
-from isoroc._input import InputError, check_option, valid_weights
+from isoroc._counts.grid import cells, check_folds, default_resolution, fold
+from isoroc._input import InputError, check_names, check_option, valid_weights
 from isoroc._kinds import kind_of
 from isoroc._maps.query import check_dialect, check_table, check_width
 
@@ -70,13 +70,14 @@ def counts_sql(
     """
     check_dialect(dialect)
     check_option("on_bad", on_bad, ("fail", "skip"))
-    probs = [probs] if isinstance(probs, str) else list(probs)
-    parts = check_table(table)
+    check_folds(folds)
+    probs, parts = check_names("probs", probs), check_table(table)
     if resolution == "auto":
         resolution = default_resolution(max(len(probs), 2))
     grid = Grid.choose(len(probs), resolution)
-    used = [*probs, label, *(name for name in (weight, fold_by) if name is not None)]
-    ops = sql.SqlOps(dialect, taken=[*used, *parts])
+    others = {"label": label, "weight": weight, "fold_by": fold_by}
+    used = [n for name, own in others.items() if own is not None for n in check_names(name, [own])]
+    ops = sql.SqlOps(dialect, taken=[*probs, *used, *parts])
     X, good = kind_of(len(probs)).clean(ops, ops.read(probs))
     found = cells(ops, X, grid)
     key = None if fold_by is None else ops.read([fold_by])

@@ -6,7 +6,7 @@ import json
 import math
 import os
 from importlib.metadata import version as version_of
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import onnx
@@ -73,32 +73,32 @@ def to_onnx(
     """
     check_exportable(calibrator)
     check_option("input_type", input_type, tuple(_TYPES))
-    if not OLDEST_OPSET <= opset <= onnx.defs.onnx_opset_version():
+    known = range(OLDEST_OPSET, onnx.defs.onnx_opset_version() + 1)
+    if opset not in known:
         raise InputError("opset", None, f"is {opset}", f"expected {_known_opsets()}")
-    names = Names("forecasts", "calibrated", "label" if label else None)
-    opsets = {"": opset} | ({ML: ML_OPSET} if is_grouped(calibrator) else {})
-    return build(calibrator, names, _TYPES[input_type], calibrator.n_features_in_, opsets)
-
-
-class Names(NamedTuple):
-    """Names of the input and the outputs of a graph; without a name there are no labels."""
-
-    forecasts: str
-    calibrated: str
-    label: str | None
+    opsets = {"": int(opset)} | ({ML: ML_OPSET} if is_grouped(calibrator) else {})
+    names: Any = {"output": "calibrated", "label": "label" if label else None}
+    return build(calibrator, _TYPES[input_type], calibrator.n_features_in_, opsets, **names)
 
 
 def build(
-    calibrator: Any, names: Names, input_type: int, n_columns: int, opsets: dict[str, int]
+    calibrator: Any,
+    input_type: int,
+    n_columns: int,
+    opsets: dict[str, int],
+    *,
+    forecasts: str = "forecasts",
+    output: str,
+    label: str | None,
 ) -> onnx.ModelProto:
-    """ONNX model of a calibrator for forecasts of a type and a number of columns.
+    """ONNX model of a calibrator for forecasts of a type and a number of columns, with names.
 
-    A calibrator that was fitted to scores takes the last column.
+    A calibrator that was fitted to scores takes the last column. Without a name for them there are
+    no labels.
     """
     graph, tensor = Graph(opsets[""], "isoroc_"), onnx.helper.make_tensor_value_info
     ops = OnnxOps(graph, exact=calibrator.map_.exact)
-    inputs = [tensor(names.forecasts, input_type, ["N", n_columns])]
-    forecasts = names.forecasts
+    inputs = [tensor(forecasts, input_type, ["N", n_columns])]
     if input_type != _DOUBLE:
         forecasts = graph.node("Cast", forecasts, to=_DOUBLE)
     X, groups = ops.input(forecasts, n_columns), None
@@ -109,15 +109,15 @@ def build(
             groups = ops.find("groups", calibrator.map_.groups.tolist())
     Q, good = calibrated(ops, calibrator, X, groups)
     missing = graph.constant(np.array(math.nan))
-    graph.node("Where", good.name, Q.name, missing, output=names.calibrated)
-    outputs = [tensor(names.calibrated, _DOUBLE, ["N", Q.width])]
-    if names.label:
+    graph.node("Where", good.name, Q.name, missing, output=output)
+    outputs = [tensor(output, _DOUBLE, ["N", Q.width])]
+    if label:
         classes, unknown = _labels(calibrator.classes_)
         found = graph.node("Gather", graph.constant(classes), ops.largest(Q)[1].name)
         found = graph.node("Where", good.name, found, graph.constant(unknown))
-        graph.node("Reshape", found, graph.integers(-1), output=names.label)
+        graph.node("Reshape", found, graph.integers(-1), output=label)
         kind = onnx.helper.np_dtype_to_tensor_dtype(classes.dtype)
-        outputs.append(tensor(names.label, kind, ["N"]))
+        outputs.append(tensor(label, kind, ["N"]))
     imports = [onnx.helper.make_opsetid(*item) for item in opsets.items()]
     model = onnx.helper.make_model(
         graph.proto("isoroc", inputs, outputs),
@@ -210,13 +210,13 @@ def calibrate_onnx(
     unchanged = {f"rename_{kind}": False for kind in kinds}
     before = compose.add_prefix(classifier, _PREFIX, **unchanged)
     opsets = _common_opsets(before, grouped=is_grouped(calibrator))
-    names = Names("isoroc_forecasts", output.name, label)
-    after = build(calibrator, names, output.type.tensor_type.elem_type, n_columns, opsets)
+    names = {"forecasts": "isoroc_forecasts", "output": output.name, "label": label}
+    after = build(calibrator, output.type.tensor_type.elem_type, n_columns, opsets, **names)
     before.ir_version = after.ir_version = max(before.ir_version, after.ir_version)
     model = compose.merge_models(
         before,
         after,
-        io_map=[(_PREFIX + output.name, names.forecasts)],
+        io_map=[(_PREFIX + output.name, names["forecasts"])],
         outputs=[output.name, label],
         producer_name="isoroc",
         producer_version=after.producer_version,
@@ -247,18 +247,15 @@ def _common_opsets(classifier: onnx.ModelProto, *, grouped: bool) -> dict[str, i
 
 def _find_probabilities(classifier: onnx.ModelProto, name: str | None) -> Any:
     """Output of a classifier with its forecasts."""
-    outputs = {output.name: output for output in classifier.graph.output}
-    if name is None:
-        found = [output for output in outputs.values() if _is_matrix(output)]
-    else:
-        found = [outputs[name]] if name in outputs and _is_matrix(outputs[name]) else []
+    outputs = classifier.graph.output
+    found = [output for output in outputs if _is_matrix(output) and name in (None, output.name)]
     if len(found) == 1:
         return found[0]
-    if any(o.type.HasField("sequence_type") for o in outputs.values()):
+    if any(output.type.HasField("sequence_type") for output in outputs):
         fix = 'convert it with options={"zipmap": False} of skl2onnx'
         raise InputError("classifier", None, "an output is a sequence of dictionaries", fix)
     asked = "one matrix of floats or doubles" if name is None else f"such a matrix named {name!r}"
-    problem = f"the outputs of the classifier are {', '.join(outputs)}"
+    problem = f"the outputs of the classifier are {', '.join(output.name for output in outputs)}"
     raise InputError("probabilities", None, problem, f"expected {asked} among them")
 
 

@@ -10,7 +10,7 @@ from textwrap import TextWrapper
 from typing import Any
 
 from isoroc._backends.sql import Dialect
-from isoroc._input import InputError
+from isoroc._input import InputError, check_names
 from isoroc._maps.query import check_dialect, check_table, write_query
 from isoroc.export._exportable import check_exportable
 
@@ -85,7 +85,7 @@ def to_sql(
     """
     check_exportable(calibrator)
     check_dialect(dialect)
-    columns = [columns] if isinstance(columns, str) else list(columns)
+    columns = check_names("columns", columns)
     outputs = _name_outputs(calibrator, columns, names)
     query = write_query(
         calibrator,
@@ -107,7 +107,7 @@ def _name_outputs(
     K = len(calibrator.classes_)
     if names is None:
         names = [f"calibrated_{label}" for label in calibrator.classes_]
-    names = [names] if isinstance(names, str) else list(names)
+    names = check_names("names", names)
     single = calibrator.n_features_in_ == 1 and len(names) == 1
     for argument, given, expected in (
         ("columns", columns, calibrator.n_features_in_),
@@ -122,7 +122,7 @@ def _name_outputs(
 
 def _check_keep(keep: str | Sequence[str], names: Sequence[str]) -> list[str] | None:
     """Columns of the table that the query hands on, None for all of them."""
-    kept = [keep] if isinstance(keep, str) else list(keep)
+    kept = check_names("keep", keep)
     if ALL in kept:
         if len(kept) > 1:
             others = ", ".join(name for name in kept if name != ALL)

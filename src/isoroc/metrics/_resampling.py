@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -120,7 +119,7 @@ def bootstrap(
     >>> bootstrap(brier_score_loss, y, p, after=p**2, random_state=0)
     -0.0278, 95 % interval -0.0378 to -0.018
     """
-    check_number("n_resamples", n_resamples, numbers.Integral, minimum=2)
+    check_number("n_resamples", n_resamples, int, minimum=2)
     check_option("method", method, ("basic", "percentile"))
     check_confidence(confidence)
     y = to_array(y_true, name="y_true")

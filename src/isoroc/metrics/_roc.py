@@ -5,7 +5,6 @@ For any number of classes, the share of tuples, one row of each class, that a th
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -228,7 +227,7 @@ def pairwise_separability(
     if K == 2:
         value = auc(y_true, y_prob, sample_weight=sample_weight, labels=labels)
         return Separability(value, standard_error=0.0, n_samples=0)
-    check_number("n_samples", n_samples, numbers.Integral, minimum=1)
+    check_number("n_samples", n_samples, int, minimum=1)
     check_every_class(sample, "a tuple needs a row of each class")
     sample = fix_row_order(fix_class_order(sample))
     rng = check_random_state(random_state)

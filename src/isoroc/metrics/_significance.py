@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,7 +18,7 @@ from isoroc._estimation.grouping import (
 )
 from isoroc._input import Sample, check_number, check_option, check_probabilities, split_by_kind
 from isoroc._random import check_random_state
-from isoroc._simplex import Floats, Ints
+from isoroc._simplex import Floats, Ints, as_matrix
 
 #: The finest cells have about this many rows, and there are at most 2 ** MOST_LEVELS of them.
 ROWS_IN_CELL, MOST_LEVELS = 32, 10
@@ -95,7 +94,7 @@ def calibration_test(
     0.001
     """
     check_option("kind", kind, ("canonical", "top"))
-    check_number("n_resamples", n_resamples, numbers.Integral, minimum=1)
+    check_number("n_resamples", n_resamples, int, minimum=1)
     sample = check_probabilities(y_true, y_prob, sample_weight, labels)
     if kind != "top":  # of equal probabilities, the first is the largest one
         sample = fix_class_order(sample)
@@ -121,9 +120,7 @@ class _Scales:
     """Nested cells of the forecasts, and the deviation of labels from them at each scale."""
 
     def __init__(self, sample: Sample) -> None:
-        P = sample.forecasts
-        if P.ndim == 1:
-            P = np.column_stack([1 - P, P])
+        P = as_matrix(sample.forecasts)
         n, K = P.shape
         n_levels = min(MOST_LEVELS, max(0, (n // ROWS_IN_CELL).bit_length() - 1))
         cell = halve_repeatedly(sample.forecasts, n_levels)

@@ -101,8 +101,8 @@ def calibration_summary(
         five knots, three if an outcome has less than 100 rows, and none below 20.
 
     The intervals of ratio and intercept hold the shifts of log odds that a score test does not
-    reject. That of the slope is normal, with the larger one of the standard errors that hold if the
-    model does and that hold anyway. Distances are never negative, so they are positive for
+    reject. That of the slope is normal. Both use the larger one of the standard errors that hold if
+    the model does and that hold anyway. Distances are never negative, so they are positive for
     calibrated forecasts too. Their intervals span the distances of all curves that a test of the
     coefficients does not reject: they begin at 0 if calibration is not rejected, and for forecasts
     that are not calibrated they cover more often than `confidence`. `emax` is that of the most
@@ -149,12 +149,12 @@ def calibration_summary(
 
 def _shift(z: Floats, y: Floats, weights: Floats, confidence: float) -> Ends:
     """Shift of log odds with which the forecasts have the observed sum, and its interval."""
-    observed, width = float(weights @ y), half_width(confidence)
+    observed, width, factor = float(weights @ y), half_width(confidence), 1.0
 
     def deviation(a: float) -> float:
         """Observed less expected, in standard deviations of forecasts that are shifted by a."""
         q = expit(z + a)
-        spread = float(np.sqrt(weights**2 @ (q * (1 - q))))
+        spread = float(np.sqrt(factor * (weights**2 @ (q * (1 - q)))))
         return (observed - float(weights @ q)) / max(spread, 1e-150)
 
     def solve(wanted: float) -> float:
@@ -164,7 +164,10 @@ def _shift(z: Floats, y: Floats, weights: Floats, confidence: float) -> Ends:
             return np.inf
         return float(brentq(lambda a: deviation(a) - wanted, -FARTHEST, FARTHEST))
 
-    return solve(0.0), solve(width), solve(-width)
+    if np.isfinite(shift := solve(0.0)):
+        q = expit(z + shift)
+        factor = max(1.0, float(weights**2 @ (y - q) ** 2 / (weights**2 @ (q * (1 - q)))))
+    return shift, solve(width), solve(-width)
 
 
 def _ratio(p: Floats, y: Floats, weights: Floats, confidence: float) -> Ends:

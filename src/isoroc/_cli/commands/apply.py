@@ -13,7 +13,7 @@ from isoroc._cli.errors import CommandError, did_you_mean
 from isoroc._cli.io import ndjson
 from isoroc._cli.io.columns import SUFFIX, check_column, find_forecasts, order_columns, split_words
 from isoroc._cli.io.files import TABLE, check_target, open_source, write_frame
-from isoroc._cli.io.reading import groups_of, is_sampled, read_forecasts, read_leniently
+from isoroc._cli.io.reading import check_numeric, groups_of, is_sampled, read_forecasts
 from isoroc._cli.io.source import ROW, Format, Source, file_errors, parse_text
 from isoroc._cli.io.source import output_format as choose_format
 from isoroc._cli.models import Model, calibrate
@@ -33,10 +33,7 @@ _TYPES: dict[str, tuple[pl.DataType, str]] = {
     "bool": (pl.Boolean(), "true or false"),
     "date": (pl.Date(), "a date such as 2025-03-01"),
     "datetime": (pl.Datetime("us"), "a time such as 2025-03-01T12:30:00"),
-    "timestamp": (
-        pl.Datetime("us", "UTC"),
-        "a time with an offset such as 2025-03-01T12:30:00+02:00",
-    ),
+    "timestamp": (pl.Datetime("us", "UTC"), "a time with an offset: 2025-03-01T12:30:00+02:00"),
 }
 
 
@@ -90,7 +87,7 @@ def apply(
         form = choose_format(output, output_format, source.format)
         schema = source.schema()
         given = list(schema)
-        columns = find_columns(loaded, selection, given)
+        columns = find_columns(loaded, selection, source)
         named = columns if replace else split_words(names)
         n_classes = len(loaded.calibrator.classes_)
         added = _name_columns(columns, n_classes, [] if replace else given, suffix, named)
@@ -110,10 +107,12 @@ def apply(
         print_warning(f"{shown}; {example}")
 
 
-def find_columns(model: Model, selection: InputOptions, given: list[str]) -> list[str]:
+def find_columns(model: Model, selection: InputOptions, source: Source) -> list[str]:
     """Columns that a model is applied to, in the order in which it takes them."""
-    found = find_forecasts(selection.probs, given, of_model=model.columns)
+    schema = source.schema()
+    found = find_forecasts(selection.probs, list(schema), of_model=model.columns)
     model.check_columns(found)
+    check_numeric(schema, found, source)
     return order_columns(found, model.calibrator.classes_.tolist(), model.columns, selection)
 
 
@@ -248,8 +247,8 @@ class Calibration:
         if self.on_bad == "fail":
             return self._predict(batch), np.ones(len(batch), dtype=np.bool_)
         calibrator, group = self.model.calibrator, self.model.group
-        values = read_leniently(batch, self.columns, self.source)
-        valid = valid_rows(values, calibrator.map_.kind)
+        numbers = pl.col(self.columns).cast(pl.Float64, strict=False).fill_null(np.nan)
+        valid = valid_rows(batch.select(numbers).to_numpy(), calibrator.map_.kind)
         if group is not None:
             valid &= batch[group].is_not_null().to_numpy()
         Q = np.full((len(batch), len(calibrator.classes_)), np.nan)
@@ -297,7 +296,7 @@ class Calibration:
 
         Q = self.draw(ESTIMATED_ROWS)[1]
         labels = self.model.calibrator.classes_
-        found = estimate_prior(Q, old, labels=labels, random_state=0)
+        found = estimate_prior(Q, old, labels=labels)
         print_note("class shares of these rows:")
         print_note(repr(found))
         return found.prior

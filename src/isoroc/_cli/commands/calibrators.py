@@ -5,8 +5,9 @@ from typing import Any
 
 from docstring_parser import DocstringStyle, parse
 
+from isoroc._calibrators.files import methods
 from isoroc._cli.errors import CommandError, did_you_mean
-from isoroc._cli.models import DEFAULT, calibrator_classes
+from isoroc._cli.models import DEFAULT
 from isoroc._cli.terminal import print_table, print_text
 
 
@@ -18,7 +19,7 @@ def calibrators(name: str | None = None, /) -> None:
     name
         A calibrator.
     """
-    known = calibrator_classes()
+    known = methods()
     if name is None:
         rows = [
             [key, _documentation(kind).short_description, "*" if key == DEFAULT else ""]

@@ -143,8 +143,8 @@ def _target(text: str) -> tuple[Any, float, float | None]:
 
 def _threshold(evaluation: Evaluation, metric: Any, target: float, n_rows: Any) -> ThresholdReport:
     """The threshold on the last forecasts."""
-    samples: Any = evaluation.rows and list(evaluation.rows.samples.values())
-    P, codes, weights = samples[-1].arrays
+    *_, last = evaluation.rows.samples.values()
+    P, codes, weights = last.arrays
     options = {"sample_weight": weights, "n_rows": n_rows, "labels": evaluation.classes}
     return threshold_for(metric, target, evaluation.classes[codes], P, **options)
 

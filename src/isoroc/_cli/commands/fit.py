@@ -20,7 +20,7 @@ from isoroc._cli.options import ALL_ROWS, STANDARD, Force, Forecasts, Json, Outp
 from isoroc._cli.terminal import print_error, print_json, print_note, print_warning
 from isoroc._counts import Counts
 from isoroc._evaluation.pair import make_pair
-from isoroc._input import Sample
+from isoroc._input import Sample, slices
 from isoroc._intervals import half_width
 from isoroc._persistence import read
 
@@ -116,9 +116,7 @@ def _read(
     if counts:
         if group is not None:
             raise CommandError("--group: counts have no groups; fit to the rows themselves.")
-        if selection != ALL_ROWS:
-            raise CommandError("--counts: rows and columns were chosen when they were counted.")
-        loaded = load_counts(files)
+        loaded = load_counts(files, selection)
         columns = list(loaded.columns or []) or None
         origin: dict[str, Any] = {"files": files[:100], "label": None, "columns": columns}
         return loaded, origin | {"weight_column": None}
@@ -223,8 +221,8 @@ def _total_losses(sample: Sample, model: Any) -> "Totals":
     from isoroc._evaluation.measures import Totals  # noqa: PLC0415  # slow to import
 
     totals = Totals()
-    for start in range(0, len(sample), BATCH):
-        part = sample.take(np.arange(start, min(start + BATCH, len(sample))))
+    for rows in slices(len(sample), BATCH):
+        part = sample.take(rows)
         Q = calibrate(model, part.as_given(), part.groups)
         totals.add(make_pair(part, replace(part, forecasts=Q, scores="probability")))
     return totals
@@ -233,7 +231,7 @@ def _total_losses(sample: Sample, model: Any) -> "Totals":
 def _load(path: str, sample: Sample) -> Any:
     old = Model.load(path)
     own, found = old.calibrator.classes_.tolist(), sample.classes.tolist()
-    n_columns = 1 if sample.forecasts.ndim == 1 else sample.forecasts.shape[1]
+    n_columns = 1 if sample.kind.single else sample.n_classes
     if own != found or old.calibrator.n_features_in_ != n_columns:
         raise CommandError(f"--compare {path}: it was fitted to other classes or columns.")
     if (old.group is None) != (sample.groups is None):

@@ -70,10 +70,10 @@ def monitor(
     if state is not None:
         check_target(state, [model, *forecasts], STATE, force=force)
     loaded = Model.load(model)
+    if selection.weight is not None:
+        raise CommandError("--weight: monitoring counts rows; leave the weights out.")
     if unlabelled:
         return _show_expected(loaded, forecasts, selection, confidence, json=json)
-    if selection.weight is not None:
-        raise CommandError("--weight: the test counts rows; leave the weights out.")
     begun = CalibrationMonitor(loaded.calibrator, confidence=confidence, tolerance=tolerance)
     with open_source(forecasts, selection) as source:
         compared = Comparison(source, selection, loaded).read()
@@ -116,7 +116,7 @@ def _show_expected(
 ) -> ExitCode:
     """Print what the forecasts of rows without labels expect."""
     with open_source(forecasts, selection) as source:
-        columns = find_columns(model, selection, list(source.schema()))
+        columns = find_columns(model, selection, source)
         n, Q = Calibration(source, model, columns, {}, selection.where).draw(MOST_ROWS)
     found = _expect(Q, model.calibrator, confidence)
     if json:

@@ -51,14 +51,12 @@ def report(
             raise CommandError(f"{output}: a report is a page; expected a name that ends in .html.")
     check_options(0.95, resamples, 0)
     options: dict[str, Any] = {"model_path": model or "model.json", "n_resamples": resamples}
-    if counts and selection != ALL_ROWS:
-        raise CommandError("--counts: rows and columns were chosen when they were counted.")
     loaded = None if model is None else Model.load(model, isoroc.load)
     if loaded is not None:
         options |= {"calibrator": loaded.calibrator, "columns": loaded.columns}
     if counts:
         name = forecasts[0]
-        make: Callable[..., Report] = partial(Report.from_counts, load_counts(forecasts))
+        make: Callable[..., Report] = partial(Report.from_counts, load_counts(forecasts, selection))
     else:
         with open_source(forecasts, selection) as source:
             name, make = source.name, _read(source, selection, loaded)

@@ -23,9 +23,9 @@ from isoroc._cli.io.columns import (
 )
 from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
 from isoroc._cli.models import Model, calibrate
-from isoroc._cli.options import Selection
+from isoroc._cli.options import ALL_ROWS, Selection
 from isoroc._cli.terminal import print_warning, progress_bar
-from isoroc._counts import Builder, Counts, Resolution
+from isoroc._counts import Builder, Counts, Resolution, hash_keys
 from isoroc._input import (
     InputError,
     Names,
@@ -35,6 +35,7 @@ from isoroc._input import (
     check_units,
     check_weights,
     find_reversal,
+    join_samples,
     resolve_scores,
 )
 from isoroc._simplex import Floats
@@ -52,8 +53,6 @@ _LOOKS: dict[str, Callable[[str], Any]] = {
     r"(?i:true|false)": lambda text: text.lower() == "true",
 }
 _NOT_CLASSES = "labels must be classes, not measurements; check --label."
-#: What makes valid forecasts of numbers, or raises an `InputError` that names the row.
-Check = Callable[[Floats], Floats]
 #: Samples of the same rows by the name of their forecasts: "before", "after" if there is a model,
 #: and "other" for what they are compared with.
 Compared = dict[str, Sample]
@@ -154,7 +153,7 @@ class Reader:
         if len(set(used)) < len(used):
             fix = "check --label, --probs and --weight"
             raise CommandError(f"a column is used twice: {', '.join(used)}; {fix}.")
-        check_numeric(schema, found, source)
+        check_numeric(schema, [name for name in used if name != self.label], source)
         # The labels are read first, as the order of the columns depends on them.
         self.labels: Labels = self._read_labels(len(found)) if of is None else of.labels
         known = None if of is None else of.classes.tolist()
@@ -211,7 +210,7 @@ class Reader:
             replace(sample, groups=groups_of(batch, group, self.source))
             for sample, batch in self.stream([] if group is None else [group])
         ]
-        return self.check(_join(parts))
+        return self.check(join_samples(parts))
 
     def check(self, sample: Sample) -> Sample:
         """The sample of all rows, unless it is in another unit; warns of reversed forecasts."""
@@ -301,15 +300,17 @@ class Comparison:
     def read(self, by: str | None = None) -> Compared:
         """All rows with the forecasts that are compared, and the groups in a column."""
         batches = list(self.stream(by))
-        compared = {name: _join([batch[name] for batch in batches]) for name in batches[0]}
+        compared = {name: join_samples([batch[name] for batch in batches]) for name in batches[0]}
         self.reader.check(compared["before"])
         if self._other is not None:
             self._other.check(compared["other"])
         return compared
 
 
-def load_counts(files: list[str]) -> Counts:
-    """Counts of files and globs, merged."""
+def load_counts(files: list[str], selection: Selection = ALL_ROWS) -> Counts:
+    """Counts of files and globs, merged; nothing can be selected from them."""
+    if selection != ALL_ROWS:
+        raise CommandError("--counts: rows and columns were chosen when they were counted.")
     paths = [path for item in files for path in (sorted(glob(item)) or [item])]  # noqa: PTH207
     return Counts.from_parquet(*paths)
 
@@ -321,18 +322,11 @@ def warn_of_reversal(sample: Sample) -> None:
         print_warning(f"{reversal}. {option} settles it.")
 
 
-def _join(parts: Sequence[Sample]) -> Sample:
-    """One sample of the rows of several."""
-    names = [name for name in ("weights", "groups") if getattr(parts[0], name) is not None]
-    arrays: Any = {
-        name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("forecasts", "codes", *names)
-    }
-    return replace(parts[0], **arrays)
-
-
 def read_forecasts(
-    batch: pl.DataFrame, columns: Sequence[str], source: Source, check: Check = check_forecasts
+    batch: pl.DataFrame,
+    columns: Sequence[str],
+    source: Source,
+    check: Callable[[Floats], Floats] = check_forecasts,
 ) -> Floats:
     """Forecasts of a batch, of shape (n, K) or (n,), as `check` or a calibrator returns them."""
     values = np.column_stack([_numbers(batch, name, source) for name in columns])
@@ -344,13 +338,6 @@ def read_forecasts(
             fix = "name one column of probabilities for each class with --probs, or one column of "
             fix += "scores for two classes"
         raise _locate(error, fix, batch, columns, source) from error
-
-
-def read_leniently(batch: pl.DataFrame, columns: Sequence[str], source: Source) -> Floats:
-    """Forecasts of a batch as numbers that are not validated; NaN where there is none."""
-    check_numeric(batch.schema, columns, source)
-    numbers = batch.select(pl.col(columns).cast(pl.Float64, strict=False).fill_null(np.nan))
-    return numbers.to_numpy()
 
 
 def read_weights(batch: pl.DataFrame, column: str, source: Source) -> Floats:
@@ -368,23 +355,17 @@ def groups_of(batch: pl.DataFrame, column: str | None, source: Source) -> Names 
     """Group of each row of a batch, if there is a column of groups."""
     if column is None:
         return None
-    values = batch[column]
-    if values.null_count():
-        row, problem = int(values.is_null().arg_max() or 0), "is empty; name a group for such rows"
-    else:
-        try:
-            return check_groups(values, len(values))
-        except InputError as error:
-            row, problem = error.row or 0, f"{error.problem}; {error.fix}"
-    raise source.error(batch, row, column, f"{problem}, or leave them out with --where.")
+    try:
+        return check_groups(batch[column], len(batch))
+    except InputError as error:
+        problem = f"{error.problem}; {error.fix} (--where leaves rows out)."
+        raise source.error(batch, error.row or 0, column, problem) from error
 
 
 def is_sampled(batch: pl.DataFrame, share: float) -> pl.Series:
-    """Which rows belong to a random sample: those whose hashed row number (SplitMix64) is small."""
-    mixed = batch[ROW].to_numpy().astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return pl.Series((mixed >> np.uint64(11)) * 2.0**-53 < share)
+    """Which rows belong to a random sample: those whose hashed row number is small."""
+    hashed = hash_keys(batch[ROW].to_numpy()[:, None], None)
+    return pl.Series((hashed >> np.uint64(11)) * 2.0**-53 < share)
 
 
 def check_numeric(schema: Any, columns: Sequence[str], source: Source) -> None:
@@ -411,7 +392,6 @@ def _locate(
 
 def _numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:
     """Column as finite numbers."""
-    check_numeric(batch.schema, [name], source)
     values = batch[name].cast(pl.Float64, strict=False)
     finite = values.is_finite().fill_null(value=False)
     if not finite.all():

@@ -19,8 +19,8 @@ import numpy as np
 from isoroc._core import surface as kernels
 from isoroc._counts import Points
 from isoroc._growth import MIN_GAP
-from isoroc._simplex import Floats, Ints
-from isoroc.metrics._surface.roc_points import Body, merge_ties, sum_to_one
+from isoroc._simplex import Floats, Ints, sum_to_one
+from isoroc.metrics._surface.roc_points import Body, merge_ties
 
 #: Corners are reduced to those that span the body in batches: the first has this size, each later
 #: one is twice as large.

@@ -32,8 +32,8 @@ from scipy.spatial import ConvexHull
 
 from isoroc._estimation.grouping import distinct_rows
 from isoroc._growth import MIN_GAP
-from isoroc._simplex import Floats, Ints
-from isoroc.metrics._surface.roc_points import OUT_OF_REACH, Cases, sum_to_one
+from isoroc._simplex import Floats, Ints, sum_to_one
+from isoroc.metrics._surface.roc_points import OUT_OF_REACH, Cases
 
 #: Number of thresholds to evaluate at a time, at least.
 BLOCK = 2**15

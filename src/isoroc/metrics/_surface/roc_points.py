@@ -14,7 +14,7 @@ from scipy.spatial import ConvexHull
 from isoroc._core import surface as kernels
 from isoroc._counts import BinaryCounts, Points
 from isoroc._growth import MIN_GAP
-from isoroc._simplex import Floats, Ints, midpoint
+from isoroc._simplex import Floats, Ints, midpoint, sum_to_one
 
 #: If gamma_k exceeds another coordinate by this much, no forecast is in region k.
 OUT_OF_REACH = 3.0
@@ -50,12 +50,6 @@ def merge_ties(values: Floats) -> Floats:
     merged = np.empty_like(values)
     merged[order] = ascending[first][np.cumsum(first) - 1]
     return merged
-
-
-def sum_to_one(thresholds: Floats) -> Floats:
-    """Equivalent thresholds in A_K; only differences of coordinates matter."""
-    missing = 1 - thresholds.sum(axis=1, keepdims=True)
-    return np.asarray(thresholds + missing / thresholds.shape[1])
 
 
 def pair_curves(counts: Points, *, hull: bool) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -220,8 +219,7 @@ def _check_sample(
 ) -> Sample:
     """Rows with positive weight; all classes must be among them."""
     sample = check_outcomes(y_true, y_prob, sample_weight, labels)
-    if resolution is not None:
-        check_number("resolution", resolution, numbers.Integral, minimum=1)
+    check_number("resolution", resolution, int, minimum=1, others=(None,))
     K = sample.n_classes
     if max(N_ASCENTS) < K:
         problem = f"{K} classes, but hulls have too many faces beyond {max(N_ASCENTS)}"
