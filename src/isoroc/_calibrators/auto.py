@@ -251,7 +251,9 @@ class AutoCalibrator(Calibrator):
             try:
                 # With the member, as a process returns a copy, which has learned more than the map.
                 return member, *member._fit_out_of_fold(sample, fold)
-            except (ArithmeticError, np.linalg.LinAlgError) as error:
+            except InputError:
+                raise
+            except (ArithmeticError, ValueError) as error:
                 return error
 
         # Threads, because members spend their time in compiled code that lets others run.

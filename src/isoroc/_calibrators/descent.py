@@ -153,17 +153,18 @@ class PenalisedLoss(ABC):
         total = self.total
 
         def objective(steps: Floats) -> tuple[float, Floats]:
-            with np.errstate(all="ignore"):
-                value, gradient = self.loss(start + factor.step(steps))
-            if not (np.isfinite(value) and np.isfinite(gradient).all()):
-                return FAR, np.zeros(len(steps))  # the line search tried too long a step
-            return value / total, factor.gradient(gradient) / total
+            if np.isfinite(steps).all():
+                with np.errstate(all="ignore"):
+                    value, gradient = self.loss(start + factor.step(steps))
+                if np.isfinite(value) and np.isfinite(gradient).all():
+                    return value / total, factor.gradient(gradient) / total
+            return FAR, np.zeros(len(steps))  # the line search tried too long a step
 
         flat = 0.5 * np.sqrt(2 * TOLERANCE / total / len(start))
         options = {"maxiter": n_steps, "maxcor": 20, "ftol": ftol, "gtol": flat}
         zero = np.zeros(len(start))
         there = minimize(objective, zero, jac=True, method="L-BFGS-B", options=options)
-        return np.asarray(start + factor.step(there.x))
+        return np.asarray(start + factor.step(there.x)) if np.isfinite(there.x).all() else start
 
     def settle(
         self,
