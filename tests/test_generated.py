@@ -33,8 +33,8 @@ def fit_and_check(name, seed, **limits):
     return False
 
 
-#: Sets on which the weights of members, or the curvature of a fit, were singular up to rounding, and
-#: one on which steps of a descent overflowed.
+#: Sets on which the weights of members, or the curvature of a fit, were singular up to rounding,
+#: and one on which steps of a descent overflowed.
 SINGULAR = [
     (89, "GroupedCalibrator"),
     (114, "AutoCalibrator"),

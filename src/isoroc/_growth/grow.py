@@ -158,7 +158,7 @@ def _grow_best_first(sample: Sample, options: GrowthOptions) -> tuple[BinTree, I
         tree = grow(Growth(counts, options), Sweep(options.n_starts, seed, options.n_threads))
     if counts.exact:
         return tree, tree.bin_of(sample.forecasts)
-    if options.monotonicity == "global":  # a split answers for rows that it does not see
+    if options.monotonicity == "global":  # its certificate includes rows that it does not see
         tree = regrow(tree, Growth(Points.of_rows(sample), options))
         return tree, tree.bin_of(sample.forecasts)
     points, place = points_of_leaves(tree, sample)
