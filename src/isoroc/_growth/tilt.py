@@ -116,9 +116,10 @@ def held_out_pseudocount(sample: Sample, options: GrowthOptions, tempered: Float
 
 
 class Leads(NamedTuple):
-    """What certificates of splits depend on: the leads r_i - r_j of each bin that holds rows of their region i.
+    """What certificates of splits depend on.
 
-    Entries are in ascending order of the split and the region.
+    These are the leads r_i - r_j of each bin that holds rows of their region i. Entries are in
+    ascending order of the split and the region.
     """
 
     splits: Ints  # (E,)
