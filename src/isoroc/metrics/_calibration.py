@@ -74,10 +74,11 @@ def calibration_error(
         How ``E[Y | p]`` is estimated. A number: mean label in that many bins of equal width (cells
         of that width in every coordinate). "quantile": mean label in `n_bins` bins of equal weight.
         "exact": mean label of equal forecasts. "ties": the same without what chance adds. "irp":
-        isotonic recursive partitions, and linear maps and means of what they leave, learned from
-        other rows; no bins need to be chosen, and chance is not mistaken for error. None means
-        "ties" if there are at least ``4 (K - 1)`` rows for each distinct forecast (4 for one
-        probability), and "irp" otherwise; "quantile" with ``norm="max"`` or `debias`.
+        powers of the forecasts, isotonic recursive partitions, and linear maps and means of what
+        they leave, learned from other rows; no bins need to be chosen, and chance is not mistaken
+        for error. None means "ties" if there are at least ``4 (K - 1)`` rows for each distinct
+        forecast (4 for one probability), and "irp" otherwise; "quantile" with ``norm="max"`` or
+        `debias`.
     n_bins : int, default=None
         Number of bins of "quantile", 15 by default. An error with any other `bins`.
     debias : bool, default=False
