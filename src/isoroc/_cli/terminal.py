@@ -19,7 +19,6 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from isoroc._cli.errors import logged, shown
-from isoroc._persistence.document import plain
 
 Advance = Callable[[int], None]
 #: Version of the JSON that commands print; another one if an entry is renamed or removed.
@@ -93,6 +92,8 @@ def print_exact(text: str) -> None:
 
 def print_json(command: str, value: dict[str, Any]) -> None:
     """Print the result of a command as JSON; NaN becomes null, infinity the text "inf"."""
+    from isoroc._persistence.document import plain  # noqa: PLC0415 -- slow to import
+
     value = {"format": f"isoroc-{command}", "version": JSON_VERSION} | value
     # C1 control characters and characters that the encoding lacks would not survive.
     is_unicode = codecs.lookup(sys.stdout.encoding or "ascii").name.startswith("utf")
