@@ -56,6 +56,13 @@ def lattice(n_classes: int, steps: int) -> Floats:
     return np.column_stack([parts, remainder]) / steps
 
 
+def residuals(P: Floats, codes: Codes) -> Floats:
+    """Outcomes less forecasts, for all classes."""
+    left = -P
+    left[np.arange(len(P)), codes] += 1
+    return left
+
+
 def sum_to_one(gamma: Floats) -> Floats:
     """Thresholds in A_K with the same regions: only differences of their coordinates matter."""
     return np.asarray(gamma + (1 - gamma.sum(axis=-1, keepdims=True)) / gamma.shape[-1])

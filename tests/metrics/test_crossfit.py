@@ -11,13 +11,13 @@ from isoroc._estimation.crossfit import (
     fit_linear,
     fit_multiple,
     raise_to_power,
-    residuals,
     shrink_factor,
     tilt,
 )
 from isoroc._estimation.grouping import halve_repeatedly
 from isoroc._growth import GrowthOptions, grow_tree
 from isoroc._input import Sample
+from isoroc._simplex import residuals
 from isoroc._tree import BinTree
 from strategies import labelled_forecasts
 from truths import distorted

@@ -14,6 +14,7 @@ product with the residual of the row is 0 if forecasts are calibrated.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -25,7 +26,7 @@ from isoroc._folds import deal_folds
 from isoroc._growth import GrowthOptions, grow_tree
 from isoroc._input import InputError, Sample
 from isoroc._losses import EPSILON
-from isoroc._simplex import Codes, Floats, Ints, as_matrix
+from isoroc._simplex import Codes, Floats, Ints, as_matrix, residuals
 from isoroc._top import TopReduction
 from isoroc._tree import BinTree
 
@@ -61,8 +62,7 @@ class CrossFit:
 
     Folds are drawn with a fixed seed and do not depend on the order of rows. Only ratios of weights
     matter: they are scaled to sum to Kish's effective number of rows. Nothing is learned before it
-    is needed, and trees are grown once for all that is learned from them. Rows must have positive
-    weight.
+    is needed. Rows must have positive weight.
     """
 
     def __init__(self, sample: Sample) -> None:
@@ -82,13 +82,12 @@ class CrossFit:
     def values(self) -> Floats:
         """E[Y | forecast] for each row, shaped as the forecasts."""
         learned = np.empty(self._P.shape)
-        for training in self._trainings:
+        for training in self._trainings():
             held_out = training.weights == 0
             learned[held_out] = self._learn(training)[held_out]
         return learned if self.sample.forecasts.ndim == 2 else learned[:, 1]
 
-    @cached_property
-    def _trainings(self) -> list[_Training]:
+    def _trainings(self) -> Iterator[_Training]:
         """The rows to learn from, for each fold."""
         n = len(self.sample)
         if n < 2:
@@ -97,15 +96,13 @@ class CrossFit:
         rng = np.random.default_rng(0)
         fold[order_rows(self._scaled)] = deal_folds(n, self._n_folds, rng)
         K = self._reduced.n_classes
-        trainings = []
         for held_out in range(self._n_folds):
             rows = np.flatnonzero(fold != held_out)
             weights = np.where(fold == held_out, 0.0, self._scaled.row_weights())
             # The tree that `IRPCalibrator` would grow on these rows.
             tree = grow_tree(self._reduced.take(rows), GrowthOptions(np.full(K, 1 / K)))
             bin_of = tree.bin_of(self._reduced.forecasts)
-            trainings.append(_Training(rows, weights, tree, bin_of))
-        return trainings
+            yield _Training(rows, weights, tree, bin_of)
 
     @cached_property
     def _reduced(self) -> Sample:
@@ -221,13 +218,6 @@ def tilt(P: Floats, bin_of: Ints, differences: Floats, weights: Floats) -> Float
     mean = np.maximum(mean, EPSILON)
     goal = np.maximum(mean + differences, mean / (1 + weight * mean))
     return _normalise(P * (goal / mean)[bin_of])
-
-
-def residuals(P: Floats, codes: Codes) -> Floats:
-    """Outcomes less forecasts, for all classes."""
-    left = -P
-    left[np.arange(len(P)), codes] += 1
-    return left
 
 
 def _normalise(P: Floats) -> Floats:

@@ -139,12 +139,12 @@ class Leads(NamedTuple):
         return W
 
     def limits(self, W: Floats, n_bins: int) -> Floats:
-        """Largest share of each bin that leaves W as it is, shape (B,)."""
+        """Largest share of each bin that does not lower W, shape (B,)."""
         drop = self.constant - self.varying
         with np.errstate(divide="ignore", invalid="ignore"):
-            room = (self.constant - W[self.splits, self.regions]) / drop
+            slack = (self.constant - W[self.splits, self.regions]) / drop
         limits = np.ones(n_bins)
-        np.minimum.at(limits, self.bins, np.where(drop > 0, room, 1.0).min(axis=1))
+        np.minimum.at(limits, self.bins, np.where(drop > 0, slack, 1.0).min(axis=1))
         return limits
 
     def of_split(self, split: int) -> Leads:

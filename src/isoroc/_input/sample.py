@@ -25,7 +25,7 @@ from isoroc._kinds import (
     kind_of,
     units_of,
 )
-from isoroc._simplex import Codes, Floats, Ints, count_classes
+from isoroc._simplex import Codes, Floats, Ints, count_classes, residuals
 
 Scores = Literal["auto"] | Unit
 
@@ -215,9 +215,7 @@ class Sample:
         """Outcomes less forecasts, in the shape of the forecasts."""
         if self.kind.single:
             return np.asarray(self.codes - self.forecasts)
-        residual = -self.forecasts
-        residual[np.arange(len(residual)), self.codes] += 1
-        return residual
+        return residuals(self.forecasts, self.codes)
 
     def decisions(self) -> Ints:
         """The column with the largest probability in each row, the first on ties."""
