@@ -67,7 +67,7 @@ def test_debug_shows_the_traceback(run_cli):
     ("error", "code", "message"),
     [
         (KeyError("x"), 3, "isoroc: internal error: KeyError: 'x'; use --debug for details\n"),
-        (KeyboardInterrupt(), 130, "isoroc: interrupted: stopped before the end\n"),
+        (KeyboardInterrupt(), 130, "isoroc: ended by SIGINT\n"),
         (ImportError("onnx: pip install onnx"), 2, "error: onnx: pip install"),
         (PermissionError(13, "Permission denied", "m.json"), 2, "m.json: Permission denied"),
         (TypeError(), 2, "isoroc: error: TypeError\n"),

@@ -132,7 +132,7 @@ def test_an_interrupt_during_imports_has_its_code(monkeypatch, capsys):
     monkeypatch.delitem(sys.modules, "isoroc._cli.app", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
     assert main(["--version"]) == 130
-    assert capsys.readouterr().err == "isoroc: interrupted\n"
+    assert capsys.readouterr().err == "isoroc: ended by SIGINT\n"
 
 
 @pytest.mark.parametrize("words", [["--help"], ["calibrators"]])

@@ -4,7 +4,8 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from isoroc._cli.process import prepare
+from isoroc._cli.errors import ExitCode
+from isoroc._cli.process import prepare, wait_if_ending
 
 __all__ = ["main"]
 
@@ -22,6 +23,7 @@ def main(tokens: Sequence[str] | None = None) -> int:
         from isoroc._cli.app import run  # noqa: PLC0415
 
         return run(list(sys.argv[1:] if tokens is None else tokens))
-    except KeyboardInterrupt:  # during imports, or during the message about another one
-        sys.stderr.write("isoroc: interrupted\n")
-        return 130
+    except KeyboardInterrupt:  # before signals are handled, or where polars handles them
+        wait_if_ending()
+        sys.stderr.write("isoroc: ended by SIGINT\n")
+        return ExitCode.INTERRUPTED

@@ -129,8 +129,8 @@ def _run(words: list[str], *, debug: bool) -> int:
         try:
             code = build()(words)
             sys.stdout.flush()
-        except KeyboardInterrupt:
-            return _fail(ExitCode.INTERRUPTED, "interrupted", "stopped before the end", debug=debug)
+        except KeyboardInterrupt:  # of polars, which handles SIGINT itself while it works
+            raise
         except BrokenPipeError:
             discard_output()  # otherwise Python reports the error again when it exits
             return ExitCode.BROKEN_PIPE
