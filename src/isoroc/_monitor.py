@@ -304,8 +304,7 @@ class CalibrationMonitor:
             raise InputError("batch", None, problem, "count the rows of a batch once")
         sample = check_sample(Q, y, labels=self.classes_, scores="probability", name="Q")
         P = as_matrix(sample.forecasts)
-        ratios = self.alternatives.log_ratios(P, sample.codes) - self.tolerance
-        products = ratios.sum(axis=0)
+        products = (self.alternatives.log_ratios(P, sample.codes) - self.tolerance).sum(axis=0)
         totals = Totals.of(P, sample.codes)
         self.totals = self.totals + totals
         self.evidence = self.evidence.add(products, self.n_batches)

@@ -12,14 +12,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 import isoroc
 from isoroc._cli.config import DEFAULT, with_options_of_file
-from isoroc._cli.errors import (
-    CommandError,
-    ExitCode,
-    did_you_mean,
-    first_line,
-    in_options,
-    quoted,
-)
+from isoroc._cli.errors import CommandError, ExitCode, did_you_mean, first_line, in_options, quoted
 from isoroc._cli.options import STANDARD
 from isoroc._cli.process import discard_output, wait_if_ending
 from isoroc._cli.texts import ABOUT, ALIASES, COMMANDS, EPILOGUE

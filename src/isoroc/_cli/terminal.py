@@ -23,8 +23,6 @@ from isoroc._cli.errors import logged, shown
 Advance = Callable[[int], None]
 #: Version of the JSON that commands print; another one if an entry is renamed or removed.
 JSON_VERSION = 1
-
-
 #: Where lines about the work go: whether they are not shown, and the open log file.
 _MESSAGES = SimpleNamespace(quiet=False, log=None)
 

@@ -7,10 +7,8 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from functools import partial
 from importlib.util import find_spec
 from io import BytesIO
-from itertools import starmap
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -70,7 +68,7 @@ def read(paths: Sequence[str | os.PathLike[str]], labels: Any = None) -> list[tu
         about = _about(frame, name)
         key = frame["isoroc"][0] if about["classes"] is None else len(tables)
         tables.setdefault(key, (name, about, []))[2].append(frame)
-    return list(starmap(partial(_parse, labels), tables.values()))
+    return [_parse(labels, *table) for table in tables.values()]
 
 
 def _read(name: str) -> Any:

@@ -27,7 +27,7 @@ def inspect(model: ModelFile, /, *, json: Json = False) -> None:
         simple = (str, int, float, list, type(None))
         parameters = about["parameters"].items()
         about["parameters"] = {k: v if isinstance(v, simple) else str(v) for k, v in parameters}
-        print_json("inspect", about | {name: dict(table) for name, table in tables.items()})
+        print_json("inspect", about | tables)
         return
     rows = [row for name, value in about.items() for row in _rows(name, value)]
     print_table(f"model {model}", ["", "value"], rows)

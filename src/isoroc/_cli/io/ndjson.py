@@ -121,11 +121,7 @@ def _limited(text: str) -> float:
 
 
 #: Numbers that polars cannot read are errors, and so are NaN and infinities.
-_STRICT: dict[str, Any] = {
-    "parse_constant": int,
-    "parse_float": _limited,
-    "parse_int": _limited,
-}
+_STRICT: dict[str, Any] = {"parse_constant": int, "parse_float": _limited, "parse_int": _limited}
 
 
 def append(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
