@@ -364,8 +364,7 @@ class CalibrationMonitor:
         shares = Table(columns | {"high": difference + half})
         error = error_in_cells(totals.in_cells, width) if totals.rows else (0.0, 0.0, 0.0)
         losses = totals.loss / n, totals.promised / n
-        value = evidence.value(self.alternatives)
-        return BatchReport(totals.rows, value, *losses, *error, shares)
+        return BatchReport(totals.rows, evidence.value(self.alternatives), *losses, *error, shares)
 
     def merge(self, other: CalibrationMonitor, *, again: bool = False) -> Self:
         """Add the rows of another monitor of the same forecasts, such as that of another machine.

@@ -135,8 +135,7 @@ def _run(words: list[str], *, debug: bool) -> int:
             return _fail(ExitCode.BAD_INPUT, "error", _message(error), debug=debug)
         except BaseException as error:  # noqa: BLE001
             # A panic of polars is not an Exception, and must not end with exit code 1.
-            problem = quoted(first_line(error))
-            what = f"{type(error).__name__}: {problem}; use --debug for details"
+            what = f"{type(error).__name__}: {quoted(first_line(error))}; use --debug for details"
             return _fail(ExitCode.INTERNAL, "internal error", what, debug=debug)
     return code if isinstance(code, int) else ExitCode.OK
 

@@ -63,8 +63,7 @@ def print_warning(text: str) -> None:
 def print_error(kind: str, message: str) -> None:
     """Write one line about an error to standard error."""
     _log(f"isoroc: {kind}: {message}")
-    parts = (("isoroc: ", "bold"), (f"{kind}: ", "bold red"), visible(message))
-    _show(Text.assemble(*parts))
+    _show(Text.assemble(("isoroc: ", "bold"), (f"{kind}: ", "bold red"), visible(message)))
 
 
 def _log(text: str) -> None:

@@ -144,8 +144,7 @@ def _classes(
     # One forecast stands for all, as `check_sample` matches labels with names of columns.
     P: Any = np.full((len(y), n_columns), 1 / max(n_columns, 2))
     if columns is not None and (n_columns > 1 or labels is None):
-        named = dict(zip(columns, P.T, strict=True))
-        P = nw.from_dict(named, backend=_library()).to_native()
+        P = nw.from_dict(dict(zip(columns, P.T, strict=True)), backend=_library()).to_native()
     given = None if labels is None else np.array(labels)
     sample = check_sample(P, y, labels=given, label_name="label")
     return np.asarray(sample.classes), sample.codes

@@ -156,8 +156,7 @@ def check_array(
 
 def check_tree(tree: BinTree, place: str) -> None:
     """Refuse a tree that no growth could have left."""
-    weights = check_array(tree.class_weights, f"{place}.class_weights", shape=(None, None))
-    N, K = weights.shape
+    N, K = check_array(tree.class_weights, f"{place}.class_weights", shape=(None, None)).shape
     check_array(tree.split_nodes, f"{place}.split_nodes", kind="i", shape=(None,))
     S = len(tree.split_nodes)
     check_array(tree.thresholds, f"{place}.thresholds", shape=(S, K))

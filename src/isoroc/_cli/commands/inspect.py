@@ -39,8 +39,7 @@ def inspect(model: ModelFile, /, *, json: Json = False) -> None:
 
 def _parameters(model: dict[str, Any]) -> dict[str, Any]:
     """Parameters of a calibrator in a document; those that are calibrators become text."""
-    entries = model["parameters"].items()
-    return {name: decode(entry, name, _describe) for name, entry in entries}
+    return {name: decode(entry, name, _describe) for name, entry in model["parameters"].items()}
 
 
 def _describe(model: dict[str, Any], _place: str) -> str:

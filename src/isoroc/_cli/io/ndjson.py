@@ -32,8 +32,7 @@ def infer(path: Path, name: str) -> dict[str, pl.DataType]:
 
 def scan_lines(path: Path) -> pl.LazyFrame:
     """The text of each row, in the column `LINE`."""
-    lines = pl.scan_lines(path, name=LINE, glob=False)
-    return lines.filter(pl.col(LINE).str.strip_chars() != "")
+    return pl.scan_lines(path, name=LINE, glob=False).filter(pl.col(LINE).str.strip_chars() != "")
 
 
 def decode(lines: pl.LazyFrame, schema: Mapping[str, pl.DataType]) -> pl.LazyFrame:

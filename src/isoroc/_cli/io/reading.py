@@ -148,8 +148,7 @@ class Reader:
         elif self.weight is not None:
             check_column("--weight", self.weight, names)
         of_model = None if model is None else model.columns
-        others = [self.label, self.weight]
-        found = find_forecasts(selection.probs, names, others, of_model=of_model)
+        found = find_forecasts(selection.probs, names, [self.label, self.weight], of_model=of_model)
         used = [*found, self.label, *([self.weight] if self.weight else [])]
         if len(set(used)) < len(used):
             fix = "check --label, --probs and --weight"
