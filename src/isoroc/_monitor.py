@@ -2,11 +2,10 @@
 
 Let q be the forecast of a row and r another forecast, a function of q. If q is the probability of
 the outcome y given the past, ``r[y] / q[y]`` has mean 1 given the past. So its product over rows is
-a martingale, and so is an average of such products over alternatives r that are fixed in advance;
-by Ville's inequality it ever exceeds 1/alpha with probability alpha at most, however often one
-looks. Evidence is the logarithm of this average. It is also taken over the batch with which an
-alternative begins, before which its ratio is 1: otherwise forecasts that were right for a year and
-are wrong from today on would first have to make up for the evidence of the good year.
+a martingale, and so is an average over alternatives r that are fixed in advance, whose logarithm is
+the evidence. The average is also taken over the batch with which an alternative begins, before
+which its ratio is 1: otherwise forecasts that were right for a year and are wrong from today on
+would first have to make up for the evidence of the good year.
 """
 
 from __future__ import annotations

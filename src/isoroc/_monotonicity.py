@@ -131,7 +131,9 @@ class Certificate:
             return False
         forecasts = two_columns(sample.forecasts)
         bin_of = _route(tree, forecasts)
-        if not _weights_agree(tree, bin_of, sample):
+        counted = np.zeros((len(tree.bins), tree.n_classes))
+        np.add.at(counted, (bin_of, sample.codes), sample.row_weights())
+        if not np.allclose(tree.add_up(counted), tree.class_weights, rtol=1e-9, atol=0.0):
             return False
         if self.scope == "tree":
             again = _route(replace(tree, thresholds=self.calibrated_thresholds), calibrated)
@@ -187,13 +189,6 @@ def _route(tree: BinTree, forecasts: Floats) -> Ints:
             choice = np.argmax(forecasts[np.ix_(here, kept)] - gamma[kept], axis=1)
         node[here] = children[kept][choice]
     return tree.bin_of_node[node]
-
-
-def _weights_agree(tree: BinTree, bin_of: Ints, sample: Sample) -> bool:
-    """Whether the class weights of all nodes are those of the rows in them."""
-    counted = np.zeros((len(tree.bins), tree.n_classes))
-    np.add.at(counted, (bin_of, sample.codes), sample.row_weights())
-    return bool(np.allclose(tree.add_up(counted), tree.class_weights, rtol=1e-9, atol=0.0))
 
 
 def certify(tree: BinTree, values: Floats, forecasts: Floats | None = None) -> Certificate:
