@@ -58,35 +58,10 @@ class CalibratedPair:
         """The calibrator in a list, as scikit-learn has it."""
         return [self.calibrator]
 
-    def respond(self, X: Any) -> Floats:
-        """What the calibrator gets: logits where it takes them, otherwise forecasts."""
-        response = respond(self.estimator, X, self.classes, self.response)
-        takes_logits = has_fit_parameter(self.calibrator, "scores")
-        return response if takes_logits else to_forecasts(response, self.response)
-
-    def fit(self, forecasts: Floats, rows: _Rows, part: Ints) -> Self:
-        """Fit the calibrator to forecasts of some rows."""
-        takes = partial(has_fit_parameter, self.calibrator)
-        labels: NDArray[Any] = rows.codes[part]
-        further: dict[str, Any] = {}
-        if takes("labels"):
-            labels, further["labels"] = self.classes[labels], self.classes
-        if takes("scores"):
-            further["scores"] = "logit" if self.response == "decision_function" else "probability"
-        if rows.weights is not None and takes("sample_weight"):
-            further["sample_weight"] = rows.weights[part]
-        if takes("groups"):
-            if rows.groups is None:
-                problem = f"{type(self.calibrator).__name__} learns a map for each group"
-                raise InputError("groups", None, problem, "pass groups to fit")
-            further["groups"] = rows.groups[part]
-        self.calibrator.fit(forecasts, labels, **further)
-        return self
-
     def predict_proba(self, X: Any, groups: Any = None) -> Floats:
         """Calibrated probabilities, shape (n, K)."""
         further = (groups,) if getattr(self.calibrator, "grouped_", False) else ()
-        Q = self.calibrator.predict_proba(self.respond(X), *further)
+        Q = self.calibrator.predict_proba(_respond(self, X), *further)
         known = has_fit_parameter(self.calibrator, "labels")
         wanted = self.classes if known else np.arange(len(self.classes))
         return in_columns(Q, getattr(self.calibrator, "classes_", self.classes), wanted)
@@ -249,7 +224,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         rows = _Rows(np.asarray(classes), codes, weights, known)
         if frozen:
             pair = self._make_pair(self.estimator, rows.classes)
-            pairs = [pair.fit(pair.respond(X), rows, np.arange(len(codes)))]
+            pairs = [_fit(pair, _respond(pair, X), rows, np.arange(len(codes)))]
         else:
             pairs = self._fit_folds(X, y, rows, groups, fit_params)
         self.classes_: NDArray[Any] = rows.classes
@@ -326,12 +301,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         pairs = [self._make_pair(estimator, rows.classes) for estimator in trained]
         parts = [part for _, part in folds]
         held_out = [
-            pair.respond(_safe_indexing(X, part)) for pair, part in zip(pairs, parts, strict=False)
+            _respond(pair, _safe_indexing(X, part))
+            for pair, part in zip(pairs, parts, strict=False)
         ]
         if not ensemble:
             pairs, held_out, parts = pairs[-1:], [np.concatenate(held_out)], [np.concatenate(parts)]
         calibrations = zip(pairs, held_out, parts, strict=True)
-        return [pair.fit(forecasts, rows, part) for pair, forecasts, part in calibrations]
+        return [_fit(pair, forecasts, rows, part) for pair, forecasts, part in calibrations]
 
     def _split(
         self, X: Any, y: Any, codes: Ints, splitting: dict[str, Any], *, ensemble: bool
@@ -496,6 +472,33 @@ def _calibrated_apart(folds: list[tuple[Ints, Ints]], codes: Ints) -> list[tuple
             stacklevel=5,
         )
     return usable
+
+
+def _respond(pair: CalibratedPair, X: Any) -> Floats:
+    """What the calibrator gets: logits where it takes them, otherwise forecasts."""
+    response = respond(pair.estimator, X, pair.classes, pair.response)
+    takes_logits = has_fit_parameter(pair.calibrator, "scores")
+    return response if takes_logits else to_forecasts(response, pair.response)
+
+
+def _fit(pair: CalibratedPair, forecasts: Floats, rows: _Rows, part: Ints) -> CalibratedPair:
+    """The pair, whose calibrator is fitted to forecasts of some rows."""
+    takes = partial(has_fit_parameter, pair.calibrator)
+    labels: NDArray[Any] = rows.codes[part]
+    further: dict[str, Any] = {}
+    if takes("labels"):
+        labels, further["labels"] = pair.classes[labels], pair.classes
+    if takes("scores"):
+        further["scores"] = "logit" if pair.response == "decision_function" else "probability"
+    if rows.weights is not None and takes("sample_weight"):
+        further["sample_weight"] = rows.weights[part]
+    if takes("groups"):
+        if rows.groups is None:
+            problem = f"{type(pair.calibrator).__name__} learns a map for each group"
+            raise InputError("groups", None, problem, "pass groups to fit")
+        further["groups"] = rows.groups[part]
+    pair.calibrator.fit(forecasts, labels, **further)
+    return pair
 
 
 def _train(estimator: Any, X: Any, y: Any, rows: Ints, params: dict[str, Any]) -> Any:
