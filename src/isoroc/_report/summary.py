@@ -484,10 +484,9 @@ def _roc_part(evidence: Evidence) -> dict[str, Any]:
     if evidence.n_classes == 3:
         few = evidence.draw(_SURFACE_ROWS)
         if few.before.class_weights().all():
-            rates: dict[str, Any] = {}
+            rates = {}
             for of, sample in few.series.items():
-                options: dict[str, Any] = {"sample_weight": sample.weights, "labels": range(3)}
-                points = metrics.roc_surface(sample.codes, sample.forecasts, **options).points
+                points = sample.measure(metrics.roc_surface).points
                 rates[of] = short(best_rates(points, _STEPS)[:-1, :-1], 3)
             surface = {"names": few.names, "rows": len(few.before), "rates": rates}
     return {"curves": curves, "surface": surface}
@@ -634,16 +633,14 @@ def _path_part(evidence: Evidence) -> dict[str, Any] | None:
 
 
 def _scores(sample: Sample) -> dict[str, float]:
-    P, codes = sample.forecasts, sample.codes
-    options: dict[str, Any] = {"sample_weight": sample.weights, "labels": range(sample.n_classes)}
-    right = P.argmax(axis=1) == codes
+    right = sample.decisions() == sample.codes
     scores = {
-        "log_loss": metrics.log_loss(codes, P, **options),
-        "brier_score_loss": metrics.brier_score_loss(codes, P, **options),
+        "log_loss": sample.measure(metrics.log_loss),
+        "brier_score_loss": sample.measure(metrics.brier_score_loss),
         "accuracy": float(np.average(right, weights=sample.weights)),
     }
     if sample.n_classes == 2 and sample.class_weights().all():
-        scores["auc"] = metrics.auc(codes, P, **options)
+        scores["auc"] = sample.measure(metrics.auc)
     return scores
 
 

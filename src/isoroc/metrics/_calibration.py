@@ -300,15 +300,9 @@ def expected_calibration_error(
     check_option("strategy", strategy, ("uniform", "quantile"))
     check_option("kind", kind, ("auto", "top", "classwise"))
     sample = check_probabilities(y_true, y_prob, sample_weight, labels)
-    return calibration_error(
-        sample.codes,
-        sample.forecasts,
-        kind=("classwise" if sample.n_classes == 2 else "top") if kind == "auto" else kind,
-        bins=n_bins if strategy == "uniform" else "quantile",
-        n_bins=None if strategy == "uniform" else n_bins,
-        sample_weight=sample.weights,
-        labels=range(sample.n_classes),
-    )
+    of = ("classwise" if sample.n_classes == 2 else "top") if kind == "auto" else kind
+    bins = (n_bins, None) if strategy == "uniform" else ("quantile", n_bins)
+    return float(sample.measure(calibration_error, kind=of, bins=bins[0], n_bins=bins[1]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,22 +49,16 @@ class CostCurveDisplay(BeforeAfterDisplay):
 
     @classmethod
     def _of(cls, series: dict[str, Sample], *, n_ratios: int = 1001) -> Self:
-        options: dict[str, Any] = {"n_ratios": n_ratios}
-        curves = {}
-        for name, sample in series.items():
-            options |= {"sample_weight": sample.weights, "labels": range(sample.n_classes)}
-            curves[name] = cost_curve(sample.codes, sample.forecasts, **options)
+        curves = {
+            name: sample.measure(cost_curve, n_ratios=n_ratios) for name, sample in series.items()
+        }
         first = next(iter(curves.values()))
-        drawn = {name: ("curve", curve.cost) for name, curve in curves.items()}
-        drawn |= {"best thresholds": ("bound", first.best)}
-        drawn |= {"constant decision": ("bound", first.constant)}
-        layers = [
-            Layer("cost", name, kind, Table(ratio=first.ratio, cost=cost))
-            for name, (kind, cost) in drawn.items()
-        ]
+        drawn = {(name, "curve"): curve.cost for name, curve in curves.items()}
+        drawn["best thresholds", "bound"] = first.best
+        drawn["constant decision", "bound"] = first.constant
+        layers = [Layer("cost", *of, Table(ratio=first.ratio, cost=c)) for of, c in drawn.items()]
         areas = {name: curve.area() for name, curve in curves.items()}
-        labels = next(iter(series.values())).classes
-        return cls(layers, areas, labels)
+        return cls(layers, areas, next(iter(series.values())).classes)
 
     def _draw(self) -> list[Any]:
         ax, lines = self.ax_, []
