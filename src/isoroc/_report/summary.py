@@ -30,7 +30,6 @@ from isoroc._evaluation.pair import Pair, make_pair, pair_of_counts
 from isoroc._input import InputError, Sample, Scores, check_after, check_sample, find_reversal
 from isoroc._persistence.document import plain
 from isoroc._simplex import Floats, Ints, binary_scores
-from isoroc._table import Table
 from isoroc._views.curves import (
     Axis,
     axis_of,
@@ -86,11 +85,6 @@ class Evidence(Pair):
     def reduced(self) -> bool:
         """Whether the bins are those of the largest probabilities and the rest."""
         return getattr(self.binned, "top_", None) is not None
-
-    @cached_property
-    def fitted_on_these_rows(self) -> bool:
-        """Whether the calibrator is known to have been fitted to the rows of the report."""
-        return self.binned is not None and is_calibration_set(self.binned, self.input, self.before)
 
     def heaviest(self, most: int, least: float = 0) -> list[int]:
         """All columns, or `most` of the classes of some weight, the heaviest first."""
@@ -235,7 +229,7 @@ def _verdict(evaluation: Evaluation, evidence: Evidence, judged: Evidence) -> di
         sentences.append(
             f"The verdict of the calibrator from its own rows, by cross-validation: {said}."
         )
-    if evidence.fitted_on_these_rows:
+    if is_calibration_set(evidence.calibrator, evidence.input, evidence.before):
         sentences.append(
             "The calibrator was fitted to these very rows, so the figures after calibration are "
             "too good. Use other rows to judge it."
@@ -368,9 +362,8 @@ def _model_part(evidence: Evidence, path: str, columns: list[str] | None) -> dic
     calibrator = evidence.calibrator
     if calibrator is None:
         return None
-    certificate, members = (
-        getattr(calibrator, f"{n}_", None) for n in ("certificate", "member_scores")
-    )
+    certificate = getattr(calibrator, "certificate_", None)
+    members = getattr(calibrator, "member_scores_", None)
     if members is not None:
         members = {
             n: short(c) if c.dtype.kind == "f" else c.astype(str) for n, c in members.items()
@@ -452,19 +445,18 @@ def _reliability_part(evidence: Evidence) -> dict[str, Any]:
         axis = axis_of(events.values()) if events else Axis()
         series: dict[str, Any] = {}
         for of, event in events.items():
-            tables = reliability(event, axis, n_resamples=_SIMULATIONS)
-            series[of] = {kind: _columns(kind, table) for kind, table in tables.items()}
+            tables: dict[str, Any] = reliability(event, axis, n_resamples=_SIMULATIONS)
+            forecast, rate = tables["curve"].values()
+            kept = thin(forecast, rate, _VERTICES)
+            tables["curve"] = {"forecast": forecast[kept], "rate": rate[kept]}
+            series[of] = {
+                kind: {name: short(column) for name, column in table.items()}
+                for kind, table in tables.items()
+            }
         name = TOP if k is None else evidence.names[k]
         panels.append({"name": name, "top": k is None, "axis": axis, "series": series})
     left_out = evidence.n_classes - len(chosen) if several else 0
     return {"panels": panels, "classes_left_out": left_out}
-
-
-def _columns(kind: str, table: Table) -> dict[str, list[Any]]:
-    if kind == "curve":
-        kept = thin(table["forecast"], table["rate"], _VERTICES)
-        table = Table({name: column[kept] for name, column in table.items()})
-    return {name: short(column) for name, column in table.items()}
 
 
 def _roc_part(evidence: Evidence) -> dict[str, Any]:
@@ -683,9 +675,8 @@ def _bins_part(evidence: Evidence) -> dict[str, Any] | None:
         for child in children[children >= 0]
     }
     splits = [made.get(node) for node in tree.bins[heaviest].tolist()]
-    varies = calibrator.map_.varies
     part = {"columns": columns, "n_bins": calibrator.n_bins_, "splits": splits}
-    return part | {"varies": varies, "reduced": evidence.reduced}
+    return part | {"varies": calibrator.map_.varies, "reduced": evidence.reduced}
 
 
 def listed(names: list[str], most: int = 8) -> str:

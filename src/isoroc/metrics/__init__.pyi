@@ -1,9 +1,9 @@
 from ._calibration import CalibrationCurve as CalibrationCurve
 from ._calibration import calibration_curve as calibration_curve
+from ._calibration import calibration_direction as calibration_direction
 from ._calibration import calibration_error as calibration_error
 from ._calibration import expected_calibration_error as expected_calibration_error
 from ._calibration import smooth_calibration_error as smooth_calibration_error
-from ._direction import calibration_direction as calibration_direction
 from ._expected import expected as expected
 from ._resampling import BootstrapResult as BootstrapResult
 from ._resampling import bootstrap as bootstrap
