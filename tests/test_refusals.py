@@ -40,7 +40,7 @@ def options_of(function):
     return [own.name for own in parameters if own.kind is own.KEYWORD_ONLY]
 
 
-METRICS = [name for name in metrics.__all__ if inspect.isfunction(getattr(metrics, name))]
+METRICS = [name for name in dir(metrics) if inspect.isfunction(getattr(metrics, name))]
 METRICS = sorted({*METRICS} - {"bootstrap", "by_group", "expected"})
 
 

@@ -82,7 +82,7 @@ def test_bad_input(data, options, message):
         calibration_curve(*data, **options)
 
 
-BINNED = [name for name in metrics.__all__ if callable(getattr(metrics, name))]
+BINNED = [name for name in dir(metrics) if callable(getattr(metrics, name))]
 BINNED = [
     name for name in BINNED if "n_bins" in inspect.signature(getattr(metrics, name)).parameters
 ]

@@ -229,9 +229,7 @@ def _test(sample: Sample, seed: int) -> float:
     """p-value of the test of calibration; NaN for scores and for single rows."""
     if sample.kind.single or len(sample) < 2:
         return math.nan
-    P, codes, weights = sample.arrays
-    options: dict[str, Any] = {"labels": np.arange(sample.n_classes), "random_state": seed}
-    return calibration_test(codes, P, sample_weight=weights, **options).p_value
+    return float(sample.measure(calibration_test, random_state=seed).p_value)
 
 
 def correct_p_values(p_values: Floats) -> Floats:

@@ -182,9 +182,8 @@ def _volumes(before: Sample, after: Sample, weights: Floats) -> Floats:
     """Volumes before and after, and their difference; NaN if a class has no rows."""
     if not np.bincount(before.codes, weights, 3).all():
         return np.full(3, math.nan)
-    options: dict[str, Any] = {"sample_weight": weights, "labels": range(3)}
     first, second = (
-        float(volume_under_surface(before.codes, sample.forecasts, **options))
+        float(sample.measure(volume_under_surface, sample_weight=weights))
         for sample in (before, after)
     )
     return np.array([first, second, second - first])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -220,6 +220,11 @@ class Sample:
     def decisions(self) -> Ints:
         """The column with the largest probability in each row, the first on ties."""
         return self.kind.decisions(self.forecasts)
+
+    def measure(self, metric: Callable[..., Any], **options: Any) -> Any:
+        """What a metric returns for this sample, with codes as labels."""
+        options = {"sample_weight": self.weights, "labels": range(self.n_classes)} | options
+        return metric(self.codes, self.forecasts, **options)
 
     def take(self, rows: NDArray[Any] | slice) -> Self:
         """Sample of some of the rows."""

@@ -30,7 +30,6 @@ from isoroc._evaluation.pair import Pair, make_pair, pair_of_counts
 from isoroc._input import InputError, Sample, Scores, check_after, check_sample, find_reversal
 from isoroc._persistence.document import plain
 from isoroc._simplex import Floats, Ints, binary_scores
-from isoroc._table import Table
 from isoroc._views.curves import (
     Axis,
     axis_of,
@@ -86,11 +85,6 @@ class Evidence(Pair):
     def reduced(self) -> bool:
         """Whether the bins are those of the largest probabilities and the rest."""
         return getattr(self.binned, "top_", None) is not None
-
-    @cached_property
-    def fitted_on_these_rows(self) -> bool:
-        """Whether the calibrator is known to have been fitted to the rows of the report."""
-        return self.binned is not None and is_calibration_set(self.binned, self.input, self.before)
 
     def heaviest(self, most: int, least: float = 0) -> list[int]:
         """All columns, or `most` of the classes of some weight, the heaviest first."""
@@ -235,7 +229,7 @@ def _verdict(evaluation: Evaluation, evidence: Evidence, judged: Evidence) -> di
         sentences.append(
             f"The verdict of the calibrator from its own rows, by cross-validation: {said}."
         )
-    if evidence.fitted_on_these_rows:
+    if is_calibration_set(evidence.calibrator, evidence.input, evidence.before):
         sentences.append(
             "The calibrator was fitted to these very rows, so the figures after calibration are "
             "too good. Use other rows to judge it."
@@ -368,9 +362,8 @@ def _model_part(evidence: Evidence, path: str, columns: list[str] | None) -> dic
     calibrator = evidence.calibrator
     if calibrator is None:
         return None
-    certificate, members = (
-        getattr(calibrator, f"{n}_", None) for n in ("certificate", "member_scores")
-    )
+    certificate = getattr(calibrator, "certificate_", None)
+    members = getattr(calibrator, "member_scores_", None)
     if members is not None:
         members = {
             n: short(c) if c.dtype.kind == "f" else c.astype(str) for n, c in members.items()
@@ -452,19 +445,18 @@ def _reliability_part(evidence: Evidence) -> dict[str, Any]:
         axis = axis_of(events.values()) if events else Axis()
         series: dict[str, Any] = {}
         for of, event in events.items():
-            tables = reliability(event, axis, n_resamples=_SIMULATIONS)
-            series[of] = {kind: _columns(kind, table) for kind, table in tables.items()}
+            tables: dict[str, Any] = reliability(event, axis, n_resamples=_SIMULATIONS)
+            forecast, rate = tables["curve"].values()
+            kept = thin(forecast, rate, _VERTICES)
+            tables["curve"] = {"forecast": forecast[kept], "rate": rate[kept]}
+            series[of] = {
+                kind: {name: short(column) for name, column in table.items()}
+                for kind, table in tables.items()
+            }
         name = TOP if k is None else evidence.names[k]
         panels.append({"name": name, "top": k is None, "axis": axis, "series": series})
     left_out = evidence.n_classes - len(chosen) if several else 0
     return {"panels": panels, "classes_left_out": left_out}
-
-
-def _columns(kind: str, table: Table) -> dict[str, list[Any]]:
-    if kind == "curve":
-        kept = thin(table["forecast"], table["rate"], _VERTICES)
-        table = Table({name: column[kept] for name, column in table.items()})
-    return {name: short(column) for name, column in table.items()}
 
 
 def _roc_part(evidence: Evidence) -> dict[str, Any]:
@@ -484,10 +476,9 @@ def _roc_part(evidence: Evidence) -> dict[str, Any]:
     if evidence.n_classes == 3:
         few = evidence.draw(_SURFACE_ROWS)
         if few.before.class_weights().all():
-            rates: dict[str, Any] = {}
+            rates = {}
             for of, sample in few.series.items():
-                options: dict[str, Any] = {"sample_weight": sample.weights, "labels": range(3)}
-                points = metrics.roc_surface(sample.codes, sample.forecasts, **options).points
+                points = sample.measure(metrics.roc_surface).points
                 rates[of] = short(best_rates(points, _STEPS)[:-1, :-1], 3)
             surface = {"names": few.names, "rows": len(few.before), "rates": rates}
     return {"curves": curves, "surface": surface}
@@ -634,16 +625,14 @@ def _path_part(evidence: Evidence) -> dict[str, Any] | None:
 
 
 def _scores(sample: Sample) -> dict[str, float]:
-    P, codes = sample.forecasts, sample.codes
-    options: dict[str, Any] = {"sample_weight": sample.weights, "labels": range(sample.n_classes)}
-    right = P.argmax(axis=1) == codes
+    right = sample.decisions() == sample.codes
     scores = {
-        "log_loss": metrics.log_loss(codes, P, **options),
-        "brier_score_loss": metrics.brier_score_loss(codes, P, **options),
+        "log_loss": sample.measure(metrics.log_loss),
+        "brier_score_loss": sample.measure(metrics.brier_score_loss),
         "accuracy": float(np.average(right, weights=sample.weights)),
     }
     if sample.n_classes == 2 and sample.class_weights().all():
-        scores["auc"] = metrics.auc(codes, P, **options)
+        scores["auc"] = sample.measure(metrics.auc)
     return scores
 
 
@@ -686,9 +675,8 @@ def _bins_part(evidence: Evidence) -> dict[str, Any] | None:
         for child in children[children >= 0]
     }
     splits = [made.get(node) for node in tree.bins[heaviest].tolist()]
-    varies = calibrator.map_.varies
     part = {"columns": columns, "n_bins": calibrator.n_bins_, "splits": splits}
-    return part | {"varies": varies, "reduced": evidence.reduced}
+    return part | {"varies": calibrator.map_.varies, "reduced": evidence.reduced}
 
 
 def listed(names: list[str], most: int = 8) -> str:

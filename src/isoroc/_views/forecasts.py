@@ -84,11 +84,7 @@ def measured(
     for measure in measures or ("log loss", *others.get(sample.n_classes, ())):
         if measure != "log loss" or are_probabilities(sample.forecasts):
             rows = sample if binned or measure != "VUS" else sample.draw(_VOLUME_ROWS)
-            labels = np.arange(rows.n_classes)
-            value = MEASURES[measure](
-                rows.codes, rows.forecasts, sample_weight=rows.weights, labels=labels
-            )
-            yield measure, float(value)
+            yield measure, float(rows.measure(MEASURES[measure]))
 
 
 def kept_stages(n_stages: int, most: int) -> set[int]:

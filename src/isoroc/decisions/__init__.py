@@ -1,32 +1,6 @@
 """From probabilities to decisions: actions of least expected cost, and other class priors."""
 
-from isoroc._evaluation.benefit import DecisionCurve
-from isoroc.decisions._cost import (
-    CostCurve,
-    CostReport,
-    best_threshold,
-    cost_curve,
-    decide,
-    expected_cost,
-    mean_cost,
-)
-from isoroc.decisions._net_benefit import net_benefit
-from isoroc.decisions._prior import PriorEstimate, adjust_prior, estimate_prior
-from isoroc.decisions._threshold import ThresholdReport, threshold_for
+import lazy_loader
 
-__all__ = [
-    "CostCurve",
-    "CostReport",
-    "DecisionCurve",
-    "PriorEstimate",
-    "ThresholdReport",
-    "adjust_prior",
-    "best_threshold",
-    "cost_curve",
-    "decide",
-    "estimate_prior",
-    "expected_cost",
-    "mean_cost",
-    "net_benefit",
-    "threshold_for",
-]
+# The public names stand in __init__.pyi; each is imported when it is first used.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -113,16 +113,12 @@ def mean_cost(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
-    decisions : array-like of shape (n,)
-        Names of actions.
+    y_true, decisions : array-like of shape (n,)
+        Labels; names of actions.
     costs : array-like of shape (K, A), mapping or dataframe
         See `decide`.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the rows of `costs`; sorted by default.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weight of each row, and the classes in the order of the rows of `costs` (sorted by default).
 
     Returns
     -------
@@ -153,23 +149,16 @@ def mean_cost(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CostReport:
-    """Mean cost of decisions, with intervals; ``float(report)`` is that of the last forecasts.
-
-    Attributes
-    ----------
-    table : Table
-        Columns ``decisions``, ``cost``, ``low``, ``high`` and ``promised``: the mean cost that
-        forecasts expect of their own decisions. If they are calibrated, ``cost`` equals it up to
-        noise.
-    constant_action : object
-        The action that is best if it is always taken.
-    confidence : float
-        Probability that an interval covers the true mean.
-    """
+    """Mean cost of decisions, with intervals; ``float(report)`` is that of the last forecasts."""
 
     table: Table
+    """Columns ``decisions``, ``cost``, ``low``, ``high`` and ``promised``: the mean cost that
+    forecasts expect of their own decisions. If they are calibrated, ``cost`` equals it up to
+    noise."""
     constant_action: Any
+    """The action that is best if it is always taken."""
     confidence: float
+    """Probability that an interval covers the true mean."""
 
     def __float__(self) -> float:
         return self["after"] if "after" in self.table["decisions"] else self["forecasts"]
@@ -198,18 +187,14 @@ def expected_cost(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
-    y_prob : array-like of shape (n, K) or (n,)
-        Forecasts, or the probability of the second of two classes.
+    y_true, y_prob : array-like of shape (n,), and (n, K) or (n,)
+        Labels; forecasts, or the probability of the second of two classes.
     costs : array-like of shape (K, A), mapping or dataframe
         See `decide`.
     after : array-like of shape (n, K) or (n,), default=None
         Forecasts of the same rows after calibration.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row.
-    labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; sorted by default.
+    sample_weight, labels : array-like of shape (n,) and (K,), default=None
+        Weight of each row, and the classes in the order of the columns (sorted by default).
     confidence : float, default=0.95
         Probability that an interval covers the true mean.
 
@@ -280,25 +265,18 @@ class CostCurve:
     The costs are scaled such that those of the two errors add up to 2: deciding for the second
     class costs ``2 * ratio`` if it does not occur, deciding for the first ``2 * (1 - ratio)`` if
     the second one does.
-
-    Attributes
-    ----------
-    ratio : ndarray of shape (m,)
-        Cost of a false decision for the second class, as a share of the sum of both costs. This is
-        also the probability above which calibrated forecasts decide for the second class.
-    cost : ndarray of shape (m,)
-        Mean cost of the decisions of the forecasts.
-    best : ndarray of shape (m,)
-        The least mean cost that a threshold on these scores has. The difference to `cost` is what
-        calibration can save, and it is found on the same rows.
-    constant : ndarray of shape (m,)
-        Mean cost of the better one of the two constant decisions.
     """
 
     ratio: Floats
+    """Cost of a false decision for the second class, as a share of the sum of both costs. This is
+    also the probability above which calibrated forecasts decide for the second class."""
     cost: Floats
+    """Mean cost of the decisions of the forecasts."""
     best: Floats
+    """The least mean cost that a threshold on these scores has. The difference to `cost` is what
+    calibration can save, and it is found on the same rows."""
     constant: Floats
+    """Mean cost of the better one of the two constant decisions."""
 
     def area(self) -> float:
         """Mean cost if all ratios are equally likely: the mean of ``(y - p)**2``."""
@@ -306,12 +284,7 @@ class CostCurve:
 
 
 def cost_curve(
-    y_true: Any,
-    y_prob: Any,
-    *,
-    n_ratios: int = 1001,
-    sample_weight: Any = None,
-    labels: Any = None,
+    y_true: Any, y_prob: Any, *, n_ratios: int = 1001, sample_weight: Any = None, labels: Any = None
 ) -> CostCurve:
     """Mean cost of decisions against the ratio of costs, for two classes.
 
@@ -320,16 +293,12 @@ def cost_curve(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels of two classes.
-    y_prob : array-like of shape (n, 2) or (n,)
-        Forecasts, or the probability of the second class.
+    y_true, y_prob : array-like of shape (n,), and (n, 2) or (n,)
+        Labels of two classes; forecasts, or the probability of the second class.
     n_ratios : int, default=1001
         Number of ratios, between 0 and 1.
-    sample_weight : array-like of shape (n,), default=None
-        Weight of each row.
-    labels : array-like of shape (2,), default=None
-        The classes in the order of the columns; sorted by default.
+    sample_weight, labels : array-like of shape (n,) and (2,), default=None
+        Weight of each row, and the classes in the order of the columns (sorted by default).
 
     Returns
     -------
@@ -357,9 +326,7 @@ def cost_curve(
     ratio = np.linspace(0.0, 1.0, n_ratios)
     shares = sample.class_weights() / sample.row_weights().sum()
     above = [_share_above(sample, code, ratio) for code in (0, 1)]
-    hull = roc_convex_hull(
-        sample.codes, sample.forecasts, sample_weight=sample.weights, labels=[0, 1]
-    )
+    hull = sample.measure(roc_convex_hull)
     false = np.vstack([shares[0] * (1 - hull.p0), shares[1] * (1 - hull.p1)])
     errors = np.vstack([2 * ratio, 2 * (1 - ratio)])
     return CostCurve(

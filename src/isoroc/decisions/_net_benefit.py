@@ -13,6 +13,8 @@ from isoroc._input import check_confidence
 from isoroc._simplex import Floats
 from isoroc.decisions._inputs import check_costs
 
+__all__ = ["DecisionCurve", "net_benefit"]
+
 
 def net_benefit(
     y_true: Any,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -75,40 +73,28 @@ def adjust_prior(Q: Any, old: Any, new: Any, *, labels: Any = None) -> Floats:
 class PriorEstimate:
     """Class prior of new rows, with intervals, and a test of whether it differs from the old one.
 
-    Attributes
-    ----------
-    prior : ndarray of shape (K,)
-        The estimate.
-    low, high : ndarray of shape (K,)
-        Intervals, one for each class.
-    old : ndarray of shape (K,)
-        Class shares of the calibration rows.
-    p_value : float
-        How likely a difference of this size is by chance if the prior is the old one.
-    confidence : float
-        Probability that an interval covers the true share.
-    classes : ndarray of shape (K,)
-        The label of each entry.
-    n_rows : int
-        Number of rows.
+    Arrays have one entry per class.
     """
 
     prior: Floats
+    """The estimate."""
     low: Floats
+    """Interval of each share, from `low` to `high`."""
     high: Floats
     old: Floats
+    """Class shares of the calibration rows."""
     p_value: float
+    """How likely a difference of this size is by chance if the prior is the old one."""
     confidence: float
+    """Probability that an interval covers the true share."""
     classes: NDArray[Any]
     n_rows: int
 
     @property
     def table(self) -> Table:
         """One row per class: old share, estimate and interval."""
-        return Table(
-            {"class": self.classes, "old": self.old, "new": self.prior}
-            | {"low": self.low, "high": self.high}
-        )
+        columns = {"class": self.classes, "old": self.old, "new": self.prior}
+        return Table(columns, low=self.low, high=self.high)
 
     def __repr__(self) -> str:
         by_chance = f"p = {self.p_value:.2g} under the old shares, {self.n_rows} rows"
@@ -116,12 +102,7 @@ class PriorEstimate:
 
 
 def estimate_prior(
-    Q: Any,
-    old: Any,
-    *,
-    labels: Any = None,
-    sample_weight: Any = None,
-    confidence: float = 0.95,
+    Q: Any, old: Any, *, labels: Any = None, sample_weight: Any = None, confidence: float = 0.95
 ) -> PriorEstimate:
     """Class prior of new rows without labels, by maximum likelihood.
 
@@ -203,7 +184,7 @@ def _interval(
         """Log likelihood of the best prior with this share, above that which is rejected."""
         prior = np.insert((1 - share) * others, k, share)
         if len(best) > 2:
-            prior = _most_likely(L, weights, prior, {k: share})
+            prior = _most_likely(L, weights, prior, fixed=k)
         return float(weights @ np.log(np.maximum(L @ prior, LEAST)) - most)
 
     def end(limit: float) -> float:
@@ -214,17 +195,15 @@ def _interval(
     return end(0.0), end(1.0)
 
 
-def _most_likely(
-    L: Floats, weights: Floats, start: Floats, given: Mapping[int, float] = MappingProxyType({})
-) -> Floats:
-    """Prior of maximum likelihood, where shares of some classes may be given."""
+def _most_likely(L: Floats, weights: Floats, start: Floats, fixed: int = -1) -> Floats:
+    """Prior of maximum likelihood, where one class may have to keep its share in `start`."""
 
     def loss(prior: Floats) -> tuple[float, Floats]:
         mixed = np.maximum(L @ prior, LEAST)
-        return -float(share @ np.log(mixed)), -(share / mixed) @ L
+        return -float(shares @ np.log(mixed)), -(shares / mixed) @ L
 
-    share = weights / weights.sum()
-    bounds = [(given.get(k, 0.0), given.get(k, 1.0)) for k in range(len(start))]
+    shares = weights / weights.sum()
+    bounds = [(share, share) if k == fixed else (0.0, 1.0) for k, share in enumerate(start)]
     sums = {"type": "eq", "fun": lambda w: w.sum() - 1, "jac": lambda _: np.ones(len(start))}
     found = minimize(
         loss, start, jac=True, bounds=bounds, constraints=sums, method="SLSQP", tol=1e-12

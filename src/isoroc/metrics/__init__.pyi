@@ -1,64 +1,31 @@
-from ._calibration import (
-    CalibrationCurve,
-    calibration_curve,
-    calibration_error,
-    expected_calibration_error,
-    smooth_calibration_error,
-)
-from ._direction import calibration_direction
-from ._expected import expected
-from ._resampling import BootstrapResult, bootstrap, by_group
-from ._roc import (
-    RocCurve,
-    Separability,
-    auc,
-    hull_auc,
-    pairwise_separability,
-    roc_convex_hull,
-    symmetric_roc_curve,
-)
-from ._scores import (
-    Decomposition,
-    ProbabilityScorer,
-    brier_score_loss,
-    decompose,
-    log_loss,
-    scorers,
-)
-from ._significance import CalibrationTest, calibration_test
-from ._summary import CalibrationSummary, calibration_summary
-from ._surface.surface import RocSurface, Volume, roc_surface, volume_under_surface
-
-__all__ = [
-    "BootstrapResult",
-    "CalibrationCurve",
-    "CalibrationSummary",
-    "CalibrationTest",
-    "Decomposition",
-    "ProbabilityScorer",
-    "RocCurve",
-    "RocSurface",
-    "Separability",
-    "Volume",
-    "auc",
-    "bootstrap",
-    "brier_score_loss",
-    "by_group",
-    "calibration_curve",
-    "calibration_direction",
-    "calibration_error",
-    "calibration_summary",
-    "calibration_test",
-    "decompose",
-    "expected",
-    "expected_calibration_error",
-    "hull_auc",
-    "log_loss",
-    "pairwise_separability",
-    "roc_convex_hull",
-    "roc_surface",
-    "scorers",
-    "smooth_calibration_error",
-    "symmetric_roc_curve",
-    "volume_under_surface",
-]
+from ._calibration import CalibrationCurve as CalibrationCurve
+from ._calibration import calibration_curve as calibration_curve
+from ._calibration import calibration_direction as calibration_direction
+from ._calibration import calibration_error as calibration_error
+from ._calibration import expected_calibration_error as expected_calibration_error
+from ._calibration import smooth_calibration_error as smooth_calibration_error
+from ._expected import expected as expected
+from ._resampling import BootstrapResult as BootstrapResult
+from ._resampling import bootstrap as bootstrap
+from ._resampling import by_group as by_group
+from ._roc import RocCurve as RocCurve
+from ._roc import Separability as Separability
+from ._roc import auc as auc
+from ._roc import hull_auc as hull_auc
+from ._roc import pairwise_separability as pairwise_separability
+from ._roc import roc_convex_hull as roc_convex_hull
+from ._roc import symmetric_roc_curve as symmetric_roc_curve
+from ._scores import Decomposition as Decomposition
+from ._scores import ProbabilityScorer as ProbabilityScorer
+from ._scores import brier_score_loss as brier_score_loss
+from ._scores import decompose as decompose
+from ._scores import log_loss as log_loss
+from ._scores import scorers as scorers
+from ._significance import CalibrationTest as CalibrationTest
+from ._significance import calibration_test as calibration_test
+from ._summary import CalibrationSummary as CalibrationSummary
+from ._summary import calibration_summary as calibration_summary
+from ._surface.surface import RocSurface as RocSurface
+from ._surface.surface import Volume as Volume
+from ._surface.surface import roc_surface as roc_surface
+from ._surface.surface import volume_under_surface as volume_under_surface

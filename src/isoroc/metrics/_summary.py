@@ -196,7 +196,9 @@ def _distances(z: Floats, y: Floats, weights: Floats, confidence: float) -> list
     unknown = [(np.nan, np.nan, np.nan)] * 4
     if not len(z):
         return unknown
-    X = _orthonormal(_spline(z, y))
+    columns = _spline(z, y)
+    Q, R = np.linalg.qr(columns)  # knots may be close, and columns nearly the same
+    X = Q[:, np.abs(np.diag(R)) > 1e-9 * np.linalg.norm(columns, axis=0)]
     beta, covariance, _ = _fit(X, y, weights)
     if np.isnan(beta).any():
         return unknown
@@ -259,12 +261,6 @@ def _fit(X: Floats, y: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]
         best = likelihood
     unknown = np.full((d, d), np.nan)
     return unknown[0], unknown, unknown
-
-
-def _orthonormal(X: Floats) -> Floats:
-    """Orthonormal columns with the same span: knots may be close, and columns nearly the same."""
-    Q, R = np.linalg.qr(X)
-    return np.asarray(Q[:, np.abs(np.diag(R)) > 1e-9 * np.linalg.norm(X, axis=0)])
 
 
 def _spline(z: Floats, y: Floats) -> Floats:

@@ -1,24 +1,12 @@
-from ._calibration import CalibrationDisplay
-from ._cost import CostCurveDisplay
-from ._decision_curve import DecisionCurveDisplay
-from ._gains import GroupsDisplay, LearningCurveDisplay, MembersDisplay
-from ._map import MapDisplay
-from ._monitor import MonitorDisplay
-from ._path import PathDisplay
-from ._roc import RocDisplay, RocSurfaceDisplay
-from ._simplex import SimplexDisplay
-
-__all__ = [
-    "CalibrationDisplay",
-    "CostCurveDisplay",
-    "DecisionCurveDisplay",
-    "GroupsDisplay",
-    "LearningCurveDisplay",
-    "MapDisplay",
-    "MembersDisplay",
-    "MonitorDisplay",
-    "PathDisplay",
-    "RocDisplay",
-    "RocSurfaceDisplay",
-    "SimplexDisplay",
-]
+from ._calibration import CalibrationDisplay as CalibrationDisplay
+from ._decisions import CostCurveDisplay as CostCurveDisplay
+from ._decisions import DecisionCurveDisplay as DecisionCurveDisplay
+from ._gains import GroupsDisplay as GroupsDisplay
+from ._gains import LearningCurveDisplay as LearningCurveDisplay
+from ._gains import MembersDisplay as MembersDisplay
+from ._map import MapDisplay as MapDisplay
+from ._monitor import MonitorDisplay as MonitorDisplay
+from ._path import PathDisplay as PathDisplay
+from ._roc import RocDisplay as RocDisplay
+from ._roc import RocSurfaceDisplay as RocSurfaceDisplay
+from ._simplex import SimplexDisplay as SimplexDisplay

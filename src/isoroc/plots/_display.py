@@ -65,27 +65,17 @@ class Layer(NamedTuple):
 
 @dataclass(repr=False, eq=False)
 class Display:
-    """Base class of the displays.
-
-    Attributes
-    ----------
-    layers : list of Layer
-        The plotted data.
-    figure_ : Figure
-        The figure, set by `plot`.
-    axes_ : list of Axes
-        One axes per panel, set by `plot`.
-    ax_ : Axes
-        The first of these axes.
-    line_ : Line2D or list of Line2D
-        The curve, or a list if there is more or less than one, set by `plot`.
-    """
+    """Base class of the displays; `plot` sets the attributes whose names end with an underscore."""
 
     layers: list[Layer]
+    """The plotted data."""
     figure_: Figure = field(init=False)
     axes_: list[Any] = field(init=False)
+    """One axes per panel."""
     ax_: Any = field(init=False)
+    """The first of these axes."""
     line_: Any = field(init=False)
+    """The curve, or a list if there is more or less than one."""
 
     #: Largest number of panels side by side, and the size of each in inches.
     _grid = (1, (5.2, 4.0))
@@ -132,9 +122,8 @@ class Display:
         **options
             Of a `CalibrationDisplay`: `name`, and options of its curves.
         """
-        columns, size = self._grid
         new: dict[str, Any] = {"figsize": figsize, "projection": self._projection}
-        self.axes_ = axes_for(ax, len(self.panels), columns=columns, size=size, **new)
+        self.axes_ = axes_for(ax, len(self.panels), *self._grid, **new)
         self.ax_, self.figure_ = self.axes_[0], figure_of(self.axes_[0])
         lines = self._draw(**options)
         self.line_ = lines[0] if len(lines) == 1 else lines
@@ -203,10 +192,8 @@ class BeforeAfterDisplay(Display):
             no probabilities are needed, also real scores that increase with them.
         after : array-like, default=None
             Forecasts of the same rows after calibration.
-        sample_weight : array-like of shape (n,), default=None
-            Weight of each row.
-        labels : array-like of shape (K,), default=None
-            The classes in the order of the columns; sorted by default.
+        sample_weight, labels : array-like of shape (n,) and (K,), default=None
+            Weight of each row, and the classes in the order of the columns (sorted by default).
         ax, figsize
             As in `plot`.
         **options
@@ -289,9 +276,9 @@ def plain(text: str) -> str:
 def axes_for(
     ax: Where,
     n_panels: int,
-    *,
     columns: int,
     size: tuple[float, float],
+    *,
     figsize: Size = None,
     projection: str | None = None,
 ) -> list[Any]:
@@ -312,9 +299,7 @@ def axes_for(
     if figsize is not None:
         fix = "set the size of the figure that has these axes"
         raise InputError("figsize", None, "is only for new figures, but ax is given", fix)
-    given: list[Any] = (
-        [ax] if isinstance(ax, Axes) else list(np.ravel(np.asarray(ax, dtype=object)))
-    )
+    given: list[Any] = list(np.ravel(np.asarray(ax, dtype=object)))
     if len(given) == 1 and n_panels > 1:
         parts = _made_from(given[0])
         if len(parts) == n_panels:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 from matplotlib.axes import Axes
@@ -24,6 +25,7 @@ from isoroc.plots._display import (
 _FEW = 60
 
 
+@dataclass(repr=False, eq=False)
 class MonitorDisplay(Display):
     """Batches of a `CalibrationMonitor` over time.
 
@@ -44,22 +46,10 @@ class MonitorDisplay(Display):
     ['evidence', 'log loss', 'calibration error']
     """
 
-    _grid = (1, (6.4, 2.0))
+    alarm: int | None
+    """Number of rows at which the alarm was raised, or None."""
 
-    def __init__(self, monitor: CalibrationMonitor) -> None:
-        history = monitor.history_
-        rows = history["rows"].astype(float)
-        drawn = {
-            ("evidence", "evidence", "line"): history["evidence"],
-            ("evidence", "limit", "limit"): 0 * rows + monitor.limit,
-            ("log loss", "observed", "line"): history["log_loss"],
-            ("log loss", "promised", "promise"): history["promised"],
-            ("calibration error", "calibration error", "band"): history["calibration_error"],
-        }
-        super().__init__([Layer(*to, Table(rows=rows, value=v)) for to, v in drawn.items()])
-        self.layers[-1].data.update(low=history["low"], high=history["high"])
-        #: Number of rows at which the alarm was raised, or None.
-        self.alarm = monitor.alarm_
+    _grid = (1, (6.4, 2.0))
 
     @classmethod
     def from_monitor(
@@ -74,7 +64,18 @@ class MonitorDisplay(Display):
         ax, figsize
             As in `plot`.
         """
-        return cls(monitor).plot(ax, figsize=figsize)
+        history = monitor.history_
+        rows = history["rows"].astype(float)
+        drawn = {
+            ("evidence", "evidence", "line"): history["evidence"],
+            ("evidence", "limit", "limit"): 0 * rows + monitor.limit,
+            ("log loss", "observed", "line"): history["log_loss"],
+            ("log loss", "promised", "promise"): history["promised"],
+            ("calibration error", "calibration error", "band"): history["calibration_error"],
+        }
+        layers = [Layer(*to, Table(rows=rows, value=value)) for to, value in drawn.items()]
+        layers[-1].data.update(low=history["low"], high=history["high"])
+        return cls(layers, monitor.alarm_).plot(ax, figsize=figsize)
 
     def _draw(self) -> list[Any]:
         lines: list[Any] = []

@@ -93,9 +93,8 @@ class RocDisplay(BeforeAfterDisplay):
                 layers += _roc(panel, curves)
                 areas |= {(of, panel): curve.area() for of, curve in curves.items()}
         else:
-            hull = roc_convex_hull(first.codes, first.forecasts, sample_weight=first.weights)
             before, *others = found[1].items()
-            curves = dict([before, ("hull", hull), *others])
+            curves = dict([before, ("hull", first.measure(roc_convex_hull)), *others])
             areas = {of: curve.area() for of, curve in curves.items()}
             share = float(np.average(first.codes, weights=first.weights))
             for panel in panels:
@@ -273,10 +272,8 @@ class RocSurfaceDisplay(BeforeAfterDisplay):
         volumes, layers = {}, []
         for name, sample in series.items():
             rows = sample.draw(_MAX_ROWS)  # the same rows of both
-            options: dict[str, Any] = {"resolution": resolution, "sample_weight": rows.weights}
-            options["labels"] = range(3)
-            points = roc_surface(rows.codes, rows.forecasts, **options).points
-            volumes[name] = float(volume_under_surface(rows.codes, rows.forecasts, **options))
+            points = rows.measure(roc_surface, resolution=resolution).points
+            volumes[name] = float(rows.measure(volume_under_surface, resolution=resolution))
             rate = best_rates(points[:, order], _STEPS).ravel()
             layers.append(Layer(name, name, "rates", Table(x=x, y=y, rate=rate)))
         names = [str(label) for label in first.classes[order]]
