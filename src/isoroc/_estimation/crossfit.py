@@ -99,12 +99,11 @@ class CrossFit:
         fold[order_rows(self._scaled)] = deal_folds(n, self._n_folds, rng)
         K = self._reduced.n_classes
         for held_out in range(self._n_folds):
-            rows = np.flatnonzero(fold != held_out)
             weights = np.where(fold == held_out, 0.0, self._scaled.row_weights())
             # The tree that `IRPCalibrator` would grow on these rows.
-            tree = grow_tree(self._reduced.take(rows), GrowthOptions(np.full(K, 1 / K)))
+            tree = grow_tree(self._reduced.take(weights > 0), GrowthOptions(np.full(K, 1 / K)))
             bin_of = tree.bin_of(self._reduced.forecasts)
-            yield _Training(rows, weights, tree, bin_of)
+            yield _Training(weights, tree, bin_of)
 
     @cached_property
     def _reduced(self) -> Sample:
@@ -122,7 +121,8 @@ class CrossFit:
 
     def _learn(self, training: _Training) -> Floats:
         """E[Y | forecast] of every row, shape (n, K), learned from some of them."""
-        n_rows, weights, codes = len(training.rows), training.weights, self.sample.codes
+        weights, codes = training.weights, self.sample.codes
+        n_rows = np.count_nonzero(weights)
         everywhere = np.zeros(len(self._P), dtype=np.intp)
         values = self._P
         for _ in range(ROUNDS):
@@ -142,11 +142,11 @@ class CrossFit:
 
     def _tilt_in_bins(self, P: Floats, training: _Training) -> Floats:
         """Forecasts whose means in the bins of IRP follow the labels, if they did not."""
-        rows, weights, tree, bin_of = training
+        weights, tree, bin_of = training
         if self._reduced is self._scaled:
             differences = fit_bins(tree, bin_of, residuals(P, self.sample.codes), weights)
             return tilt(P, bin_of, differences, weights)
-        reduction = TopReduction.fit(TOP, replace(self._scaled, forecasts=P).take(rows))
+        reduction = TopReduction.fit(TOP, replace(self._scaled, forecasts=P).take(weights > 0))
         ranked = reduction.reduce_sample(replace(self._scaled, forecasts=P))
         differences = fit_bins(tree, bin_of, ranked.residuals(), weights)
         return reduction.expand(tilt(ranked.forecasts, bin_of, differences, weights), P)
@@ -166,7 +166,6 @@ class CrossFit:
 class _Training(NamedTuple):
     """The rows to learn from while a fold is held out."""
 
-    rows: Ints
     weights: Floats
     """Of all rows of the sample, 0 for those held out."""
     tree: BinTree
