@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -57,11 +58,35 @@ class CalibratedPair:
         """The calibrator in a list, as scikit-learn has it."""
         return [self.calibrator]
 
+    def respond(self, X: Any) -> Floats:
+        """What the calibrator gets: logits where it takes them, otherwise forecasts."""
+        response = respond(self.estimator, X, self.classes, self.response)
+        takes_logits = has_fit_parameter(self.calibrator, "scores")
+        return response if takes_logits else to_forecasts(response, self.response)
+
+    def fit(self, forecasts: Floats, rows: _Rows, part: Ints) -> Self:
+        """Fit the calibrator to forecasts of some rows."""
+        takes = partial(has_fit_parameter, self.calibrator)
+        labels: NDArray[Any] = rows.codes[part]
+        further: dict[str, Any] = {}
+        if takes("labels"):
+            labels, further["labels"] = self.classes[labels], self.classes
+        if takes("scores"):
+            further["scores"] = "logit" if self.response == "decision_function" else "probability"
+        if rows.weights is not None and takes("sample_weight"):
+            further["sample_weight"] = rows.weights[part]
+        if takes("groups"):
+            if rows.groups is None:
+                problem = f"{type(self.calibrator).__name__} learns a map for each group"
+                raise InputError("groups", None, problem, "pass groups to fit")
+            further["groups"] = rows.groups[part]
+        self.calibrator.fit(forecasts, labels, **further)
+        return self
+
     def predict_proba(self, X: Any, groups: Any = None) -> Floats:
         """Calibrated probabilities, shape (n, K)."""
-        forecasts = _respond(self.estimator, X, self.classes, self.response, self.calibrator)
         further = (groups,) if getattr(self.calibrator, "grouped_", False) else ()
-        Q = self.calibrator.predict_proba(forecasts, *further)
+        Q = self.calibrator.predict_proba(self.respond(X), *further)
         known = has_fit_parameter(self.calibrator, "labels")
         wanted = self.classes if known else np.arange(len(self.classes))
         return in_columns(Q, getattr(self.calibrator, "classes_", self.classes), wanted)
@@ -223,11 +248,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         known = None if groups is None else check_groups(groups, len(codes))
         rows = _Rows(np.asarray(classes), codes, weights, known)
         if frozen:
-            calibrator = self._make_calibrator()
-            method = method_of(self.estimator, self.response)
-            forecasts = _respond(self.estimator, X, classes, method, calibrator)
-            everything = np.arange(len(codes))
-            pairs = [self._calibrate(self.estimator, calibrator, forecasts, rows, everything)]
+            pair = self._make_pair(self.estimator, rows.classes)
+            pairs = [pair.fit(pair.respond(X), rows, np.arange(len(codes)))]
         else:
             pairs = self._fit_folds(X, y, rows, groups, fit_params)
         self.classes_: NDArray[Any] = rows.classes
@@ -283,6 +305,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             made.set_params(random_state=0 if self.random_state is None else self.random_state)
         return made
 
+    def _make_pair(self, estimator: Any, classes: NDArray[Any]) -> CalibratedPair:
+        """A fitted classifier with the calibrator to fit."""
+        method = method_of(estimator, self.response)
+        return CalibratedPair(estimator, self._make_calibrator(), classes, method)
+
     def _fit_folds(
         self, X: Any, y: Any, rows: _Rows, groups: Any, fit_params: dict[str, Any]
     ) -> list[CalibratedPair]:
@@ -296,22 +323,15 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         trained = Parallel(n_jobs=self.n_jobs)(
             delayed(_train)(self._make_estimator(), X, y, part, training) for part in trainings
         )
-        calibrators = [self._make_calibrator() for _ in (folds if ensemble else [None])]
-        method = method_of(trained[0], self.response)
-        held_out = [
-            _respond(estimator, _safe_indexing(X, part), rows.classes, method, calibrators[0])
-            for estimator, (_, part) in zip(trained, folds, strict=False)
-        ]
+        pairs = [self._make_pair(estimator, rows.classes) for estimator in trained]
         parts = [part for _, part in folds]
-        if not ensemble:
-            trained, held_out = trained[-1:], [np.concatenate(held_out)]
-            parts = [np.concatenate(parts)]
-        return [
-            self._calibrate(estimator, calibrator, forecasts, rows, part)
-            for estimator, calibrator, forecasts, part in zip(
-                trained, calibrators, held_out, parts, strict=True
-            )
+        held_out = [
+            pair.respond(_safe_indexing(X, part)) for pair, part in zip(pairs, parts, strict=False)
         ]
+        if not ensemble:
+            pairs, held_out, parts = pairs[-1:], [np.concatenate(held_out)], [np.concatenate(parts)]
+        calibrations = zip(pairs, held_out, parts, strict=True)
+        return [pair.fit(forecasts, rows, part) for pair, forecasts, part in calibrations]
 
     def _split(
         self, X: Any, y: Any, codes: Ints, splitting: dict[str, Any], *, ensemble: bool
@@ -360,27 +380,6 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                     stacklevel=4,
                 )
         return training, splitting
-
-    def _calibrate(
-        self, estimator: Any, calibrator: Any, forecasts: Floats, rows: _Rows, part: Ints
-    ) -> CalibratedPair:
-        """A fitted classifier with a calibrator, fitted to forecasts of some rows."""
-        method = method_of(estimator, self.response)
-        labels: NDArray[Any] = rows.codes[part]
-        further: dict[str, Any] = {}
-        if has_fit_parameter(calibrator, "labels"):
-            labels, further["labels"] = rows.classes[labels], rows.classes
-        if has_fit_parameter(calibrator, "scores"):
-            further["scores"] = "logit" if method == "decision_function" else "probability"
-        if rows.weights is not None and has_fit_parameter(calibrator, "sample_weight"):
-            further["sample_weight"] = rows.weights[part]
-        if has_fit_parameter(calibrator, "groups"):
-            if rows.groups is None:
-                problem = f"{type(calibrator).__name__} learns a map for each group"
-                raise InputError("groups", None, problem, "pass groups to fit")
-            further["groups"] = rows.groups[part]
-        calibrator.fit(forecasts, labels, **further)
-        return CalibratedPair(estimator, calibrator, rows.classes, method)
 
     @property
     def estimators_(self) -> list[Any]:
@@ -497,13 +496,6 @@ def _calibrated_apart(folds: list[tuple[Ints, Ints]], codes: Ints) -> list[tuple
             stacklevel=5,
         )
     return usable
-
-
-def _respond(estimator: Any, X: Any, classes: NDArray[Any], method: str, calibrator: Any) -> Floats:
-    """What the calibrator gets: logits where it takes them, otherwise forecasts."""
-    response = respond(estimator, X, classes, method)
-    takes_logits = has_fit_parameter(calibrator, "scores")
-    return response if takes_logits else to_forecasts(response, method)
 
 
 def _train(estimator: Any, X: Any, y: Any, rows: Ints, params: dict[str, Any]) -> Any:

@@ -2,11 +2,10 @@
 
 Let q be the forecast of a row and r another forecast, a function of q. If q is the probability of
 the outcome y given the past, ``r[y] / q[y]`` has mean 1 given the past. So its product over rows is
-a martingale, and so is an average of such products over alternatives r that are fixed in advance;
-by Ville's inequality it ever exceeds 1/alpha with probability alpha at most, however often one
-looks. Evidence is the logarithm of this average. It is also taken over the batch with which an
-alternative begins, before which its ratio is 1: otherwise forecasts that were right for a year and
-are wrong from today on would first have to make up for the evidence of the good year.
+a martingale, and so is an average over alternatives r that are fixed in advance, whose logarithm is
+the evidence. The average is also taken over the batch with which an alternative begins, before
+which its ratio is 1: otherwise forecasts that were right for a year and are wrong from today on
+would first have to make up for the evidence of the good year.
 """
 
 from __future__ import annotations
@@ -304,8 +303,7 @@ class CalibrationMonitor:
             raise InputError("batch", None, problem, "count the rows of a batch once")
         sample = check_sample(Q, y, labels=self.classes_, scores="probability", name="Q")
         P = as_matrix(sample.forecasts)
-        ratios = self.alternatives.log_ratios(P, sample.codes) - self.tolerance
-        products = ratios.sum(axis=0)
+        products = (self.alternatives.log_ratios(P, sample.codes) - self.tolerance).sum(axis=0)
         totals = Totals.of(P, sample.codes)
         self.totals = self.totals + totals
         self.evidence = self.evidence.add(products, self.n_batches)
@@ -365,8 +363,7 @@ class CalibrationMonitor:
         shares = Table(columns | {"high": difference + half})
         error = error_in_cells(totals.in_cells, width) if totals.rows else (0.0, 0.0, 0.0)
         losses = totals.loss / n, totals.promised / n
-        value = evidence.value(self.alternatives)
-        return BatchReport(totals.rows, value, *losses, *error, shares)
+        return BatchReport(totals.rows, evidence.value(self.alternatives), *losses, *error, shares)
 
     def merge(self, other: CalibrationMonitor, *, again: bool = False) -> Self:
         """Add the rows of another monitor of the same forecasts, such as that of another machine.

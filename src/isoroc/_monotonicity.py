@@ -131,14 +131,15 @@ class Certificate:
             return False
         forecasts = two_columns(sample.forecasts)
         bin_of = _route(tree, forecasts)
-        if not _weights_agree(tree, bin_of, sample):
+        counted = np.zeros((len(tree.bins), tree.n_classes))
+        np.add.at(counted, (bin_of, sample.codes), sample.row_weights())
+        if not np.allclose(tree.add_up(counted), tree.class_weights, rtol=1e-9, atol=0.0):
             return False
         if self.scope == "tree":
             again = _route(replace(tree, thresholds=self.calibrated_thresholds), calibrated)
             return bool((again == bin_of).all())
-        for gamma, calibrated_gamma in zip(
-            self.thresholds, self.calibrated_thresholds, strict=True
-        ):
+        pairs = zip(self.thresholds, self.calibrated_thresholds, strict=True)
+        for gamma, calibrated_gamma in pairs:
             margin = calibrated - calibrated_gamma
             own = margin[np.arange(len(margin)), regions(forecasts, gamma)]
             if not (own >= margin.max(axis=1) - TOLERANCE).all():
@@ -187,18 +188,7 @@ def _route(tree: BinTree, forecasts: Floats) -> Ints:
         else:
             choice = np.argmax(forecasts[np.ix_(here, kept)] - gamma[kept], axis=1)
         node[here] = children[kept][choice]
-    place = np.full(len(tree.class_weights), -1, dtype=np.intp)
-    place[tree.bins] = np.arange(len(tree.bins))
-    return np.asarray(place[node])
-
-
-def _weights_agree(tree: BinTree, bin_of: Ints, sample: Sample) -> bool:
-    """Whether the class weights of all nodes are those of the rows in them."""
-    counted = np.zeros_like(tree.class_weights)
-    np.add.at(counted, (tree.bins[bin_of], sample.codes), sample.row_weights())
-    for node, children in zip(tree.split_nodes[::-1], tree.children[::-1], strict=True):
-        counted[node] = counted[children[children >= 0]].sum(axis=0)
-    return bool(np.allclose(counted, tree.class_weights, rtol=1e-9, atol=0.0))
+    return tree.bin_of_node[node]
 
 
 def certify(tree: BinTree, values: Floats, forecasts: Floats | None = None) -> Certificate:

@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 import isoroc
@@ -120,6 +121,19 @@ def test_few_rows_of_calibrated_forecasts_change_little():
         excess.append((fresh * np.log(fresh / Q)).sum(axis=1).mean())
     assert np.mean(distance) < 0.02
     assert np.mean(excess) < 0.005
+
+
+def test_forecasts_that_are_shifted_get_little_weight_even_with_few_rows():
+    """Of log odds that are too high by 1.5, a hundred rows show that they are not calibrated."""
+    kept = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        odds = rng.normal(scale=1.5, size=100)
+        y = (rng.random(100) < expit(odds - 1.5)).astype(int)
+        cal = AutoCalibrator(random_state=0).fit(odds, y, scores="logit")
+        members = zip(cal.members_, cal.weights_, strict=True)
+        kept.append(sum(w for member, w in members if isinstance(member, IdentityCalibrator)))
+    assert np.mean(kept) < 0.05
 
 
 def test_scores_are_those_of_the_folds():

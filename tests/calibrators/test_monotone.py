@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, check_grad, linear_sum_assignment, minimize
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import log_loss, roc_auc_score
 
@@ -253,6 +253,21 @@ def test_gradient_and_curvature_of_the_posterior(K, monkeypatch):
     np.testing.assert_allclose(rows.curvature(theta), H, rtol=1e-7, atol=1e-9)
     monkeypatch.setattr(monotone, "DENSE", 1)
     np.testing.assert_allclose(rows.curvature(theta), np.diag(H), rtol=1e-7, atol=1e-9)
+
+
+def test_few_rows_of_sharp_calibrated_forecasts_change_little():
+    """Neither the temperature nor the softness of prototypes takes much from them."""
+    ratios = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        p = expit(rng.normal(scale=4, size=300))
+        y = (rng.random(300) < p).astype(int)
+        truth = expit(rng.normal(scale=4, size=20_000))
+        P = np.column_stack([1 - truth, truth])
+        Q = MonotoneCalibrator().fit(p, y).predict_proba(truth)
+        ratios.append((P * np.log(Q)).sum() / (P * np.log(P)).sum())
+    assert np.mean(ratios) < 1.01
+    assert max(ratios) < 1.05
 
 
 @pytest.mark.parametrize("K", [2, 3, 6])

@@ -174,9 +174,8 @@ class AutoCalibrator(Calibrator):
         row_weights = sample.row_weights()
         before = IdentityMap(kind=sample.kind).apply(sample.forecasts)
         p = mixing.departure(before, sample)
-        # Few rows are a reason to stay with forecasts that may be calibrated, not with others.
-        few = float(row_weights.sum()) if p >= mixing.IMPROBABLE else np.inf
-        prior = prior_shares(members, sample.n_classes, few)
+        trusted = p >= mixing.IMPROBABLE
+        prior = prior_shares(members, sample.n_classes, row_weights.sum(), trusted=trusted)
         weights = mixing.mixture_weights(likelihood, row_weights, prior)
         names = [type(member).__name__ for member in members]
         mixed = added(weights[m] * found[m][2] for m in np.flatnonzero(weights))
@@ -331,11 +330,16 @@ def default_members(n_classes: int, *, monotone: bool = False) -> list[Calibrato
     return [IdentityCalibrator(), SplineCalibrator(), *more, KernelCalibrator()]
 
 
-def prior_shares(members: list[Calibrator], n_classes: int, n_rows: float) -> Floats:
-    """Shares of the members before any row is seen; few rows make that of the identity larger."""
+def prior_shares(
+    members: list[Calibrator], n_classes: int, n_rows: float, *, trusted: bool
+) -> Floats:
+    """Shares of the members before any row is seen.
+
+    That of forecasts which may be calibrated is large, and larger with few rows. Those that are not
+    `trusted` are one member among others.
+    """
     group = int(n_classes > 2)
-    factors = [
-        1 + FEW_ROWS[group] / n_rows if isinstance(member, IdentityCalibrator) else 1.0
-        for member in members
-    ]
-    return np.array([member._shares[group] for member in members]) * factors
+    shares = np.array([member._shares[group] for member in members])
+    for m in np.flatnonzero([isinstance(member, IdentityCalibrator) for member in members]):
+        shares[m] = shares[m] * (1 + FEW_ROWS[group] / n_rows) if trusted else 1.0
+    return shares

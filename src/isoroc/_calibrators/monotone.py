@@ -60,8 +60,12 @@ DEGREE = 9
 #: Softness and log weight of the second level of prototypes, for three classes or more, and the
 #: factor of the scale that makes up for it.
 SECOND_SOFTNESS, SECOND_WEIGHT, SECOND_SCALE = 0.5, -4.0, 1.05
-#: Least softness of prototypes before any row is seen.
-LEAST_SOFTNESS = 1e-5
+#: Least softness of prototypes before any row is seen, and the rows that are added to those of the
+#: fit for the largest: without them few rows would take from sure forecasts what made them sure.
+LEAST_SOFTNESS, ROWS_BEFORE = 1e-5, 500
+#: Width of a Cauchy prior of the log scale. It holds temperatures near 1 where they are and lets go
+#: of others, down to the precision below.
+SCALE_WIDTH = 1 / 8
 #: With more classes than this, they do not interact and their directions are uniform.
 PAIR_CLASSES = 30
 #: Precisions that learning starts from. The last ones are multiplied by the number of classes.
@@ -226,8 +230,8 @@ def _tempered(sample: Sample, total: float) -> tuple[Departures, float, Floats]:
     floor, inverse = _choose_floor(sample, total)
     q = np.exp(log_softmax(inverse * _floored(sample, floor)))
     doubt = float(np.average(1 - q.max(axis=0), weights=sample.weights))
-    softness = float(np.clip(doubt, LEAST_SOFTNESS, 1 / (total + 1)))
-    departures = Departures(sample.n_classes, softness)
+    softness = float(np.clip(doubt, LEAST_SOFTNESS, 1 / (total + ROWS_BEFORE)))
+    departures = Departures(sample.n_classes, softness, float(np.log(inverse)))
     theta = np.zeros(departures.n_parameters)
     theta[departures.places["scale"]] = np.log(inverse)
     return departures, floor, theta
@@ -267,10 +271,11 @@ class Departures:
     each level the log odds of its softness and its log weight; the bias of each class; bias and log
     odds of softness of each prototype; and, from 3 to 30 classes, the interaction of each of
     `pairs` and the log direction of each class towards each other one, the entries `others` of a
-    matrix. Prototypes have at least the given softness at theta = 0.
+    matrix. Prototypes have at least the given softness at theta = 0. The prior of the scale depends
+    on the one that the fit starts from.
     """
 
-    def __init__(self, n_classes: int, least_softness: float) -> None:
+    def __init__(self, n_classes: int, least_softness: float, log_scale: float = 0.0) -> None:
         K = self.n_classes = n_classes
         if K == 2:
             levels = np.arange((DEGREE + 1) // 2)
@@ -300,6 +305,8 @@ class Departures:
         }
         self.n_parameters = ends[-1]
         self.kinds = np.repeat(np.arange(len(sizes)), list(sizes.values()))
+        cauchy = 2 / (SCALE_WIDTH**2 + log_scale**2)  # the normal one with the same gradient there
+        prior = prior | {"scale": max(prior["scale"], cauchy)}
         self._prior = np.array([prior[kind] for kind in sizes])
         self._learned = np.array([kind not in fixed for kind in sizes])
         self.precisions = self._prior.copy()

@@ -71,6 +71,5 @@ def _wait(pipe: int, ending: set[signal.Signals]) -> None:
 
             remove_unfinished()
             erase = "\r\x1b[2K\x1b[?25h" if os.isatty(2) else ""  # a progress bar hid the cursor
-            name = signal.Signals(numbers[0]).name
-            os.write(2, f"{erase}isoroc: ended by {name}\n".encode())
+            os.write(2, f"{erase}isoroc: ended by {signal.Signals(numbers[0]).name}\n".encode())
             os._exit(128 + numbers[0])

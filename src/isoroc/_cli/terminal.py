@@ -23,8 +23,6 @@ from isoroc._cli.errors import logged, shown
 Advance = Callable[[int], None]
 #: Version of the JSON that commands print; another one if an entry is renamed or removed.
 JSON_VERSION = 1
-
-
 #: Where lines about the work go: whether they are not shown, and the open log file.
 _MESSAGES = SimpleNamespace(quiet=False, log=None)
 
@@ -65,8 +63,7 @@ def print_warning(text: str) -> None:
 def print_error(kind: str, message: str) -> None:
     """Write one line about an error to standard error."""
     _log(f"isoroc: {kind}: {message}")
-    parts = (("isoroc: ", "bold"), (f"{kind}: ", "bold red"), visible(message))
-    _show(Text.assemble(*parts))
+    _show(Text.assemble(("isoroc: ", "bold"), (f"{kind}: ", "bold red"), visible(message)))
 
 
 def _log(text: str) -> None:

@@ -7,10 +7,8 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from functools import partial
 from importlib.util import find_spec
 from io import BytesIO
-from itertools import starmap
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -70,7 +68,7 @@ def read(paths: Sequence[str | os.PathLike[str]], labels: Any = None) -> list[tu
         about = _about(frame, name)
         key = frame["isoroc"][0] if about["classes"] is None else len(tables)
         tables.setdefault(key, (name, about, []))[2].append(frame)
-    return list(starmap(partial(_parse, labels), tables.values()))
+    return [_parse(labels, *table) for table in tables.values()]
 
 
 def _read(name: str) -> Any:
@@ -146,8 +144,7 @@ def _classes(
     # One forecast stands for all, as `check_sample` matches labels with names of columns.
     P: Any = np.full((len(y), n_columns), 1 / max(n_columns, 2))
     if columns is not None and (n_columns > 1 or labels is None):
-        named = dict(zip(columns, P.T, strict=True))
-        P = nw.from_dict(named, backend=_library()).to_native()
+        P = nw.from_dict(dict(zip(columns, P.T, strict=True)), backend=_library()).to_native()
     given = None if labels is None else np.array(labels)
     sample = check_sample(P, y, labels=given, label_name="label")
     return np.asarray(sample.classes), sample.codes

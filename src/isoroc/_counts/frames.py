@@ -106,8 +106,7 @@ class FrameOps(ColumnOps[Column]):
         """The dataframe with new columns, vectors of width one, by their names."""
         found = {name: vector.columns()[0].expression for name, vector in outputs.items()}
         for stage in self.scalars.stages:
-            if stage:
-                frame = frame.with_columns(**stage)
+            frame = frame.with_columns(**stage)
         added = frame.with_columns(**found)
         return added.drop(*(name for stage in self.scalars.stages for name in stage))
 

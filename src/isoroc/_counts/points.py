@@ -58,8 +58,7 @@ class BinaryCounts:
 
     def area(self) -> float:
         """Area under the ROC curve; both classes need weight."""
-        wins = concordance(*self._by_class)
-        return float(wins / self.class_weights.prod())
+        return float(concordance(*self._by_class) / self.class_weights.prod())
 
     def isotonic_blocks(self) -> tuple[Floats, Floats, Floats]:
         """Blocks of the isotonic regression: lowest and highest score, class weights (m, 2)."""

@@ -74,8 +74,7 @@ def check_every_class(sample: Sample, fix: str) -> None:
     class_weights = sample.class_weights()
     if not class_weights.all():
         missing = sample.classes.tolist()[class_weights.argmin()]
-        problem = f"no row of class {missing!r} has positive weight"
-        raise InputError("y_true", None, problem, fix)
+        raise InputError("y_true", None, f"no row of class {missing!r} has positive weight", fix)
 
 
 def split_by_kind(sample: Sample, kind: Kind) -> list[Sample]:

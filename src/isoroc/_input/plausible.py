@@ -133,8 +133,7 @@ def find_reversal(sample: Sample) -> Reversal | None:
     if not found:
         return None
     area, k = min(found)
-    other = sample.classes[0] if sample.kind.single else None
-    return Reversal(sample.classes[k], area, other)
+    return Reversal(sample.classes[k], area, sample.classes[0] if sample.kind.single else None)
 
 
 def warn_if_reversed(sample: Sample, *, name: str = "P") -> None:

@@ -223,8 +223,7 @@ def _encode_given(
     if (unseen := classes[codes] != values).any():
         row = int(np.argmax(unseen))
         fix = f"known are {', '.join(shown(label) for label in classes[:20])}"
-        problem = f"is {shown(values[row])}, which is not among the labels"
-        raise InputError(name, row, problem, fix)
+        raise InputError(name, row, f"is {shown(values[row])}, which is not among the labels", fix)
     return classes, codes.astype(np.min_scalar_type(n_classes - 1))
 
 

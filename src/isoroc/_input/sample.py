@@ -231,13 +231,13 @@ class Sample:
             groups=None if self.groups is None else self.groups[rows],
         )
 
-    def draw(self, n_rows: int, seed: int = 0) -> Self:
+    def draw(self, n_rows: int) -> Self:
         """Sample of some of the rows, drawn at random; all of them if there are not more."""
-        return self if len(self) <= n_rows else self.take(self.drawn_rows(n_rows, seed))
+        return self if len(self) <= n_rows else self.take(self.drawn_rows(n_rows))
 
-    def drawn_rows(self, n_rows: int, seed: int = 0) -> Ints:
+    def drawn_rows(self, n_rows: int) -> Ints:
         """The rows that `draw` takes."""
-        rng, n = np.random.default_rng(seed), len(self)
+        rng, n = np.random.default_rng(0), len(self)
         if n <= n_rows:
             return np.arange(n)
         few = n >= 50 * n_rows  # then choice() takes time for n_rows only, and not for n
@@ -288,20 +288,20 @@ class CellSample(Sample):
         """Sum of the squared weights of the rows that each cell stands for."""
         return self.squares
 
-    def draw(self, n_rows: int, seed: int = 0) -> Self:
+    def draw(self, n_rows: int) -> Self:
         """Cells of rows drawn at random; all of them if there are not more."""
         if len(self) <= n_rows:
             return self
-        times, unit = self._times_drawn(n_rows, seed), self.row_weights().sum() / n_rows
+        times, unit = self._times_drawn(n_rows), self.row_weights().sum() / n_rows
         part, weights = self.take(np.flatnonzero(times)), times[times > 0] * unit
         # What a drawn row tells is as uncertain as its own weight and that of its cell's rows say.
         each = part.squares / part.row_weights()
         return replace(part, weights=weights, squares=weights * (each + weights.sum() / n_rows))
 
-    def drawn_rows(self, n_rows: int, seed: int = 0) -> Ints:
+    def drawn_rows(self, n_rows: int) -> Ints:
         """The cells that `draw` takes."""
         few = len(self) <= n_rows
-        return np.arange(len(self)) if few else np.flatnonzero(self._times_drawn(n_rows, seed))
+        return np.arange(len(self)) if few else np.flatnonzero(self._times_drawn(n_rows))
 
     def folds(self) -> Ints:
         """Fold of each cell, numbered from 0."""
@@ -312,10 +312,10 @@ class CellSample(Sample):
             raise InputError("counts", None, problem, fix)
         return np.asarray(fold)
 
-    def _times_drawn(self, n_rows: int, seed: int) -> Ints:
+    def _times_drawn(self, n_rows: int) -> Ints:
         """How often each cell is drawn."""
         weights = self.row_weights()
-        return np.random.default_rng(seed).multinomial(n_rows, weights / weights.sum())
+        return np.random.default_rng(0).multinomial(n_rows, weights / weights.sum())
 
 
 def check_sample(

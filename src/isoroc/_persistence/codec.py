@@ -102,10 +102,6 @@ def _encode_array(array: NDArray[Any], place: str) -> dict[str, Any]:
     return head | {"shape": list(array.shape), "values": values}
 
 
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, float) and math.isfinite(value)
-
-
 def _decode_array(document: dict[str, Any], place: str) -> NDArray[Any]:
     values, shape, name = document["values"], document["shape"], document["dtype"]
     if math.prod(shape) != len(values):

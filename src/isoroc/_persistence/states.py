@@ -8,6 +8,7 @@ their arrays, so a tree that came from a file must be beyond doubt.
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
@@ -73,21 +74,17 @@ def coefficients(value: Any, place: str, sizes: Sizes, *shape: int | str) -> Non
 
 
 @_with_options
-def probabilities(value: Any, place: str, sizes: Sizes, size: str) -> None:
-    """Check that a value is a vector of probabilities that sum to one."""
-    _check_shares(check_array(value, place, shape=(sizes[size],)), place)
-
-
-@_with_options
-def priors(value: Any, place: str, sizes: Sizes, size: str) -> None:
+def probabilities(
+    value: Any, place: str, sizes: Sizes, size: str, *, or_matrix: bool = False
+) -> None:
     """Check that a value is a vector of probabilities that sum to one, or a matrix of such rows."""
-    rows = [None] if isinstance(value, np.ndarray) and value.ndim == 2 else []
-    _check_shares(check_array(value, place, shape=(*rows, sizes[size])), place)
-
-
-def _check_shares(rows: NDArray[Any], place: str) -> None:
-    if (rows < 0).any() or (np.abs(rows.sum(axis=-1) - 1) > ROUNDING).any():
+    rows = [None] if or_matrix and isinstance(value, np.ndarray) and value.ndim == 2 else []
+    shares = check_array(value, place, shape=(*rows, sizes[size]))
+    if (shares < 0).any() or (np.abs(shares.sum(axis=-1) - 1) > ROUNDING).any():
         raise Fault(place, "expected numbers >= 0 that sum to 1")
+
+
+priors = partial(probabilities, or_matrix=True)
 
 
 def ascending(value: Any, place: str, sizes: Sizes) -> None:  # noqa: ARG001
@@ -159,8 +156,7 @@ def check_array(
 
 def check_tree(tree: BinTree, place: str) -> None:
     """Refuse a tree that no growth could have left."""
-    weights = check_array(tree.class_weights, f"{place}.class_weights", shape=(None, None))
-    N, K = weights.shape
+    N, K = check_array(tree.class_weights, f"{place}.class_weights", shape=(None, None)).shape
     check_array(tree.split_nodes, f"{place}.split_nodes", kind="i", shape=(None,))
     S = len(tree.split_nodes)
     check_array(tree.thresholds, f"{place}.thresholds", shape=(S, K))

@@ -228,8 +228,7 @@ class Calibration:
         """The batch with the types that the user asks for, and without its row numbers."""
         if self._copied:
             names = list(self.added)
-            is_new = names[0] not in self.columns
-            return (ndjson.append if is_new else ndjson.replace)(batch, names)
+            return (ndjson.replace if names[0] in self.columns else ndjson.append)(batch, names)
         found = [self._read_typed(batch, name, kind) for name, kind in self.types.items()]
         return batch.drop(ROW).with_columns(found if self._typed else [])
 
@@ -299,9 +298,8 @@ class Calibration:
         """Class shares of some of the rows, which are read once more."""
         from isoroc.decisions import estimate_prior  # noqa: PLC0415
 
-        Q = self.draw(ESTIMATED_ROWS)[1]
-        labels = self.model.calibrator.classes_
-        found = estimate_prior(Q, old, labels=labels)
+        _, Q = self.draw(ESTIMATED_ROWS)
+        found = estimate_prior(Q, old, labels=self.model.calibrator.classes_)
         print_note("class shares of these rows:")
         print_note(repr(found))
         return found.prior

@@ -33,16 +33,20 @@ def demo(*, keep: str | None = None) -> int:
 def _run_steps(folder: Path) -> int:
     print_text("A model classifies birds, cats and dogs, and is overconfident. Its forecasts were")
     print_text("logged; the outcomes of March and April are known, those of May are not yet.")
-    tables = {f"{month}.csv": _table(k) for k, month in enumerate(("march", "april", "may"))}
-    tables["may.csv"] = tables["may.csv"].drop("animal")
-    _check_folder(folder, tables["march.csv"])
-    for name, table in tables.items():
-        table.write_csv(folder / name)
+    months = (folder / f"{month}.csv" for month in ("march", "april", "may"))
+    tables = {path: _forecasts_of_a_month(600, seed=k) for k, path in enumerate(months)}
+    march, april, may = tables
     model, calibrated = folder / "model.json", folder / "calibrated.csv"
+    found = [path for path in (*tables, model, calibrated) if path.exists()]
+    if found and (found[0] != march or march.read_text() != tables[march].write_csv()):
+        raise CommandError(f"{found[0]}: exists already; name another folder with --keep.")
+    tables[may] = tables[may].drop("animal")
+    for path, table in tables.items():
+        table.write_csv(path)
     for step in (
-        ["fit", folder / "march.csv", "--label", "animal", "-o", model],
-        ["evaluate", folder / "april.csv", "--model", model, "--resamples", "20"],
-        ["apply", model, folder / "may.csv", "-o", calibrated],
+        ["fit", march, "--label", "animal", "-o", model],
+        ["evaluate", april, "--model", model, "--resamples", "20"],
+        ["apply", model, may, "-o", calibrated],
     ):
         words = [str(word) for word in step]
         print_text(f"\n$ isoroc {shlex.join(words)}")
@@ -54,19 +58,7 @@ def _run_steps(folder: Path) -> int:
     return 0
 
 
-def _table(month: int) -> pl.DataFrame:
-    return pl.DataFrame(forecasts_of_a_month(600, seed=month))
-
-
-def _check_folder(folder: Path, march: pl.DataFrame) -> None:
-    """Raise an error if the folder has files of these names that no demonstration wrote."""
-    names = ("march.csv", "april.csv", "may.csv", "model.json", "calibrated.csv")
-    found = [folder / name for name in names if (folder / name).exists()]
-    if found and not (found[0].name == names[0] and found[0].read_text() == march.write_csv()):
-        raise CommandError(f"{found[0]}: exists already; name another folder with --keep.")
-
-
-def forecasts_of_a_month(n_rows: int, seed: int) -> dict[str, object]:
+def _forecasts_of_a_month(n_rows: int, seed: int) -> pl.DataFrame:
     """Overconfident forecasts and their outcomes."""
     rng = np.random.default_rng(seed)
     truth = rng.dirichlet(np.full(3, 0.8), n_rows)
@@ -76,4 +68,4 @@ def forecasts_of_a_month(n_rows: int, seed: int) -> dict[str, object]:
     columns = {f"p_{name}": P[:, k] for k, name in enumerate(CLASSES)}
     camera = np.array(["garden", "roof"])[rng.integers(2, size=n_rows)]
     animal = np.array(CLASSES)[outcome]
-    return {"id": np.arange(n_rows), "camera": camera, **columns, "animal": animal}
+    return pl.DataFrame({"id": range(n_rows), "camera": camera, **columns, "animal": animal})

@@ -76,11 +76,10 @@ def evaluate(
         if len(found) > 1:
             entries["compared"] = found[1].to_dict()
         if clinical:
-            tables = _clinical(found[0]).items()
-            entries["clinical"] = {name: _lists(table) for name, table in tables}
+            entries["clinical"] = _clinical(found[0])
         if targets:
             entries["thresholds"] = [
-                {"threshold": float(report), "target": report.target} | _lists(report.table)
+                {"threshold": float(report), "target": report.target} | report.table
                 for report in (_threshold(found[0], *target) for target in targets)
             ]
         models = {
@@ -158,16 +157,12 @@ def _clinical(evaluation: Evaluation) -> dict[str, Table]:
     return tables
 
 
-def _lists(table: Table) -> dict[str, list[Any]]:
-    return {name: column.tolist() for name, column in table.items()}
-
-
 def _show(evaluation: Evaluation, title: str, *, markdown: bool, clinical: bool) -> None:
     tables = {f"{title}{evaluation.n_rows:,} rows": evaluation.cells()}
     if evaluation.groups:
         tables["groups"] = evaluation.group_cells()
     for name, table in _clinical(evaluation).items() if clinical else ():
-        lines = zip(*_lists(table).values(), strict=True)
+        lines = zip(*table.values(), strict=True)
         cells = [[f"{v:.4g}" if isinstance(v, float) else str(v) for v in row] for row in lines]
         tables[f"{title}{name}"] = list(table), cells
     for name, (head, rows) in tables.items():

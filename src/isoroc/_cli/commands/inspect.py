@@ -27,7 +27,7 @@ def inspect(model: ModelFile, /, *, json: Json = False) -> None:
         simple = (str, int, float, list, type(None))
         parameters = about["parameters"].items()
         about["parameters"] = {k: v if isinstance(v, simple) else str(v) for k, v in parameters}
-        print_json("inspect", about | {name: dict(table) for name, table in tables.items()})
+        print_json("inspect", about | tables)
         return
     rows = [row for name, value in about.items() for row in _rows(name, value)]
     print_table(f"model {model}", ["", "value"], rows)
@@ -39,8 +39,7 @@ def inspect(model: ModelFile, /, *, json: Json = False) -> None:
 
 def _parameters(model: dict[str, Any]) -> dict[str, Any]:
     """Parameters of a calibrator in a document; those that are calibrators become text."""
-    entries = model["parameters"].items()
-    return {name: decode(entry, name, _describe) for name, entry in entries}
+    return {name: decode(entry, name, _describe) for name, entry in model["parameters"].items()}
 
 
 def _describe(model: dict[str, Any], _place: str) -> str:

@@ -101,8 +101,7 @@ def monitor(
     forecast = _expect(rows[1], loaded.calibrator, confidence)
     if json:
         entries: dict[str, Any] = {"alarm": found.alarm_, "advice": found.advice_}
-        for name, report in {"batch": batch, "total": found.report()}.items():
-            entries[name] = vars(report) | {"shares": dict(report.shares)}
+        entries |= {"batch": vars(batch), "total": vars(found.report())}
         entries |= {"counted_before": None if again else counted, "tolerance": found.tolerance}
         print_json("monitor", entries | {"confidence": found.confidence, "expected": forecast})
     else:

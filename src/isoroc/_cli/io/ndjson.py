@@ -32,8 +32,7 @@ def infer(path: Path, name: str) -> dict[str, pl.DataType]:
 
 def scan_lines(path: Path) -> pl.LazyFrame:
     """The text of each row, in the column `LINE`."""
-    lines = pl.scan_lines(path, name=LINE, glob=False)
-    return lines.filter(pl.col(LINE).str.strip_chars() != "")
+    return pl.scan_lines(path, name=LINE, glob=False).filter(pl.col(LINE).str.strip_chars() != "")
 
 
 def decode(lines: pl.LazyFrame, schema: Mapping[str, pl.DataType]) -> pl.LazyFrame:
@@ -121,11 +120,7 @@ def _limited(text: str) -> float:
 
 
 #: Numbers that polars cannot read are errors, and so are NaN and infinities.
-_STRICT: dict[str, Any] = {
-    "parse_constant": int,
-    "parse_float": _limited,
-    "parse_int": _limited,
-}
+_STRICT: dict[str, Any] = {"parse_constant": int, "parse_float": _limited, "parse_int": _limited}
 
 
 def append(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:

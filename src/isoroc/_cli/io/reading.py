@@ -80,8 +80,8 @@ class Labels:
             if isinstance(label, float) and not label.is_integer():
                 raise self._error(batch, values == label, f"is {quoted(label)}; {_NOT_CLASSES}")
             if len(self._found) == self._max_classes:
-                problem = f"is {quoted(repr(label))}, but the forecasts have only"
-                problem = f"{problem} {self._max_classes} classes"
+                n = self._max_classes
+                problem = f"is {quoted(repr(label))}, but the forecasts have only {n} classes"
                 fix = "name one column for each class with --probs, or another column of labels"
                 raise self._error(batch, values == label, f"{problem}; {fix} with --label.")
             self._found.append(label)
@@ -148,8 +148,7 @@ class Reader:
         elif self.weight is not None:
             check_column("--weight", self.weight, names)
         of_model = None if model is None else model.columns
-        others = [self.label, self.weight]
-        found = find_forecasts(selection.probs, names, others, of_model=of_model)
+        found = find_forecasts(selection.probs, names, [self.label, self.weight], of_model=of_model)
         used = [*found, self.label, *([self.weight] if self.weight else [])]
         if len(set(used)) < len(used):
             fix = "check --label, --probs and --weight"
