@@ -189,11 +189,9 @@ def tilted(const double[:, ::1] P, const Py_ssize_t[::1] place, const double[:, 
 
 def kernel(const double[:, ::1] z, const double[:, ::1] logs, fitted):
     """Forecasts of a `KernelMap`, shape (n, K), from tempered and plain log forecasts, (K, n)."""
-    cdef const double[:, :] knots = fitted.knots, origin = fitted.origin, coef = fitted.coef
-    cdef const double[:, :] weights = fitted.weights
+    cdef const double[:, :] knots = fitted.knots, origin = fitted.origin, coef = fitted.coef, weights = fitted.weights
     cdef const double[:, :, :] centres = fitted.centres
     cdef const double[:] stretch = fitted.stretch, intercept = fitted.intercept
-    cdef double reach = fitted.reach
     cdef Py_ssize_t t, i, j, k, n = z.shape[1], K = z.shape[0], D = 2 * K - 1, last = K - 1
     cdef Py_ssize_t K4 = in_fours(last), m = in_fours(centres.shape[0]), M = m + K + 1
     cdef int r, width
@@ -208,7 +206,7 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, fitted):
             if j + 1 < KNOTS:
                 slopes[k * KNOTS + j] = stretch[1] / (KNOTS - 1) / (knots[k, j + 1] - knots[k, j])
     cdef double[::1] groups = np.zeros(m * D), offsets = np.ones(m), start = np.array(origin[0])
-    cdef double total = 0.0
+    cdef double total = 0.0, reach = fitted.reach
     for k in range(K):
         total -= origin[0, k] * stretch[0]
     # Positions of z sum to the total: that of the last class follows from the others.
