@@ -89,6 +89,7 @@ PARTS = {
     "_response": {"_input", "_simplex"},
     "_estimation": {
         "_core",
+        "_counts",
         "_folds",
         "_growth",
         "_input",

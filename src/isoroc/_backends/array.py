@@ -19,14 +19,8 @@ class NumpyOps(Ops[Any]):
     Arrays in Fortran order are fastest: sums over few columns are then sums of long runs.
     """
 
-    def function(self, name: Function, a: Floats) -> Floats:
-        return np.asarray(getattr(np, name)(a))
-
-    def maximum(self, a: Any, b: Any) -> Floats:
-        return np.asarray(np.maximum(a, b))
-
-    def minimum(self, a: Any, b: Any) -> Floats:
-        return np.asarray(np.minimum(a, b))
+    def function(self, name: Function, *arguments: Any) -> Floats:
+        return np.asarray(getattr(np, name)(*arguments))
 
     def where(self, condition: Any, a: Any, b: Any) -> Floats:
         return np.asarray(np.where(condition, a, b))

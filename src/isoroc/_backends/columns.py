@@ -191,14 +191,9 @@ class ColumnOps(Ops[Columns[C]], Generic[C]):
         """A vector of one column, computed from all columns of others."""
         return Columns(self, 1, vectors, lambda *columns: [write(*columns)])
 
-    def function(self, name: Function, a: Columns[C]) -> Columns[C]:
-        return self.each(partial(self.scalars.function, name), a)
-
-    def maximum(self, a: Any, b: Any) -> Columns[C]:
-        return self.each(self.scalars.maximum, a, b)
-
-    def minimum(self, a: Any, b: Any) -> Columns[C]:
-        return self.each(self.scalars.minimum, a, b)
+    def function(self, name: Function, *arguments: Any) -> Columns[C]:
+        of_two = {"maximum": self.scalars.maximum, "minimum": self.scalars.minimum}
+        return self.each(of_two.get(name) or partial(self.scalars.function, name), *arguments)
 
     def where(self, condition: Any, a: Any, b: Any) -> Columns[C]:
         return self.each(self.scalars.where, condition, a, b)

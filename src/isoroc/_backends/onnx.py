@@ -36,6 +36,8 @@ _MOST_PADDING = 3
 _BOOL, _INT32, _INT64 = onnx.TensorProto.BOOL, onnx.TensorProto.INT32, onnx.TensorProto.INT64
 _ZERO = onnx.helper.make_tensor("zero", _INT64, [1], [0])
 _OPERATORS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "<=": "LessOrEqual", "&": "And"}
+#: Functions whose operators have other names.
+_FUNCTIONS = {"absolute": "Abs", "maximum": "Max", "minimum": "Min"}
 
 
 class Graph:
@@ -270,14 +272,8 @@ class OnnxOps(Ops[Tensor]):
 
     # Each column by itself
 
-    def function(self, name: Function, a: Tensor) -> Tensor:
-        return self._apply("Abs" if name == "absolute" else name.title(), a)
-
-    def maximum(self, a: Any, b: Any) -> Tensor:
-        return self._apply("Max", a, b)
-
-    def minimum(self, a: Any, b: Any) -> Tensor:
-        return self._apply("Min", a, b)
+    def function(self, name: Function, *arguments: Any) -> Tensor:
+        return self._apply(_FUNCTIONS.get(name, name.title()), *arguments)
 
     def where(self, condition: Tensor, a: Any, b: Any) -> Tensor:
         return self._apply("Where", condition, a, b)

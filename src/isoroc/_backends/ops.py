@@ -26,8 +26,8 @@ from isoroc._tree import BinTree
 
 #: A condition for each column of each row. NumPy and torch have arrays for these, too.
 Truth = Any
-#: A function of single numbers.
-Function = Literal["log", "exp", "sqrt", "floor", "absolute"]
+#: A function of single numbers, or of two.
+Function = Literal["log", "exp", "sqrt", "floor", "absolute", "maximum", "minimum"]
 
 V = TypeVar("V", bound="Value")
 S = TypeVar("S", bound="Value")
@@ -55,8 +55,8 @@ class Ops(ABC, Generic[V]):
     # Each column by itself
 
     @abstractmethod
-    def function(self, name: Function, a: V) -> V:
-        """One of the next five, by its name."""
+    def function(self, name: Function, *arguments: Any) -> V:
+        """One of the next seven, by its name."""
 
     def log(self, a: V) -> V:
         """Natural logarithm of numbers > 0."""
@@ -78,13 +78,13 @@ class Ops(ABC, Generic[V]):
         """Absolute value."""
         return self.function("absolute", a)
 
-    @abstractmethod
     def maximum(self, a: Any, b: Any) -> V:
         """The larger of two."""
+        return self.function("maximum", a, b)
 
-    @abstractmethod
     def minimum(self, a: Any, b: Any) -> V:
         """The smaller of two."""
+        return self.function("minimum", a, b)
 
     @abstractmethod
     def where(self, condition: Truth, a: Any, b: Any) -> V:

@@ -42,18 +42,13 @@ class TorchOps(Ops[TorchVector]):
             return a.tensor
         return torch.as_tensor(a, dtype=torch.float64, device=self._device)
 
-    def function(self, name: Function, a: TorchVector) -> TorchVector:
-        if name == "sqrt" and a.tensor.device.type == "cpu" and not a.tensor.requires_grad:
+    def function(self, name: Function, *arguments: Any) -> TorchVector:
+        a, *others = (self._tensor(own) for own in arguments)
+        if name == "sqrt" and a.device.type == "cpu" and not a.requires_grad:
             # On x86-64, torch takes roots from a library that does not round them correctly, and
             # cells and folds must be the same everywhere.
-            return TorchVector(torch.from_numpy(np.sqrt(a.tensor.numpy())))
-        return TorchVector(getattr(torch, name)(a.tensor))
-
-    def maximum(self, a: Any, b: Any) -> TorchVector:
-        return TorchVector(torch.maximum(self._tensor(a), self._tensor(b)))
-
-    def minimum(self, a: Any, b: Any) -> TorchVector:
-        return TorchVector(torch.minimum(self._tensor(a), self._tensor(b)))
+            return TorchVector(torch.from_numpy(np.sqrt(a.numpy())))
+        return TorchVector(getattr(torch, name)(a, *others))
 
     def where(self, condition: TorchVector, a: Any, b: Any) -> TorchVector:
         return TorchVector(torch.where(condition.tensor, self._tensor(a), self._tensor(b)))

@@ -10,14 +10,14 @@ def pool_adjacent_violators(
     a: Floats, wa: Floats, b: Floats, wb: Floats
 ) -> tuple[Floats, Floats, Floats]: ...
 def with_one_more(weights: Floats, extra: float) -> Floats: ...
-def best_cut(
-    sums: Floats,
-    before: int,
-    start: int,
-    stop: int,
-    after: int,
-    pseudocounts: Floats,
-    forecast_pseudocount: float,
-    gap: float,
-    min_weight: float,
-) -> tuple[int, float]: ...
+
+class Cuts:
+    def __init__(
+        self,
+        sums: Floats,
+        pseudocounts: Floats,
+        forecast_pseudocount: float,
+        gap: float,
+        min_weight: float,
+    ) -> None: ...
+    def best(self, before: int, start: int, stop: int, after: int) -> tuple[int, float]: ...

@@ -191,62 +191,69 @@ def with_one_more(const double[:, ::1] weights, double extra):
     return values
 
 
-cdef inline double smoothed(double w0, double w1, double f1, const double[::1] pseudocounts,
-                            double forecast_pseudocount) noexcept nogil:
-    """Value of class weights with the sum f1 of the second probabilities of their rows.
+cdef class Cuts:
+    """Cuts of the bins of isotonic blocks that leave smoothed values in order.
 
-    `bin_values` of `isoroc._tree` is its definition.
+    `sums` (m, 3) are class weights and sums of second probabilities. The parts of a bin weigh at
+    least `min_weight`, and values increase by more than `gap`.
     """
-    return ((w1 + pseudocounts[1] + forecast_pseudocount * (f1 / (w0 + w1)))
-            / (w0 + pseudocounts[0] + w1 + pseudocounts[1] + forecast_pseudocount))
 
+    cdef const double[:, ::1] sums
+    cdef double[:, ::1] rest  # scratch
+    cdef double added0, added1, forecast_pseudocount, gap, min_weight
 
-def best_cut(const double[:, ::1] sums, Py_ssize_t before, Py_ssize_t start, Py_ssize_t stop,
-             Py_ssize_t after, const double[::1] pseudocounts, double forecast_pseudocount,
-             double gap, double min_weight):
-    """Best place to cut the isotonic blocks [start, stop) in two, -1 if there is none, and height.
+    def __init__(self, const double[:, ::1] sums, pseudocounts, double forecast_pseudocount,
+                 double gap, double min_weight):
+        self.sums = sums
+        self.rest = np.empty((sums.shape[0] + 1, 3))
+        self.added0, self.added1 = pseudocounts
+        self.forecast_pseudocount, self.gap = forecast_pseudocount, gap
+        self.min_weight = min_weight
 
-    `sums` (m, 3) are class weights and sums of second probabilities. The height is that of the chord
-    above the cumulative sum diagram at the cut, M(gamma) / 4. The two parts weigh at least
-    `min_weight`, and smoothed values, also those of the neighbours [before, start) and [stop, after),
-    -1 where there is none, increase by more than `gap`. Sums run over the bin alone, from both ends:
-    differences of sums over all blocks would lose light blocks to the rounding of the total.
-    """
-    cdef Py_ssize_t b, k, cut, place = -1, m = stop - start
-    cdef double height, left, right, w0, w1, best = -1.0, below = -INFINITY, above = INFINITY
-    cdef double[3] l = [0.0, 0.0, 0.0]
-    cdef double[:, ::1] rest = np.zeros((m + 1, 3))
-    with nogil:
-        if before >= 0:
-            below = value_of(sums, before, start, pseudocounts, forecast_pseudocount)
-        if after >= 0:
-            above = value_of(sums, stop, after, pseudocounts, forecast_pseudocount)
-        for b in range(m - 1, -1, -1):
+    cdef inline double smoothed(self, const double* s) noexcept nogil:
+        """Value of blocks with the sums s. `bin_values` of `isoroc._tree` is its definition."""
+        return ((s[1] + self.added1 + self.forecast_pseudocount * (s[2] / (s[0] + s[1])))
+                / (s[0] + self.added0 + s[1] + self.added1 + self.forecast_pseudocount))
+
+    cdef double value_of(self, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+        """Smoothed value of the blocks [start, stop)."""
+        cdef Py_ssize_t b, k
+        cdef double[3] s = [0.0, 0.0, 0.0]
+        for b in range(start, stop):
             for k in range(3):
-                rest[b, k] = rest[b + 1, k] + sums[start + b, k]
-        w0, w1 = rest[0, 0], rest[0, 1]
-        for cut in range(1, m):
-            for k in range(3):
-                l[k] += sums[start + cut - 1, k]
-            height = (rest[cut, 1] * l[0] - rest[cut, 0] * l[1]) / (w0 + w1)
-            if (height <= best or l[0] + l[1] < min_weight
-                    or rest[cut, 0] + rest[cut, 1] < min_weight):
-                continue
-            left = smoothed(l[0], l[1], l[2], pseudocounts, forecast_pseudocount)
-            right = smoothed(rest[cut, 0], rest[cut, 1], rest[cut, 2], pseudocounts,
-                             forecast_pseudocount)
-            if below + gap < left and left + gap < right and right + gap < above:
-                place, best = start + cut, height
-    return place, best
+                s[k] += self.sums[b, k]
+        return self.smoothed(s)
 
+    def best(self, Py_ssize_t before, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t after):
+        """Best place to cut the blocks [start, stop) in two, -1 if there is none, and its height.
 
-cdef double value_of(const double[:, ::1] sums, Py_ssize_t start, Py_ssize_t stop,
-                     const double[::1] pseudocounts, double forecast_pseudocount) noexcept nogil:
-    """Smoothed value of the blocks [start, stop)."""
-    cdef Py_ssize_t b
-    cdef double w0 = 0.0, w1 = 0.0, f1 = 0.0
-    for b in range(start, stop):
-        w0 += sums[b, 0]
-        w1 += sums[b, 1]
-        f1 += sums[b, 2]
-    return smoothed(w0, w1, f1, pseudocounts, forecast_pseudocount)
+        The height is that of the chord above the cumulative sum diagram at the cut, M(gamma) / 4.
+        The neighbours are [before, start) and [stop, after), -1 where there is none. Sums run over
+        the bin alone, from both ends: differences of sums over all blocks would lose light blocks
+        to the rounding of the total.
+        """
+        cdef Py_ssize_t b, k, cut, place = -1
+        cdef double height, left, right, best = -1.0, below = -INFINITY, above = INFINITY
+        cdef double[3] l = [0.0, 0.0, 0.0]
+        cdef double* r
+        with nogil:
+            if before >= 0:
+                below = self.value_of(before, start)
+            if after >= 0:
+                above = self.value_of(stop, after)
+            self.rest[stop] = 0.0
+            for b in range(stop - 1, start - 1, -1):
+                for k in range(3):
+                    self.rest[b, k] = self.rest[b + 1, k] + self.sums[b, k]
+            for cut in range(start + 1, stop):
+                for k in range(3):
+                    l[k] += self.sums[cut - 1, k]
+                r = &self.rest[cut, 0]
+                height = ((r[1] * l[0] - r[0] * l[1])
+                          / (self.rest[start, 0] + self.rest[start, 1]))
+                if height <= best or min(l[0] + l[1], r[0] + r[1]) < self.min_weight:
+                    continue
+                left, right = self.smoothed(l), self.smoothed(r)
+                if below + self.gap < left and left + self.gap < right and right + self.gap < above:
+                    place, best = cut, height
+        return place, best

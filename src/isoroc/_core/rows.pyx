@@ -170,29 +170,22 @@ def lift(const double[:, ::1] children):
 def weigh_reversed(const Py_ssize_t[::1] rank, const double[::1] weights):
     """Weight of the rows before each row that have a higher rank, and after it a lower one, (n,).
 
-    Two binary indexed trees add up the weights of ranks, from the highest down and from the lowest up.
+    Binary indexed trees add up the weights of ranks, from the highest down and from the lowest up.
     """
-    cdef Py_ssize_t i, j, at, n = rank.shape[0], m = np.max(rank, initial=0) + 1
+    cdef Py_ssize_t i, j, at, after, q, n = rank.shape[0], m = np.max(rank, initial=0) + 1
     cdef double[:, ::1] sums = np.zeros((2, m + 1))
     found = np.zeros(n)
     cdef double[::1] out = found
     with nogil:
-        for i in range(n):
-            j = m - rank[i]  # places count from 1
-            at = j - 1
-            while at > 0:
-                out[i] += sums[0, at]
-                at -= at & -at
-            while j <= m:
-                sums[0, j] += weights[i]
-                j += j & -j
-        for i in range(n - 1, -1, -1):
-            at = rank[i]
-            while at > 0:
-                out[i] += sums[1, at]
-                at -= at & -at
-            j = rank[i] + 1
-            while j <= m:
-                sums[1, j] += weights[i]
-                j += j & -j
+        for after in range(2):
+            for q in range(n):
+                i = n - 1 - q if after else q
+                j = rank[i] + 1 if after else m - rank[i]  # places count from 1
+                at = j - 1
+                while at > 0:
+                    out[i] += sums[after, at]
+                    at -= at & -at
+                while j <= m:
+                    sums[after, j] += weights[i]
+                    j += j & -j
     return found

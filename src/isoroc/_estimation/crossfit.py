@@ -77,6 +77,8 @@ class CrossFit:
         n_training = n - n // self._n_folds
         self._n_levels = min(MOST_LEVELS, max(0, (n_training // ROWS_IN_CELL).bit_length() - 1))
         self._P = as_matrix(sample.forecasts)
+        if sample.n_classes <= FULL:  # sums over few classes are quicker by columns
+            self._P = np.asfortranarray(self._P)
 
     @cached_property
     def values(self) -> Floats:
@@ -97,12 +99,11 @@ class CrossFit:
         fold[order_rows(self._scaled)] = deal_folds(n, self._n_folds, rng)
         K = self._reduced.n_classes
         for held_out in range(self._n_folds):
-            rows = np.flatnonzero(fold != held_out)
             weights = np.where(fold == held_out, 0.0, self._scaled.row_weights())
             # The tree that `IRPCalibrator` would grow on these rows.
-            tree = grow_tree(self._reduced.take(rows), GrowthOptions(np.full(K, 1 / K)))
+            tree = grow_tree(self._reduced.take(weights > 0), GrowthOptions(np.full(K, 1 / K)))
             bin_of = tree.bin_of(self._reduced.forecasts)
-            yield _Training(rows, weights, tree, bin_of)
+            yield _Training(weights, tree, bin_of)
 
     @cached_property
     def _reduced(self) -> Sample:
@@ -120,7 +121,8 @@ class CrossFit:
 
     def _learn(self, training: _Training) -> Floats:
         """E[Y | forecast] of every row, shape (n, K), learned from some of them."""
-        n_rows, weights, codes = len(training.rows), training.weights, self.sample.codes
+        weights, codes = training.weights, self.sample.codes
+        n_rows = np.count_nonzero(weights)
         everywhere = np.zeros(len(self._P), dtype=np.intp)
         values = self._P
         for _ in range(ROUNDS):
@@ -140,11 +142,11 @@ class CrossFit:
 
     def _tilt_in_bins(self, P: Floats, training: _Training) -> Floats:
         """Forecasts whose means in the bins of IRP follow the labels, if they did not."""
-        rows, weights, tree, bin_of = training
+        weights, tree, bin_of = training
         if self._reduced is self._scaled:
             differences = fit_bins(tree, bin_of, residuals(P, self.sample.codes), weights)
             return tilt(P, bin_of, differences, weights)
-        reduction = TopReduction.fit(TOP, replace(self._scaled, forecasts=P).take(rows))
+        reduction = TopReduction.fit(TOP, replace(self._scaled, forecasts=P).take(weights > 0))
         ranked = reduction.reduce_sample(replace(self._scaled, forecasts=P))
         differences = fit_bins(tree, bin_of, ranked.residuals(), weights)
         return reduction.expand(tilt(ranked.forecasts, bin_of, differences, weights), P)
@@ -164,7 +166,6 @@ class CrossFit:
 class _Training(NamedTuple):
     """The rows to learn from while a fold is held out."""
 
-    rows: Ints
     weights: Floats
     """Of all rows of the sample, 0 for those held out."""
     tree: BinTree
@@ -188,7 +189,8 @@ def raise_to_power(P: Floats, codes: Codes, weights: Floats) -> Floats:
     The evidence against t = 1, less its noise, decides how far.
     """
     logs, rows = np.log(P.clip(min=EPSILON)), np.flatnonzero(weights)
-    z, weights = logs[rows], weights[rows]
+    z = np.take(logs.T, rows, axis=1).T if logs.flags.f_contiguous else logs[rows]
+    weights = weights[rows]
     own = z[np.arange(len(z)), codes[rows]]
     t, evidence = 1.0, 0.0
     for step in range(POWER_STEPS):
@@ -217,7 +219,7 @@ def tilt(P: Floats, bin_of: Ints, differences: Floats, weights: Floats) -> Float
     mean = sum_rows(bin_of, P, weights, n_bins) / np.maximum(weight, EPSILON)
     mean = np.maximum(mean, EPSILON)
     goal = np.maximum(mean + differences, mean / (1 + weight * mean))
-    return _normalise(P * (goal / mean)[bin_of])
+    return _normalise(P * np.take((goal / mean).T, bin_of, axis=1).T)
 
 
 def _normalise(P: Floats) -> Floats:

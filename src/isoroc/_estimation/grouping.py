@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._core.rows import locate
+from isoroc._counts import hash_keys
 from isoroc._input import Sample
 from isoroc._simplex import Floats, Ints
 
@@ -42,7 +43,7 @@ def distinct_rows(values: Floats) -> Ints:
 
 def _find_equal(values: Floats) -> tuple[Ints, Ints]:
     """First row of each group of equal rows, and the group of each row."""
-    key = _key((values + 0.0).view(np.uint64))  # adding 0.0 turns -0.0 into 0.0
+    key = hash_keys(values + 0.0, None)  # adding 0.0 turns -0.0 into 0.0
     _, first, group = np.unique(key, return_index=True, return_inverse=True)
     # Different rows almost never share a 64-bit key; if they do, sort whole rows.
     if all(np.array_equal(column[first][group], column) for column in values.T):
@@ -156,19 +157,6 @@ def sum_rows(group: Ints, values: Floats, weights: Floats | None, n_bins: int = 
         return np.column_stack([sum_rows(group, column, weights, n_bins) for column in values.T])
     scaled = values if weights is None else values * weights
     return np.bincount(group, scaled, n_bins).astype(np.float64)
-
-
-def _key(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A 64-bit hash of each row."""
-    # Short fractions have few nonzero bits, so bits are mixed (finaliser of SplitMix64).
-    key = np.zeros(len(bits), dtype=np.uint64)
-    for column in bits.T:
-        key += column
-        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-            key ^= key >> np.uint64(shift)
-            key *= np.uint64(factor)
-        key ^= key >> np.uint64(31)
-    return key
 
 
 def _group_scores(scores: Floats, weights: Floats | None, n_bins: int) -> Ints:

@@ -107,7 +107,7 @@ def pull_tree(
 def likeliest_pseudocount(class_weights: Floats, means: Floats, constant: Floats) -> float:
     """Pseudocount of the mean forecasts (B, K) of bins under which their labels are likeliest."""
     pseudocounts = constant + FORECAST_PSEUDOCOUNTS[:, None, None] * means
-    total = pseudocounts.sum(axis=2)
+    total = constant.sum() + FORECAST_PSEUDOCOUNTS[:, None]  # means sum to 1
     of_bins = gammaln(total) - gammaln(total + class_weights.sum(axis=1))
     of_classes = gammaln(pseudocounts + class_weights) - gammaln(pseudocounts)
     evidence = of_bins.sum(axis=1) + of_classes.sum(axis=(1, 2))

@@ -7,12 +7,11 @@ The loops are in `_core/pav.pyx`. A step function is its ascending cuts and one 
 from __future__ import annotations
 
 import heapq
-import math
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from isoroc._core.pav import best_cut, with_one_more
+from isoroc._core.pav import Cuts, with_one_more
 from isoroc._core.rows import lift
 from isoroc._counts import BinaryCounts
 from isoroc._growth.best_first import GrowthOptions
@@ -110,39 +109,39 @@ def irp_path(
     """
     sums, m = blocks.sums(), len(blocks.low)
     min_weight, min_lift = options.min_bin_weight or 0.0, (options.min_lift or 0.0) / 2
-    asked = options.pseudocounts, forecast_pseudocount, _gap(forecast_pseudocount), min_weight
+    gap = _gap(forecast_pseudocount)
+    cuts = Cuts(sums, options.pseudocounts, forecast_pseudocount, gap, min_weight)
     max_bins = m if options.max_bins is None else options.max_bins
     # Of bins by their stop, by their start; -1 where there is none.
     start_of, stop_of, node_of = [-1] * (m + 1), [-1] * (m + 1), [0] * (m + 1)
     start_of[m], stop_of[0] = 0, m
-    waiting: set[int] = set()  # bins by their start
+    waits = [False] * (m + 1)  # whether no cut of the bin is known
     nodes: list[int] = []
     splits: list[tuple[int, int, int]] = []
-    # Bins with the height of their best cut, at most, and what it was found for.
-    queue: list[tuple[Any, ...]] = [(-math.inf, 0, m, -1, None)]
-    while queue and len(splits) + 1 < max_bins:
-        _, start, stop, cut, searched = heapq.heappop(queue)
+    pending = [0]  # bins to search, by their start
+    queue: list[tuple[Any, ...]] = []  # height of a bin's best cut, and what it was found for
+    while (pending or queue) and len(splits) + 1 < max_bins:
+        if pending:
+            start, searched = pending.pop(), None
+        else:
+            _, start, cut, searched = heapq.heappop(queue)
+        stop = stop_of[start]
         around = start_of[start], start, stop, stop_of[stop]
         if around != searched:
-            cut, height = best_cut(sums, *around, *asked)
-            if cut < 0 or (min_lift and _lift(sums, start, cut, stop) < min_lift):
-                waiting.add(start)
+            cut, height = cuts.best(*around)
+            waits[start] = cut < 0 or (min_lift > 0 and _lift(sums, start, cut, stop) < min_lift)
+            if waits[start]:
                 continue
-            if queue and height < -queue[0][0]:
-                heapq.heappush(queue, (-height, start, stop, cut, around))
+            if pending or (queue and height < -queue[0][0]):
+                heapq.heappush(queue, (-height, start, cut, around))
                 continue
         nodes.append(node_of[start])
         node_of[start], node_of[cut] = 2 * len(nodes) - 1, 2 * len(nodes)
         splits.append((start, cut, stop))
         stop_of[start] = start_of[stop] = cut
         start_of[cut], stop_of[cut] = start, stop
-        new = [start, cut]
-        if waiting:
-            new += waiting & {start_of[start], stop}
-            waiting.difference_update(new)
-        for begin in new:
-            if stop_of[begin] - begin > 1:
-                heapq.heappush(queue, (-math.inf, begin, stop_of[begin], -1, None))
+        waits[start], waits[cut] = cut - start > 1, stop - cut > 1
+        pending = [begin for begin in (stop, cut, start, start_of[start]) if waits[begin]]
     return np.array(nodes, dtype=np.intp), np.array(splits, dtype=np.intp).reshape(-1, 3)
 
 

@@ -5,35 +5,20 @@ Everything else follows from these: `predict_proba`, the model file, ONNX, SQL a
 maps loads neither SciPy nor scikit-learn, so that a saved model is quick to serve.
 """
 
-from isoroc._maps.base import Forecasts, IdentityMap, Map, state
-from isoroc._maps.bins import BaggedMap, BinMap, TiltedMap
-from isoroc._maps.mixture import GroupedMap, MixtureMap
-from isoroc._maps.monotone import MonotoneMap
-from isoroc._maps.scaling import (
-    KernelMap,
-    MatrixMap,
-    SigmoidMap,
-    SplineMap,
-    TemperatureMap,
-)
-from isoroc._maps.steps import StepMap, VennAbersMap
-
-__all__ = [
-    "BaggedMap",
-    "BinMap",
-    "Forecasts",
-    "GroupedMap",
-    "IdentityMap",
-    "KernelMap",
-    "Map",
-    "MatrixMap",
-    "MixtureMap",
-    "MonotoneMap",
-    "SigmoidMap",
-    "SplineMap",
-    "StepMap",
-    "TemperatureMap",
-    "TiltedMap",
-    "VennAbersMap",
-    "state",
-]
+from isoroc._maps.base import Forecasts as Forecasts
+from isoroc._maps.base import IdentityMap as IdentityMap
+from isoroc._maps.base import Map as Map
+from isoroc._maps.base import state as state
+from isoroc._maps.bins import BaggedMap as BaggedMap
+from isoroc._maps.bins import BinMap as BinMap
+from isoroc._maps.bins import TiltedMap as TiltedMap
+from isoroc._maps.mixture import GroupedMap as GroupedMap
+from isoroc._maps.mixture import MixtureMap as MixtureMap
+from isoroc._maps.monotone import MonotoneMap as MonotoneMap
+from isoroc._maps.scaling import KernelMap as KernelMap
+from isoroc._maps.scaling import MatrixMap as MatrixMap
+from isoroc._maps.scaling import SigmoidMap as SigmoidMap
+from isoroc._maps.scaling import SplineMap as SplineMap
+from isoroc._maps.scaling import TemperatureMap as TemperatureMap
+from isoroc._maps.steps import StepMap as StepMap
+from isoroc._maps.steps import VennAbersMap as VennAbersMap

@@ -61,14 +61,16 @@ class BinMap(Map):
 
     def formula(self, ops: Ops[V], X: V) -> V:
         if self.tree.n_classes == 2 and self.reduction is None:
+            points = self.kind.probabilities(ops, X) if self.varies else X
             place = ops.locate(self.tree.cuts, self.kind.score(ops, X))
-            return ops.look_up(self.bin_values, place)
+            return self.values_at(ops, points, place)
         return _of_trees(ops, self.kind.probabilities(ops, X), self.reduction, [self])
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        if self.reduction is not None:
-            return super().compiled(forecasts)
-        return self.in_bins(forecasts.values)
+        Q = self.in_bins(forecasts.values)
+        if self.reduction is None:
+            return Q
+        return self.reduction.expand(Q, forecasts.probabilities())
 
     def bin_of(self, values: Floats) -> Any:
         """Place among the bins of each row of a forecast array, shape (n,)."""
@@ -189,20 +191,6 @@ class TiltedMap(BinMap):
         """Tilts, values times one minus the share, and shares, shape (bins, 2 R + 1)."""
         shares = self.shares[:, None]
         return np.hstack([self.tilts, (1 - shares) * self.bin_values, shares])
-
-    def formula(self, ops: Ops[V], X: V) -> V:
-        """The value of the bin, and the share of what varies in it."""
-        P = self.kind.probabilities(ops, X)
-        if self.tree.n_classes == 2 and self.reduction is None:
-            place = ops.locate(self.tree.cuts, self.kind.score(ops, X))
-            return self.values_at(ops, P, place)
-        return _of_trees(ops, P, self.reduction, [self])
-
-    def compiled(self, forecasts: Forecasts) -> Floats:
-        Q = self.in_bins(forecasts.values)
-        if self.reduction is None:
-            return Q
-        return self.reduction.expand(Q, forecasts.probabilities())
 
     def values_at(self, ops: Ops[V], points: V, place: V) -> V:
         """Calibrated forecasts of points, given their places among the bins."""

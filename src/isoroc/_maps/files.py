@@ -26,8 +26,8 @@ from isoroc._table import Table
 #: All maps, by the names of their classes.
 MAPS: dict[str, type[Map]] = {
     name: kind
-    for name in _maps.__all__
-    if name.endswith("Map") and not isabstract(kind := getattr(_maps, name))
+    for name, kind in vars(_maps).items()
+    if name.endswith("Map") and not isabstract(kind)
 }
 #: So that no file can make loading slow.
 MAX_CLASSES = 10_000

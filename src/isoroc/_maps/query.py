@@ -34,7 +34,9 @@ def write_query(
     the table, None for all, are handed on. `table` and `view` are parts of names.
     """
     rules = RULES[check_dialect(dialect)]
-    check_classes(dialect, len(columns))
+    if rules.most_classes is not None and len(columns) > rules.most_classes:
+        limit = f"queries for {dialect} are limited to {rules.most_classes:,}"
+        raise InputError("dialect", None, f"{len(columns):,} classes, and {limit}", _INSTEAD)
     if (grouped := is_grouped(fitted)) != (group is not None):
         which = "has groups" if grouped else "was fitted without groups"
         fix = "name their column" if grouped else "leave it out"
@@ -77,14 +79,6 @@ def check_table(table: str | Sequence[str], argument: str = "table") -> list[str
         expected = f"expected [[catalog.]schema.]{argument}"
         raise InputError(argument, None, f"is {table!r}", expected)
     return parts
-
-
-def check_classes(dialect: str, n_classes: int) -> None:
-    """Refuse more classes than the planner of a database can take."""
-    most = RULES[dialect].most_classes
-    if most is not None and n_classes > most:
-        problem = f"{n_classes:,} classes, and queries for {dialect} are limited to {most:,}"
-        raise InputError("dialect", None, problem, _INSTEAD)
 
 
 def check_width(ops: SqlOps, dialect: str) -> None:

@@ -152,18 +152,7 @@ class KernelMap(TemperedMap):
         return ops.softmax(z + trust(ops, heights, self.reach) * correction)
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        return smooth.kernel(
-            self.log_tempered_rows(forecasts),
-            forecasts.plain_logs(),
-            self.knots,
-            self.origin,
-            self.stretch,
-            self.centres,
-            self.weights,
-            self.coef,
-            self.intercept,
-            self.reach,
-        )
+        return smooth.kernel(self.log_tempered_rows(forecasts), forecasts.plain_logs(), self)
 
 
 def trust(ops: Ops[V], heights: V, reach: float) -> V:
@@ -194,16 +183,7 @@ class SplineMap(Map):
         return ops.mix_uniform(ops.softmax(z), self.smoothing)
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        return smooth.spline(
-            forecasts.probabilities(),
-            forecasts.plain_logs(),
-            self.floor,
-            self.coef,
-            self.knots,
-            self.slopes,
-            self.intercept,
-            self.smoothing,
-        )
+        return smooth.spline(forecasts.probabilities(), forecasts.plain_logs(), self)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
