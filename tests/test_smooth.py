@@ -1,7 +1,6 @@
 """The compiled smooth maps against exact logarithms and against the formulas in plain NumPy."""
 
 from decimal import Decimal, localcontext
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -89,15 +88,8 @@ def test_spline_scaling_is_its_formula(K, n_knots):
     hinges = np.maximum(odds[:, None] - knots[:, None], 0)
     z = coef @ np.log(p) + np.einsum("km,kmn->kn", slopes, hinges) + intercept[:, None]
     logs = smooth.log_forecasts(P, 1e-300)
-    numbers = {"floor": floor, "coef": coef, "knots": knots, "slopes": slopes}
-    fitted = SimpleNamespace(**numbers, intercept=intercept, smoothing=0.02)
-    found = smooth.spline(P, logs, fitted)
+    found = smooth.spline(P, logs, floor, coef, knots, slopes, intercept, 0.02)
     np.testing.assert_allclose(found, 0.98 * softmax(z) + 0.02 / K, rtol=1e-11)
-
-
-def kernel_map(*numbers):
-    names = ["knots", "origin", "stretch", "centres", "weights", "coef", "intercept", "reach"]
-    return SimpleNamespace(**dict(zip(names, numbers, strict=True)))
 
 
 @pytest.mark.parametrize("n_centres", [1, 4, 7, 100])
@@ -116,8 +108,7 @@ def test_kernel_scaling_is_its_formula(K, n_centres):
     heights = 1 / (1 + ((x - centres[..., None]) ** 2).sum(axis=(1, 2)) / 2)
     trust = np.clip(2 * heights.max(axis=0) / 0.4 - 1, 0, 1)
     logits = z + trust * (coef @ z + weights @ heights + intercept[:, None])
-    numbers = (knots, origin, stretch, centres, weights, coef, intercept, 0.4)
-    found = smooth.kernel(z, logs, kernel_map(*numbers))
+    found = smooth.kernel(z, logs, knots, origin, stretch, centres, weights, coef, intercept, 0.4)
     np.testing.assert_allclose(found, softmax(logits), rtol=1e-12)
 
 
@@ -126,7 +117,7 @@ def test_kernel_scaling_far_from_all_centres():
     knots, zeros = np.tile(np.arange(-8.0, 1.0), (2, 1)), np.zeros((2, 2))
     centres, weights = np.zeros((3, 2, 2)), np.array([[1e3] * 3, [0.0] * 3])
     numbers = (knots, zeros, np.ones(2), centres, weights, zeros, np.zeros(2), 0.1)
-    found = smooth.kernel(z, z, kernel_map(*numbers))
+    found = smooth.kernel(z, z, *numbers)
     np.testing.assert_allclose(found, np.eye(2), atol=1e-300)
 
 
@@ -141,12 +132,10 @@ def test_a_row_does_not_depend_on_the_others(K):
     def maps(P):
         logs = smooth.log_forecasts(P, 1e-30)
         z = smooth.logs_of(smooth.tempered(logs, -20.0, 1.3, 0.01))
-        spline = {"floor": 1e-3, "coef": coef, "knots": knots[0], "slopes": knots}
-        fitted = SimpleNamespace(**spline, intercept=intercept, smoothing=0.1)
-        bent = smooth.spline(P, logs, fitted)
+        bent = smooth.spline(P, logs, 1e-3, coef, knots[0], knots, intercept, 0.1)
         zero, one = np.zeros((2, K)), np.ones(2)
         numbers = (knots, zero, one, centres, weights, coef, intercept, 0.4)
-        return bent, smooth.kernel(z, logs, kernel_map(*numbers))
+        return bent, smooth.kernel(z, logs, *numbers)
 
     for whole, *parts in zip(maps(P), maps(P[:1]), maps(P[:7]), maps(P[:8]), strict=True):
         for part in parts:

@@ -1,5 +1,3 @@
-from typing import Any
-
 from isoroc._simplex import Floats, Ints
 
 N_KNOTS: int
@@ -9,7 +7,16 @@ def logs_of(q: Floats) -> Floats: ...
 def softmax(z: Floats) -> None: ...
 def tempered(logs: Floats, lowest: float, temperature: float, share: float) -> Floats: ...
 def by_row(q: Floats) -> Floats: ...
-def spline(P: Floats, logs: Floats, fitted: Any) -> Floats: ...
+def spline(
+    P: Floats,
+    logs: Floats,
+    floor: float,
+    coef: Floats,
+    knots: Floats,
+    slopes: Floats,
+    intercept: Floats,
+    share: float,
+) -> Floats: ...
 def tilted(
     P: Floats,
     place: Ints,
@@ -18,4 +25,15 @@ def tilted(
     temperature: float,
     share: float,
 ) -> Floats: ...
-def kernel(z: Floats, logs: Floats, fitted: Any) -> Floats: ...
+def kernel(
+    z: Floats,
+    logs: Floats,
+    knots: Floats,
+    origin: Floats,
+    stretch: Floats,
+    centres: Floats,
+    weights: Floats,
+    coef: Floats,
+    intercept: Floats,
+    reach: float,
+) -> Floats: ...

@@ -107,11 +107,13 @@ cdef transform(const double[:, ::1] source, bint from_rows, double[:, ::1] to, b
     return made
 
 
-def spline(const double[:, ::1] P, const double[:, ::1] logs, fitted):
-    """Forecasts of a `SplineMap`, (n, K), from forecasts (n, K) and their logarithms (K, n)."""
-    cdef const double[:, :] coef = fitted.coef, slopes = fitted.slopes
-    cdef const double[:] knots = fitted.knots, intercept = fitted.intercept
-    cdef double floor = fitted.floor, share = fitted.smoothing
+def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,
+           const double[:, :] coef, const double[:] knots, const double[:, :] slopes,
+           const double[:] intercept, double share):
+    """Forecasts of a `SplineCalibrator`, shape (n, K).
+
+    Forecasts P have shape (n, K), their logarithms (K, n); other arguments are fitted attributes.
+    """
     cdef Py_ssize_t t, i, j, k, n = P.shape[0], K = P.shape[1], m = knots.shape[0]
     cdef Py_ssize_t K4 = in_fours(K)
     cdef int width
@@ -187,11 +189,11 @@ def tilted(const double[:, ::1] P, const Py_ssize_t[::1] place, const double[:, 
     return rows
 
 
-def kernel(const double[:, ::1] z, const double[:, ::1] logs, fitted):
-    """Forecasts of a `KernelMap`, shape (n, K), from tempered and plain log forecasts, (K, n)."""
-    cdef const double[:, :] knots = fitted.knots, origin = fitted.origin, coef = fitted.coef, weights = fitted.weights
-    cdef const double[:, :, :] centres = fitted.centres
-    cdef const double[:] stretch = fitted.stretch, intercept = fitted.intercept
+def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :] knots,
+           const double[:, :] origin, const double[:] stretch, const double[:, :, :] centres,
+           const double[:, :] weights, const double[:, :] coef, const double[:] intercept,
+           double reach):
+    """Forecasts, shape (n, K), from tempered and plain log forecasts and fitted attributes."""
     cdef Py_ssize_t t, i, j, k, n = z.shape[1], K = z.shape[0], D = 2 * K - 1, last = K - 1
     cdef Py_ssize_t K4 = in_fours(last), m = in_fours(centres.shape[0]), M = m + K + 1
     cdef int r, width
@@ -206,7 +208,7 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, fitted):
             if j + 1 < KNOTS:
                 slopes[k * KNOTS + j] = stretch[1] / (KNOTS - 1) / (knots[k, j + 1] - knots[k, j])
     cdef double[::1] groups = np.zeros(m * D), offsets = np.ones(m), start = np.array(origin[0])
-    cdef double total = 0.0, reach = fitted.reach
+    cdef double total = 0.0
     for k in range(K):
         total -= origin[0, k] * stretch[0]
     # Positions of z sum to the total: that of the last class follows from the others.
