@@ -4,7 +4,8 @@ Every parameter of the fit is a departure from 0, where the gradient of the pote
 forecasts unchanged: exactly for two classes, except for a floor and that no forecast is certain;
 for more classes up to prototypes of a second level, of weight exp(-4). The prior of each parameter
 is a normal distribution around 0. All parameters of one kind share its precision, which is learned
-by maximal evidence (MacKay, 1992). The fit starts from temperature scaling.
+by maximal evidence (MacKay, 1992), but that of the scale: the fit starts from temperature scaling,
+and the closer its temperature is to 1, the narrower is the prior.
 
 The forecast q = sum of w_kl r_kl is a mixture of prototypes, so the likelihood of the outcome y is
 that of a mixture: with e_kl = exp(s_kl), x and y as in `isoroc._maps.monotone`, and
