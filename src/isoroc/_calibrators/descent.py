@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from isoroc._calibrators.base import Calibrator
-from isoroc._calibrators.temperature import of_own_class
+from isoroc._calibrators.temperature import of_own_class, softmax
 from isoroc._input import Sample
 from isoroc._simplex import Codes, Floats, Ints
 
@@ -86,15 +86,14 @@ def cholesky(H: Floats) -> Floats:
 def softmax_loss(z: Floats, codes: Codes, weights: Floats) -> tuple[float, Floats]:
     """Log loss of rows under the softmax of z, shape (K, n), and its gradient, in the place of z.
 
-    It takes one exponential per forecast.
+    The largest forecast gives the logarithm of the sum: the own one may be zero by rounding.
     """
-    z -= z.max(axis=0)
-    own = of_own_class(z, codes)
-    residual = np.exp(z, out=z)
-    total = residual.sum(axis=0)
-    residual *= weights / total
-    residual[codes, np.arange(len(codes))] -= weights
-    return float(weights @ (np.log(total) - own)), residual
+    behind = z.max(axis=0) - of_own_class(z, codes)
+    residual = softmax(z)
+    loss = float(weights @ (behind - np.log(residual.max(axis=0))))
+    residual[codes, np.arange(len(codes))] -= 1
+    residual *= weights
+    return loss, residual
 
 
 def larger_evidence(

@@ -89,9 +89,11 @@ def counts_of_classes(sample: Sample) -> Iterator[BinaryCounts]:
     if sample.n_classes == 2:
         yield BinaryCounts.from_sample(sample)
         return
+    # Without weights, scores are sorted without an index.
+    weights = None if (sample.row_weights() == 1).all() else sample.weights
     for k, scores in enumerate(np.ascontiguousarray(sample.forecasts.T)):
         is_k = (sample.codes == k).view(np.uint8)
-        yield BinaryCounts.from_arrays(scores, is_k, sample.weights)
+        yield BinaryCounts.from_arrays(scores, is_k, weights)
 
 
 class VennAbersCalibrator(Calibrator):

@@ -25,6 +25,7 @@ from isoroc._calibrators.temperature import (
     fit_tempering,
     log_softmax,
     of_own_class,
+    softmax,
 )
 from isoroc._input import Sample, check_number, check_option, slices
 from isoroc._maps import Forecasts, MatrixMap, TemperatureMap
@@ -182,9 +183,9 @@ class Terms:
         return np.concatenate(kinds), np.concatenate(classes), np.concatenate(rows)
 
     def unpack(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
-        """What `transform` takes."""
+        """What `transform` takes: theta is the distance from the identity."""
         K = self.n_classes
-        coef = theta[: K * K].reshape(K, K) if self.full else theta[:K]
+        coef = np.eye(K) + theta[: K * K].reshape(K, K) if self.full else 1 + theta[:K]
         quadratic = theta[-2 * K : -K] / 4 if self.quadratic else np.zeros(K)
         return coef, quadratic, theta[-K:]
 
@@ -198,16 +199,16 @@ class Terms:
 
     def correlate(self, residual: Floats, z: Floats, *, power: int = 1) -> Floats:
         """Sum over the rows of a power of each term's feature times the residual of its class."""
-        linear = z**power
-        coef = residual @ linear.T if self.full else (residual * linear).sum(axis=1)
+        linear = z if power == 1 else z**power
+        coef = residual @ linear.T if self.full else np.einsum("kn,kn->k", residual, linear)
         parts = [coef.ravel(), residual.sum(axis=1)]
         if self.quadratic:
-            parts.insert(1, (residual * linear**2).sum(axis=1) / 4**power)
+            parts.insert(1, np.einsum("kn,kn->k", residual * linear, linear) / 4**power)
         return np.concatenate(parts)
 
 
 class Regression(PenalisedLoss):
-    """Minimise the loss of ``softmax(z + transform(z))`` plus a ridge penalty on each kind of term.
+    """Minimise the loss of ``softmax(transform(z))`` plus a ridge penalty on each kind of term.
 
     The loss is ``-sum of weight * log likelihood + sum of penalty / 2 * theta**2``, and z are the
     log forecasts after temperature scaling, shape (K, n).
@@ -227,7 +228,6 @@ class Regression(PenalisedLoss):
     def map_of(self, theta: Floats) -> MatrixMap:
         """The map with the parameters theta."""
         coef, quadratic, intercept = self.terms.unpack(theta)
-        coef = coef + (np.eye(len(intercept)) if self.terms.full else 1.0)
         return MatrixMap(**vars(self.stage), coef=coef, quadratic=quadratic, intercept=intercept)
 
     def solve(self, start: Floats, *, learn: bool) -> Solution:
@@ -255,11 +255,12 @@ class Regression(PenalisedLoss):
         return float(strength @ theta**2 / 2) + value, gradient
 
     def _scores(self, theta: Floats) -> Floats:
-        return np.asarray(self.z + transform(NUMPY, self.z.T, *self.terms.unpack(theta)).T)
+        z = transform(NUMPY, self.z.T, *self.terms.unpack(theta)).T
+        return np.ascontiguousarray(z)
 
     def factor(self, theta: Floats) -> Factor:
         """Diagonal of the curvature."""
-        q = np.exp(self.value(theta)[1])
+        q = softmax(self._scores(theta))
         H = self.terms.correlate(self.weights * q * (1 - q), self.z, power=2)
         return Factor(H, self.penalty[self.kind])
 

@@ -11,9 +11,15 @@ from scipy.special import expit
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import FromMap
-from isoroc._calibrators.descent import DescentCalibrator, Factor, PenalisedLoss, Solution
+from isoroc._calibrators.descent import (
+    DescentCalibrator,
+    Factor,
+    PenalisedLoss,
+    Solution,
+    softmax_loss,
+)
 from isoroc._calibrators.matrix import MATRIX_CLASSES
-from isoroc._calibrators.temperature import log_softmax, of_own_class
+from isoroc._calibrators.temperature import softmax
 from isoroc._input import Sample, check_number, slices
 from isoroc._kinds import columns_of
 from isoroc._maps import SplineMap
@@ -23,9 +29,9 @@ from isoroc._simplex import Floats
 MOST_FEATURES = 20_000_000
 #: Features of a larger standard deviation are shrunk to it, so that the penalty means the same.
 SPREAD = 2.0
-#: Entries of theta, those of 15 classes, up to which the curvature is a full matrix, above it a
-#: diagonal.
-DENSE = 400
+#: Entries of theta up to which the curvature is a full matrix, above it a diagonal: 30 classes that
+#: act on each other have fewer.
+DENSE = 1300
 #: Numbers in the arrays of the rows for which the curvature is formed at a time.
 NUMBERS = 2**20
 #: Rounds of the descent, and steps of each, for a full curvature and for a diagonal.
@@ -205,30 +211,27 @@ class Problem(PenalisedLoss):
             smoothing=self.smoothing,
         )
 
-    def log_forecasts(self, theta: Floats) -> Floats:
-        """Logarithms of the calibrated forecasts, shape (K, n)."""
+    def _scores(self, theta: Floats) -> Floats:
+        """What the calibrated forecasts are the softmax of, shape (K, n)."""
         own, intercept, matrix = self._split(theta)
         z = np.matmul(self.features, own[:, :, None])[..., 0]
         z += intercept[:, None]
         if self.others is not None:
             z += matrix @ self.others
-        return log_softmax(z)
+        return np.asarray(z)
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:
         """Penalised loss and its gradient."""
-        log_q = self.log_forecasts(theta)
+        value, residual = softmax_loss(self._scores(theta), self.codes, self.weights)
         away = theta - self.start()
-        value = self.strengths @ away**2 - self.weights @ of_own_class(log_q, self.codes)
-        residual = np.exp(log_q)
-        residual[self.codes, np.arange(len(self.codes))] -= 1
-        residual *= self.weights
         departures = np.matmul(residual[:, None, :], self.features)[:, 0, :]
         parts = [departures.sum(axis=0), departures.ravel(), residual.sum(axis=1)]
         if self.others is not None:
             matrix = residual @ self.others.T
             np.fill_diagonal(matrix, 0.0)
             parts.append(matrix.ravel())
-        return float(value), np.concatenate(parts) + 2 * self.strengths * away
+        gradient = np.concatenate(parts) + 2 * self.strengths * away
+        return value + float(self.strengths @ away**2), gradient
 
     def factor(self, theta: Floats) -> Factor:
         """Curvature of the loss."""
@@ -245,7 +248,7 @@ class Problem(PenalisedLoss):
         derivative in the shared coefficients is the sum of those in the departures.
         """
         K, n, B = self.features.shape
-        q = np.exp(self.log_forecasts(theta))
+        q = softmax(self._scores(theta))
         width = B + 1 + (0 if self.others is None else K)
         blocks = np.zeros((K * width, K * width))
         for rows in slices(n, max(NUMBERS // (K * width), 64)):
@@ -275,7 +278,7 @@ class Problem(PenalisedLoss):
 
     def _diagonal(self, theta: Floats) -> Floats:
         """Diagonal of the Hessian of the likelihood."""
-        q = np.exp(self.log_forecasts(theta))
+        q = softmax(self._scores(theta))
         spread = self.weights * q * (1 - q)
         own = np.matmul(spread[:, None, :], self.features**2)[:, 0, :]
         parts = [own.sum(axis=0), own.ravel(), spread.sum(axis=1)]

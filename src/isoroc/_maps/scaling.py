@@ -98,7 +98,9 @@ class MatrixMap(TemperedMap):
 
 def transform(ops: Ops[V], z: V, coef: Floats, quadratic: Floats, intercept: Floats) -> V:
     """``coef z + quadratic z**2 + intercept``; a vector `coef` stands for a diagonal matrix."""
-    linear = ops.linear(z, coef, intercept) if coef.ndim == 2 else coef * z + intercept
+    if coef.ndim == 1:
+        return (quadratic * z + coef) * z + intercept if quadratic.any() else coef * z + intercept
+    linear = ops.linear(z, coef, intercept)
     return linear + quadratic * (z * z) if quadratic.any() else linear
 
 
