@@ -283,7 +283,7 @@ def path_chart(path: dict[str, Any], before: float | None) -> Markup:
     y = Axis("linear", float(values.min() - margin), float(values.max() + margin))
     plane = Plane(Axis("log", 1, max(n)), y, left=58, width=272)
     marks = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
-    x_ticks = {k: str(k) for k in marks if k <= max(n)}
+    x_ticks = {float(k): str(k) for k in marks if k <= max(n)}
     parts = [plane.frame("number of bins", "log loss", x_ticks=x_ticks)]
     if near:
         parts.append(plane.line(plane.x[1:], [before, before], class_="curve before"))

@@ -101,8 +101,8 @@ class MapDisplay(BeforeAfterDisplay):
         weight = density["weight"]
         if len(weight) <= _FEW:
             area = 12 + 150 * weight / weight.max()
-            places = (axis.clip(density[of]) for of in ("before", "after"))
-            ax.scatter(*places, s=area, color=colour, lw=0, zorder=3)
+            x, y = axis.clip(density["before"]), axis.clip(density["after"])
+            ax.scatter(x, y, s=area, color=colour, lw=0, zorder=3)
         else:
             shades = LinearSegmentedColormap.from_list("", [to_rgba(colour, 0.12), to_rgba(colour)])
             cells = np.full((_CELLS, _CELLS), np.nan)

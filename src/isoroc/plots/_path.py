@@ -186,8 +186,8 @@ class PathDisplay(Display):
                 shown = limits[0] <= value[0] <= limits[1]
                 level = f"{value[0]:.3g}" if np.isfinite(value[0]) else "infinite"
                 label = series if shown else f"before: {level},\noff the scale"
-                level = value[0] if shown else np.nan
-                ax.axhline(level, color=NEUTRAL, lw=1.2, ls=":", label=label)
+                place = value[0] if shown else np.nan
+                ax.axhline(place, color=NEUTRAL, lw=1.2, ls=":", label=label)
                 named |= not shown
                 continue
             colour, marker, dashes = style_of(methods.index(series))
