@@ -79,11 +79,11 @@ class Pair:
 
 def make_pair(before: Sample, after: Sample | None = None) -> Pair:
     """Pair of samples of the same rows, without rows of weight 0; probabilities become matrices."""
-    return Pair(*(_in_columns(part.positive()) for part in (before, after) if part is not None))
+    return Pair(_in_columns(before), None if after is None else _in_columns(after))
 
 
 def _in_columns(sample: Sample) -> Sample:
-    sample = sample.on_simplex()
+    sample = sample.positive().on_simplex()
     if not sample.kind.single or sample.kind.scores == "logit":
         return sample
     return replace(sample, forecasts=two_columns(sample.forecasts), scores="probability")

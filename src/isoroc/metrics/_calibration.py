@@ -279,7 +279,7 @@ def _spectrum(sample: Sample) -> Floats:
     place = sample.forecasts * N_STEPS
     left = np.minimum(place.astype(np.intp), N_STEPS - 1)
     right_share = mass * (place - left)
-    grid = np.bincount(left, mass - right_share, N_STEPS + 1)
+    grid = np.bincount(left, mass - right_share, N_STEPS + 1).astype(np.float64)
     grid += np.bincount(left + 1, right_share, N_STEPS + 1)
     grid[1:-1] /= 2  # inner points count twice in the transform
     return np.asarray(dct(grid, type=1))

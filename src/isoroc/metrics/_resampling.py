@@ -132,8 +132,9 @@ def bootstrap(
     weighs = _takes_weights(metric)
     if weights is not None and not weighs:
         raise InputError("sample_weight", None, "the metric takes no sample_weight")
-    labels = np.unique(y) if stratified else []
-    strata = [np.flatnonzero(y == label) for label in labels] or [np.arange(len(y))]
+    strata = [np.arange(len(y))]
+    if stratified:
+        strata = [np.flatnonzero(y == label) for label in np.unique(y)]
     task = _Task(metric, y, forecasts, weights, weighs, strata)
     root = np.random.SeedSequence(check_random_state(random_state).randint(2**31 - 1))
     draws = Parallel(n_jobs=n_jobs)(delayed(task)(seed) for seed in root.spawn(n_resamples))
