@@ -22,7 +22,7 @@ from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._counts import Counts
 from isoroc._estimation.grouping import distinct_rows, group_equal, group_quantile
-from isoroc._evaluation.evaluate import check_options, evaluate_pair
+from isoroc._evaluation.evaluate import check_options, evaluate_pairs
 from isoroc._evaluation.evaluation import MANY_CLASSES, MEASURES, Evaluation, percent
 from isoroc._evaluation.measures import most_rows
 from isoroc._evaluation.pair import Pair, make_pair, pair_of_counts
@@ -140,7 +140,7 @@ def summarize(
 ) -> dict[str, Any]:
     """Summary of the evidence, with plain values only: it can be written as JSON."""
     start = time.perf_counter()
-    evaluation = evaluate_pair(evidence, **check_options(0.95, n_resamples, 0))
+    evaluation = evaluate_pairs([evidence], **check_options(0.95, n_resamples, 0))
     judged = evidence.draw(most_rows(evidence.n_classes))
     parts: dict[str, Any] = {
         "format": "isoroc report",
