@@ -160,8 +160,9 @@ def fit_candidates(data: Set) -> Candidates:
         unseen.append(Q[np.arange(len(fold)), sample.codes])
         test.append(Forecasts.of(data, fitted.apply(data.probas_test)))
     own, tail = (np.array(part) for part in zip(*test, strict=True))
-    p = mixing.departure(IdentityMap(kind=sample.kind).apply(sample.forecasts), sample)
-    return Candidates(np.array(unseen).T, sample.row_weights(), p, Forecasts(own, tail))
+    weights, before = sample.row_weights(), IdentityMap(kind=sample.kind).apply(sample.forecasts)
+    p = mixing.departure(before, sample, weights)
+    return Candidates(np.array(unseen).T, weights, p, Forecasts(own, tail))
 
 
 def mix(found: Candidates, design: Design) -> Forecasts:

@@ -173,7 +173,8 @@ class AutoCalibrator(Calibrator):
         likelihood = np.stack([Q[rows] for _, _, Q in found], axis=1)
         row_weights = sample.row_weights()
         before = IdentityMap(kind=sample.kind).apply(sample.forecasts)
-        p = mixing.departure(before, sample)
+        # As in the likelihood of the mixture, weights count rows.
+        p = mixing.departure(before, sample, row_weights)
         prior = prior_shares(members, sample.n_classes, float(row_weights.sum()), p)
         weights = mixing.mixture_weights(likelihood, row_weights, prior)
         names = [type(member).__name__ for member in members]
@@ -187,6 +188,7 @@ class AutoCalibrator(Calibrator):
         n_rows = row_weights**2 / sample.squares  # if those of one cell have equal weights
         impossible, n = round(n_rows[before[rows] == 0].sum()), round(n_rows.sum())
         surprise = mixing.surprise(before, mixed, sample)
+        p = mixing.departure(before, sample, sample.squares)
         self.verdict_ = mixing.verdict(self.member_scores_, surprise, p, impossible, n)
         kept = [(members[m], found[m][1], weights[m]) for m in np.flatnonzero(weights)]
         left = not self.verdict_.startswith(mixing.CALIBRATE)
