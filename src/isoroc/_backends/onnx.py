@@ -139,10 +139,9 @@ class Linear:
         """Product of a matrix with the result."""
         return self.each(lambda own: matrix @ own, matrix @ self.offset)
 
-    def take(self, columns: Sequence[int] | Ints) -> Linear:
+    def take(self, columns: list[int]) -> Linear:
         """Some of the columns."""
-        rows = np.asarray(columns)
-        return self.each(lambda own: own[rows], self.offset[rows])
+        return self.each(lambda own: own[columns], self.offset[columns])
 
 
 class Tensor(Value):

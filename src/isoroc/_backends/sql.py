@@ -182,8 +182,7 @@ class Stages:
         if isinstance(expression, nodes.EQ) and isinstance(expression.expression, nodes.Literal):
             return expression  # whether a place is a number, which is found as fast as a column
         name = self._name_of.get(expression)
-        is_condition = isinstance(expression, _CONDITIONS)
-        as_number = is_condition and not self._rules.conditions
+        as_number = isinstance(expression, _CONDITIONS) and not self._rules.conditions
         if name is None:
             if expression.find(nodes.Column) is None:
                 return expression
@@ -311,13 +310,10 @@ def _survey(node: Node) -> tuple[list[Node], int]:
     """Columns that an expression uses, twice if a function of entries does, and its levels."""
     if isinstance(node, nodes.Column):
         return [node], 1
-    used: list[Node] = []
-    levels = 0
-    for part in node.iter_expressions():
-        of_part, below = _survey(part)
-        used += of_part
-        levels = max(levels, below)
-    return used * (2 if isinstance(node, nodes.Lambda) else 1), levels + 1
+    parts = [_survey(part) for part in node.iter_expressions()]
+    used = [found for of_part, _ in parts for found in of_part]
+    levels = 1 + max((below for _, below in parts), default=0)
+    return used * (2 if isinstance(node, nodes.Lambda) else 1), levels
 
 
 def _used(expressions: Iterable[Node]) -> set[str]:
@@ -479,9 +475,8 @@ class SqlScalars(Scalars[Node]):
             if not depth:
                 unfinished.append(node)
                 return integer(-len(unfinished))
-            gamma, children = (
-                own[tree.split_of_node[node]] for own in (tree.thresholds, tree.children)
-            )
+            split = tree.split_of_node[node]
+            gamma, children = tree.thresholds[split], tree.children[split]
             kept = np.flatnonzero(children >= 0).tolist()
             margins = [self.binary("-", columns[k], self.number(gamma[k])) for k in kept]
             *below, last = [walk(int(children[k]), depth - 1) for k in kept]

@@ -98,10 +98,9 @@ class FrameOps(ColumnOps[Column]):
     def run_on(self, frame: Any, outputs: dict[str, Columns[Column]]) -> Any:
         """The dataframe with new columns, vectors of width one, by their names."""
         found = {name: vector.columns()[0].expression for name, vector in outputs.items()}
-        for stage in self.scalars.stages:
+        for stage in (*self.scalars.stages, found):
             frame = frame.with_columns(**stage)
-        added = frame.with_columns(**found)
-        return added.drop(*(name for stage in self.scalars.stages for name in stage))
+        return frame.drop(*(name for stage in self.scalars.stages for name in stage))
 
     def named(self, names: Sequence[str], a: Columns[Column]) -> dict[str, Columns[Column]]:
         """The columns of a vector by names, as `run_on` takes them."""

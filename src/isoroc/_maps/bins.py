@@ -95,14 +95,12 @@ class BinMap(Map):
         In a bin that a later stage divides all rows have its value.
         """
         bin_of, at_last = self.bin_of(values), self.in_bins(values)
+        P = self.kind.probabilities(NUMPY, columns_of(values))
         for node_of_bin in self.tree.stages():
             divided = (node_of_bin != self.tree.bins)[bin_of, None]
             of_nodes = np.take(self.node_values[node_of_bin], bin_of, axis=0)
             Q = np.where(divided, of_nodes, at_last)
-            if self.reduction is None:
-                yield Q
-            else:
-                yield self.reduction.expand(Q, self.kind.probabilities(NUMPY, values))
+            yield Q if self.reduction is None else self.reduction.expand(Q, P)
 
     def bins(self, names: Sequence[str]) -> Table:
         """One row per bin: bounds (two classes), weight, observed rates with intervals, values."""

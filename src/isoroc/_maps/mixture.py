@@ -100,8 +100,7 @@ class GroupedMap(Map):
 
     def formula_of_groups(self, ops: Ops[V], X: V, place: V) -> V:
         """As `formula`, for rows whose place among `groups` is known; others have another."""
-        common = self.common.formula(ops, X)
-        result = common
+        common = result = self.common.formula(ops, X)
         for g, member in reversed(list(enumerate(self.members))):
             weight = float(self.weights[g])
             mixed = (1 - weight) * common + weight * member.formula(ops, X)
