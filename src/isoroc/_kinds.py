@@ -134,7 +134,7 @@ class Probabilities(Kind):
         return ops.where(unchanged, X, ops.guarded(good, scaled, filler)), good
 
     def is_clean(self, values: Floats) -> bool:
-        if self.certain != 1:
+        if self.unit != "probability":
             return False
         row, loose = check_rows(values, SUM_TOLERANCE, SUM_EXACT, RANGE_TOLERANCE)
         return row < 0 and not loose
@@ -283,9 +283,6 @@ class Proportions(Probabilities):
         total = ops.total(X) if exact else ops.sum(X)
         good = (ops.smallest(X) >= 0.0) & (total >= sys.float_info.min) & (total <= _LARGEST)
         return ops.guarded(good, X / ops.guarded(good, total, 1.0), 1 / ops.width(X)), good
-
-    def is_clean(self, values: Floats) -> bool:  # noqa: ARG002
-        return False
 
     def fault(self, entries: Floats) -> Fault:
         fix = "proportions are at least 0, and some are above 0"

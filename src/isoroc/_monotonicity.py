@@ -131,15 +131,15 @@ class Certificate:
             return False
         forecasts = two_columns(sample.forecasts)
         bin_of = _route(tree, forecasts)
-        if not _weights_agree(tree, bin_of, sample):
+        of_bins = np.zeros((len(tree.bins), tree.n_classes))
+        np.add.at(of_bins, (bin_of, sample.codes), sample.row_weights())
+        if not np.allclose(tree.add_up(of_bins), tree.class_weights, rtol=1e-9, atol=0.0):
             return False
         if self.scope == "tree":
             again = _route(replace(tree, thresholds=self.calibrated_thresholds), calibrated)
             return bool((again == bin_of).all())
-        for gamma, calibrated_gamma in zip(
-            self.thresholds, self.calibrated_thresholds, strict=True
-        ):
-            margin = calibrated - calibrated_gamma
+        for gamma, after in zip(self.thresholds, self.calibrated_thresholds, strict=True):
+            margin = calibrated - after
             own = margin[np.arange(len(margin)), regions(forecasts, gamma)]
             if not (own >= margin.max(axis=1) - TOLERANCE).all():
                 return False
@@ -177,28 +177,11 @@ class Certificate:
 def _route(tree: BinTree, forecasts: Floats) -> Ints:
     """Bin of each row of a matrix, by nothing but comparisons, split by split."""
     node = np.zeros(len(forecasts), dtype=np.intp)
-    for split_node, gamma, children in zip(
-        tree.split_nodes, tree.thresholds, tree.children, strict=True
-    ):
-        here = np.flatnonzero(node == split_node)
-        kept = np.flatnonzero(children >= 0)
-        if tree.n_classes == 2:
-            choice = (forecasts[here, 1] > gamma[1]).astype(np.intp)
-        else:
-            choice = np.argmax(forecasts[np.ix_(here, kept)] - gamma[kept], axis=1)
-        node[here] = children[kept][choice]
-    place = np.full(len(tree.class_weights), -1, dtype=np.intp)
-    place[tree.bins] = np.arange(len(tree.bins))
-    return np.asarray(place[node])
-
-
-def _weights_agree(tree: BinTree, bin_of: Ints, sample: Sample) -> bool:
-    """Whether the class weights of all nodes are those of the rows in them."""
-    counted = np.zeros_like(tree.class_weights)
-    np.add.at(counted, (tree.bins[bin_of], sample.codes), sample.row_weights())
-    for node, children in zip(tree.split_nodes[::-1], tree.children[::-1], strict=True):
-        counted[node] = counted[children[children >= 0]].sum(axis=0)
-    return bool(np.allclose(counted, tree.class_weights, rtol=1e-9, atol=0.0))
+    thresholds = np.where(tree.children >= 0, tree.thresholds, np.inf)
+    for at, gamma, children in zip(tree.split_nodes, thresholds, tree.children, strict=True):
+        here = np.flatnonzero(node == at)
+        node[here] = children[regions(forecasts[here], gamma)]
+    return tree.bin_of_node[node]
 
 
 def certify(tree: BinTree, values: Floats, forecasts: Floats | None = None) -> Certificate:

@@ -8,8 +8,9 @@ rank of its class, or "rest". After calibration the rest is shared among the oth
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Generic, Self
+from typing import Self
 
 import numpy as np
 
@@ -71,7 +72,7 @@ class TopReduction:
 
     def reduce(self, P: Floats) -> Floats:
         """The m largest entries of each row, descending, and the sum of the others."""
-        return np.asarray(self.of(NUMPY, P).points)
+        return np.asarray(self.of(NUMPY, P)[0])
 
     def reduce_sample(self, sample: Sample) -> Sample:
         """The sample as forecasts of ranks and the rest; labels are ranks, m for the rest."""
@@ -81,10 +82,10 @@ class TopReduction:
 
     def expand(self, Q: Floats, P: Floats) -> Floats:
         """Forecasts of K classes from calibrated ones of m ranks and the rest."""
-        return np.asarray(self.of(NUMPY, P).expand(Q))
+        return np.asarray(self.of(NUMPY, P)[1](Q))
 
-    def of(self, ops: Ops[V], P: V) -> Reduced[V]:
-        """Forecasts of K classes, reduced."""
+    def of(self, ops: Ops[V], P: V) -> tuple[V, Callable[[V], V]]:
+        """What `reduce` returns, of width m + 1, and `expand` as a function of Q."""
         left, largest, is_top = P, [], []
         for _ in range(self.top):
             value, place = ops.largest(left)
@@ -94,7 +95,18 @@ class TopReduction:
         tops = ops.concat(largest)
         points = ops.concat([tops, ops.maximum(1.0 - ops.total(tops), 0.0)])
         in_rest = left >= 0.0
-        return Reduced(self, ops, points, is_top, in_rest, ops.where(in_rest, P + self.floor, 0.0))
+        shares = ops.where(in_rest, P + self.floor, 0.0)
+
+        def expand(Q: V) -> V:
+            of_ranks = ops.take(Q, range(self.top))
+            values = shares * (ops.take(Q, [self.top]) / ops.total(shares))
+            if self.capped:
+                values = _cap(ops, values, ops.smallest(of_ranks), in_rest)
+            for m, has_rank in enumerate(is_top):
+                values = ops.where(has_rank, ops.take(of_ranks, [m]), values)
+            return values
+
+        return points, expand
 
     def settle(self, Q: Floats, sample: Sample) -> Self:
         """The reduction with the cap, unless the labels of a sample speak against it.
@@ -113,36 +125,11 @@ class TopReduction:
         return replace(self, capped=mean <= MANY_ERRORS * error)
 
 
-@dataclass(frozen=True)
-class Reduced(Generic[V]):
-    """Forecasts of m ranks and a rest, and the way back."""
-
-    reduction: TopReduction
-    ops: Ops[V]
-    #: The largest probabilities, descending, and the sum of the others: width m + 1.
-    points: V
-    #: Whether a class has each rank, whether it has none, and its share of the rest: width K.
-    is_top: list[Truth]
-    in_rest: Truth
-    shares: V
-
-    def expand(self, Q: V) -> V:
-        """Forecasts of K classes from calibrated ones of m ranks and the rest."""
-        ops, top = self.ops, self.reduction.top
-        of_ranks = ops.take(Q, range(top))
-        values = self.shares * (ops.take(Q, [top]) / ops.total(self.shares))
-        if self.reduction.capped:
-            values = self._cap(values, ops.smallest(of_ranks))
-        for m, is_top in enumerate(self.is_top):
-            values = ops.where(is_top, ops.take(of_ranks, [m]), values)
-        return values
-
-    def _cap(self, values: V, most: V) -> V:
-        ops = self.ops
-        slack = ops.where(self.in_rest, ops.maximum(most - values, 0.0), 0.0)
-        excess, spare = ops.total(ops.maximum(values - most, 0.0)), ops.total(slack)
-        ratio = excess / ops.where(spare <= 0.0, 1.0, spare)
-        return ops.where(excess <= spare, ops.minimum(values, most) + slack * ratio, values)
+def _cap(ops: Ops[V], values: V, most: V, in_rest: Truth) -> V:
+    slack = ops.where(in_rest, ops.maximum(most - values, 0.0), 0.0)
+    excess, spare = ops.total(ops.maximum(values - most, 0.0)), ops.total(slack)
+    ratio = excess / ops.where(spare <= 0.0, 1.0, spare)
+    return ops.where(excess <= spare, ops.minimum(values, most) + slack * ratio, values)
 
 
 def _rank(P: Floats, codes: Codes) -> Ints:

@@ -49,13 +49,14 @@ class Scalars(ABC, Generic[C]):
     def keep(self, column: C) -> C:
         """The same column, to be used more than once."""
 
-    def largest(self, columns: Sequence[C]) -> C:
-        """Largest of some columns."""
-        return reduce(self.maximum, columns)
+    def extreme(self, name: Function, columns: Sequence[C]) -> C:
+        """The maximum or minimum of some columns."""
+        return reduce(partial(self.extreme_of_two, name), columns)
 
-    def smallest(self, columns: Sequence[C]) -> C:
-        """Smallest of some columns."""
-        return reduce(self.minimum, columns)
+    def extreme_of_two(self, name: Function, a: C, b: C) -> C:
+        """The maximum or minimum of two."""
+        a, b = self.keep(a), self.keep(b)
+        return self.where(self.binary("<=", a, b), *((b, a) if name == "maximum" else (a, b)))
 
     def place_of(self, value: C, columns: Sequence[C]) -> C:
         """Place of the first of some columns that equals a value."""
@@ -68,16 +69,6 @@ class Scalars(ABC, Generic[C]):
     def is_at(self, place: C, number: int) -> C:
         """Whether a place is this one."""
         return self.binary("==", place, self.number(float(number)))
-
-    def maximum(self, a: C, b: C) -> C:
-        """The larger of two."""
-        a, b = self.keep(a), self.keep(b)
-        return self.where(self.binary("<=", a, b), b, a)
-
-    def minimum(self, a: C, b: C) -> C:
-        """The smaller of two."""
-        a, b = self.keep(a), self.keep(b)
-        return self.where(self.binary("<=", a, b), a, b)
 
     def every(self, conditions: Sequence[C]) -> C:
         """Whether several conditions are true."""
@@ -192,8 +183,8 @@ class ColumnOps(Ops[Columns[C]], Generic[C]):
         return Columns(self, 1, vectors, lambda *columns: [write(*columns)])
 
     def function(self, name: Function, *arguments: Any) -> Columns[C]:
-        of_two = {"maximum": self.scalars.maximum, "minimum": self.scalars.minimum}
-        return self.each(of_two.get(name) or partial(self.scalars.function, name), *arguments)
+        write = self.scalars.extreme_of_two if len(arguments) == 2 else self.scalars.function
+        return self.each(partial(write, name), *arguments)
 
     def where(self, condition: Any, a: Any, b: Any) -> Columns[C]:
         return self.each(self.scalars.where, condition, a, b)
@@ -208,11 +199,11 @@ class ColumnOps(Ops[Columns[C]], Generic[C]):
         return self._reduced(self.scalars.total, a)
 
     def largest(self, a: Columns[C]) -> tuple[Columns[C], Columns[C]]:
-        value = self._reduced(self.scalars.largest, a)
+        value = self._reduced(partial(self.scalars.extreme, "maximum"), a)
         return value, self._reduced(lambda at, own: self.scalars.place_of(at[0], own), value, a)
 
     def smallest(self, a: Columns[C]) -> Columns[C]:
-        return self._reduced(self.scalars.smallest, a)
+        return self._reduced(partial(self.scalars.extreme, "minimum"), a)
 
     def every(self, conditions: Columns[C]) -> Columns[C]:
         return self._reduced(self.scalars.every, conditions)

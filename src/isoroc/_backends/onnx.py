@@ -34,7 +34,6 @@ _MOST_PARTS = 32
 _MOST_PADDING = 3
 
 _BOOL, _INT32, _INT64 = onnx.TensorProto.BOOL, onnx.TensorProto.INT32, onnx.TensorProto.INT64
-_ZERO = onnx.helper.make_tensor("zero", _INT64, [1], [0])
 _OPERATORS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "<=": "LessOrEqual", "&": "And"}
 #: Functions whose operators have other names.
 _FUNCTIONS = {"absolute": "Abs", "maximum": "Max", "minimum": "Min"}
@@ -140,15 +139,9 @@ class Linear:
         """Product of a matrix with the result."""
         return self.each(lambda own: matrix @ own, matrix @ self.offset)
 
-    def take(self, columns: Sequence[int] | Ints) -> Linear:
+    def take(self, columns: list[int]) -> Linear:
         """Some of the columns."""
-        rows = np.asarray(columns)
-        return self.each(lambda own: own[rows], self.offset[rows])
-
-    def below(self, before: int, after: int) -> Linear:
-        """With columns of zeros before and after."""
-        rows = (before, after)
-        return self.each(lambda own: np.pad(own, (rows, (0, 0))), np.pad(self.offset, rows))
+        return self.each(lambda own: own[columns], self.offset[columns])
 
 
 class Tensor(Value):
@@ -201,29 +194,25 @@ class OnnxOps(Ops[Tensor]):
             return a
         if isinstance(b, Tensor) and _is_zero(a) and operator == "+":
             return b
-        function = None if self._exact else self._combined(operator, a, b)
         width = max(_width(a), _width(b))
+        function = None if self._exact else self._combined(operator, a, b, width)
         if function is not None:
             return Tensor(self, width, function)
         return self._apply(_OPERATORS[operator], a, b, width=width)
 
-    def _combined(self, operator: str, a: Any, b: Any) -> Linear | None:
+    def _combined(self, operator: str, a: Any, b: Any, width: int) -> Linear | None:
         """``a operator b`` as a linear function of what they are made of, where it is one."""
-        if operator in "+-":
-            width = max(_width(a), _width(b))
-            left, right = self._function(a, width), self._function(b, width)
-            if left is None or right is None:
-                return None
-            return left.plus(right if operator == "+" else right.times(-1.0))
-        if operator in "*/" and not isinstance(b, Tensor):
-            return self._scaled(a, b if operator == "*" else 1 / np.asarray(b))
         if operator == "*" and not isinstance(a, Tensor):
-            return self._scaled(b, a)
-        return None
-
-    def _scaled(self, a: Tensor, factor: Any) -> Linear | None:
-        function = self._function(a, max(a.width, np.size(factor)))
-        return None if function is None else function.times(factor)
+            a, b = b, a
+        left = self._function(a, width)
+        if left is None:
+            return None
+        if operator in "*/" and not isinstance(b, Tensor):
+            return left.times(b if operator == "*" else 1 / np.asarray(b))
+        right = self._function(b, width) if operator in "+-" else None
+        if right is None:
+            return None
+        return left.plus(right if operator == "+" else right.times(-1.0))
 
     def _function(self, a: Any, width: int) -> Linear | None:
         """A vector or constants as a linear function of a width, unless that took many products."""
@@ -359,7 +348,7 @@ class OnnxOps(Ops[Tensor]):
         if not self._exact and is_linear and len(functions) == len(parts):
             joined = Linear({}, np.zeros(width))
             for part, own in zip(parts, functions, strict=True):
-                joined = joined.plus(own.below(start, width - start - part.width))
+                joined = joined.plus(own.then(np.eye(width)[:, start : start + part.width]))
                 start += part.width
             if joined.size <= _FEW_WEIGHTS:
                 return Tensor(self, width, joined)
@@ -504,7 +493,5 @@ def _factor(matrix: Floats) -> Floats | None:
 
 def _blocks(weights: Floats) -> Floats:
     """Matrix whose product with a vector is that of each row with its part of the vector."""
-    K, L = weights.shape
-    matrix = np.zeros((K, K, L))
-    matrix[np.arange(K), np.arange(K)] = weights
-    return matrix.reshape(K, K * L)
+    on_diagonal = np.eye(len(weights), dtype=bool)[:, :, None]
+    return np.where(on_diagonal, weights, 0.0).reshape(len(weights), -1)

@@ -193,17 +193,14 @@ class Ops(ABC, Generic[V]):
 
         The others are added up: one minus a probability close to one would have no digits left.
         """
-        return logs - self.log(self._sums_of_others(self.exp(logs)))
-
-    def _sums_of_others(self, P: V) -> V:
-        K = self.width(P)
+        P, K = self.exp(logs), self.width(logs)
         if K <= _FEW:
-            return self.linear(P, np.ones((K, K)) - np.eye(K))
+            return logs - self.log(self.linear(P, np.ones((K, K)) - np.eye(K)))
         # In linear time: the total less the column. Only for the largest column the difference
         # could be inexact, so its others are added up.
         is_largest = self.is_at(self.largest(P)[1], np.arange(K))
         rest = self.sum(self.where(is_largest, 0.0, P))
-        return self.where(is_largest, rest, self.sum(P) - P)
+        return logs - self.log(self.where(is_largest, rest, self.sum(P) - P))
 
     def mix_uniform(self, q: V, share: float) -> V:
         """Forecasts with a share of the uniform one."""

@@ -40,6 +40,7 @@ _HIGH = 40
 _CONDITIONS = (nodes.LTE, nodes.GTE, nodes.EQ, nodes.And, nodes.Not)
 _ARITHMETIC = {"+": nodes.Add, "-": nodes.Sub, "*": nodes.Mul, "/": nodes.Div}
 _FUNCTIONS = {"log": nodes.Ln, "exp": nodes.Exp, "sqrt": nodes.Sqrt, "absolute": nodes.Abs}
+_EXTREMES = {"maximum": ("GREATEST", "MAX"), "minimum": ("LEAST", "MIN")}
 #: Below this the exponential is written as 0, where databases raise an error if it underflows,
 _TINY_EXPONENT = -690.0
 #: and a factor of a product below this counts as 0.
@@ -181,8 +182,7 @@ class Stages:
         if isinstance(expression, nodes.EQ) and isinstance(expression.expression, nodes.Literal):
             return expression  # whether a place is a number, which is found as fast as a column
         name = self._name_of.get(expression)
-        is_condition = isinstance(expression, _CONDITIONS)
-        as_number = is_condition and not self._rules.conditions
+        as_number = isinstance(expression, _CONDITIONS) and not self._rules.conditions
         if name is None:
             if expression.find(nodes.Column) is None:
                 return expression
@@ -209,10 +209,9 @@ class Stages:
         """
         outputs = self._merge(outputs)
         of_stages = self._stages()
-        source: Any = table_node(table)
-        source, first, last = self._hand_on(source, keep, replaced)
+        source, first, last = self._hand_on(table_node(table), keep, replaced)
         live = None if keep is None else self._live(of_stages, len(keep), outputs)
-        before, stages = first, []
+        before, queries, names = first, [], []
         for number, own in enumerate(of_stages):
             columns = own
             if live is not None:
@@ -220,21 +219,19 @@ class Stages:
                 before = [*([node.copy() for node in last] if number else first), *earlier]
                 columns = {name: own[name] for name in live[number] if name in own}
             query = nodes.Select(expressions=[*before, *named(columns)]).from_(source, copy=False)
-            if where is not None and not number:
-                query = query.where(where, copy=False)
             if self._rules.limit is not None:
                 query = query.limit(integer(self._rules.limit), copy=False)
             if self._rules.offset:
                 query = query.offset(integer(0), copy=False)
-            name = nodes.to_identifier(f"{self._prefix}stage_{number}", quoted=True)
-            stages.append((name, query))
-            source, before = nodes.Table(this=name.copy()), [nodes.Star()]
-        query = nodes.Select(expressions=[*last, *named(outputs)]).from_(source, copy=False)
-        if where is not None and not stages:
-            query = query.where(where, copy=False)
-        for name, stage_query in stages:
-            query = query.with_(name, as_=stage_query, copy=False)
-        return query
+            queries.append(query)
+            names.append(nodes.to_identifier(f"{self._prefix}stage_{number}", quoted=True))
+            source, before = nodes.Table(this=names[-1].copy()), [nodes.Star()]
+        statement = nodes.Select(expressions=[*last, *named(outputs)]).from_(source, copy=False)
+        if where is not None:
+            [*queries, statement][0].where(where, copy=False)
+        for name, query in zip(names, queries, strict=True):
+            statement = statement.with_(name, as_=query, copy=False)
+        return statement
 
     def _merge(self, outputs: dict[str, Node]) -> dict[str, Node]:
         """Outputs after columns that are used only once, which planners dislike, became parts."""
@@ -313,13 +310,10 @@ def _survey(node: Node) -> tuple[list[Node], int]:
     """Columns that an expression uses, twice if a function of entries does, and its levels."""
     if isinstance(node, nodes.Column):
         return [node], 1
-    used: list[Node] = []
-    levels = 0
-    for part in node.iter_expressions():
-        of_part, below = _survey(part)
-        used += of_part
-        levels = max(levels, below)
-    return used * (2 if isinstance(node, nodes.Lambda) else 1), levels + 1
+    parts = [_survey(part) for part in node.iter_expressions()]
+    used = [found for of_part, _ in parts for found in of_part]
+    levels = 1 + max((below for _, below in parts), default=0)
+    return used * (2 if isinstance(node, nodes.Lambda) else 1), levels
 
 
 def _used(expressions: Iterable[Node]) -> set[str]:
@@ -390,28 +384,21 @@ class SqlScalars(Scalars[Node]):
             return call("arrayElement", nodes.Array(expressions=[adopt(b), adopt(a)]), place)
         return case([(adopt(condition), adopt(a))], adopt(b))
 
-    def maximum(self, a: Node, b: Node) -> Node:
-        # CASE is faster than GREATEST in DuckDB.
-        return super().maximum(a, b) if self._rules.lists else self.largest([a, b])
+    def extreme_of_two(self, name: Function, a: Node, b: Node) -> Node:
+        if self._rules.lists:  # CASE is faster than GREATEST in DuckDB
+            return super().extreme_of_two(name, a, b)
+        return self.extreme(name, [a, b])
 
-    def minimum(self, a: Node, b: Node) -> Node:
-        return super().minimum(a, b) if self._rules.lists else self.smallest([a, b])
-
-    def largest(self, columns: Sequence[Node]) -> Node:
-        return self._extreme("GREATEST", "MAX", columns)
-
-    def smallest(self, columns: Sequence[Node]) -> Node:
-        return self._extreme("LEAST", "MIN", columns)
-
-    def _extreme(self, name: str, short: str, columns: Sequence[Node]) -> Node:
+    def extreme(self, name: Function, columns: Sequence[Node]) -> Node:
         while len(columns) > _MANY:
-            columns = [self._extreme(name, short, part) for part in _parts(columns)]
+            columns = [self.extreme(name, part) for part in _parts(columns)]
         if len(columns) == 1:
             return columns[0]
+        function, aggregate = _EXTREMES[name]
         if not self._rules.extremes:
-            return _extreme_of_rows(short, columns)
+            return _extreme_of_rows(aggregate, columns)
         # By name: sqlglot would guard its own GREATEST against NULLs, which do not come here.
-        return call(short if self._dialect == "sqlite" else name, *columns)
+        return call(aggregate if self._dialect == "sqlite" else function, *columns)
 
     def every(self, conditions: Sequence[Node]) -> Node:
         while len(conditions) > _MANY:
@@ -488,9 +475,8 @@ class SqlScalars(Scalars[Node]):
             if not depth:
                 unfinished.append(node)
                 return integer(-len(unfinished))
-            gamma, children = (
-                own[tree.split_of_node[node]] for own in (tree.thresholds, tree.children)
-            )
+            split = tree.split_of_node[node]
+            gamma, children = tree.thresholds[split], tree.children[split]
             kept = np.flatnonzero(children >= 0).tolist()
             margins = [self.binary("-", columns[k], self.number(gamma[k])) for k in kept]
             *below, last = [walk(int(children[k]), depth - 1) for k in kept]
@@ -522,12 +508,7 @@ class SqlOps(ColumnOps[Node]):
 
     def __init__(self, dialect: str, taken: Sequence[str]) -> None:
         super().__init__(SqlScalars(dialect, taken))
-        self._rules = RULES[dialect]
-
-    @property
-    def stages(self) -> Stages:
-        """Stages of the query."""
-        return self.scalars.stages
+        self.stages, self._rules = self.scalars.stages, RULES[dialect]
 
     def read(self, names: Sequence[str]) -> Columns[Node]:
         """Columns of the table as doubles."""

@@ -77,10 +77,7 @@ class Cells:
         """The same in a grid whose cells are unions of those of this one."""
         if grid == coarser:
             return self
-        if grid.exact:
-            keys: NDArray[Any] = cells(NUMPY, self.keys, coarser).astype(np.int32)
-        else:
-            keys = grid.join(self.keys, coarser)
+        keys = grid.join(self.keys, coarser).astype(np.int32)
         return gather([replace(self, keys=keys)], ordered=ordered)
 
     def sample(self, grid: Grid, classes: Any) -> CellSample:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import narwhals.stable.v2 as nw
 
 from isoroc._backends.columns import ColumnOps, Columns, Scalars
-from isoroc._backends.ops import OPERATORS
+from isoroc._backends.ops import OPERATORS, Function
 from isoroc._counts.cells import MOST_ENTRIES, check_entries
 from isoroc._counts.files import Parts, from_long
 from isoroc._counts.grid import MOST_EXACT, Grid, cells, check_folds, fold
@@ -44,22 +44,20 @@ class _FrameScalars(Scalars[Column]):
 
     def __init__(self) -> None:
         self.stages: list[dict[str, nw.Expr]] = []
-        self._n_kept = 0
 
     def keep(self, column: Column) -> Column:
         if column.is_kept:
             return column
         while len(self.stages) <= column.stage:
             self.stages.append({})
-        name = f"isoroc_{self._n_kept}"
-        self._n_kept += 1
+        name = f"isoroc_{sum(map(len, self.stages))}"
         self.stages[column.stage][name] = column.expression
         return Column(nw.col(name), column.stage + 1, is_kept=True)
 
     def number(self, value: float) -> Column:
         return Column(nw.lit(value, nw.Float64()), is_kept=True, is_number=True)
 
-    def function(self, name: str, a: Column) -> Column:
+    def function(self, name: Function, a: Column) -> Column:
         if name == "floor":
             a = self.keep(a)
             return Column(a.expression.floor().cast(nw.Float64()), a.stage)  # an integer in Spark
@@ -77,15 +75,10 @@ class _FrameScalars(Scalars[Column]):
         chosen = nw.when(condition.expression).then(a.expression).otherwise(b.expression)
         return Column(chosen, max(condition.stage, a.stage, b.stage))
 
-    def largest(self, columns: Sequence[Column]) -> Column:
-        return self._extreme(nw.max_horizontal, columns)
-
-    def smallest(self, columns: Sequence[Column]) -> Column:
-        return self._extreme(nw.min_horizontal, columns)
-
-    def _extreme(self, function: Callable[..., nw.Expr], columns: Sequence[Column]) -> Column:
+    def extreme(self, name: Function, columns: Sequence[Column]) -> Column:
         # One level of expressions: planners that merge stages would repeat a chain of choices.
         columns = [self.keep(column) for column in columns]
+        function = nw.max_horizontal if name == "maximum" else nw.min_horizontal
         found = function(*(column.expression for column in columns))
         return Column(found, max(column.stage for column in columns))
 
@@ -105,10 +98,9 @@ class FrameOps(ColumnOps[Column]):
     def run_on(self, frame: Any, outputs: dict[str, Columns[Column]]) -> Any:
         """The dataframe with new columns, vectors of width one, by their names."""
         found = {name: vector.columns()[0].expression for name, vector in outputs.items()}
-        for stage in self.scalars.stages:
+        for stage in (*self.scalars.stages, found):
             frame = frame.with_columns(**stage)
-        added = frame.with_columns(**found)
-        return added.drop(*(name for stage in self.scalars.stages for name in stage))
+        return frame.drop(*(name for stage in self.scalars.stages for name in stage))
 
     def named(self, names: Sequence[str], a: Columns[Column]) -> dict[str, Columns[Column]]:
         """The columns of a vector by names, as `run_on` takes them."""

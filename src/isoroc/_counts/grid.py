@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from isoroc._backends import Ops, V, added
+from isoroc._backends import NUMPY, Ops, V, added
 from isoroc._input import InputError, check_number
 from isoroc._simplex import Ints
 
@@ -79,7 +79,9 @@ class Grid:
         return replace(self, resolution=max(int(self.resolution) // 2, 1))
 
     def join(self, keys: Any, coarser: Grid) -> Ints:
-        """Coordinates in a coarser grid from those in this one, which is not exact."""
+        """Coordinates in a coarser grid from those in this one."""
+        if self.exact:
+            return np.asarray(cells(NUMPY, keys, coarser))
         joined = keys // (int(self.resolution) // int(coarser.resolution))
         if self.top is not None:
             joined[:, : self.top] = keys[:, : self.top]

@@ -228,13 +228,9 @@ class Sample:
 
     def take(self, rows: NDArray[Any] | slice) -> Self:
         """Sample of some of the rows."""
-        return replace(
-            self,
-            forecasts=self.forecasts[rows],
-            codes=self.codes[rows],
-            weights=None if self.weights is None else self.weights[rows],
-            groups=None if self.groups is None else self.groups[rows],
-        )
+        whole = ("classes", "scores")  # the same for all rows
+        own = {n: a[rows] for n, a in vars(self).items() if a is not None and n not in whole}
+        return replace(self, **own)
 
     def draw(self, n_rows: int) -> Self:
         """Sample of some of the rows, drawn at random; all of them if there are not more."""
@@ -284,10 +280,6 @@ class CellSample(Sample):
 
     fold: Ints
     squares: Floats  # sum of the squared weights of the rows of each
-
-    def take(self, rows: NDArray[Any] | slice) -> Self:
-        """Sample of some of the cells."""
-        return replace(super().take(rows), fold=self.fold[rows], squares=self.squares[rows])
 
     def squared_weights(self) -> Floats:
         """Sum of the squared weights of the rows that each cell stands for."""

@@ -95,14 +95,12 @@ class BinMap(Map):
         In a bin that a later stage divides all rows have its value.
         """
         bin_of, at_last = self.bin_of(values), self.in_bins(values)
+        P = self.kind.probabilities(NUMPY, columns_of(values))
         for node_of_bin in self.tree.stages():
             divided = (node_of_bin != self.tree.bins)[bin_of, None]
             of_nodes = np.take(self.node_values[node_of_bin], bin_of, axis=0)
             Q = np.where(divided, of_nodes, at_last)
-            if self.reduction is None:
-                yield Q
-            else:
-                yield self.reduction.expand(Q, self.kind.probabilities(NUMPY, values))
+            yield Q if self.reduction is None else self.reduction.expand(Q, P)
 
     def bins(self, names: Sequence[str]) -> Table:
         """One row per bin: bounds (two classes), weight, observed rates with intervals, values."""
@@ -193,14 +191,12 @@ class TiltedMap(BinMap):
         return np.hstack([self.tilts, (1 - shares) * self.bin_values, shares])
 
     def values_at(self, ops: Ops[V], points: V, place: V) -> V:
-        """Calibrated forecasts of points, given their places among the bins."""
         R = self.tree.n_classes
         tilt, constant, share = ops.split(ops.look_up(self._table, place), [R, R, 1])
         q = self.tempering.formula(ops, points) * tilt
         return constant + q * (share / ops.total(q))
 
     def in_bins(self, values: Floats) -> Floats:
-        """Calibrated forecasts of these classes or ranks for a forecast array, shape (n, R)."""
         P = np.ascontiguousarray(self.points(values))
         tempering = self.floor, self.temperature, self.smoothing
         return smooth.tilted(P, self.bin_of(values), self._table, *tempering)
@@ -246,11 +242,10 @@ def _of_trees(ops: Ops[V], P: V, reduction: TopReduction | None, maps: Sequence[
 
     Forecasts of all classes depend linearly on those of the ranks, so they are expanded once.
     """
-    reduced = None if reduction is None else reduction.of(ops, P)
-    points = P if reduced is None else reduced.points
+    points, expand = (P, None) if reduction is None else reduction.of(ops, P)
     places = [_place(ops, own.tree, points) for own in maps]
     Q = added(own.values_at(ops, points, at) for own, at in zip(maps, places, strict=True))
-    return Q if reduced is None else reduced.expand(Q)
+    return Q if expand is None else expand(Q)
 
 
 def _place(ops: Ops[V], tree: BinTree, points: V) -> V:

@@ -251,8 +251,7 @@ def _check_forecasts(fitted: Map, n_classes: int) -> None:
         values = np.full((3, n_classes), 1 / n_classes)
         values[:2] = 0.0
         values[0, 0] = values[1, -1] = 1.0
-        if fitted.kind.scores == "logit":
-            values = np.log(np.maximum(values, 1e-300))
+        values = fitted.kind.from_simplex(values)
     Q = fitted.apply(values)
     if Q.shape != (len(values), n_classes) or not (
         (Q >= 0).all() and (np.abs(Q.sum(axis=1) - 1) < ROUNDING).all()

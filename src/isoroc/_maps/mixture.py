@@ -100,8 +100,7 @@ class GroupedMap(Map):
 
     def formula_of_groups(self, ops: Ops[V], X: V, place: V) -> V:
         """As `formula`, for rows whose place among `groups` is known; others have another."""
-        common = self.common.formula(ops, X)
-        result = common
+        common = result = self.common.formula(ops, X)
         for g, member in reversed(list(enumerate(self.members))):
             weight = float(self.weights[g])
             mixed = (1 - weight) * common + weight * member.formula(ops, X)
@@ -124,18 +123,15 @@ def is_grouped(fitted: Any) -> bool:
     return isinstance(fitted.map_, GroupedMap) and fitted.map_.grouped
 
 
-def is_exact(fitted: Any) -> bool:
-    """Whether no operation may add a rounding error: to steps, and to unchanged forecasts."""
-    return bool(fitted.map_.exact) or isinstance(fitted.map_, IdentityMap)
-
-
 def calibrated(ops: Ops[V], fitted: Any, X: V, groups: V | None = None) -> tuple[V, Truth]:
     """Calibrated forecasts, of width K, and whether `predict_proba` would accept the row.
 
     `groups` holds the place of each row's group among those of a `GroupedMap`, any other place for
     groups without a map of their own.
     """
-    X, good = fitted.map_.kind.clean(ops, X, exact=is_exact(fitted))
+    # No rounding error may be added to what has steps, or to forecasts that stay unchanged.
+    exact = fitted.map_.exact or isinstance(fitted.map_, IdentityMap)
+    X, good = fitted.map_.kind.clean(ops, X, exact=exact)
     if groups is None:
         return fitted.map_.formula(ops, X), good
     return fitted.map_.formula_of_groups(ops, X, groups), good

@@ -154,18 +154,10 @@ class KernelMap(TemperedMap):
         return ops.softmax(z + trust(ops, heights, self.reach) * correction)
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        return smooth.kernel(
-            self.log_tempered_rows(forecasts),
-            forecasts.plain_logs(),
-            self.knots,
-            self.origin,
-            self.stretch,
-            self.centres,
-            self.weights,
-            self.coef,
-            self.intercept,
-            self.reach,
-        )
+        logs = self.log_tempered_rows(forecasts), forecasts.plain_logs()
+        positions = self.knots, self.origin, self.stretch
+        correction = self.weights, self.coef, self.intercept
+        return smooth.kernel(*logs, *positions, self.centres, *correction, self.reach)
 
 
 def trust(ops: Ops[V], heights: V, reach: float) -> V:
@@ -196,16 +188,9 @@ class SplineMap(Map):
         return ops.mix_uniform(ops.softmax(z), self.smoothing)
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        return smooth.spline(
-            forecasts.probabilities(),
-            forecasts.plain_logs(),
-            self.floor,
-            self.coef,
-            self.knots,
-            self.slopes,
-            self.intercept,
-            self.smoothing,
-        )
+        inputs = forecasts.probabilities(), forecasts.plain_logs(), self.floor
+        numbers = self.coef, self.knots, self.slopes, self.intercept
+        return smooth.spline(*inputs, *numbers, self.smoothing)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -53,9 +53,8 @@ class OneVsRestMap(Map):
 
     def steps(self, ops: Ops[V], X: V, values: Sequence[Floats]) -> V:
         """The step functions with these values, one column each."""
-        if len(self.cuts) == 1:
-            return ops.steps(self.cuts, values, self.kind.score(ops, X))
-        return ops.steps(self.cuts, values, self.kind.probabilities(ops, X))
+        read = self.kind.score if len(self.cuts) == 1 else self.kind.probabilities
+        return ops.steps(self.cuts, values, read(ops, X))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
