@@ -101,9 +101,8 @@ class Model(NamedTuple):
         if own != found:
             theirs = f"are not those of the forecasts ({list_labels(found)})"
             raise CommandError(f"{self.path}: its classes ({list_labels(own)}) {theirs}.")
-        if selection.by_position or selection.classes or selection.positive:
-            return
-        if columns != order_columns(columns, own, self.columns, selection):
+        chosen = selection.by_position or selection.classes or selection.positive
+        if not chosen and columns != order_columns(columns, own, self.columns, selection):
             fitted = ", ".join(self.columns or ())
             raise CommandError(f"{self.path}: was fitted on the columns {fitted} in another order.")
 

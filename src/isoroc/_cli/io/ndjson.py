@@ -15,6 +15,11 @@ from isoroc._cli.errors import CommandError, first_line, quoted
 LINE = "isoroc: line"
 #: The first characters of values, by what they are called in messages.
 _STARTS = {'"': "text", "[": "a list", "{": "an object", "t": "true or false", "f": "true or false"}
+#: How values begin that columns of a type may not hold exactly; n is that of null.
+_UNLIKE: dict[Any, str] = {
+    pl.String: r'[^"n\s]', pl.Boolean: r"[^tfn\s]", pl.UInt64: r"[^0-9n\s]|[0-9]{20,}",
+    pl.Float64: r"[^-0-9n\s]|-?[0-9]{16,}\s*[,}]",
+}  # fmt: skip
 #: Integers of more digits may have no equal double.
 _EXACT = 2**53
 
@@ -57,16 +62,7 @@ def check_values(path: Path, schema: Mapping[str, pl.DataType]) -> tuple[int, st
 
 def _suspicious(name: str, kind: pl.DataType) -> str:
     """Regular expression of rows in which a value begins unlike those of its type."""
-    if kind.is_nested():
-        starts = "."
-    elif kind == pl.String:
-        starts = r'[^"n\s]'
-    elif kind == pl.Boolean:
-        starts = r"[^tfn\s]"
-    elif kind == pl.UInt64:
-        starts = r"[^0-9n\s]|[0-9]{20,}"
-    else:
-        starts = r"[^-0-9n\s]" + (r"|-?[0-9]{16,}\s*[,}]" if kind == pl.Float64 else "")
+    starts = "." if kind.is_nested() else _UNLIKE.get(kind, r"[^-0-9n\s]")
     keys = {re.escape(json.dumps(name)), re.escape(json.dumps(name, ensure_ascii=False))}
     return rf"(?:{'|'.join(sorted(keys))})\s*:\s*(?:{starts})"
 

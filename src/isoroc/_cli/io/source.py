@@ -15,6 +15,7 @@ import polars as pl
 
 from isoroc._cli.errors import CommandError, did_you_mean, first_line, quoted
 from isoroc._cli.io import ndjson
+from isoroc._cli.io.columns import check_column
 from isoroc._cli.options import STANDARD
 
 #: Number of rows per batch.
@@ -92,7 +93,7 @@ class Format:
         return cls("ndjson", compression) if is_json else cls("csv", compression, ",")
 
 
-def output_format(target: str, option: str | None, of_input: Format) -> Format:
+def choose_format(target: str, option: str | None, of_input: Format) -> Format:
     """Format to write: the one of the option, of the target's name, or of the input."""
     name = None if target == STANDARD else Format.from_name(Path(target).name)
     found = name if option is None else Format.from_option(option)
@@ -147,7 +148,6 @@ class Source:
 
     @cached_property
     def _schemas(self) -> list[dict[str, pl.DataType]]:
-        """Columns of each file."""
         read: Any = {
             "parquet": lambda path, _: pl.read_parquet_schema(path),
             "arrow": lambda path, _: pl.read_ipc_schema(path),
@@ -264,16 +264,12 @@ def _join(parts: list[pl.LazyFrame]) -> pl.LazyFrame:
 
 
 def _columns_of(where: str, schema: Mapping[str, pl.DataType]) -> list[str]:
-    """Columns of a condition."""
     try:
         names = list(dict.fromkeys(pl.sql_expr(where).meta.root_names()))
     except pl.exceptions.PolarsError as error:
         fix = "write a condition as in SQL, for example \"y IS NOT NULL AND day >= '2025-01-01'\""
         raise CommandError(f"--where {where!r}: {first_line(error)}; {fix}.") from error
-    for name in names:
-        if name not in schema:
-            raise CommandError(f"--where: no column {name!r}; {did_you_mean(name, schema)}")
-    return names
+    return [check_column("--where", name, schema) for name in names]
 
 
 def parse_text(name: str, kind: pl.DataType) -> pl.Expr:
