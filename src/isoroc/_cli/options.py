@@ -50,7 +50,6 @@ class InputOptions:
     that splits the header."""
 
 
-@Parameter(name="*", group=_ROWS)
 @dataclass(frozen=True, kw_only=True)
 class Selection(InputOptions):
     """Which rows of forecasts and outcomes are read."""

@@ -188,8 +188,8 @@ class Calibration:
         checked, and their text stays. From NDJSON to NDJSON, the text of each row is copied.
         """
         source, self._typed = self.source, form.separator is None
-        is_json = source.format.kind == "ndjson"
-        if is_json and form.kind == "ndjson" and not self.types and not source.folders:
+        is_json, in_folders = source.format.kind == "ndjson", any(map(source.folders, source.paths))
+        if is_json and form.kind == "ndjson" and not self.types and not in_folders:
             self._copied = True
             lines = source.rows(self.where, copied=self.columns, group=self.model.group)
             return lines.map_batches(self, schema={ndjson.LINE: pl.String()}, streamable=True)

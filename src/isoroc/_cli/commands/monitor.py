@@ -74,7 +74,8 @@ def monitor(
     if selection.weight is not None:
         raise CommandError("--weight: monitoring counts rows; leave the weights out.")
     if unlabelled:
-        return _show_expected(loaded, forecasts, selection, confidence, json=json)
+        _show_expected(loaded, forecasts, selection, confidence, json=json)
+        return ExitCode.OK
     begun = CalibrationMonitor(loaded.calibrator, confidence=confidence, tolerance=tolerance)
     with open_source(forecasts, selection) as source:
         compared = Comparison(source, selection, loaded).read()
@@ -111,7 +112,7 @@ def monitor(
 
 def _show_expected(
     model: Model, forecasts: list[str], selection: Selection, confidence: float, *, json: bool
-) -> ExitCode:
+) -> None:
     """Print what the forecasts of rows without labels expect."""
     with open_source(forecasts, selection) as source:
         columns = find_columns(model, selection, source)
@@ -119,7 +120,7 @@ def _show_expected(
     found = _expect(Q, model.calibrator, confidence)
     if json:
         print_json("monitor", {"rows": n, "expected": found})
-        return ExitCode.OK
+        return
     shown = "{value:.4f}", "{low:.4f} to {high:.4f}"
     lines = [
         [metric.replace("_", " "), *(text.format(**found[metric]) for text in shown)]
@@ -127,7 +128,6 @@ def _show_expected(
     ]
     interval = f"{100 * confidence:g} % interval"
     print_table(f"{n:,} rows without labels", ["", "expected", interval], lines, numeric=True)
-    return ExitCode.OK
 
 
 def _expect(Q: Floats, calibrator: Any, confidence: float) -> dict[str, Any]:

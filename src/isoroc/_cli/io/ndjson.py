@@ -46,18 +46,19 @@ def decode(lines: pl.LazyFrame, schema: Mapping[str, pl.DataType]) -> pl.LazyFra
     return lines.with_columns(values.alias("isoroc: values")).unnest("isoroc: values")
 
 
-def check_values(path: Path, schema: Mapping[str, pl.DataType]) -> tuple[int, str] | None:
-    """The first row with a value that its column cannot hold exactly, and what is wrong with it."""
-    text = "|".join(_suspicious(name, kind) for name, kind in schema.items())
+def check_values(path: Path, name: str, schema: Mapping[str, pl.DataType]) -> None:
+    """Raise an error if a type cannot hold a value of a file, `name` in messages, exactly."""
+    text = "|".join(_suspicious(column, kind) for column, kind in schema.items())
     found = scan_lines(path).with_row_index("at").filter(pl.col(LINE).str.contains(text))
     for batch in found.collect_batches() if schema else ():
         for at, line in batch.rows():
-            for name, value in json.loads(line).items():
-                if name in schema and not _fits(value, schema[name]):
+            for column, value in json.loads(line).items():
+                if column in schema and not _fits(value, schema[column]):
                     kind = _kind_of(value)
                     shown = f"is {quoted(value)}" if kind == "a number" else f"holds {kind}"
-                    return at, f"column {name!r} {shown}, which {schema[name]} cannot hold exactly"
-    return None
+                    what = f"column {column!r} {shown}, which {schema[column]} cannot hold exactly"
+                    fix = "correct the file, or write NDJSON, where other columns are copied"
+                    raise CommandError(f"{name}: row {at}, {what}; {fix}.")
 
 
 def _suspicious(name: str, kind: pl.DataType) -> str:

@@ -125,9 +125,8 @@ class Reader:
         source: Source,
         selection: Selection,
         model: Model | None = None,
-        of: Self | None = None,
+        of: Self | None = None,  # the reader of other forecasts of the same rows
     ) -> None:
-        """`of` is the reader of other forecasts of the same rows."""
         schema = source.schema()
         selection = selection if model is None else model.complete(selection, schema)
         self.source, self.selection = source, selection

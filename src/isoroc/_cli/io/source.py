@@ -122,10 +122,10 @@ class Source:
         """Whether the format stores all values as text."""
         return self.format.separator is not None
 
-    @property
-    def folders(self) -> bool:
-        """Whether columns come from the names of folders."""
-        return self.hive and any("=" in part for path in self.paths for part in path.parts[:-1])
+    def folders(self, path: Path) -> dict[str, pl.Expr]:
+        """Columns that the names of the folders of a file stand for."""
+        parts = (part.partition("=") for part in path.parts[:-1] if self.hive)
+        return {name: pl.lit(unquote(value)) for name, sign, value in parts if name and sign}
 
     @property
     def name(self) -> str:
@@ -169,10 +169,7 @@ class Source:
             rows = pl.scan_ndjson(path, schema=self._schemas[k])
         else:
             rows = pl.read_ipc_stream(path).lazy()
-        folders = (part.partition("=") for part in path.parts[:-1] if self.hive)
-        return rows.with_columns(
-            pl.lit(unquote(value)).alias(name) for name, sign, value in folders if name and sign
-        )
+        return rows.with_columns(**self.folders(path))
 
     def schema(self) -> dict[str, pl.DataType]:
         """Names and types of the columns."""
@@ -192,9 +189,7 @@ class Source:
     def check_values(self, schema: Mapping[str, pl.DataType]) -> None:
         """Raise an error if a type cannot hold a value of an NDJSON file exactly."""
         for path, name in zip(self.paths, self.names, strict=True):
-            if schema and (found := ndjson.check_values(path, schema)) is not None:
-                fix = "correct the file, or write NDJSON, where other columns are copied"
-                raise CommandError(f"{name}: row {found[0]}, {found[1]}; {fix}.")
+            ndjson.check_values(path, name, schema)
 
     def rows(
         self, where: str | None = None, *, copied: Collection[str] = (), group: str | None = None
