@@ -186,6 +186,20 @@ def member_times(arena: Path, part: int) -> Iterator[Row]:
             yield {"job": f"{job}, {make.__name__} / SMS, {group}", "n": len(column), **figures}
 
 
+def many_classes(cases: list[tuple[int, int]]) -> Iterator[Row]:
+    """Fits and forecasts of `AutoCalibrator` and of SMS for many classes, in seconds."""
+    from probmetrics.calibrators import SMSCalibrator  # noqa: PLC0415
+
+    for n, K in cases:
+        P, y = data(n, K)
+        found = [AutoCalibrator(random_state=0), SMSCalibrator()]
+        fits = least_times([partial(made.fit, P, y) for made in found], 3)
+        forecasts = least_times([partial(made.predict_proba, P) for made in found], 5)
+        for job, (ours, sms) in {"fit": fits, "forecasts": forecasts}.items():
+            figures = {"AutoCalibrator": ours, "SMS": sms, "ratio": ours / sms}
+            yield {"job": f"many classes, {job}, K = {K}", "n": n, **figures}
+
+
 def least_times(jobs: list[Job], repeats: int) -> np.ndarray:
     """Least time of each job; jobs take turns."""
     times = np.empty((repeats, len(jobs)))
@@ -461,6 +475,10 @@ def main() -> None:
         "start": start_up,
         "cost": lambda: growth_of_cost([10**3, 10**4, 10**5, 10**6]),
     }
+    if find_spec("probmetrics"):
+        many = [(1000, 10), (1000, 20), (1500, 30), (1500, 40), (1000, 50), (2500, 50)]
+        many += [(1000, 100), (3000, 100), (2000, 200), (3000, 500), (3000, 1000)]
+        sections["many"] = lambda: many_classes(many)
     if options.arena:
         sections["arena"] = lambda: real_fits(options.arena)
         if find_spec("probmetrics"):

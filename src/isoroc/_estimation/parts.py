@@ -29,7 +29,7 @@ Loss = Literal["log", "brier"]
 Term = tuple[Estimate, Floats]
 #: Of the bounds on the bias of absolute errors.
 CONFIDENCE = 0.95
-#: By how much the estimate of an absolute value can be too low, in standard deviations.
+#: By how much the estimate of an absolute value can be too low, in standard deviations,
 #: and from how many on its sign begins to be right.
 LARGEST_LOSS, SURE = 0.39, 1.75
 #: The map that was learned may be too flat. Its bias was at most the noise divided by this.
