@@ -132,11 +132,9 @@ def plain(value: Any, place: str) -> Any:
         return {str(name): plain(entry, f"{place}.{name}") for name, entry in value.items()}
     if isinstance(value, list | tuple):
         return [plain(entry, f"{place}[{i}]") for i, entry in enumerate(value)]
-    if isinstance(value, float):
-        if math.isinf(value):  # null would say that it is unknown
-            return "inf" if value > 0 else "-inf"
-        return None if math.isnan(value) else value
-    if value is None or isinstance(value, bool | int | str):
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)  # null would say that it is unknown
+    if value is None or isinstance(value, bool | int | float | str):
         return value
     raise InputError(place, None, f"{type(value).__name__} cannot be serialised to JSON")
 

@@ -174,7 +174,6 @@ class Calibration:
     n_rows: list[int] = field(default_factory=list)  # of each batch
     bad: list[tuple[int, int, str]] = field(default_factory=list)
     """Batches with bad rows: number of the first, how many, what is wrong with the first."""
-
     _adjusted: Callable[[Floats], Floats] = lambda Q: Q  # to other class shares
     _typed: bool = False  # whether the output stores types
     _copied: bool = False  # whether the lines of NDJSON files are copied

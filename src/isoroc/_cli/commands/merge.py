@@ -5,12 +5,13 @@ import json
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from glob import glob
+from io import BytesIO
 from pathlib import Path
 
 import polars as pl
 
 from isoroc._cli.errors import CommandError
-from isoroc._cli.io.files import COUNTS, check_target, output_to
+from isoroc._cli.io.files import COUNTS, check_target, write_bytes
 from isoroc._cli.io.reading import load_counts
 from isoroc._cli.io.source import file_errors
 from isoroc._cli.options import Force, Output
@@ -51,10 +52,12 @@ def merge(
             merged = load_counts(new)
         else:
             merged = load_counts(new[:-1]).decay(decay) + load_counts(new[-1:])
-        with temporary_folder() as folder, output_to(output) as to:
+        with temporary_folder() as folder:
             merged.to_parquet(folder / "counts")
+            data = BytesIO()
             frame = pl.read_parquet(folder / "counts")
-            frame.write_parquet(to, metadata={_SEEN: json.dumps(seen)})
+            frame.write_parquet(data, metadata={_SEEN: json.dumps(seen)})
+        write_bytes(output, data.getbuffer())
     print_note(f"{output}: {merged}")
 
 

@@ -187,7 +187,7 @@ def _kind_of(path: Path) -> str:
     return (TABLE if Format.from_name(path.name) else OTHER) if start else ""
 
 
-def write_bytes(target: str, data: bytes) -> None:
+def write_bytes(target: str, data: bytes | memoryview) -> None:
     """Write bytes to a file, whole or not at all, or to standard output."""
     with output_to(target) as to:
         if isinstance(to, Path):
