@@ -76,12 +76,12 @@ class Model(NamedTuple):
         if path == STANDARD:
             raise CommandError("a model cannot be read from standard input; name a file.")
         calibrator = load(path)
-        summary, found = calibrator.summary_, getattr(calibrator, "names", None)  # of a map
+        summary, own = calibrator.summary_, getattr(calibrator, "names", None)  # of a map
         if hasattr(calibrator, "feature_names_in_"):
-            found = calibrator.feature_names_in_.tolist()
+            own = calibrator.feature_names_in_.tolist()
             # The command passes arrays, and scikit-learn warns of arrays without names.
             del calibrator.feature_names_in_
-        columns = summary.get("columns") or found
+        columns: Any = summary.get("columns") or own
         valid = isinstance(columns, list) and len(columns) == calibrator.n_features_in_
         names = [str(name) for name in columns] if valid else None
         found = (summary.get(key) for key in ("label", "weight_column", "group_column"))
