@@ -38,6 +38,7 @@ from isoroc._calibrators import mixing
 from isoroc._calibrators.base import Calibrator
 from isoroc._counts import deal_by_content
 from isoroc._input import Sample, encode_labels
+from isoroc._maps import IdentityMap
 from isoroc._progress import progress
 
 CANDIDATES: dict[str, Calibrator] = {
@@ -62,7 +63,7 @@ SIGNIFICANT = 1.96
 
 
 class Design(NamedTuple):
-    """Members with their shares in the prior; that of the first is larger with few rows."""
+    """Members with their shares in the prior; the first are the uncalibrated forecasts."""
 
     shares: tuple[tuple[str, float], ...]
     few_rows: float
@@ -72,10 +73,10 @@ class Design(NamedTuple):
         shares = " : ".join(f"{name} {share:g}" for name, share in self.shares)
         return f"{shares}, few rows {self.few_rows:g}, strength {self.strength:g}"
 
-    def prior(self, n_rows: float) -> np.ndarray:
-        """The shares, for a number of rows."""
+    def prior(self, n_rows: float, p: float) -> np.ndarray:
+        """The shares, for a number of rows and the p-value of the forecasts."""
         shares = np.array([share for _, share in self.shares], dtype=np.float64)
-        shares[0] *= 1 + self.few_rows / n_rows
+        shares[0] = mixing.share_of_forecasts(shares[0], self.few_rows, n_rows, p)
         return shares
 
 
@@ -86,17 +87,17 @@ GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
         "temperature": (0, 2),
         "spline": (4,),
         "monotone": (0, 2),
-        "kernel": (0, 0.25, 1),
+        "kernel": (0, 0.5, 1),
     },
     "K >= 3": {
         "identity": (4, 8),
         "temperature": (0, 2),
         "spline": (0, 1),
         "monotone": (0, 2, 4),
-        "kernel": (0.25, 1),
+        "kernel": (1, 2),
     },
 }
-FEW_ROWS, STRENGTHS = (0, 150, 300, 600), (2, 4)
+FEW_ROWS, STRENGTHS = (0, 150, 600), (2, 4)
 
 
 def designs(group: str) -> list[Design]:
@@ -136,8 +137,20 @@ def upper_tail(data: Set) -> tuple[np.ndarray, int]:
     return np.argsort(-score, kind="stable")[: max(10, round(TAIL * len(score)))], rarest
 
 
-def fit_candidates(data: Set) -> tuple[np.ndarray, np.ndarray, Forecasts]:
-    """Likelihoods of distinct rows out of fold, (n, M), their weights, and test forecasts."""
+class Candidates(NamedTuple):
+    """What the candidates forecast for the rows of a split."""
+
+    unseen: np.ndarray
+    """Likelihoods of distinct calibration rows out of fold, shape (n, M),"""
+    weights: np.ndarray
+    """and their weights."""
+    p: float
+    """Of the test of the uncalibrated forecasts."""
+    test: Forecasts
+
+
+def fit_candidates(data: Set) -> Candidates:
+    """Forecasts of all candidates."""
     _, codes = encode_labels(data.labels_cal, data.n_classes, labels=range(data.n_classes))
     sample = deal_by_content(Sample(data.probas_cal, codes), 5, np.random.RandomState(0))
     fold = sample.folds()
@@ -147,18 +160,20 @@ def fit_candidates(data: Set) -> tuple[np.ndarray, np.ndarray, Forecasts]:
         unseen.append(Q[np.arange(len(fold)), sample.codes])
         test.append(Forecasts.of(data, fitted.apply(data.probas_test)))
     own, tail = (np.array(part) for part in zip(*test, strict=True))
-    return np.array(unseen).T, sample.row_weights(), Forecasts(own, tail)
+    p = mixing.departure(IdentityMap(kind=sample.kind).apply(sample.forecasts), sample)
+    return Candidates(np.array(unseen).T, sample.row_weights(), p, Forecasts(own, tail))
 
 
-def mix(unseen: np.ndarray, each: np.ndarray, test: Forecasts, design: Design) -> Forecasts:
+def mix(found: Candidates, design: Design) -> Forecasts:
     """Forecasts of a mixture."""
     used = [list(CANDIDATES).index(name) for name, _ in design.shares]
+    prior = design.prior(found.weights.sum(), found.p)
     strength, mixing.STRENGTH = mixing.STRENGTH, design.strength
     try:
-        w = mixing.mixture_weights(unseen[:, used], each, design.prior(each.sum()))
+        w = mixing.mixture_weights(found.unseen[:, used], found.weights, prior)
     finally:
         mixing.STRENGTH = strength
-    return Forecasts(w @ test.own[used], w @ test.tail[used])
+    return Forecasts(w @ found.test.own[used], w @ found.test.tail[used])
 
 
 def score(data: Set, found: list[Forecasts | None]) -> np.ndarray:
@@ -187,7 +202,7 @@ def study_split(data: Set, peer_names: list[str]) -> np.ndarray:
         found.append(Forecasts.of(data, ours.predict_proba(data.probas_test)))
         found.append(found[ours.verdict_.startswith(mixing.CALIBRATE)])
         candidates = fit_candidates(data)
-        found += [mix(*candidates, design) for design in designs(group)]
+        found += [mix(candidates, design) for design in designs(group)]
         with silence():
             found += [fit_peer(name, data) for name in peer_names]
     return score(data, found)

@@ -19,16 +19,11 @@ def cells_of(q: Floats) -> Ints:
     return np.minimum((angle * (2 * N_CELLS / np.pi)).astype(np.intp), N_CELLS - 1)
 
 
-def cells_shape(n_classes: int) -> tuple[int, int, int]:
-    """Shape of the sums in cells: two classes have one forecast."""
-    return (1 if n_classes == 2 else n_classes), N_CELLS, 3
-
-
 def sum_in_cells(P: Floats, codes: NDArray[Any]) -> Floats:
     """Sums in cells, (C, N_CELLS, 3): of rows, of outcomes less forecasts, of their squares."""
-    # There are C = K classes, or only the second of two.
-    sums = np.zeros(cells_shape(P.shape[1]))
-    for c, k in enumerate(range(1, 2) if P.shape[1] == 2 else range(P.shape[1])):
+    classes = range(1, 2) if P.shape[1] == 2 else range(P.shape[1])
+    sums = np.zeros((len(classes), N_CELLS, 3))
+    for c, k in enumerate(classes):
         residual, cell = (codes == k) - P[:, k], cells_of(P[:, k])
         for i, values in enumerate((None, residual, residual**2)):
             sums[c, :, i] = np.bincount(cell, values, N_CELLS)

@@ -330,7 +330,20 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             if len(np.unique(codes[train])) < 2:
                 problem = f"fold {f} leaves rows of one class only to train on"
                 raise InputError("cv", None, problem, "use fewer folds, or stratified ones")
-        return _calibrated_apart(folds, codes) if ensemble else folds
+        if not ensemble:
+            return folds
+        usable = [fold for fold in folds if len(np.unique(codes[fold[1]])) > 1]
+        if not usable:
+            problem = "every fold holds out rows of one class only, and calibrating takes two"
+            raise InputError("cv", None, problem, "use fewer folds, or ensemble=False")
+        if len(usable) < len(folds):
+            warnings.warn(
+                f"cv: {len(folds) - len(usable)} of {len(folds)} folds hold out rows of one class "
+                "only; their classifiers cannot be calibrated and are left out.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return usable
 
     def _route(
         self, weights: Floats | None, groups: Any, fit_params: dict[str, Any]
@@ -448,30 +461,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = get_tags(LinearSVC() if self.estimator is None else self.estimator)
-        tags.input_tags.sparse = inner.input_tags.sparse
-        tags.input_tags.allow_nan = inner.input_tags.allow_nan
-        tags.input_tags.positive_only = inner.input_tags.positive_only
+        for name in ("sparse", "allow_nan", "positive_only"):
+            setattr(tags.input_tags, name, getattr(inner.input_tags, name))
         if hasattr(self.calibrator, "__sklearn_tags__"):
             of_calibrator = get_tags(self.calibrator).classifier_tags
             if of_calibrator is not None:
                 tags.classifier_tags.multi_class = of_calibrator.multi_class
         return tags
-
-
-def _calibrated_apart(folds: list[tuple[Ints, Ints]], codes: Ints) -> list[tuple[Ints, Ints]]:
-    """Folds that can be calibrated; those that hold out rows of one class are left out."""
-    usable = [fold for fold in folds if len(np.unique(codes[fold[1]])) > 1]
-    if not usable:
-        problem = "every fold holds out rows of one class only, and calibrating takes two"
-        raise InputError("cv", None, problem, "use fewer folds, or ensemble=False")
-    if len(usable) < len(folds):
-        warnings.warn(
-            f"cv: {len(folds) - len(usable)} of {len(folds)} folds hold out rows of one class "
-            "only; their classifiers cannot be calibrated and are left out.",
-            UserWarning,
-            stacklevel=5,
-        )
-    return usable
 
 
 def _respond(pair: CalibratedPair, X: Any) -> Floats:
@@ -503,10 +499,9 @@ def _fit(pair: CalibratedPair, forecasts: Floats, rows: _Rows, part: Ints) -> Ca
 
 def _train(estimator: Any, X: Any, y: Any, rows: Ints, params: dict[str, Any]) -> Any:
     """Classifier fitted to some rows; parameters with one entry per row are cut to them."""
-    n_rows = len(indexable(y)[0])
 
     def cut(value: Any) -> Any:
-        per_row = hasattr(value, "__len__") and not isinstance(value, str) and len(value) == n_rows
+        per_row = hasattr(value, "__len__") and not isinstance(value, str) and len(value) == len(y)
         return _safe_indexing(value, rows) if per_row else value
 
     params = {name: cut(value) for name, value in params.items()}

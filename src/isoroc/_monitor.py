@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
-from isoroc._cell_errors import cells_shape, error_in_cells, sum_in_cells
+from isoroc._cell_errors import error_in_cells, sum_in_cells
 from isoroc._files import replacing
 from isoroc._input import InputError, check_confidence, check_number, check_sample, to_array
 from isoroc._intervals import half_width
@@ -55,24 +55,23 @@ class Alternatives:
     """The alternatives for K classes: the family of each, and its share in the average."""
 
     def __init__(self, n_classes: int) -> None:
-        self.n_classes = n_classes
         sizes = (len(POWERS), len(SHIFTS) * n_classes, len(SHARES))
         self.family = np.repeat(list(FAMILIES), sizes)
         self.weights = np.repeat(np.divide(list(FAMILIES.values()), sizes), sizes)
 
     def log_ratios(self, Q: Floats, codes: Codes) -> Floats:
         """Logarithm of ``r[y] / q[y]`` for each row and alternative, shape (n, M)."""
-        rows = np.arange(len(Q))
+        rows, n_classes = np.arange(len(Q)), Q.shape[1]
         logs = np.log(np.maximum(Q, LEAST))
         own = logs[rows, codes]
         powers = [log_softmax(t * logs, axis=1)[rows, codes] - own for t in POWERS]
         shifts = [
             np.where(codes == k, b, 0.0) - np.log1p(Q[:, k] * np.expm1(b))
-            for k in range(self.n_classes)
+            for k in range(n_classes)
             for b in SHIFTS
         ]
         q = np.exp(own)
-        shares = [np.log((1 - share) * q + share / self.n_classes) - own for share in SHARES]
+        shares = [np.log((1 - share) * q + share / n_classes) - own for share in SHARES]
         return np.column_stack([*powers, *shifts, *shares])
 
 
@@ -126,16 +125,10 @@ class Totals:
     """See `isoroc._cell_errors.sum_in_cells`."""
 
     @classmethod
-    def empty(cls, n_classes: int) -> Self:
-        """Sums over no rows."""
-        zeros = np.zeros(n_classes)
-        return cls(0, 0.0, 0.0, zeros, zeros, zeros, np.zeros(cells_shape(n_classes)))
-
-    @classmethod
     def of(cls, P: Floats, codes: NDArray[Any]) -> Self:
         """Sums over the rows of a batch."""
         loss = log_losses(P, codes).sum()
-        entropy = -(P * np.log(np.where(P > 0, P, 1.0))).sum()
+        entropy = 0.0 - (P * np.log(np.where(P > 0, P, 1.0))).sum()
         observed = np.bincount(codes, minlength=P.shape[1]).astype(np.float64)
         variance = (P * (1 - P)).sum(axis=0)
         sums = observed, P.sum(axis=0), variance, sum_in_cells(P, codes)
@@ -145,27 +138,23 @@ class Totals:
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return Totals(*(mine + theirs for mine, theirs in pairs))
 
-    @classmethod
-    def from_lists(cls, lists: dict[str, Any], n_classes: int) -> Self:
-        """Sums from JSON values."""
-        rows, loss, promised, *others = (
-            _numbers(lists[name], *np.shape(empty))
-            for name, empty in vars(cls.empty(n_classes)).items()
-        )
-        return cls(int(rows), float(loss), float(promised), *others)
-
 
 def _to_lists(values: Totals | Evidence) -> dict[str, Any]:
     """JSON values."""
     return {name: np.asarray(value).tolist() for name, value in vars(values).items()}
 
 
-def _numbers(values: Any, *shape: int) -> Floats:
-    """Array of a given shape, read from a file."""
-    array = np.array(values, dtype=np.float64)
-    if array.shape != shape or np.isnan(array).any():
+def _from_lists(lists: dict[str, Any], empty: Any) -> Any:
+    """Totals or evidence from JSON values; `empty` has the types and shapes."""
+    return type(empty)(*(_numbers(lists[name], value) for name, value in vars(empty).items()))
+
+
+def _numbers(values: Any, like: Any) -> Any:
+    """Numbers from a file, in the type and shape of others."""
+    array, shape = np.array(values, dtype=np.float64), np.shape(like)
+    if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"expected numbers of shape {shape}")
-    return array
+    return array if shape else type(like)(array)
 
 
 @dataclass(frozen=True)
@@ -274,7 +263,7 @@ class CalibrationMonitor:
         check_number("tolerance", tolerance, minimum=0)
         self.confidence, self.tolerance, self.model = confidence, tolerance, model
         self.alternatives = Alternatives(K)
-        self.totals = Totals.empty(K)
+        self.totals = Totals.of(np.zeros((0, K)), np.zeros(0, dtype=np.intp))
         self.evidence = Evidence.none(len(self.alternatives.family))
         self.n_batches = 0
         self.alarm_: int | None = None
@@ -421,13 +410,11 @@ class CalibrationMonitor:
         if state["format"] != FORMAT or state["version"] != VERSION:
             raise ValueError("it has another format or version")
         monitor = cls(state["labels"], **{name: state[name] for name in PARAMETERS})
-        monitor.totals = Totals.from_lists(state["totals"], len(monitor.classes_))
-        found = state["evidence"]
-        size = len(monitor.alternatives.family)
-        monitor.evidence = Evidence(_numbers(found["log_begun"], size), float(found["log_rest"]))
+        monitor.totals = _from_lists(state["totals"], monitor.totals)
+        monitor.evidence = _from_lists(state["evidence"], monitor.evidence)
         monitor.n_batches = int(state["batches"])
         monitor.alarm_ = None if state["alarm"] is None else int(state["alarm"])
-        monitor.entries = [_numbers(entry, 7).tolist() for entry in state["history"]]
+        monitor.entries = [_numbers(entry, np.zeros(7)).tolist() for entry in state["history"]]
         monitor.seen_ = {str(name): str(time) for name, time in state["seen"].items()}
         return monitor
 

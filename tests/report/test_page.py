@@ -12,8 +12,9 @@ import pytest
 
 import isoroc
 from isoroc import IRPCalibrator, Report
-from isoroc._report.charts import tag, text_of, ticks, weight_of
+from isoroc._report.charts import tag, text_of, ticks_of, weight_of
 from isoroc._report.summary import listed
+from isoroc._views.curves import Axis
 
 HOSTILE = ["<script>alert(1)</script>", "'\"><img src=x onerror=alert(2)>", "{{ 7 * 7 }}</script>"]
 
@@ -166,7 +167,8 @@ def test_numbers_as_text():
     assert [text_of(value) for value in values] == texts
     assert [weight_of(12345.0), weight_of(0.25)] == ["12,345", "0.25"]
     assert [listed(["a", "b", "c"]), listed(["a", "b", "c"], 1)] == ["a, b and c", "a and 2 more"]
-    assert list(ticks(0, 1)) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
-    assert ticks(-3.1, 12) == {0: "0", 5: "5", 10: "10"}
+    assert list(ticks_of(Axis())) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1])
+    assert ticks_of(Axis("linear", -3.1, 12)) == {0: "0", 5: "5", 10: "10"}
+    assert ticks_of(Axis("linear", -1, 0))[-0.2] == "\N{MINUS SIGN}0.2"
     drawn = '<text class="label" data-tip="&#34;x&#34;">&lt;b&gt;</text>'
     assert tag("text", "<b>", class_="label", data_tip='"x"') == drawn

@@ -36,7 +36,7 @@ from isoroc._simplex import LEAST, Floats, Ints
 KERNEL_CLASSES = 30
 #: With this many rows the share of the uncalibrated forecasts in the prior is twice that with very
 #: many: of two classes, and of more.
-FEW_ROWS = 600.0, 150.0
+FEW_ROWS = 600.0, 0.0
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -45,9 +45,9 @@ class AutoCalibrator(Calibrator):
 
     Every member forecasts rows that it has not seen, in cross-validation. The weights make the
     outcomes of these rows likely under the mixture, so a map that overfits gets none. Where rows
-    cannot tell, most of the weight goes to the uncalibrated forecasts, which are a member too: the
-    more, the fewer rows there are, unless a test shows that they are not calibrated. So with few
-    rows calibration changes little unless much is wrong.
+    cannot tell, most of the weight goes to the uncalibrated forecasts, which are a member too: for
+    two classes the more, the fewer rows there are, and for any number the less, the more a test
+    speaks against them. So with few rows calibration changes little unless much is wrong.
 
     Parameters
     ----------
@@ -174,8 +174,7 @@ class AutoCalibrator(Calibrator):
         row_weights = sample.row_weights()
         before = IdentityMap(kind=sample.kind).apply(sample.forecasts)
         p = mixing.departure(before, sample)
-        trusted = p >= mixing.IMPROBABLE
-        prior = prior_shares(members, sample.n_classes, row_weights.sum(), trusted=trusted)
+        prior = prior_shares(members, sample.n_classes, float(row_weights.sum()), p)
         weights = mixing.mixture_weights(likelihood, row_weights, prior)
         names = [type(member).__name__ for member in members]
         mixed = added(weights[m] * found[m][2] for m in np.flatnonzero(weights))
@@ -330,16 +329,10 @@ def default_members(n_classes: int, *, monotone: bool = False) -> list[Calibrato
     return [IdentityCalibrator(), SplineCalibrator(), *more, KernelCalibrator()]
 
 
-def prior_shares(
-    members: list[Calibrator], n_classes: int, n_rows: float, *, trusted: bool
-) -> Floats:
-    """Shares of the members before any row is seen.
-
-    That of forecasts which may be calibrated is large, and larger with few rows. Those that are not
-    `trusted` are one member among others.
-    """
+def prior_shares(members: list[Calibrator], n_classes: int, n_rows: float, p: float) -> Floats:
+    """Shares of the members before any row is seen; `p` is that of `mixing.departure`."""
     group = int(n_classes > 2)
     shares = np.array([member._shares[group] for member in members])
     for m in np.flatnonzero([isinstance(member, IdentityCalibrator) for member in members]):
-        shares[m] = shares[m] * (1 + FEW_ROWS[group] / n_rows) if trusted else 1.0
+        shares[m] = mixing.share_of_forecasts(shares[m], FEW_ROWS[group], n_rows, p)
     return shares

@@ -137,6 +137,7 @@ class KernelCalibrator(DescentCalibrator):
     floor: float | Literal["auto"] = "auto"
     pseudocount: float = 1.0
 
+    _shares: ClassVar[tuple[float, float]] = (0.5, 2.0)
     _state: ClassVar[dict[str, states.Check]] = {"penalty_": states.number(most=1e100)}
 
     floor_, temperature_, smoothing_ = FromMap(), FromMap(), FromMap()

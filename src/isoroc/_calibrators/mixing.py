@@ -25,8 +25,19 @@ TINY = 1e-300
 #: A gain of more standard errors than this is beyond noise; so is a gain if calibrated forecasts
 #: would depart as far from the outcomes with a lower probability than this.
 SIGNIFICANT, IMPROBABLE = 2.0, 0.01
+#: From this probability on the share of the uncalibrated forecasts is full; with 0 this is left.
+CREDIBLE, LEAST_SHARE = 0.5, 0.25
 #: How the verdict begins where it is.
 CALIBRATE = "calibrate"
+
+
+def share_of_forecasts(share: float, few_rows: float, n_rows: float, p: float) -> float:
+    """Share of the uncalibrated forecasts before the mixture has seen a row.
+
+    With `few_rows` rows it is twice as large as with very many. It is the smaller, the more the
+    rows speak against the forecasts: `p` is that of the `departure`.
+    """
+    return share * (1 + few_rows / n_rows) * min(1.0, p / CREDIBLE) + LEAST_SHARE
 
 
 def mixture_weights(likelihood: Floats, row_weights: Floats, prior: Floats) -> Floats:

@@ -376,7 +376,8 @@ class AveragedProblem:
         for _ in range(STEPS):
             gradient, H = self._derivatives(theta, precision)
             step = -np.linalg.solve(H, gradient[..., None])[..., 0]
-            if -(gradient * step).sum(axis=1).min() / 2 <= LEAST_GAIN:
+            step[-(gradient * step).sum(axis=1) / 2 <= LEAST_GAIN] = 0.0
+            if not step.any():
                 break
             for _ in range(HALVINGS):
                 there = self._loss(theta + step, precision)
@@ -393,7 +394,9 @@ class AveragedProblem:
         value = (precision * theta**2).sum(axis=1) / 2
         for rows in slices(len(self.z), CHUNK):
             odds = self.z[rows, None] + self.features[rows] @ theta.T
-            losses = np.logaddexp(0.0, odds) - self.outcome[rows, None] * odds
+            odds *= 1 - 2 * self.outcome[rows, None]  # of the outcome that did not occur
+            losses = np.maximum(odds, 0.0)
+            losses += np.log1p(np.exp(-np.abs(odds, out=odds)))
             value = value + self.weights[rows] @ losses
         return np.asarray(value)
 

@@ -159,15 +159,18 @@ def sum_rows(group: Ints, values: Floats, weights: Floats | None, n_bins: int = 
     return np.bincount(group, scaled, n_bins).astype(np.float64)
 
 
+def weight_below(rank: Ints, weights: Floats | None) -> Floats:
+    """Weight of the rows of lower rank than each row, and half that of the same rank."""
+    group = np.bincount(rank, weights)
+    return np.asarray((np.cumsum(group) - group / 2)[rank])
+
+
 def _group_scores(scores: Floats, weights: Floats | None, n_bins: int) -> Ints:
     """Bins by the middle of the share of the weight that each distinct score takes up."""
-    distinct, place = np.unique(scores, return_inverse=True)
-    weight = np.bincount(place, weights, len(distinct))
-    cumulative = np.cumsum(weight)
-    middle = (cumulative - weight / 2) / cumulative[-1]
+    total = len(scores) if weights is None else weights.sum()
+    middle = weight_below(group_equal(scores), weights) / total
     # Rounding must not decide where the middle lies between two bins.
-    group = np.floor(n_bins * middle + 1e-9).clip(max=n_bins - 1)
-    return np.asarray(group.astype(np.intp)[place])
+    return np.floor(n_bins * middle + 1e-9).clip(max=n_bins - 1).astype(np.intp)
 
 
 def _upper_half(P: Floats, weights: Floats | None) -> NDArray[np.bool_] | None:

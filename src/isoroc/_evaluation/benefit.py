@@ -106,19 +106,23 @@ def decision_curve(
     actions: list[str] = []
     B = sums = np.zeros(0)  # what actions are worth, (T, K, A); weights and their squares
     for pair in pairs:
-        samples = pair.samples.values()
-        if len(pair.series) < len(samples):
+        forecasts = [sample.forecasts for sample in pair.samples.values()]
+        if len(pair.series) < len(forecasts):
             fix = "a threshold is a probability. Calibrate scores first"
             raise InputError("y_prob", None, "has scores that are not probabilities", fix)
         if not n_rows:
-            names = list(pair.samples) if len(samples) == 2 else ["forecasts"]
+            names = list(pair.samples) if len(forecasts) == 2 else ["forecasts"]
             found = [(benefits or _of_two)(t, pair.before.classes) for t in ts.tolist()]
             B, actions = np.array([values for values, _ in found]), found[0][1]
-            sums = np.zeros((2, len(ts), pair.n_classes, *[len(actions)] * len(samples)))
+            sums = np.zeros((2, len(ts), pair.n_classes, *[len(actions)] * len(forecasts)))
         n_rows += pair.n_rows
         both = pair.before.row_weights(), pair.squared_weights()
         for t, threshold in enumerate(ts.tolist()):
-            chosen = [_choose(sample.forecasts, B[t], threshold, benefits) for sample in samples]
+            # A forecast at the threshold of two classes is acted on.
+            chosen = [
+                (P[:, 1] >= threshold) * 1 if benefits is None else (P @ B[t]).argmax(axis=1)
+                for P in forecasts
+            ]
             place = np.ravel_multi_index((pair.before.codes, *chosen), sums.shape[2:])
             for i, values in enumerate(both):
                 sums[i, t] += np.bincount(place, values, sums[i, t].size).reshape(sums.shape[2:])
@@ -146,13 +150,6 @@ def _of_two(threshold: float, classes: NDArray[Any]) -> tuple[Floats, list[str]]
         fix = "pass a function from a threshold to costs to isoroc.decisions.net_benefit"
         raise InputError("costs", None, problem, fix)
     return np.array([[0.0, -threshold / (1 - threshold)], [0.0, 1.0]]), ["none", "all"]
-
-
-def _choose(P: Floats, values: Floats, threshold: float, benefits: Benefits | None) -> NDArray[Any]:
-    """Column of the action that each forecast leads to; at the threshold of two classes, "all"."""
-    if benefits is None:
-        return np.asarray(P[:, 1] >= threshold, dtype=np.intp)
-    return np.asarray((P @ values).argmax(axis=1))
 
 
 def _moments(sums: Floats, B: Floats, n_rows: int) -> tuple[Floats, Floats]:

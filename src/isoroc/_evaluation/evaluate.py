@@ -123,9 +123,7 @@ def evaluate(
     """
     options = check_options(confidence, n_resamples, random_state)
     pairs = pairs_of(y, P, after, sample_weight, labels, scores=scores, groups=groups)
-    if isinstance(y, Iterator):
-        return evaluate_pairs(pairs, **options)
-    return evaluate_pair(next(pairs), **options)
+    return evaluate_pairs(pairs, **options)
 
 
 def pairs_of(
@@ -159,7 +157,7 @@ def pairs_of(
 
 
 def check_options(confidence: float, n_resamples: int, random_state: Any) -> dict[str, Any]:
-    """Options of `evaluate_pair`."""
+    """Options of `evaluate_pairs`."""
     check_confidence(confidence)
     check_number("n_resamples", n_resamples, int, minimum=0)
     if n_resamples == 1:
@@ -168,12 +166,18 @@ def check_options(confidence: float, n_resamples: int, random_state: Any) -> dic
     return {"confidence": confidence, "n_resamples": n_resamples, "seed": seed}
 
 
-def evaluate_pair(pair: Pair, **options: Any) -> Evaluation:
-    """Evaluation of rows, and of the groups that ``pair.before.groups`` names."""
-    whole = evaluate_pairs([pair], **options)
-    if pair.before.groups is None:
+def evaluate_pairs(pairs: Iterable[Pair], **options: Any) -> Evaluation:
+    """Evaluation of rows in batches, and of the groups that the rows of a single batch name."""
+    collector = Collector()
+    for pair in pairs:
+        collector.add(pair)
+    if not collector.totals.n_rows:
+        raise InputError("y", None, "no rows", "at least one is needed")
+    whole, kept = conclude(collector, **options), collector.kept
+    if (names := kept.before.groups) is None:
         return whole
-    parts = {name: pair.take(rows) for name, rows in rows_by_group(pair.before.groups)}
+    kept = replace(kept, before=replace(kept.before, groups=None))
+    parts = {name: kept.take(rows) for name, rows in rows_by_group(names)}
     tested = [_test(list(part.samples.values())[-1], options["seed"]) for part in parts.values()]
     corrected = zip(parts.items(), correct_p_values(np.array(tested)).tolist(), strict=True)
     groups = {
@@ -181,16 +185,6 @@ def evaluate_pair(pair: Pair, **options: Any) -> Evaluation:
         for (name, part), p_value in corrected
     }
     return replace(whole, groups=groups)
-
-
-def evaluate_pairs(pairs: Iterable[Pair], **options: Any) -> Evaluation:
-    """Evaluation of rows in batches."""
-    collector = Collector()
-    for pair in pairs:
-        collector.add(pair)
-    if not collector.totals.n_rows:
-        raise InputError("y", None, "no rows", "at least one is needed")
-    return conclude(collector, **options)
 
 
 def conclude(collector: Collector, *, confidence: float, n_resamples: int, seed: int) -> Evaluation:

@@ -39,8 +39,6 @@ MEASURES = {
 }
 #: Estimates by measure and what they are of: "before", "after" or "change".
 Estimates = dict[tuple[str, str], Estimate | Difference]
-#: Measures without bounds; all others, but their changes, lie between 0 and 1.
-_LOSSES = ("log_loss", "calibration_loss", "refinement_loss", "brier_score_loss")
 #: With more classes, there is no calibration error of single classes: it would take long.
 MANY_CLASSES = 50
 #: The clinical panel is based on at most this many rows.
@@ -61,9 +59,9 @@ class Figure(NamedTuple):
         """Figure of a measure, its interval cut off at the smallest and largest possible values."""
         measure, of = key
         low, high = estimate.interval(confidence)
-        if measure not in _LOSSES:
+        if not measure.endswith("_loss"):  # all but losses lie between 0 and 1
             least = -1.0 if of == "change" and MEASURES[measure][1] else 0.0
-            low, high = float(np.clip(low, least, 1.0)), float(np.clip(high, least, 1.0))
+            low, high = np.clip([low, high], least, 1.0).tolist()
         return cls(estimate.value, low, high)
 
     def interval(self) -> str:
@@ -208,9 +206,8 @@ class Evaluation:
         if turned:
             did.append(f"reversed the order of {percent(turned)} of the pairs of rows")
         if tied:
-            did.append(
-                f"turned {percent(tied)}{'' if turned else ' of the pairs of rows'} into ties"
-            )
+            rows = "" if turned else " of the pairs of rows"
+            did.append(f"turned {percent(tied)}{rows} into ties")
         if not turned and not tied:
             did.append("kept the order of all pairs of rows")
         return f"Calibration {', '.join(did[:-1])} and {did[-1]}."
@@ -353,9 +350,8 @@ def _clear_directions(table: Table, confidence: float) -> list[str]:
     if clear[1:].any():
         k = 1 + int(np.argmax(np.abs(gap[1:]) * clear[1:]))
         k = 2 if len(gap) == 3 else k  # of two classes, the second
-        which = "high" if gap[k] > 0 else "low"
-        name = table["event"][k]
-        phrases.append(f"too {which} for {name} by {_text(abs(gap[k]))} {ends[k]}")
+        which = f"too {'high' if gap[k] > 0 else 'low'} for {table['event'][k]}"
+        phrases.append(f"{which} by {_text(abs(gap[k]))} {ends[k]}")
     return phrases
 
 

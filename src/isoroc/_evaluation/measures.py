@@ -101,8 +101,7 @@ def _terms(pair: Pair) -> dict[tuple[str, str], Floats]:
         terms["decisions_changed", "change"] = changed.astype(np.float64)
     for measure in ("log_loss", "brier_score_loss", "accuracy"):
         if (measure, "before") in terms and (measure, "after") in terms:
-            change = terms[measure, "after"] - terms[measure, "before"]
-            terms[measure, "change"] = change
+            terms[measure, "change"] = terms[measure, "after"] - terms[measure, "before"]
     return terms
 
 
@@ -193,16 +192,13 @@ def _put(found: Estimates, pair: Pair, measure: str, terms: dict[str, Term]) -> 
     for of, (estimate, _) in terms.items():
         found[measure, of] = estimate
     if len(terms) == 2:
-        weights = pair.before.row_weights()
-        correlation = _correlate(terms["before"], terms["after"], weights / weights.sum())
-        found[measure, "change"] = Difference(terms["before"][0], terms["after"][0], correlation)
-
-
-def _correlate(first: Term, second: Term, shares: Floats) -> float:
-    """Correlation of two estimates, less than that of rows if rows do not explain all variation."""
-    a, b = (shares * (rows - shares @ rows) for _, rows in (first, second))
-    sizes = [max(float(x @ x), e.error**2) for x, (e, _) in ((a, first), (b, second))]
-    return float(a @ b) / sqrt(sizes[0] * sizes[1]) if all(sizes) else 0.0
+        (first, a), (second, b) = terms["before"], terms["after"]
+        shares = pair.before.row_weights() / pair.before.row_weights().sum()
+        a, b = (shares * (rows - shares @ rows) for rows in (a, b))
+        # Estimates correlate less than rows if rows do not explain all variation.
+        size = max(float(a @ a), first.error**2) * max(float(b @ b), second.error**2)
+        correlation = float(a @ b) / sqrt(size) if size else 0.0
+        found[measure, "change"] = Difference(first, second, correlation)
 
 
 def _order(pair: Pair, found: Estimates, n_resamples: int, seed: int) -> list[str]:
@@ -210,13 +206,13 @@ def _order(pair: Pair, found: Estimates, n_resamples: int, seed: int) -> list[st
     n, K = pair.n_rows, pair.n_classes
     pair = pair.draw(max(MANY_CLASSES_ROWS, ORDER_VALUES // K))
     after = pair.before if pair.after is None else pair.after
-    measured, notes = measure_order(pair.before, after), []
+    found |= measure_order(pair.before, after)
+    notes = []
     if pair.n_rows < n:
         notes.append(f"Ranking is based on {pair.n_rows:,} of {n:,} rows.")
     if K == 3:
         volumes, judged = measure_volumes(pair.before, after, n_resamples, seed)
-        measured |= volumes
+        found |= volumes
         if judged < n:
             notes.append(f"Volumes are based on {judged:,} of {n:,} rows.")
-    found |= {key: e for key, e in measured.items() if pair.after is not None or key[1] == "before"}
     return notes

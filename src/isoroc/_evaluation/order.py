@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from isoroc._core.rows import weigh_reversed
+from isoroc._estimation.grouping import group_equal, weight_below
 from isoroc._input import Sample
 from isoroc._intervals import Estimate
 from isoroc._simplex import Floats, Ints, binary_scores, count_classes
@@ -21,32 +22,26 @@ from isoroc.metrics import bootstrap, volume_under_surface
 
 #: Volumes are computed from at most this many rows, and their standard errors from fewer rows.
 VOLUME_ROWS, RESAMPLED_VOLUME_ROWS = 2000, 500
-
-
-class Functional(NamedTuple):
-    """A function of the weights of the rows that only depends on their ratios."""
-
-    value: float
-    slopes: Floats
-    """Derivatives by the logarithms of the weights, shape (n,); they sum to 0."""
-
-    def estimate(self) -> Estimate:
-        """Estimate with its variance over samples of rows."""
-        return Estimate(self.value, float(self.slopes @ self.slopes))
+#: Values, shape (m,), and their derivatives by the logarithms of the weights of the rows, (m, n).
+Functionals = tuple[Floats, Floats]
 
 
 def measure_order(before: Sample, after: Sample) -> dict[tuple[str, str], Estimate]:
     """Areas under ROC curves before and after, and shares of reversed and tied pairs."""
     names = ["auc"] if before.n_classes == 2 else ["auc_one_vs_rest", "auc_one_vs_one"]
     old, new = rank_rows(before.forecasts), rank_rows(after.forecasts)
-    found = {}
-    for name, first, second in zip(names, areas(before, old), areas(before, new), strict=False):
-        change = Functional(second.value - first.value, second.slopes - first.slopes)
-        for of, functional in (("before", first), ("after", second), ("change", change)):
-            found[name, of] = functional.estimate()
+    first, second = areas(before, old), areas(before, new)
+    change = second[0] - first[0], second[1] - first[1]
     shares = changed_pairs(old.values(), new.values(), before.row_weights())
-    for name, share in zip(("pairs_reversed", "pairs_tied"), shares, strict=True):
-        found[name, "change"] = share.estimate()
+    found = {}
+    for of, of_names, functionals in (
+        ("before", names, first),
+        ("after", names, second),
+        ("change", names, change),
+        ("change", ["pairs_reversed", "pairs_tied"], shares),
+    ):
+        for name, value, slopes in zip(of_names, *functionals, strict=False):
+            found[name, of] = Estimate(float(value), float(slopes @ slopes))
     return found
 
 
@@ -54,10 +49,10 @@ def rank_rows(forecasts: Floats) -> dict[int, Ints]:
     """Ranks of the rows by the score of each class; two classes have one score."""
     K = count_classes(forecasts)
     scores = {1: binary_scores(forecasts)} if K == 2 else dict(enumerate(forecasts.T))
-    return {k: np.unique(column, return_inverse=True)[1] for k, column in scores.items()}
+    return {k: group_equal(column) for k, column in scores.items()}
 
 
-def areas(sample: Sample, ranks: dict[int, Ints]) -> tuple[Functional, Functional]:
+def areas(sample: Sample, ranks: dict[int, Ints]) -> Functionals:
     """Mean area of one class against the rest, and of one class against another.
 
     Both are plain means over the classes, or pairs of classes, that have weight. The area of a pair
@@ -73,30 +68,21 @@ def areas(sample: Sample, ranks: dict[int, Ints]) -> tuple[Functional, Functiona
         if present < 2 or not size[k]:
             continue
         own = codes == k
-        above = 1 - below(rank, np.where(own, shares, 0.0))  # of class k, for each row
+        above = 1 - weight_below(rank, np.where(own, shares, 0.0))  # of class k, for each row
         rest, each = (np.where(own, 0.0, w) for w in (weights, shares))
         for i, (other, total) in enumerate(((rest, size.sum() - size[k]), (each, 1.0))):
-            lower = below(rank, other)
+            lower = weight_below(rank, other)
             area = float(weights[own] @ lower[own]) / (size[k] * total)
             of_class = np.full(K, area) if i == 0 else np.bincount(codes, each * above, K)
             sums[i] += area
             lead, excess = lower / total - area, above - of_class[codes]
             slopes[i] += np.where(own, shares * lead, other / total * excess)
     n_terms = np.array([1, 1] if K == 2 else [present, present * (present - 1)])
-    values = (sums / n_terms).tolist() if present > 1 else [math.nan, math.nan]
-    rest, each = slopes / np.maximum(n_terms, 1)[:, None]
-    return Functional(values[0], rest), Functional(values[1], each)
+    values = sums / n_terms if present > 1 else np.full(2, math.nan)
+    return values, slopes / np.maximum(n_terms, 1)[:, None]
 
 
-def below(rank: Ints, weights: Floats) -> Floats:
-    """Weight of the rows of lower rank than each row, and half that of the same rank."""
-    group = np.bincount(rank, weights)
-    return np.asarray((np.cumsum(group) - group / 2)[rank])
-
-
-def changed_pairs(
-    before: Iterable[Ints], after: Iterable[Ints], weights: Floats
-) -> tuple[Functional, Functional]:
+def changed_pairs(before: Iterable[Ints], after: Iterable[Ints], weights: Floats) -> Functionals:
     """Shares of reversed and of tied pairs, of those with different ranks before.
 
     A pair weighs the product of the weights of its rows. The pairs of all rankings are pooled.
@@ -104,15 +90,12 @@ def changed_pairs(
     found = np.zeros((3, len(weights)))
     for old, new in zip(before, after, strict=True):
         found += pairs_of_rows(old, new, weights)
-    ordered, *changed = weights * found
+    found *= weights
+    ordered, changed = found[0], found[1:]
     total = max(float(ordered.sum()), 1e-300)
-    shares = [float(pairs.sum()) / total for pairs in changed]
+    shares = changed.sum(axis=1) / total
     # The weights of both rows count: each of them changes the weight of the pair.
-    reversed_, tied = (
-        Functional(share, 2 * (pairs - share * ordered) / total)
-        for share, pairs in zip(shares, changed, strict=True)
-    )
-    return reversed_, tied
+    return shares, 2 * (changed - np.outer(shares, ordered)) / total
 
 
 def pairs_of_rows(before: Ints, after: Ints, weights: Floats) -> Floats:
@@ -143,23 +126,18 @@ def measure_volumes(
     """
     rng = np.random.default_rng(seed)
     before, after = _draw(before, after, VOLUME_ROWS, rng)
-    values = _volumes(before, after, before.row_weights())
+    values = _volumes(before, after, before.weights)
     errors = np.full(3, math.nan)
     if n_resamples:
         few = _draw(before, after, RESAMPLED_VOLUME_ROWS, rng)
 
         def metric(_: Any, __: Any, sample_weight: Floats | None = None) -> Floats:
-            return _volumes(*few, few[0].row_weights() if sample_weight is None else sample_weight)
+            return _volumes(*few, sample_weight)
 
-        places = np.arange(len(few[0]))
-        draws = bootstrap(
-            metric,
-            places,
-            places,
-            sample_weight=few[0].weights,
-            n_resamples=max(n_resamples // 8, min(n_resamples, 16)),
-            random_state=int(rng.integers(2**31 - 1)),
-        ).distribution
+        places, times = np.arange(len(few[0])), max(n_resamples // 8, min(n_resamples, 16))
+        options: dict[str, Any] = {"sample_weight": few[0].weights, "n_resamples": times}
+        options["random_state"] = int(rng.integers(2**31 - 1))
+        draws = bootstrap(metric, places, places, **options).distribution
         draws = draws[~np.isnan(draws[:, 0])]  # all classes have rows
         if len(draws) > 1:
             errors = draws.std(axis=0, ddof=1) * math.sqrt(len(few[0]) / len(before))
@@ -178,7 +156,7 @@ def _draw(
     return before.take(rows), after.take(rows)
 
 
-def _volumes(before: Sample, after: Sample, weights: Floats) -> Floats:
+def _volumes(before: Sample, after: Sample, weights: Floats | None) -> Floats:
     """Volumes before and after, and their difference; NaN if a class has no rows."""
     if not np.bincount(before.codes, weights, 3).all():
         return np.full(3, math.nan)

@@ -79,14 +79,11 @@ class Pair:
 
 def make_pair(before: Sample, after: Sample | None = None) -> Pair:
     """Pair of samples of the same rows, without rows of weight 0; probabilities become matrices."""
-    pair = Pair(_in_columns(before), None if after is None else _in_columns(after))
-    if before.weights is None or before.weights.all():
-        return pair
-    return pair.take(np.flatnonzero(before.weights))
+    return Pair(_in_columns(before), None if after is None else _in_columns(after))
 
 
 def _in_columns(sample: Sample) -> Sample:
-    sample = sample.on_simplex()
+    sample = sample.positive().on_simplex()
     if not sample.kind.single or sample.kind.scores == "logit":
         return sample
     return replace(sample, forecasts=two_columns(sample.forecasts), scores="probability")
@@ -108,8 +105,7 @@ def pair_of_counts(counts: Counts, calibrator: Any = None) -> Pair:
         problem = f"takes {calibrator.scores_} forecasts, but counts hold probabilities"
         raise InputError("calibrator", None, problem, "pass rows, or fit it to counts")
     P = before.forecasts
-    one_column = calibrator.n_features_in_ == 1 and P.shape[1] == 2
-    Q = calibrator.predict_proba(P[:, 1] if one_column else P)
+    Q = calibrator.predict_proba(P[:, 1] if calibrator.n_features_in_ == 1 else P)
     return Pair(before, replace(before, forecasts=Q), counts.n_rows)
 
 

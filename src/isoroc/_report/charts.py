@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup, escape
@@ -39,21 +38,19 @@ def at_points(x: Any, y: Any) -> str:
     return " ".join(f"{digits(a)},{digits(d)}" for a, d in zip(x, y, strict=True))
 
 
-@dataclass
-class Plane:
-    """A part of a picture with linear scales; x and y are the values at the ends of the axes."""
+class Plane(NamedTuple):
+    """A part of a picture and its axes."""
 
+    x: Axis = Axis()
+    y: Axis = Axis()
     left: float = 44
     top: float = 10
     width: float = 286
     height: float = 240
-    x: tuple[float, float] = (0.0, 1.0)
-    y: tuple[float, float] = (0.0, 1.0)
 
     def at(self, x: Any, y: Any) -> tuple[Any, Any]:
         """Position of a point, or of arrays of points."""
-        right = (np.asarray(x) - self.x[0]) / (self.x[1] - self.x[0])
-        up = (np.asarray(y) - self.y[0]) / (self.y[1] - self.y[0])
+        right, up = self.x.position(x), self.y.position(y)
         return self.left + right * self.width, self.top + (1 - up) * self.height
 
     def line(self, x: Any, y: Any, **attributes: Any) -> Markup:
@@ -82,14 +79,15 @@ class Plane:
         *,
         x_ticks: Mapping[float, str] | None = None,
         y_ticks: Mapping[float, str] | None = None,
+        diagonal: bool = False,
     ) -> Markup:
-        """Grid, ticks and labels; a tick without text has a line only."""
-        x_ticks = ticks(*self.x) if x_ticks is None else x_ticks
-        y_ticks = ticks(*self.y) if y_ticks is None else y_ticks
+        """Grid, ticks, labels and a dotted diagonal; a tick without text has a line only."""
+        x_ticks = ticks_of(self.x) if x_ticks is None else x_ticks
+        y_ticks = ticks_of(self.y) if y_ticks is None else y_ticks
         bottom, right = self.top + self.height, self.left + self.width
         parts = []
         for tick, text in x_ticks.items():
-            across = float(self.at(tick, self.y[0])[0])
+            across = float(self.at(tick, self.y.low)[0])
             a = digits(across)
             parts.append(tag("path", d=f"M{a},{self.top}V{bottom}", class_="grid"))
             place = {"x": a, "y": bottom + 14, "class_": "tick mid"}
@@ -97,7 +95,7 @@ class Plane:
                 place |= {"x": right + 9, "class_": "tick end"}
             parts.append(tag("text", text, **place))
         for tick, text in y_ticks.items():
-            d = self.at(self.x[0], tick)[1]
+            d = self.at(self.x.low, tick)[1]
             parts.append(tag("path", d=f"M{self.left},{digits(d)}H{right}", class_="grid"))
             place = {"x": self.left - 5, "y": digits(d + 3.5)}
             parts.append(tag("text", text, class_="tick end", **place))
@@ -105,19 +103,14 @@ class Plane:
         parts.append(tag("text", x_label, class_="label mid", **middle))
         turn = f"translate(11 {digits(self.top + self.height / 2)}) rotate(-90)"
         parts.append(tag("text", y_label, class_="label mid", transform=turn))
+        if diagonal:
+            parts.append(self.line(self.x[1:], self.y[1:], class_="diagonal"))
         return joined(parts)
 
 
-def ticks(low: float, high: float, most: int = 6) -> dict[float, str]:
-    """Round values in a range, and their texts."""
-    step = 10 ** np.floor(np.log10((high - low) / most))
-    for factor in (1, 2, 5, 10):
-        if (high - low) / (factor * step) <= most - 0.9:
-            break
-    first = np.ceil(low / (factor * step) - 1e-9)
-    last = np.floor(high / (factor * step) + 1e-9)
-    found = [float(f"{k * factor * step + 0.0:.10g}") for k in np.arange(first, last + 1)]
-    return {tick: f"{tick:g}".replace("-", "\N{MINUS SIGN}") for tick in found}
+def ticks_of(axis: Axis) -> dict[float, str]:
+    """Ticks of an axis, and their texts."""
+    return {tick: f"{tick:g}".replace("-", "\N{MINUS SIGN}") for tick in axis.ticks()}
 
 
 def picture(
@@ -136,36 +129,30 @@ def cut(name: str, most: int = 34) -> str:
 def reliability_chart(panel: dict[str, Any]) -> Markup:
     """Observed rates against forecasts, with bands and histograms."""
     axis, series = Axis(*panel["axis"]), panel["series"]
-    place = axis.position
-    plane = Plane(height=250)
     most = max(max(tables["histogram"]["percent"]) for tables in series.values())
-    strip = Plane(top=274, height=54, y=(0, max(most, 1) * 1.05))
-    numbers = ticks_of(axis)
-    grid = dict.fromkeys(numbers, "")
-    parts = [plane.frame("", "observed rate", x_ticks=grid, y_ticks=numbers)]
-    parts.append(plane.line([0, 1], [0, 1], class_="diagonal"))
+    plane = Plane(axis, axis, height=250)
+    strip = Plane(axis, Axis("linear", 0, max(most, 1) * 1.05), top=274, height=54)
+    grid = dict.fromkeys(ticks_of(axis), "")
+    parts = [plane.frame("", "observed rate", x_ticks=grid, diagonal=True)]
     for of, tables in series.items():
         if band := tables.get("band"):
             for ends in ("_all", ""):
-                low, high = place(band[f"low{ends}"]), place(band[f"high{ends}"])
-                parts.append(plane.area(place(band["forecast"]), low, high, class_=f"band {of}"))
+                edges = band["forecast"], band[f"low{ends}"], band[f"high{ends}"]
+                parts.append(plane.area(*edges, class_=f"band {of}"))
     for of, tables in series.items():
-        curve = tables["curve"]
-        line = place(curve["forecast"]), place(curve["rate"])
-        parts.append(plane.line(*line, class_=f"curve {of}"))
+        parts.append(plane.line(*tables["curve"].values(), class_=f"curve {of}"))
         for forecast, rate, low, high, weight in zip(*tables["rates"].values(), strict=True):
-            x = float(place(forecast))
-            parts.append(plane.line([x, x], place([low, high]), class_=f"bar {of}"))
+            parts.append(plane.line([forecast, forecast], [low, high], class_=f"bar {of}"))
             tip = (
                 f"{of}: forecast {forecast:.3g}, observed {rate:.3g} "
                 f"({low:.3g} to {high:.3g}), weight {weight:,.0f}"
             )
-            parts.append(plane.mark(x, float(place(rate)), 3.2, class_=f"dot {of}", data_tip=tip))
+            parts.append(plane.mark(forecast, rate, 3.2, class_=f"dot {of}", data_tip=tip))
     label = f"forecast probability of {cut(panel['name'], 24)}"
-    parts.append(strip.frame(label, "", x_ticks=numbers, y_ticks={}))
+    parts.append(strip.frame(label, "", y_ticks={}))
     for of, tables in series.items():
         bars = tables["histogram"]
-        across = place(np.repeat([*bars["left"], bars["right"][-1]], 2))
+        across = np.repeat([*bars["left"], bars["right"][-1]], 2)
         points = at_points(*strip.at(across, [0.0, *np.repeat(bars["percent"], 2), 0.0]))
         parts.append(tag("polygon", points=points, class_=f"histogram {of}"))
     return picture(parts, f"Reliability diagram of {panel['name']}", height=366)
@@ -177,23 +164,15 @@ def curve_chart(part: dict[str, Any], name: str, axis: Axis, **attributes: Any) 
     The axis is that of probabilities; scores have a linear one, whose ends the picture holds.
     """
     low, high = min(part["forecast"]), max(part["forecast"])
-    numbers, label = ticks_of(axis), f"calibrated, {cut(name, 20)}"
-    if low >= 0 and high <= 1:
-        plane, x = Plane(), axis.position(part["forecast"])
-        parts = [plane.frame("forecast", label, x_ticks=numbers, y_ticks=numbers)]
-        parts.append(plane.line([0, 1], [0, 1], class_="diagonal"))
-    else:
-        plane, x = Plane(x=(low, high if high > low else low + 1)), part["forecast"]
-        parts = [plane.frame("score", label, y_ticks=numbers)]
-        attributes |= {"data_x0": plane.x[0], "data_x1": plane.x[1]}
-    line = plane.line(x, axis.position(part["value"]), class_="curve after", data_role="map")
+    x, unit = axis, "forecast"
+    if low < 0 or high > 1:
+        x, unit = Axis("linear", low, high if high > low else low + 1), "score"
+        attributes |= {"data_x0": x.low, "data_x1": x.high}
+    plane = Plane(x, axis)
+    frame = plane.frame(unit, f"calibrated, {cut(name, 20)}", diagonal=unit == "forecast")
+    line = plane.line(part["forecast"], part["value"], class_="curve after", data_role="map")
     title = f"Calibrated probability of {name} against its forecast"
-    return picture([*parts, line], title, **attributes)
-
-
-def ticks_of(axis: Axis) -> dict[float, str]:
-    """Places of the ticks of an axis of probabilities, and their texts."""
-    return {float(axis.position(tick)): f"{tick:g}" for tick in axis.ticks()}
+    return picture([frame, line], title, **attributes)
 
 
 def simplex_chart(
@@ -231,8 +210,7 @@ def pair_chart(pair: dict[str, Any]) -> Markup:
     plane = Plane()
     first, second = (cut(name, 16) for name in pair["names"])
     x, y = pair["forecast"], pair["value"]
-    parts = [plane.frame(f"share of {second} before", "share after")]
-    parts.append(plane.line([0, 1], [0, 1], class_="diagonal"))
+    parts = [plane.frame(f"share of {second} before", "share after", diagonal=True)]
     parts.append(plane.line(x, y, class_="curve after"))
     for before, after in zip(x, y, strict=True):
         tip = f"before {before:.3f}, after {after:.3f}"
@@ -244,8 +222,7 @@ def pair_chart(pair: dict[str, Any]) -> Markup:
 def roc_chart(curve: dict[str, Any]) -> Markup:
     """ROC curves before and after."""
     plane, series = Plane(), curve["series"]
-    parts = [plane.frame("false positive rate", "true positive rate")]
-    parts.append(plane.line([0, 1], [0, 1], class_="diagonal"))
+    parts = [plane.frame("false positive rate", "true positive rate", diagonal=True)]
     for i, (of, data) in enumerate(series.items()):
         line = data["false_positive_rate"], data["true_positive_rate"]
         parts.append(plane.line(*line, class_=f"curve {of}"))
@@ -259,7 +236,8 @@ def benefit_chart(curve: dict[str, list[float]]) -> Markup:
     models = [name for name in curve if name in ("forecasts", "before", "after")]
     top = max(max(curve[name]) for name in models)
     low = min(-0.1 * top, max(min(min(curve[name]) for name in models), -top))
-    plane = Plane(y=(low, 1.05 * top if top > 0 else 1.0), left=58, width=272)
+    y = Axis("linear", low, 1.05 * top if top > 0 else 1.0)
+    plane = Plane(y=y, left=58, width=272)
     parts = [plane.frame("threshold", "net benefit")]
     kinds = {"none": "diagonal", "all": "diagonal", "forecasts": "curve before"}
     for name in ("none", "all", *models):
@@ -302,24 +280,23 @@ def path_chart(path: dict[str, Any], before: float | None) -> Markup:
     margin = 0.08 * (np.ptp(shown) or 1.0)
     near = before is not None and abs(before - shown[-1]) <= 50 * margin
     values = np.append(shown, [before] if near else [])
-    y = (float(values.min() - margin), float(values.max() + margin))
-    plane = Plane(x=(0.0, float(np.log10(max(n)))), y=y, left=58, width=272)
-    marks = [k for k in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000) if k <= max(n)]
-    x_ticks = {float(np.log10(k)): str(k) for k in marks}
+    y = Axis("linear", float(values.min() - margin), float(values.max() + margin))
+    plane = Plane(Axis("log", 1, max(n)), y, left=58, width=272)
+    marks = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
+    x_ticks = {float(k): str(k) for k in marks if k <= max(n)}
     parts = [plane.frame("number of bins", "log loss", x_ticks=x_ticks)]
     if near:
-        parts.append(plane.line(plane.x, [before, before], class_="curve before"))
+        parts.append(plane.line(plane.x[1:], [before, before], class_="curve before"))
         level = float(before or 0) + margin / 4
-        parts.append(plane.text(plane.x[1], level, "before", class_="score end before"))
+        parts.append(plane.text(max(n), level, "before", class_="score end before"))
     elif before is not None:  # far from the path, whose shape would not be seen
         rises = loss[-1] > shown[0]  # the path ends at the top
         place = {"x": plane.left + (6 if rises else plane.width), "y": plane.top + 12}
         kind = "score before" if rises else "score end before"
         parts.append(tag("text", f"before: {text_of(before)}", class_=kind, **place))
-    x = np.log10(n)
-    inside = (y[0] <= loss) & (loss <= y[1])
-    parts.append(plane.line(x[inside], loss[inside], class_="curve after"))
-    places = np.column_stack(plane.at(x, loss.clip(*y))).round(1).tolist()
+    inside = (y.low <= loss) & (loss <= y.high)
+    parts.append(plane.line(np.array(n)[inside], loss[inside], class_="curve after"))
+    places = np.column_stack(plane.at(n, loss)).round(1).tolist()
     cx, cy = places[-1]
     here = {"cx": cx, "cy": cy, "r": 6, "class_": "here", "data_places": json.dumps(places)}
     parts.append(tag("circle", **here))
@@ -328,12 +305,10 @@ def path_chart(path: dict[str, Any], before: float | None) -> Markup:
 
 def stage_chart(name: str, axis: Axis) -> Markup:
     """Axes of the diagram of a stage; the script draws its marks."""
-    plane, numbers = Plane(), ticks_of(axis)
     label = f"calibrated probability of {cut(name, 24)}"
-    frame = plane.frame(label, "observed rate", x_ticks=numbers, y_ticks=numbers)
-    parts = [frame, plane.line([0, 1], [0, 1], class_="diagonal"), tag("g", id="stage-marks")]
+    frame = Plane(axis, axis).frame(label, "observed rate", diagonal=True)
     title = "Observed rates of the bins against their calibrated probability"
-    return picture(parts, title, id="stage-chart")
+    return picture([frame, tag("g", id="stage-marks")], title, id="stage-chart")
 
 
 def share_bar(share: float) -> Markup:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -32,16 +31,13 @@ def render(summary: dict[str, Any]) -> str:
         download = f"data:application/json;base64,{content}"
     shown, staged = _map_charts(summary, axis)
     losses = {row["measure"]: row for row in summary["headline"]["rows"]}["log_loss"]
-    style, script = _asset("style.css"), _asset("script.js")
     page: str = _template().render(
         s=summary,
         axis=axis,
         paired=summary["map"] is not None,
-        style=style,
-        style_hash=_hash(style),
-        script=script,
-        script_hash=_hash(script),
-        data=_embedded(data),
+        style=_asset("style.css"),
+        script=_asset("script.js"),
+        data=data,
         map_charts=shown,
         staged_map=staged,
         bins=_bins(summary["bins"]),
@@ -57,7 +53,8 @@ def _template() -> Any:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"number": text_of, "percent": percent, "weight": weight_of}
-    environment.filters["zipped"] = lambda columns: list(zip(*columns, strict=True))
+    environment.filters |= {"hash": _hash, "zipped": lambda columns: zip(*columns, strict=True)}
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     environment.globals |= {"charts": charts}
     return environment.from_string(_asset("page.html"))
 
@@ -70,12 +67,6 @@ def _asset(name: str) -> Markup:
 def _hash(text: str) -> str:
     """What a content security policy calls an element with this text."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _embedded(value: Any) -> Markup:
-    """JSON inside a script element: no character that could end it."""
-    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return Markup(text.replace("<", "\\u003c").replace("&", "\\u0026"))  # noqa: S704
 
 
 def _map_charts(

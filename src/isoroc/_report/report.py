@@ -84,10 +84,8 @@ class Report:
         columns: list[str] | None = None,
         n_resamples: int = 200,
     ) -> None:
-        given: dict[str, Any] = {"labels": labels, "sample_weight": sample_weight, "scores": scores}
-        options: dict[str, Any] = {"title": title, "model_path": model_path, "columns": columns}
-        evidence = gather(y, P, calibrator=calibrator, after=after, **given)
-        self.summary = summarize(evidence, n_resamples=n_resamples, **options)
+        evidence = gather(y, P, sample_weight, labels, scores, calibrator=calibrator, after=after)
+        self.summary = summarize(evidence, title, model_path, columns, n_resamples)
 
     @classmethod
     def from_estimator(

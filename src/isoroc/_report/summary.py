@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from isoroc import metrics
@@ -23,7 +22,7 @@ from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._counts import Counts
 from isoroc._estimation.grouping import distinct_rows, group_equal, group_quantile
-from isoroc._evaluation.evaluate import check_options, evaluate_pair
+from isoroc._evaluation.evaluate import check_options, evaluate_pairs
 from isoroc._evaluation.evaluation import MANY_CLASSES, MEASURES, Evaluation, percent
 from isoroc._evaluation.measures import most_rows
 from isoroc._evaluation.pair import Pair, make_pair, pair_of_counts
@@ -34,7 +33,6 @@ from isoroc._views.curves import (
     Axis,
     axis_of,
     best_rates,
-    compact,
     event_of,
     has_few_values,
     one_vs_rest,
@@ -63,10 +61,7 @@ _MOST_PANELS = 8
 
 @dataclass(frozen=True)
 class Evidence(Pair):
-    """What a report is about; `input` holds the rows as the calibrator takes them.
-
-    Rows of weight 0 are left out.
-    """
+    """Rows of a report, none of weight 0; `input` holds them as the calibrator takes them."""
 
     calibrator: Any = None
     input: Any = None
@@ -88,12 +83,10 @@ class Evidence(Pair):
 
     def heaviest(self, most: int, least: float = 0) -> list[int]:
         """All columns, or `most` of the classes of some weight, the heaviest first."""
-        weights = self.before.class_weights()
-        order = np.arange(self.n_classes)
+        weights, order = self.before.class_weights(), np.arange(self.n_classes)
         if self.n_classes > most:
             order = np.argsort(-weights, kind="stable")[:most]
-        chosen: list[int] = order[weights[order] >= least].tolist()
-        return chosen
+        return [k for k in order.tolist() if weights[k] >= least]
 
     def take(self, rows: Any) -> Self:
         """The same with some of the rows."""
@@ -101,7 +94,7 @@ class Evidence(Pair):
 
 
 def gather(
-    y: Any, P: Any, sample_weight: Any, *, calibrator: Any, after: Any, labels: Any, scores: Scores
+    y: Any, P: Any, sample_weight: Any, labels: Any, scores: Scores, *, calibrator: Any, after: Any
 ) -> Evidence:
     """Check the arguments of a report and put them together."""
     _check_calibrator(calibrator)
@@ -140,7 +133,6 @@ def _check_calibrator(calibrator: Any) -> None:
 
 def summarize(
     evidence: Evidence,
-    *,
     title: str = "Calibration report",
     model_path: str = "model.json",
     columns: list[str] | None = None,
@@ -148,7 +140,7 @@ def summarize(
 ) -> dict[str, Any]:
     """Summary of the evidence, with plain values only: it can be written as JSON."""
     start = time.perf_counter()
-    evaluation = evaluate_pair(evidence, **check_options(0.95, n_resamples, 0))
+    evaluation = evaluate_pairs([evidence], **check_options(0.95, n_resamples, 0))
     judged = evidence.draw(most_rows(evidence.n_classes))
     parts: dict[str, Any] = {
         "format": "isoroc report",
@@ -239,21 +231,13 @@ def _verdict(evaluation: Evaluation, evidence: Evidence, judged: Evidence) -> di
 
 
 def _came_true(evidence: Evidence) -> list[str]:
-    """What came of the forecasts whose gap is clearest, if it is more than chance.
-
-    Forecasts are those of the second of two classes, or of the most probable class of each row. A
-    group holds the rows of one forecast where forecasts have few distinct values.
-    """
+    """What came of the forecasts whose gap is clearest, if it is more than chance."""
     if "before" not in evidence.series:
         return []
-    P, codes, weights = evidence.before.arrays
-    best = np.ones(len(P), np.intp) if evidence.n_classes == 2 else P.argmax(axis=1)
-    p, right = P[np.arange(len(P)), best], codes == best
-    if has_few_values(p):
-        group = group_equal(p)
-    else:
-        place = axis_of([Sample(p, right.view(np.uint8), weights)]).position(p)
-        group = compact(np.floor(_GROUPS * place).astype(np.intp))
+    event = event_of(evidence.before, 1 if evidence.n_classes == 2 else None)
+    p, right, weights = event.arrays
+    place = p if has_few_values(p) else np.floor(_GROUPS * axis_of([event]).position(p))
+    group = group_equal(place)
     n = np.bincount(group)
     _, mean, rate = group_means(group, weights, p, right)
     gap = np.abs(rate - mean) * np.sqrt(n) * (n >= _FEWEST)
@@ -264,12 +248,13 @@ def _came_true(evidence: Evidence) -> list[str]:
     rows = np.flatnonzero(group == worst)
     low, level, high = (f"{v:.2g}" for v in (p[rows].min(), mean[worst], p[rows].max()))
     level = level if low == high else f"{low} to {high} (mean {level})"
-    event = evidence.names[1] if evidence.n_classes == 2 else "the most probable class"
-    what = f"In {n[worst]:,} rows {event} had a probability of {level} and came true in "
+    name = evidence.names[1] if evidence.n_classes == 2 else TOP
+    what = f"In {n[worst]:,} rows {name} had a probability of {level} and came true in "
     what += f"{percent(rate[worst])} of them"
     if evidence.after is None:
         return [f"{what}."]
-    calibrated = evidence.after.forecasts[rows, best[rows]]
+    best = 1 if evidence.n_classes == 2 else evidence.before.decisions()[rows]
+    calibrated = evidence.after.forecasts[rows, best]
     after = np.average(calibrated, weights=None if weights is None else weights[rows])
     return [f"{what}; after calibration its probability is {after:.2g} on average."]
 
@@ -363,18 +348,16 @@ def _model_part(evidence: Evidence, path: str, columns: list[str] | None) -> dic
     if calibrator is None:
         return None
     certificate = getattr(calibrator, "certificate_", None)
-    members = getattr(calibrator, "member_scores_", None)
-    if members is not None:
-        members = {
-            n: short(c) if c.dtype.kind == "f" else c.astype(str) for n, c in members.items()
-        }
+    members = {
+        name: short(column) if column.dtype.kind == "f" else column.astype(str)
+        for name, column in getattr(calibrator, "member_scores_", {}).items()
+    }
     parameters = {
         name: value if isinstance(value, str | int | float | None) else str(value)
         for name, value in calibrator.get_params(deep=False).items()
     }
-    names = columns or [f"p_{name}" for name in evidence.names]
-    if calibrator.n_features_in_ == 1 and columns is None:
-        names = ["score"]
+    single = calibrator.n_features_in_ == 1
+    names = columns or (["score"] if single else [f"p_{name}" for name in evidence.names])
     quoted = json.dumps(path, ensure_ascii=False)
     given, what = "P", "P: new forecasts, one column per class"
     if getattr(calibrator, "grouped_", False):
@@ -386,7 +369,7 @@ def _model_part(evidence: Evidence, path: str, columns: list[str] | None) -> dic
         "parameters": parameters,
         "n_bins": None if evidence.binned is None else evidence.binned.n_bins_,
         "certificate": None if certificate is None else str(certificate),
-        "members": members,
+        "members": members or None,
         "path": path,
         "python": f"import isoroc\n\ncalibrator = isoroc.load({quoted})\nQ = {applied}\n",
         "command": f"isoroc apply {word} new.parquet -o calibrated.parquet",
@@ -449,10 +432,7 @@ def _reliability_part(evidence: Evidence) -> dict[str, Any]:
             forecast, rate = tables["curve"].values()
             kept = thin(forecast, rate, _VERTICES)
             tables["curve"] = {"forecast": forecast[kept], "rate": rate[kept]}
-            series[of] = {
-                kind: {name: short(column) for name, column in table.items()}
-                for kind, table in tables.items()
-            }
+            series[of] = short(tables)
         name = TOP if k is None else evidence.names[k]
         panels.append({"name": name, "top": k is None, "axis": axis, "series": series})
     left_out = evidence.n_classes - len(chosen) if several else 0
@@ -514,7 +494,7 @@ def _map_part(evidence: Evidence) -> dict[str, Any] | None:
     }
 
 
-def _curve(evidence: Evidence, Q: Floats) -> dict[str, Any]:
+def _curve(evidence: Evidence, Q: Floats) -> Any:
     """Calibrated probability of the second class against the forecast or score.
 
     That of constant values in bins is a step function; others are drawn through some of the rows.
@@ -526,10 +506,10 @@ def _curve(evidence: Evidence, Q: Floats) -> dict[str, Any]:
         ends = (score.min(), score.max()) if before.ndim == 1 else (0.0, 1.0)
         edges = np.concatenate([ends[:1], bins.tree_.cuts, ends[1:]]).clip(*ends)
         steps = np.column_stack([edges[:-1], edges[1:]]).ravel()
-        return {"forecast": short(steps), "value": short(np.repeat(bins.bin_values_[:, 1], 2))}
+        return short({"forecast": steps, "value": np.repeat(bins.bin_values_[:, 1], 2)})
     order = np.argsort(score, kind="stable")
     chosen = order[np.unique(np.linspace(0, len(order) - 1, _POINTS).astype(np.intp))]
-    return {"forecast": short(score[chosen]), "value": short(Q[chosen, 1])}
+    return short({"forecast": score[chosen], "value": Q[chosen, 1]})
 
 
 def _pairs(evidence: Evidence, P: Floats, Q: Floats) -> list[dict[str, Any]]:
@@ -548,10 +528,10 @@ def _pairs(evidence: Evidence, P: Floats, Q: Floats) -> list[dict[str, Any]]:
         if len(rows) >= _PAIR_ROWS:
             i, j = divmod(pair, K)
             before, after = (_share(A[rows], i, j) for A in (P, Q))
-            group = compact(group_quantile(before, weights[rows], _PAIR_POINTS))
+            group = group_quantile(before, weights[rows], _PAIR_POINTS)
             _, forecast, value = group_means(group, weights[rows], before, after)
             names = [evidence.names[i], evidence.names[j]]
-            columns = {"forecast": short(forecast), "value": short(value)}
+            columns = short({"forecast": forecast, "value": value})
             found.append({"names": names, "weight": float(total[pair]), **columns})
     return found
 
@@ -559,10 +539,6 @@ def _pairs(evidence: Evidence, P: Floats, Q: Floats) -> list[dict[str, Any]]:
 def _share(P: Floats, i: int, j: int) -> Floats:
     both = P[:, i] + P[:, j]
     return np.asarray(np.divide(P[:, j], both, out=np.full(len(P), 0.5), where=both > 0))
-
-
-#: Largest number of stages, of points of a diagram, and of rows if a stage needs all rows.
-_MOST_STAGES, _STAGE_POINTS, _ROWS = 40, 60, 5000
 
 
 #: Measures of the clinical panel in words.
@@ -593,6 +569,10 @@ def _practice_part(evaluation: Evaluation) -> dict[str, Any] | None:
         curve = {"thresholds": short(found.thresholds)}
         curve |= {of: short(v) for of, v in zip(found.strategies[:-1], found.values, strict=False)}
     return {"panels": panels, "curve": curve}
+
+
+#: Largest number of stages, of points of a diagram, and of rows if a stage needs all rows.
+_MOST_STAGES, _STAGE_POINTS, _ROWS = 40, 60, 5000
 
 
 def _path_part(evidence: Evidence) -> dict[str, Any] | None:
@@ -646,7 +626,7 @@ def _diagram(sample: Sample, bin_of: Ints | None) -> dict[str, Any]:
         event = event.positive()
         group = group_equal(event.forecasts.round(6))
     else:
-        group = compact(bin_of)
+        _, group = np.unique(bin_of, return_inverse=True)
         _, mean = group_means(group, event.weights, event.forecasts)
         group = mean.argsort().argsort()[group]  # by ascending forecast
     if (n := group.max() + 1) > _STAGE_POINTS:
@@ -685,9 +665,11 @@ def listed(names: list[str], most: int = 8) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if shown[1:] else shown)
 
 
-def short(values: Any, digits: int = 5) -> list[Any]:
-    """Numbers with a number of significant digits, for drawing."""
-    array: NDArray[Any] = np.asarray(values, dtype=np.float64)
+def short(values: Any, digits: int = 5) -> Any:
+    """Numbers, also in dictionaries, with a number of significant digits, for drawing."""
+    if isinstance(values, dict):
+        return {name: short(entry, digits) for name, entry in values.items()}
+    array = np.asarray(values, dtype=np.float64)
     if array.ndim > 1:
         return [short(row, digits) for row in array]
     return [float(f"{value:.{digits}g}") for value in array.tolist()]

@@ -10,8 +10,8 @@ from scipy.optimize import isotonic_regression
 from scipy.special import expit, logit
 
 from isoroc._counts import BinaryCounts
-from isoroc._estimation.grouping import group_equal, group_quantile, group_uniform
-from isoroc._input import Sample, split_by_kind
+from isoroc._estimation.grouping import group_equal, group_quantile, group_rows
+from isoroc._input import Sample, check_option, split_by_kind
 from isoroc._intervals import wilson
 from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
@@ -29,7 +29,7 @@ Strategy = Literal["quantile", "uniform"]
 
 
 class Axis(NamedTuple):
-    """Scale of an axis of probabilities, and where it starts and ends."""
+    """Scale of an axis, and where it starts and ends; most are axes of probabilities."""
 
     scale: Literal["linear", "log", "logit"] = "linear"
     low: float = 0.0
@@ -56,7 +56,11 @@ class Axis(NamedTuple):
     def ticks(self) -> list[float]:
         """Round values, at most about nine."""
         if self.scale == "linear":
-            return [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+            length = self.high - self.low
+            power = 10 ** np.floor(np.log10(length / 6))
+            step = power * next((k for k in (1, 2, 5) if length / (k * power) <= 5.1), 10)
+            first, last = np.ceil(self.low / step - 1e-9), np.floor(self.high / step + 1e-9)
+            return [float(f"{k * step + 0.0:.10g}") for k in np.arange(first, last + 1)]
         below, above = (
             [float(f"1e-{k}") for k in range(1, round(-np.log10(end)) + 1)]
             for end in (self.low, 1 - self.high if self.scale == "logit" else 1.0)
@@ -71,12 +75,9 @@ class Axis(NamedTuple):
 
 
 def axis_of(samples: Iterable[Sample], scale: str = "auto") -> Axis:
-    """Axis on which forecasts of events can be told apart.
-
-    With "auto" it is logarithmic if 95 % of the forecasts lie in its lowest fifth, and of log odds
-    if they lie in its lowest and its highest tenth.
-    """
+    """Axis on which forecasts of events can be told apart; see `CalibrationDisplay` for "auto"."""
     p = np.concatenate([sample.forecasts for sample in samples])
+    check_option("scale", scale, ("auto", "linear", "log", "logit"))
     if scale == "auto":
         ends = np.mean(np.minimum(p, 1 - p) <= 0.1) >= 0.95
         scale = "logit" if ends else "linear"
@@ -118,8 +119,7 @@ def reliability(
     rates = observed_rates(sample, n_bins=n_bins, strategy=strategy, confidence=confidence)
     tables = {"rates": rates, "curve": isotonic_curve(sample), "histogram": histogram(sample, axis)}
     if n_resamples:
-        simulated: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed}
-        tables["band"] = consistency_band(sample, confidence=confidence, **simulated)
+        tables["band"] = consistency_band(sample, confidence, n_resamples, seed)
     return tables
 
 
@@ -128,17 +128,14 @@ def observed_rates(
 ) -> Table:
     """Observed rates of groups of about equal weight or equal width, with Wilson's intervals.
 
-    Equal forecasts are in the same group. The intervals take a weight as a number of rows. Without
-    `n_bins`, a few distinct forecasts have a group each; of others there are as many groups as the
-    cube root of the rows, 2 to 15.
+    Equal forecasts are in the same group. The intervals take a weight as a number of rows.
     """
     p = sample.forecasts
     if n_bins is None and strategy == "quantile" and has_few_values(p):
         group = group_equal(p)
     else:
         n_bins = n_bins or int(np.clip(np.rint(np.cbrt(len(p))), 2, 15))
-        by_width = strategy == "uniform"
-        group = compact(group_uniform(p, n_bins)) if by_width else _quantiles(sample, n_bins)
+        group = group_rows(p, sample.weights, n_bins if strategy == "uniform" else strategy, n_bins)
     weight, forecast, rate = group_means(group, sample.weights, p, sample.codes)
     rate = rate.clip(0, 1)
     low, high = wilson(rate, weight, confidence)
@@ -151,16 +148,6 @@ def has_few_values(p: Floats) -> bool:
     return len(np.unique(p[: 50 * most])) <= most and len(np.unique(p)) <= most
 
 
-def _quantiles(sample: Sample, n_groups: int) -> Ints:
-    """Group of each forecast, of about equal weight; none is empty."""
-    return compact(group_quantile(sample.forecasts, sample.weights, n_groups))
-
-
-def compact(group: Ints) -> Ints:
-    """Groups renumbered such that none is empty."""
-    return np.asarray(np.unique(group, return_inverse=True)[1])
-
-
 def isotonic_curve(sample: Sample) -> Table:
     """Isotonic regression of outcomes on forecasts: both ends of each of its bins."""
     low, high, class_weights = BinaryCounts.from_arrays(*sample.arrays).isotonic_blocks()
@@ -168,7 +155,7 @@ def isotonic_curve(sample: Sample) -> Table:
     return Table(forecast=np.column_stack([low, high]).ravel(), rate=np.repeat(rate, 2))
 
 
-def consistency_band(sample: Sample, *, confidence: float, n_resamples: int, seed: int) -> Table:
+def consistency_band(sample: Sample, confidence: float, n_resamples: int, seed: int) -> Table:
     """Range of the isotonic curve of these forecasts under the hypothesis that they are calibrated.
 
     Outcomes are simulated with the forecasts as probabilities and the curve is fitted to each
@@ -181,7 +168,8 @@ def consistency_band(sample: Sample, *, confidence: float, n_resamples: int, see
     for a group is its effective sample size, ``(sum of w)**2 / sum of w**2``.
     """
     weights = sample.row_weights()
-    group = _quantiles(sample, _MAX_GROUPS)
+    group = group_quantile(sample.forecasts, sample.weights, _MAX_GROUPS)
+    _, group = np.unique(group, return_inverse=True)  # none is empty
     weight, forecast = group_means(group, weights, sample.forecasts)
     forecast = forecast.clip(0, 1)
     n_outcomes = np.rint(weight**2 / np.bincount(group, weights**2)).astype(np.int64)
@@ -201,7 +189,7 @@ def consistency_band(sample: Sample, *, confidence: float, n_resamples: int, see
     return Table(forecast=forecast[kept], low=low, high=high, **whole)
 
 
-def histogram(sample: Sample, axis: Axis = Axis()) -> Table:  # noqa: B008 -- a constant
+def histogram(sample: Sample, axis: Axis = Axis()) -> Table:
     """Share of rows in percent: bars of a few distinct forecasts, or twenty bins of equal width.
 
     Bars and gaps follow each other. A bin contains its left end, up to rounding.

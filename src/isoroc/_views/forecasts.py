@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,14 +13,11 @@ from sklearn.utils import _safe_indexing
 from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.binned import BinCalibrator
 from isoroc._classifier import CalibratedClassifier
+from isoroc._estimation.grouping import sum_classes
 from isoroc._input import InputError, Sample, check_forecasts, first_improbable
 from isoroc.metrics import auc, log_loss, volume_under_surface
 
-MEASURES: dict[str, Callable[..., Any]] = {
-    "log loss": log_loss,
-    "AUC": auc,
-    "VUS": volume_under_surface,
-}
+MEASURES: dict[str, Any] = {"log loss": log_loss, "AUC": auc, "VUS": volume_under_surface}
 #: Largest number of rows for the volume of forecasts that are not in bins.
 _VOLUME_ROWS = 100_000
 
@@ -60,10 +57,9 @@ def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
     """
     if isinstance(estimator, CalibratedClassifier) and len(estimator.calibrators_) == 1:
         (classifier,), (calibrator,) = estimator.estimators_, estimator.calibrators_
-        classes = estimator.classes_
-        known = isinstance(calibrator, Calibrator)
-        if known and (len(classes) == 2 or calibrator.scores_ == "probability"):
-            return calibrator, estimator.forecast(classifier, X, classes)
+        two = len(estimator.classes_) == 2
+        if isinstance(calibrator, Calibrator) and (two or calibrator.scores_ == "probability"):
+            return calibrator, estimator.forecast(classifier, X, estimator.classes_)
     return estimator, X
 
 
@@ -100,30 +96,26 @@ def staged(calibrator: Any, P: Any, sample: Sample, most: int) -> Iterator[tuple
     Where all rows of a bin have the same forecast, each bin and class is reduced to one row with
     the total weight.
     """
-    n_bins = calibrator.path_["n_bins"].tolist()
+    n_bins, times = calibrator.path_["n_bins"].tolist(), 1
     kept = kept_stages(len(n_bins), most)
-    if not isinstance(calibrator, BinCalibrator) or calibrator.map_.varies:
-        for i, Q in enumerate(calibrator.staged_predict_proba(P)):
-            if i in kept:
-                yield n_bins[i], replace(sample, forecasts=Q, scores="probability")
-        return
-    K = sample.n_classes
-    _, first, bin_of = np.unique(calibrator.apply(P), return_index=True, return_inverse=True)
-    pair: NDArray[Any] = bin_of * K + sample.codes
-    weights = np.bincount(pair, sample.weights, len(first) * K).astype(np.float64)
-    codes = np.tile(np.arange(K, dtype=np.uint8), len(first))
-    for i, Q in enumerate(calibrator.staged_predict_proba(_safe_indexing(P, first))):
+    if not calibrator.map_.varies:
+        _, first, bin_of = np.unique(calibrator.apply(P), return_index=True, return_inverse=True)
+        P, times = _safe_indexing(P, first), sample.n_classes
+        weights = sum_classes(bin_of, sample.codes, times, sample.weights).ravel()
+        codes = np.tile(np.arange(times, dtype=np.uint8), len(first))
+        sample = replace(sample, codes=codes, weights=weights, groups=None)
+    for i, Q in enumerate(calibrator.staged_predict_proba(P)):
         if i in kept:
-            yield n_bins[i], Sample(np.repeat(Q, K, axis=0), codes, weights, sample.classes)
+            repeated = np.repeat(Q, times, axis=0)
+            yield n_bins[i], replace(sample, forecasts=repeated, scores="probability")
 
 
 def few_rows(calibrator: Any, P: Any, sample: Sample, most: int) -> tuple[Any, Any, Sample]:
     """At most `most` of the rows, drawn at random, if each stage needs all rows."""
-    varies = isinstance(calibrator, BinCalibrator) and calibrator.map_.varies
-    if not varies or len(sample) <= most:
-        return calibrator, P, sample
-    rows = sample.drawn_rows(most)
-    return calibrator, _safe_indexing(P, rows), sample.take(rows)
+    if calibrator.map_.varies and len(sample) > most:
+        rows = sample.drawn_rows(most)
+        P, sample = _safe_indexing(P, rows), sample.take(rows)
+    return calibrator, P, sample
 
 
 def is_calibration_set(calibrator: Any, P: Any, sample: Sample) -> bool:

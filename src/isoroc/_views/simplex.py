@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from isoroc._estimation.grouping import sum_rows
 from isoroc._simplex import Floats, Ints
 from isoroc._tree import BinTree
 
@@ -79,11 +80,7 @@ def triangles(cells: Ints, steps: int) -> Floats:
 
 
 def group_means(group: Ints, weights: Floats | None, *columns: Any) -> tuple[Floats, ...]:
-    """Weight of each group, and the means of arrays of one row per member; no group is empty."""
-    weight = np.bincount(group, weights).astype(np.float64)
-    means = []
-    for values in columns:
-        weighted = values.reshape(len(values), -1) * (1 if weights is None else weights[:, None])
-        sums = np.column_stack([np.bincount(group, column) for column in weighted.T])
-        means.append((sums / weight[:, None]).reshape(-1, *values.shape[1:]))
-    return weight, *means
+    """Weight of each group that has rows, and the means of columns or matrices of these rows."""
+    found = np.flatnonzero(np.bincount(group))
+    weight = np.bincount(group, weights)[found].astype(np.float64)
+    return weight, *((sum_rows(group, values, weights)[found].T / weight).T for values in columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from isoroc._input import (
     InputError,
-    Sample,
     check_after,
     check_confidence,
     check_length,
@@ -25,7 +24,7 @@ from isoroc._intervals import half_width
 from isoroc._simplex import Floats
 from isoroc._table import Table
 from isoroc.decisions._inputs import check_costs, check_new
-from isoroc.metrics import roc_convex_hull
+from isoroc.metrics import roc_convex_hull, symmetric_roc_curve
 
 
 def decide(Q: Any, costs: Any, labels: Any = None) -> NDArray[Any]:
@@ -230,30 +229,26 @@ def expected_cost(
     sample = check_probabilities(y_true, y_prob, sample_weight, labels, keep_zeros=True)
     matrix = check_costs(costs, sample.classes)
     check_confidence(confidence)
-    weights, width = sample.row_weights(), half_width(confidence)
-
-    def interval(costs_of_rows: Floats) -> tuple[float, float, float]:
-        mean = float(np.average(costs_of_rows, weights=weights))
-        deviations = weights * (costs_of_rows - mean)
-        half = width * float(np.sqrt(deviations @ deviations)) / float(weights.sum())
-        return mean, mean - half, mean + half
-
-    def line(decisions: str, P: Floats) -> tuple[Any, Floats]:
-        """A row of the table, and the cost of each row of the data."""
-        chosen = matrix.choose(P)
-        own = matrix.values[sample.codes, chosen]
-        expected = np.einsum("ij,ij->i", P, matrix.values.T[chosen])
-        return (decisions, *interval(own), float(np.average(expected, weights=weights))), own
-
-    first, before = line("forecasts" if after is None else "before", sample.forecasts)
-    lines = [first]
+    weights, codes, promised = sample.row_weights(), sample.codes, {}
+    forecasts = {"forecasts" if after is None else "before": sample.forecasts}
     if after is not None:
-        second, later = line("after", check_after(after, sample, probabilities=True).forecasts)
-        lines += [second, ("change", *interval(later - before), np.nan)]
-    shares = np.bincount(sample.codes, weights, len(matrix.values))
-    constant = int((shares @ matrix.values).argmin())
-    lines.append(("constant", *interval(matrix.values[sample.codes, constant]), np.nan))
-    lines.append(("oracle", *interval(matrix.values.min(axis=1)[sample.codes]), np.nan))
+        forecasts["after"] = check_after(after, sample, probabilities=True).forecasts
+    own = {}  # cost of each row
+    for name, P in forecasts.items():
+        chosen = matrix.choose(P)
+        own[name] = matrix.values[codes, chosen]
+        expected = np.einsum("ij,ij->i", P, matrix.values.T[chosen])
+        promised[name] = float(np.average(expected, weights=weights))
+    if after is not None:
+        own["change"] = own["after"] - own["before"]
+    constant = int((sample.class_weights() @ matrix.values).argmin())
+    own["constant"] = matrix.values[codes, constant]
+    own["oracle"] = matrix.values.min(axis=1)[codes]
+    lines, width = [], half_width(confidence) / float(weights.sum())
+    for name, each in own.items():
+        mean = float(np.average(each, weights=weights))
+        half = width * float(np.linalg.norm(weights * (each - mean)))
+        lines.append((name, mean, mean - half, mean + half, promised.get(name, np.nan)))
     table = Table.from_rows(lines, "decisions", "cost", "low", "high", "promised")
     return CostReport(table, matrix.actions[constant], confidence)
 
@@ -325,24 +320,14 @@ def cost_curve(
         raise InputError("y_prob", None, problem, "use expected_cost for more classes")
     ratio = np.linspace(0.0, 1.0, n_ratios)
     shares = sample.class_weights() / sample.row_weights().sum()
-    above = [_share_above(sample, code, ratio) for code in (0, 1)]
-    hull = sample.measure(roc_convex_hull)
-    false = np.vstack([shares[0] * (1 - hull.p0), shares[1] * (1 - hull.p1)])
-    errors = np.vstack([2 * ratio, 2 * (1 - ratio)])
+    worst = np.vstack([2 * ratio * shares[0], 2 * (1 - ratio) * shares[1]])
+    p = replace(sample, forecasts=sample.forecasts[:, 1])
+    curve, hull = p.measure(symmetric_roc_curve), sample.measure(roc_convex_hull)
+    # decide() takes the second class if its expected cost is lower: p (1 - ratio) > (1 - p) ratio
+    at = np.searchsorted(curve.thresholds, ratio, side="right") - 1
     return CostCurve(
         ratio,
-        errors[0] * shares[0] * above[0] + errors[1] * shares[1] * (1 - above[1]),
-        (errors.T @ false).min(axis=1),
-        np.minimum(errors[0] * shares[0], errors[1] * shares[1]),
+        worst[0] * (1 - curve.p0[at]) + worst[1] * (1 - curve.p1[at]),
+        (worst.T @ (1 - np.vstack([hull.p0, hull.p1]))).min(axis=1),
+        worst.min(axis=0),
     )
-
-
-def _share_above(sample: Sample, code: int, ratio: Floats) -> Floats:
-    """Share of the rows of a class that are decided for the second one, for each ratio."""
-    rows = np.flatnonzero(sample.codes == code)
-    # decide() takes the second class if its expected cost is lower: p (1 - ratio) > (1 - p) ratio
-    scores, weights = sample.forecasts[rows, 1], sample.row_weights()[rows]
-    order = np.argsort(scores, kind="stable")
-    total = np.concatenate([[0.0], np.cumsum(weights[order])])
-    below = total[np.searchsorted(scores[order], ratio, side="right")]
-    return np.asarray(1 - below / total[-1])

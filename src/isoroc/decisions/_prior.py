@@ -116,8 +116,7 @@ def estimate_prior(
     old : array-like of shape (K,) or mapping of labels to shares
         Class shares of the calibration rows.
     labels : array-like of shape (K,), default=None
-        The classes in the order of the columns; by default the column names of a dataframe, or
-        their numbers.
+        The classes in the order of the columns, as in `adjust_prior`.
     sample_weight : array-like of shape (n,), default=None
         Weight of each row.
     confidence : float, default=0.95

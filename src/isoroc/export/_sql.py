@@ -11,14 +11,12 @@ from typing import Any
 
 from isoroc._backends.sql import Dialect
 from isoroc._input import InputError, check_names
-from isoroc._maps.query import check_dialect, check_table, write_query
+from isoroc._maps.query import check_table, write_query
 from isoroc.export._exportable import check_exportable
 
 _ORDER = "Rows come in any order: keep a key, or add ORDER BY."
 #: Between a slash and a star, which together open or end a comment.
 _BESIDE = re.compile(r"(?<=\*)(?=/)|(?<=/)(?=\*)")
-#: What stands for all columns of the table.
-ALL = "*"
 
 
 def to_sql(
@@ -84,7 +82,6 @@ def to_sql(
     FROM "isoroc_stage_3"
     """
     check_exportable(calibrator)
-    check_dialect(dialect)
     columns = check_names("columns", columns)
     outputs = _name_outputs(calibrator, columns, names)
     query = write_query(
@@ -123,9 +120,9 @@ def _name_outputs(
 def _check_keep(keep: str | Sequence[str], names: Sequence[str]) -> list[str] | None:
     """Columns of the table that the query hands on, None for all of them."""
     kept = check_names("keep", keep)
-    if ALL in kept:
+    if "*" in kept:
         if len(kept) > 1:
-            others = ", ".join(name for name in kept if name != ALL)
+            others = ", ".join(name for name in kept if name != "*")
             raise InputError("keep", None, '"*" stands for all columns', f"leave out {others}")
         return None
     _check_distinct([*kept, *names])

@@ -124,8 +124,7 @@ def calibration_error(
     """
     check_option("norm", norm, ("l1", "l2", "max"))
     check_option("kind", kind, ("canonical", "classwise", "top"))
-    named = ("quantile", "exact", "ties", "irp", None)
-    check_number("bins", bins, int, minimum=1, others=named)
+    check_number("bins", bins, int, minimum=1, others=("quantile", "exact", "ties", "irp", None))
     check_number("n_bins", n_bins, int, minimum=1, others=(None,))
     if bins is None and (debias or norm == "max"):
         bins = "quantile"
@@ -158,29 +157,23 @@ def _error(sample: Sample, norm: Norm, bins: Bins, n_bins: int, *, debias: bool)
     weight = sum_rows(group, sample.row_weights(), None)
     filled = weight > 0
     residual = sum_rows(group, sample.residuals(), sample.weights)[filled]
-    distance = _distance((residual.T / weight[filled]).T, norm)
+    residual = (residual.T / weight[filled]).T
+    distance = over_classes(residual**2 if norm == "l2" else np.abs(residual))
     return float(distance.max()) if norm == "max" else mean(distance, weight[filled])
-
-
-def _distance(residual: Floats, norm: Norm) -> Floats:
-    """Distance of mean labels and forecasts from their difference; its square for "l2"."""
-    size = residual**2 if norm == "l2" else np.abs(residual)
-    return over_classes(size)
 
 
 def _debiased(sample: Sample, group: Ints) -> float:
     """Mean square error over bins from products of different rows only, which have no bias."""
-    residual = sample.residuals()
-    weights = sample.row_weights()
+    residual, weights = sample.residuals(), sample.row_weights()
     several = np.bincount(group) > 1
     if not several.any():
         problem = "no bin has two rows, so error and chance cannot be separated"
         raise InputError("debias", None, problem, 'pass fewer bins, or bins="quantile"')
     weight = sum_rows(group, weights, None)
-    all_pairs = _distance(sum_rows(group, residual, weights), "l2")
-    own = sum_rows(group, _distance(residual, "l2"), weights**2)
+    all_pairs = over_classes(sum_rows(group, residual, weights) ** 2)
+    own = sum_rows(group, over_classes(residual**2), weights**2)
     pairs = weight**2 - sum_rows(group, weights, weights)
-    return mean(((all_pairs - own)[several] / pairs[several]), weight[several])
+    return mean((all_pairs - own)[several] / pairs[several], weight[several])
 
 
 def calibration_direction(
@@ -281,17 +274,15 @@ def smooth_calibration_error(
 
 def _spectrum(sample: Sample) -> Floats:
     """Cosine transform of the residuals along [0, 1], distributed to the nearest grid points."""
-    scores = sample.forecasts
     weights = sample.row_weights()
     mass = sample.residuals() * (weights / weights.sum())
-    place = scores * N_STEPS
+    place = sample.forecasts * N_STEPS
     left = np.minimum(place.astype(np.intp), N_STEPS - 1)
     right_share = mass * (place - left)
-    grid = np.bincount(left, mass - right_share, N_STEPS + 1)
-    grid = grid + np.bincount(left + 1, right_share, N_STEPS + 1)
-    ends = np.zeros(N_STEPS + 1)
-    ends[[0, -1]] = grid[[0, -1]] / 2
-    return np.asarray(dct(grid / 2 + ends, type=1))  # inner points count twice in the transform
+    grid = np.bincount(left, mass - right_share, N_STEPS + 1).astype(np.float64)
+    grid += np.bincount(left + 1, right_share, N_STEPS + 1)
+    grid[1:-1] /= 2  # inner points count twice in the transform
+    return np.asarray(dct(grid, type=1))
 
 
 def _fixed_point(spectrum: Floats) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from isoroc._cell_errors import OUTSIDE, TOLERATED, count_forecasts, share_outside
+from isoroc._estimation.grouping import group_equal, weight_below
 from isoroc._input import (
     InputError,
     check_confidence,
@@ -115,12 +116,11 @@ def expected(
         point = total * rng.random((len(some), n))
         codes = sum(point > end for end in ends) + np.zeros((len(some), n))
         draws += list(measure((codes[:, None] == np.arange(K)[:, None]).astype(np.float64)))
-    value = measure(q.T[None])[0]
     draws = [each for each in draws if np.isfinite(each).all()]
     if len(draws) < 2:
         problem = "is hardly ever defined for these forecasts"
         raise InputError("metric", None, problem, "pass more rows")
-    return summarize(value, np.array(draws), confidence, "percentile")
+    return summarize(measure(q.T[None])[0], np.array(draws), confidence, "percentile")
 
 
 def _draw_calibrations(
@@ -161,7 +161,7 @@ def _measure(metric: str, P: Floats, w: Floats) -> Callable[[Floats], Floats]:
         return lambda labels: np.asarray(np.tensordot(labels, losses, 2))
     if metric == "auc":
         classes = range(1, 2) if K == 2 else range(K)
-        below = [_weight_below(P[:, k], w) for k in classes]
+        below = [weight_below(group_equal(P[:, k]), w) for k in classes]
         return lambda labels: _aucs(labels[:, classes], np.array(below), w)
     if metric == "class_shares":
         return lambda labels: np.asarray(labels @ w / w.sum())
@@ -179,13 +179,6 @@ def _aucs(labels: Floats, below: Floats, w: Floats) -> Floats:
     pairs = np.einsum("mkn,kn,n->mk", labels, below, w) - own**2 / 2
     with np.errstate(invalid="ignore"):
         return np.asarray((pairs / (own * (w.sum() - own))).mean(axis=1))
-
-
-def _weight_below(scores: Floats, w: Floats) -> Floats:
-    """Weight of the rows with smaller scores, and half of that with the same."""
-    distinct, at = np.unique(scores, return_inverse=True)
-    each = np.bincount(at, w, len(distinct))
-    return np.asarray((np.cumsum(each) - each / 2)[at])
 
 
 def _f1(matrices: Floats) -> Floats:

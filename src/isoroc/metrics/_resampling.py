@@ -24,7 +24,7 @@ from isoroc._input import (
     to_array,
 )
 from isoroc._random import check_random_state
-from isoroc._simplex import Floats
+from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
 
 Metric = Callable[..., Any]
@@ -132,7 +132,9 @@ def bootstrap(
     weighs = _takes_weights(metric)
     if weights is not None and not weighs:
         raise InputError("sample_weight", None, "the metric takes no sample_weight")
-    strata = [np.flatnonzero(y == label) for label in np.unique(y)] if stratified else None
+    strata = [np.arange(len(y))]
+    if stratified:
+        strata = [np.flatnonzero(y == label) for label in np.unique(y)]
     task = _Task(metric, y, forecasts, weights, weighs, strata)
     root = np.random.SeedSequence(check_random_state(random_state).randint(2**31 - 1))
     draws = Parallel(n_jobs=n_jobs)(delayed(task)(seed) for seed in root.spawn(n_resamples))
@@ -230,18 +232,14 @@ class _Task(NamedTuple):
     forecasts: list[NDArray[Any]]
     weights: Floats | None
     weighs: bool
-    strata: list[NDArray[np.intp]] | None
+    strata: list[Ints]
 
     def __call__(self, seed: np.random.SeedSequence) -> Floats:
         rng = np.random.default_rng(seed)
-        n = len(self.y)
-        if self.strata is None:
-            rows = rng.integers(n, size=n)
-        else:
-            rows = np.concatenate([s[rng.integers(len(s), size=len(s))] for s in self.strata])
-        return self.value(rows)
+        drawn = [rows[rng.integers(len(rows), size=len(rows))] for rows in self.strata]
+        return self.value(np.concatenate(drawn))
 
-    def value(self, rows: NDArray[np.intp] | None) -> Floats:
+    def value(self, rows: Ints | None) -> Floats:
         """The metric, or the difference of two, on some rows, or on all if `rows` is None."""
         y, forecasts, options = self.y, self.forecasts, {}
         if self.weighs:

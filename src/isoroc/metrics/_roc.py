@@ -63,8 +63,7 @@ def symmetric_roc_curve(
     >>> curve.p0, curve.p1
     (array([0. , 0.5, 1. , 1. ]), array([1. , 1. , 0.5, 0. ]))
     """
-    scores, class_weights = _counts(y_true, y_prob, sample_weight, labels).distinct()
-    return _curve(scores, class_weights)
+    return _curve(*_counts(y_true, y_prob, sample_weight, labels).distinct())
 
 
 def roc_convex_hull(
@@ -157,11 +156,8 @@ def _curve(scores: Floats, class_weights: Floats) -> RocCurve:
     """Curve through the ends of consecutive groups of rows, in ascending order of the score."""
     share = np.cumsum(class_weights, axis=0)
     share /= share[-1]
-    return RocCurve(
-        p0=np.append(0.0, share[:, 0]),
-        p1=np.append(1.0, 1 - share[:, 1]),
-        thresholds=np.append(-np.inf, scores),
-    )
+    p0, p1 = np.append(0.0, share[:, 0]), np.append(1.0, 1 - share[:, 1])
+    return RocCurve(p0, p1, np.append(-np.inf, scores))
 
 
 @dataclass(frozen=True, repr=False)

@@ -168,8 +168,7 @@ def decompose(
         Log loss or Brier score.
     bins : {"ties", "irp"} or None, default=None
         How ``E[Y | p]`` is estimated, as in `calibration_error`. "ties" is for forecasts with few
-        distinct values, "irp" for continuous ones. None means "ties" if there are at least
-        ``4 (K - 1)`` rows for each distinct forecast, and "irp" otherwise.
+        distinct values, "irp" for continuous ones.
     sample_weight, labels : array-like of shape (n,) and (K,), default=None
         Weight of each row, and the classes in the order of the columns (sorted by default).
 
@@ -250,11 +249,9 @@ class ProbabilityScorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score a fitted classifier on some rows."""
-        P = estimator.predict_proba(X)
-        value = self.metric(
-            y, P, sample_weight=sample_weight, labels=estimator.classes_, **self.options
-        )
-        return float(value) if self.greater_is_better else -float(value)
+        rows: dict[str, Any] = {"sample_weight": sample_weight, "labels": estimator.classes_}
+        value = float(self.metric(y, estimator.predict_proba(X), **rows, **self.options))
+        return value if self.greater_is_better else -value
 
     def __repr__(self) -> str:
         name = getattr(self.metric, "__name__", repr(self.metric))

@@ -111,7 +111,7 @@ def calibration_test(
     return CalibrationTest(
         statistic=float(worst[0]),
         p_value=(1 + as_large) / (1 + n_resamples),
-        n_cells=scales.n_cells[int(deviation[0].argmax())],
+        n_cells=len(scales.variances[deviation[0].argmax()]),
         n_resamples=n_resamples,
     )
 
@@ -127,12 +127,10 @@ class _Scales:
         weights = sample.row_weights()
         self.weights = weights * (weights.sum() / (weights @ weights))
         self.cumulative = np.cumsum(P[:, :-1], axis=1)
-        self.n_classes = K
-        self.cell = cell
+        self.n_classes, self.cell = K, cell
         self.expected = sum_rows(cell, P, self.weights)
         variance = sum_rows(cell, P * (1 - P), self.weights**2)
         self.variances = list(self._levels(variance))
-        self.n_cells = [len(v) for v in self.variances]
 
     def _levels(self, sums: Floats) -> Iterator[Floats]:
         """Sums in the cells of each scale, from the finest to the coarsest."""

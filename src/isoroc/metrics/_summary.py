@@ -137,12 +137,11 @@ def calibration_summary(
         p, y = P[:, k], (codes == k).astype(np.float64)
         inside = (p > 0) & (p < 1)
         excluded += int(np.count_nonzero(~inside))
-        found = [_ratio(p, y, weights, confidence)]
-        rows = (logit(p[inside]), y[inside], weights[inside])
-        found += [_shift(*rows, confidence), _slope(*rows, confidence)]
-        found += _distances(*rows, confidence)
-        label = sample.classes[k]
-        lines += [(label, name, *ends) for name, ends in zip(MEASURES, found, strict=True)]
+        rows = logit(p[inside]), y[inside], weights[inside], confidence
+        ratio = _ratio(p, y, weights, confidence)
+        found = [ratio, _shift(*rows), _slope(*rows), *_distances(*rows)]
+        named = zip(MEASURES, found, strict=True)
+        lines += [(sample.classes[k], name, *ends) for name, ends in named]
     table = Table.from_rows(lines, "class", "measure", "value", "low", "high")
     return CalibrationSummary(table, confidence, excluded)
 

@@ -96,7 +96,6 @@ class CalibrationDisplay(BeforeAfterDisplay):
         **line_options: Any,
     ) -> Self:
         check_option("kind", kind, ("auto", "classwise", "top"))
-        check_option("scale", scale, ("auto", "linear", "log", "logit"))
         check_option("strategy", strategy, ("quantile", "uniform"))
         check_confidence(confidence)
         check_number("n_resamples", n_resamples, numbers.Integral, minimum=0)
@@ -113,21 +112,10 @@ class CalibrationDisplay(BeforeAfterDisplay):
                 layers += [Layer(panel, of, layer, data) for layer, data in tables.items()]
         return cls(layers, scales, name, line_options)
 
-    def _draw(self, *, name: str | None = None, **line_options: Any) -> list[Any]:
-        lines: list[Any] = []
-        for ax, panel in zip(self.axes_, self.panels, strict=True):
-            lines += self._draw_panel(
-                ax, panel, name or self.name, self.line_options | line_options
-            )
-            if len(self.axes_) > 1:
-                ax.set_title(wrapped(panel, 30), fontsize="medium")
-        if len(self.ax_.get_legend_handles_labels()[0]) > 1 or self.name:
-            add_legend(self.ax_, "upper left", borderaxespad=0.2)
-        return lines
-
-    def _draw_panel(
-        self, ax: Axes, panel: str, name: str | None, line_options: dict[str, Any]
+    def _draw(
+        self, ax: Axes, layers: list[Layer], *, name: str | None = None, **line_options: Any
     ) -> list[Any]:
+        name, panel = name or self.name, layers[0].panel
         strip, axis = strip_below(ax), self.scales.get(panel, Axis())
         tallest = strip.get_ylim()[1] if ax.get_legend_handles_labels()[0] else 0.0
         if not tallest:
@@ -135,17 +123,21 @@ class CalibrationDisplay(BeforeAfterDisplay):
             tidy(strip)
             set_scale(ax, axis)
             ax.tick_params(labelbottom=False)
-        layers, lines = self.of_panel(panel), []
+        lines: list[Any] = []
         styles = styles_in(ax, list(dict.fromkeys(layer.series for layer in layers)))
         for layer in layers:
             label = layer.series if name is None else f"{name}, {layer.series}"
             label = plain(label if len(styles) > 1 else name or layer.series)
-            options = {"label": label} | line_options
+            options = {"label": label} | self.line_options | line_options
             lines += _draw((ax, strip), layer, axis, styles[layer.series], options)
         ax.set_ylabel("share that came true" if panel == TOP else "observed rate")
         strip.set_xlabel(f"forecast probability of {TOP if panel == TOP else shortened(panel)}")
         percents = [layer.data["percent"].max() for layer in layers if layer.kind == "histogram"]
         strip.set(ylabel="rows (%)", ylim=(0, max(1.08 * max(percents), tallest)))
+        if len(self.axes_) > 1:
+            ax.set_title(wrapped(panel, 30), fontsize="medium")
+        if ax is self.ax_ and (len(ax.get_legend_handles_labels()[0]) > 1 or self.name):
+            add_legend(ax, "upper left", borderaxespad=0.2)
         return lines
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any, Self
+
+from matplotlib.axes import Axes
 
 from isoroc._input import Sample
 from isoroc._table import Table
@@ -64,11 +67,11 @@ class CostCurveDisplay(BeforeAfterDisplay):
         areas = {name: curve.area() for name, curve in curves.items()}
         return cls(layers, areas, next(iter(series.values())).classes)
 
-    def _draw(self) -> list[Any]:
-        ax, lines = self.ax_, []
+    def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
+        lines = []
         styles: dict[str, Any] = styles_in(ax, list(self.areas))
         styles |= {"best thresholds": (NEUTRAL, "", "-."), "constant decision": (NEUTRAL, "", ":")}
-        for layer in self.layers:
+        for layer in layers:
             colour, _, dashes = styles[layer.series]
             style: dict[str, Any] = {"color": colour, "ls": dashes, "lw": 1.2}
             if layer.kind == "curve":
@@ -77,7 +80,7 @@ class CostCurveDisplay(BeforeAfterDisplay):
             (line,) = ax.plot(*layer.data.values(), **{"label": layer.series} | style)
             lines += [line] if layer.kind == "curve" else []
         tidy(ax, xlim=(-0.02, 1.02), ylabel="mean cost")
-        highest = max(x.data["cost"].max() for x in self.layers if x.kind == "curve")
+        highest = max(x.data["cost"].max() for x in layers if x.kind == "curve")
         ax.set_ylim(0, min(ax.get_ylim()[1], 2 * highest))  # a constant may cost far more
         second = shortened(str(self.labels[1]))
         ax.set_xlabel(f"cost of deciding wrongly for {second},\nas a share of both costs")
@@ -138,11 +141,11 @@ class DecisionCurveDisplay(BeforeAfterDisplay):
         ylabel = "standardised net benefit" if scaled else "net benefit"
         return cls(layers, curve, {"xlabel": xlabel, "ylabel": ylabel})
 
-    def _draw(self) -> list[Any]:
-        ax, drawn = self.ax_, [layer for layer in self.layers if layer.kind == "curve"]
+    def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
+        drawn = [layer for layer in layers if layer.kind == "curve"]
         styles = styles_in(ax, [layer.series for layer in drawn])
-        dashes, lines = iter((":", "-.", (0, (1, 3)), (0, (5, 3))) * len(self.layers)), []
-        for layer in self.layers:
+        dashes, lines = cycle((":", "-.", (0, (1, 3)), (0, (5, 3)))), []
+        for layer in layers:
             x, y, low, high = layer.data.values()
             if layer.kind == "constant":
                 name = _ACTIONS.get(layer.series, layer.series)

@@ -30,17 +30,14 @@ from isoroc._views.curves import Axis
 from isoroc._views.forecasts import are_probabilities, forecasts_of
 from isoroc._views.simplex import COLOURS
 
-#: One for each colour, so that series and classes differ in print without colour.
-MARKERS = ("o", "^", "s", "D", "v", "P")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
+_MARKERS = ("o", "^", "s", "D", "v", "P")
+_LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
+#: Colours, markers and lines, so that series and classes differ in print without colour.
+_STYLES: list[tuple[str, str, Any]] = [*zip(COLOURS, _MARKERS, _LINES, strict=True)]
 #: For everything that is not a series: the diagonal, a hull, the uncalibrated forecasts.
 NEUTRAL = "0.5"
-#: Colour, marker and line before and after calibration, or of forecasts alone.
-SERIES = {
-    "before": ("#D55E00", "^", "--"),
-    "after": ("#0072B2", "o", "-"),
-    "forecasts": ("#0072B2", "o", "-"),
-}
+#: Styles before and after calibration, or of forecasts alone.
+SERIES = {"before": _STYLES[1], "after": _STYLES[0], "forecasts": _STYLES[0]}
 #: Panel of the most probable class of each row.
 TOP = "the top class"
 #: What `plot` takes: one axes or one per panel, and the size of a new figure in inches.
@@ -80,7 +77,7 @@ class Display:
     #: Largest number of panels side by side, and the size of each in inches.
     _grid = (1, (5.2, 4.0))
     _projection: ClassVar[str | None] = None
-    #: Draws in `axes_` and returns the curves; takes the options of lines, if any.
+    #: Draws the layers of a panel in axes and returns its curves; takes options of lines, if any.
     _draw: ClassVar[Callable[..., list[Any]]]
 
     @property
@@ -122,10 +119,12 @@ class Display:
         **options
             Of a `CalibrationDisplay`: `name`, and options of its curves.
         """
-        new: dict[str, Any] = {"figsize": figsize, "projection": self._projection}
-        self.axes_ = axes_for(ax, len(self.panels), *self._grid, **new)
+        shape = len(self.panels), *self._grid
+        self.axes_ = axes_for(ax, *shape, figsize=figsize, projection=self._projection)
         self.ax_, self.figure_ = self.axes_[0], figure_of(self.axes_[0])
-        lines = self._draw(**options)
+        lines: list[Any] = []
+        for axes, panel in zip(self.axes_, self.panels, strict=True):
+            lines += self._draw(axes, self.of_panel(panel), **options)
         self.line_ = lines[0] if len(lines) == 1 else lines
         return self
 
@@ -242,7 +241,7 @@ def class_panels(sample: Sample, pos_label: Any, kind: str = "auto") -> dict[str
 
 def style_of(index: int) -> tuple[str, str, Any]:
     """Colour, marker and line style of the class or series with this index."""
-    return COLOURS[index % 6], MARKERS[index % 6], DASHES[index % 6]
+    return _STYLES[index % len(_STYLES)]
 
 
 def styles_in(ax: Axes, series: Sequence[str]) -> dict[str, tuple[str, str, Any]]:
@@ -322,8 +321,7 @@ def axes_for(
 
 
 def _fill(figure: Any, grid: Any, n_panels: int, projection: str | None) -> list[Any]:
-    places = [divmod(i, grid.ncols) for i in range(n_panels)]
-    return [figure.add_subplot(grid[row, col], projection=projection) for row, col in places]
+    return [figure.add_subplot(grid[i], projection=projection) for i in range(n_panels)]
 
 
 def _made_from(ax: Any) -> list[Any]:
@@ -332,10 +330,7 @@ def _made_from(ax: Any) -> list[Any]:
 
 
 def strip_below(ax: Any, share: float = 0.2) -> Any:
-    """Axes in the lower part of the given ones, as for a colour bar, with the same x axis.
-
-    The strip of an earlier call is returned again.
-    """
+    """Axes in the lower part of the given ones, as for a colour bar, with the same x axis."""
     if earlier := _made_from(ax):
         return earlier[0]
     if (spec := ax.get_subplotspec()) is not None:

@@ -88,18 +88,21 @@ class MembersDisplay(Display):
         names = [str(name).removesuffix("Calibrator") for name in table["member"]]
         return cls(layers, names, estimator.verdict_).plot(ax, figsize=figsize)
 
-    def _draw(self) -> list[Any]:
-        (left, right), weight = self.axes_, self.layers[0].data["value"]
-        left.barh(range(len(weight)), weight, color=SERIES["after"][0], height=0.6)
+    def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
+        data = layers[0].data
+        if layers[0].panel == "gain":
+            _forest(ax, self.names, data, 1)
+            ax.tick_params(labelleft=False)  # those on the left are the same
+            ax.set_xlabel("log loss saved\non unseen rows")
+            return []
+        weight = data["value"]
+        ax.barh(range(len(weight)), weight, color=SERIES["after"][0], height=0.6)
         for i, share in enumerate(weight):
-            left.annotate(f" {100 * share:.0f} %", (share, i), va="center", size="small")
-        tidy(left, xlabel="weight in\nthe mixture")
-        _name_rows(left, self.names)
-        left.set(xticks=[0, 0.25, 0.5, 0.75, 1], xlim=(0, max(1.3 * weight.max(), 0.1)))
-        _forest(right, self.names, self.layers[1].data, 1)
-        right.tick_params(labelleft=False)  # those on the left are the same
-        right.set_xlabel("log loss saved\non unseen rows")
-        left.set_title(f"verdict: {self.verdict.partition(':')[0]}", fontsize="medium")
+            ax.annotate(f" {100 * share:.0f} %", (share, i), va="center", size="small")
+        tidy(ax, xlabel="weight in\nthe mixture")
+        _name_rows(ax, self.names)
+        ax.set(xticks=[0, 0.25, 0.5, 0.75, 1], xlim=(0, max(1.3 * weight.max(), 0.1)))
+        ax.set_title(f"verdict: {self.verdict.partition(':')[0]}", fontsize="medium")
         return []
 
 
@@ -161,11 +164,11 @@ class GroupsDisplay(Display):
         layers = [Layer("groups", "change", "intervals", table)]
         return cls(layers, names, measure).plot(ax, figsize=figsize)
 
-    def _draw(self) -> list[Any]:
+    def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
         title, better = MEASURES[self.measure]
-        _forest(self.ax_, self.names, self.layers[0].data, better)
+        _forest(ax, self.names, layers[0].data, better)
         words = {-1: "\n(below 0 is better)", 1: "\n(above 0 is better)"}
-        self.ax_.set_xlabel(f"change of the {title}{words.get(better, '')}")
+        ax.set_xlabel(f"change of the {title}{words.get(better, '')}")
         return []
 
 
@@ -285,9 +288,9 @@ class LearningCurveDisplay(Display):
         layers = [Layer("loss", "after", "line", after), Layer("loss", "before", "limit", before)]
         return cls(layers, result.verdict).plot(ax, figsize=figsize)
 
-    def _draw(self) -> list[Any]:
-        after, before = (layer.data for layer in self.layers)
-        ax, rows = self.ax_, after["rows"]
+    def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
+        after, before = (layer.data for layer in layers)
+        rows = after["rows"]
         colour, marker, _ = SERIES["after"]
         lines = ax.plot(rows, after["value"], color=colour, marker=marker, lw=1.8, label="after")
         ax.fill_between(rows, after["low"], after["high"], color=colour, alpha=0.2, lw=0)
@@ -305,4 +308,4 @@ class LearningCurveDisplay(Display):
         tidy(ax, xlabel="calibration rows", ylabel="log loss of test rows (nats)")
         ax.set_title(wrapped(self.verdict.partition(" (")[0], 48), fontsize="small")
         add_legend(ax)
-        return list(lines)
+        return lines

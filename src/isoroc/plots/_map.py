@@ -7,12 +7,13 @@ from itertools import islice
 from typing import Any, Literal, Self
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, LogNorm, to_rgba
 
-from isoroc._input import InputError, Sample, check_option, rows_by_group
+from isoroc._input import InputError, Sample, rows_by_group
 from isoroc._simplex import Floats, Ints
 from isoroc._table import Table
-from isoroc._views.curves import Axis, axis_of, compact, event_of
+from isoroc._views.curves import Axis, axis_of, event_of
 from isoroc._views.simplex import group_means
 from isoroc.plots._display import (
     MAX_PANELS,
@@ -72,7 +73,6 @@ class MapDisplay(BeforeAfterDisplay):
         pos_label: Any = None,
         scale: Literal["auto", "linear", "log", "logit"] = "auto",
     ) -> Self:
-        check_option("scale", scale, ("auto", "linear", "log", "logit"))
         if "after" not in series:
             fix = "pass the forecasts after calibration; those before must be probabilities"
             raise InputError("after", None, "there are no second forecasts", fix)
@@ -94,31 +94,30 @@ class MapDisplay(BeforeAfterDisplay):
                 layers += _layers(panel, before, calibrated.forecasts, scales[panel])
         return cls(layers, scales, names)
 
-    def _draw(self) -> list[Any]:
-        lines: list[Any] = []
-        colour = SERIES["after"][0]
-        shades = LinearSegmentedColormap.from_list("", [to_rgba(colour, 0.12), to_rgba(colour)])
-        for ax, panel, name in zip(self.axes_, self.panels, self.names, strict=True):
-            axis = self.scales[panel]
-            density, line = (layer.data for layer in self.of_panel(panel))
-            weight = density["weight"]
-            if len(weight) <= _FEW:
-                area = 12 + 150 * weight / weight.max()
-                places = (axis.clip(density[of]) for of in ("before", "after"))
-                ax.scatter(*places, s=area, color=colour, lw=0, zorder=3)
-            else:
-                cells = np.full((_CELLS, _CELLS), np.nan)
-                cells[_cell(axis, density["after"]), _cell(axis, density["before"])] = weight
-                norm = LogNorm(weight.min(), max(weight.max(), 2 * weight.min()))
-                edges = axis.values(_CELLS)
-                ax.pcolormesh(edges, edges, cells, cmap=shades, norm=norm)
-            style = {"color": SERIES["before"][0], "label": "mean"}
-            lines += ax.plot(axis.clip(line["before"]), axis.clip(line["after"]), lw=1.8, **style)
-            tidy(ax, xlabel=f"probability of {shortened(name)} before", ylabel="after")
-            set_scale(ax, axis)
-            if len(self.axes_) > 1:
-                ax.set_title(wrapped(panel, 28), fontsize="medium")
-        add_legend(self.ax_, "upper left")
+    def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
+        panel, colour = layers[0].panel, SERIES["after"][0]
+        axis, name = self.scales[panel], self.names[self.panels.index(panel)]
+        density, line = (layer.data for layer in layers)
+        weight = density["weight"]
+        if len(weight) <= _FEW:
+            area = 12 + 150 * weight / weight.max()
+            x, y = axis.clip(density["before"]), axis.clip(density["after"])
+            ax.scatter(x, y, s=area, color=colour, lw=0, zorder=3)
+        else:
+            shades = LinearSegmentedColormap.from_list("", [to_rgba(colour, 0.12), to_rgba(colour)])
+            cells = np.full((_CELLS, _CELLS), np.nan)
+            cells[_cell(axis, density["after"]), _cell(axis, density["before"])] = weight
+            norm = LogNorm(weight.min(), max(weight.max(), 2 * weight.min()))
+            edges = axis.values(_CELLS)
+            ax.pcolormesh(edges, edges, cells, cmap=shades, norm=norm)
+        style: dict[str, Any] = {"color": SERIES["before"][0], "label": "mean", "lw": 1.8}
+        lines = ax.plot(axis.clip(line["before"]), axis.clip(line["after"]), **style)
+        tidy(ax, xlabel=f"probability of {shortened(name)} before", ylabel="after")
+        set_scale(ax, axis)
+        if len(self.axes_) > 1:
+            ax.set_title(wrapped(panel, 28), fontsize="medium")
+        if ax is self.ax_:
+            add_legend(ax, "upper left")
         return lines
 
 
@@ -130,10 +129,10 @@ def _cell(axis: Axis, p: Floats) -> Ints:
 def _layers(panel: str, event: Sample, after: Any, axis: Axis) -> list[Layer]:
     """Cells with their weight, and the mean after calibration of groups of forecasts."""
     p, weights = event.forecasts, event.weights
-    cell = compact(_cell(axis, p) * _CELLS + _cell(axis, after))
+    cell = _cell(axis, p) * _CELLS + _cell(axis, after)
     weight, middle, mean = group_means(cell, weights, p, after)
     density = Table(before=middle, after=mean, weight=weight)
-    group = compact(np.floor(axis.position(p) * _POINTS).astype(np.intp))
+    group = np.floor(axis.position(p) * _POINTS).astype(np.intp)
     _, mean, value = group_means(group, weights, p, after)
     return [
         Layer(panel, "after", "density", density),

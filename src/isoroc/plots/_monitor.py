@@ -10,16 +10,7 @@ from matplotlib.ticker import FuncFormatter
 
 from isoroc._monitor import CalibrationMonitor
 from isoroc._table import Table
-from isoroc.plots._display import (
-    NEUTRAL,
-    SERIES,
-    Display,
-    Layer,
-    Size,
-    Where,
-    add_legend,
-    tidy,
-)
+from isoroc.plots._display import NEUTRAL, SERIES, Display, Layer, Size, Where, add_legend, tidy
 
 #: With more batches than this, batches have no markers.
 _FEW = 60
@@ -77,38 +68,29 @@ class MonitorDisplay(Display):
         layers[-1].data.update(low=history["low"], high=history["high"])
         return cls(layers, monitor.alarm_).plot(ax, figsize=figsize)
 
-    def _draw(self) -> list[Any]:
-        lines: list[Any] = []
-        commas = FuncFormatter(lambda n, _: f"{n:,.10g}")
-        for ax, panel in zip(self.axes_, self.panels, strict=True):
-            for layer in self.of_panel(panel):
-                lines += _draw(ax, layer)
-            if self.alarm is not None:
-                name = "alarm" if panel == "evidence" else None
-                ax.axvline(self.alarm, color=SERIES["before"][0], lw=1.2, ls=":", label=name)
-            tidy(ax, ylabel=panel if panel == "calibration error" else f"{panel} (nats)")
-            ax.xaxis.set_major_formatter(commas)
-            ax.yaxis.set_major_formatter(commas)
-            add_legend(ax, "upper left", ncols=3)
-            low, high = ax.get_ylim()
-            ax.set_ylim(0 if panel == "calibration error" else low, high + 0.25 * (high - low))
-        ax.set_xlabel("rows so far")
+    def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
+        (colour, marker, _), lines = SERIES["after"], []
+        for panel, series, kind, data in layers:
+            rows, value = data["rows"], data["value"]
+            if kind in ("limit", "promise"):
+                dashes = "--" if kind == "limit" else "-"
+                ax.plot(rows, value, color=NEUTRAL, lw=1.2, ls=dashes, label=series)
+                continue
+            marks: dict[str, Any] = {"marker": marker, "ms": 4} if len(rows) <= _FEW else {}
+            label = None if series == panel else series  # the axis says what it is
+            lines += ax.plot(rows, value, color=colour, lw=1.4, label=label, **marks)
+            if kind == "band":
+                ends = data["low"], data["high"]
+                ax.fill_between(rows, *ends, color=colour, alpha=0.2, lw=0, label="interval")
+        if self.alarm is not None:
+            name = "alarm" if panel == "evidence" else None
+            ax.axvline(self.alarm, color=SERIES["before"][0], lw=1.2, ls=":", label=name)
+        tidy(ax, ylabel=panel if panel == "calibration error" else f"{panel} (nats)")
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:,.10g}"))
+        add_legend(ax, "upper left", ncols=3)
+        low, high = ax.get_ylim()
+        ax.set_ylim(0 if panel == "calibration error" else low, high + 0.25 * (high - low))
+        if ax is self.axes_[-1]:
+            ax.set_xlabel("rows so far")
         return lines
-
-
-def _draw(ax: Axes, layer: Layer) -> list[Any]:
-    """Draw a layer, and return its curve if it is no line to compare with."""
-    rows, value = layer.data["rows"], layer.data["value"]
-    if layer.kind in ("limit", "promise"):
-        dashes = "--" if layer.kind == "limit" else "-"
-        ax.plot(rows, value, color=NEUTRAL, lw=1.2, ls=dashes, label=layer.series)
-        return []
-    colour, marker, _ = SERIES["after"]
-    marks: dict[str, Any] = {"marker": marker, "ms": 4} if len(rows) <= _FEW else {}
-    if layer.series != layer.panel:  # otherwise the axis says what it is
-        marks["label"] = layer.series
-    lines = ax.plot(rows, value, color=colour, lw=1.4, **marks)
-    if layer.kind == "band":
-        ends = layer.data["low"], layer.data["high"]
-        ax.fill_between(rows, *ends, color=colour, alpha=0.2, lw=0, label="interval")
-    return lines

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
+from isoroc._calibrators.binned import BinCalibrator
 from isoroc._input import InputError, check_after, check_choices, check_outcomes, check_sample
 from isoroc._table import Table
 from isoroc._views.forecasts import (
@@ -34,7 +35,6 @@ _MAX_ROWS, _MAX_STAGES = 20_000, 60
 #: From this number of bins on the axis is logarithmic. An uncalibrated value further away than the
 #: second, a multiple of the range of the paths, is not drawn.
 _LOGARITHMIC, _FAR = 20, 3
-_BEFORE = "before calibration"
 
 
 class PathDisplay(Display):
@@ -69,19 +69,19 @@ class PathDisplay(Display):
     ) -> None:
         super().__init__([])
         key_of = [*zip(*(map(str, curves[c]) for c in ("measure", "data", "method")), strict=True)]
-        self._measures, self._data, _ = (list(dict.fromkeys(c)) for c in zip(*key_of, strict=True))
-        self._grid = (len(self._data), (4.4, 3.2))
+        names = [list(dict.fromkeys(column)) for column in zip(*key_of, strict=True)]
         columns = {c: np.asarray(curves[c], dtype=np.float64) for c in ("n_bins", "value")}
-        # The data sets of one measure are side by side.
-        order = {(m, d): i for i, (m, d) in enumerate(product(self._measures, self._data))}
-        for key in sorted(dict.fromkeys(key_of), key=lambda key: order[key[:2]]):
-            rows = [each == key for each in key_of]
-            path = Table({c: column[rows] for c, column in columns.items()})
-            self.layers.append(Layer(f"{key[1]} {key[0]}", key[2], "path", path))
+        self._grid = (len(names[1]), (4.4, 3.2))  # the data sets of one measure are side by side
+        self._of_panel = {f"{data} {measure}": (measure, data) for measure, data, _ in key_of}
+        for measure, data, method in product(*names):
+            rows = [key == (measure, data, method) for key in key_of]
+            if any(rows):
+                path = Table({c: column[rows] for c, column in columns.items()})
+                self.layers.append(Layer(f"{data} {measure}", method, "path", path))
         lines = [(uncalibrated or {}).get(c, ()) for c in ("data", "measure", "value")]
         for data, measure, value in zip(*lines, strict=True):
             line = Table(value=np.array([value], dtype=np.float64))
-            self.layers.append(Layer(f"{data} {measure}", _BEFORE, "line", line))
+            self.layers.append(Layer(f"{data} {measure}", "before calibration", "line", line))
 
     @classmethod
     def from_estimator(
@@ -175,28 +175,37 @@ class PathDisplay(Display):
         }
         return cls(*_tables({name: (sample, paths)}, measures)).plot(ax, figsize=figsize)
 
-    def _draw(self) -> list[Any]:
-        lines: list[Any] = []
-        paths = [layer for layer in self.layers if layer.kind == "path"]
-        index_of = {method: i for i, method in enumerate(dict.fromkeys(s.series for s in paths))}
-        most = max(layer.data["n_bins"].max() for layer in paths)
-        places = product(self._measures, self._data)
-        for ax, (measure, data) in zip(self.axes_, places, strict=True):
-            limits = self._limits(measure)
-            for layer in self.of_panel(f"{data} {measure}"):
-                lines += _draw(ax, layer, index_of.get(layer.series, -1), limits)
-            ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-            if most >= _LOGARITHMIC:
-                ax.set_xscale("log")
-                ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if most < 200 else (1,)))
-                ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:,g}"))
-                ax.xaxis.set_minor_locator(NullLocator())
-            tidy(ax, xlabel="number of bins", ylabel=_TITLES.get(measure, measure), ylim=limits)
-            rows = {"test": "test rows", "calibration": "calibration rows"}
-            ax.set_title(rows.get(data, data), fontsize="medium")
-            off_scale = any("off the scale" in line.get_label() for line in ax.lines)
-            if ax is self.ax_ or off_scale:  # the same in all panels but for those
-                add_legend(ax)
+    def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
+        measure, data = self._of_panel[layers[0].panel]
+        limits, lines = self._limits(measure), []
+        methods = list(dict.fromkeys(layer.series for layer in self.layers))
+        named = ax is self.ax_  # legends are the same in all panels but for values off the scale
+        for _, series, kind, path in layers:
+            value = path["value"]
+            if kind == "line":
+                shown = limits[0] <= value[0] <= limits[1]
+                level = f"{value[0]:.3g}" if np.isfinite(value[0]) else "infinite"
+                label = series if shown else f"before: {level},\noff the scale"
+                place = value[0] if shown else np.nan
+                ax.axhline(place, color=NEUTRAL, lw=1.2, ls=":", label=label)
+                named |= not shown
+                continue
+            colour, marker, dashes = style_of(methods.index(series))
+            style: dict[str, Any] = {"marker": marker, "ms": 7, "mec": ax.get_facecolor()}
+            style |= {"color": colour, "ls": dashes, "lw": 1.6, "markevery": [-1]}
+            lines += ax.plot(path["n_bins"], value, label=series, **style)
+        most = max(layer.data["n_bins"].max() for layer in self.layers if layer.kind == "path")
+        ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        if most >= _LOGARITHMIC:
+            ax.set_xscale("log")
+            ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if most < 200 else (1,)))
+            ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:,g}"))
+            ax.xaxis.set_minor_locator(NullLocator())
+        tidy(ax, xlabel="number of bins", ylabel=_TITLES.get(measure, measure), ylim=limits)
+        rows = {"test": "test rows", "calibration": "calibration rows"}
+        ax.set_title(rows.get(data, data), fontsize="medium")
+        if named:
+            add_legend(ax)
         return lines
 
     def _limits(self, measure: str) -> tuple[float, float]:
@@ -205,7 +214,7 @@ class PathDisplay(Display):
         The first stage of a path, a single bin, and an uncalibrated value are left out where they
         are so far from the others that the differences of those would not be visible.
         """
-        layers = [x for d in self._data for x in self.of_panel(f"{d} {measure}")]
+        layers = [x for x in self.layers if self._of_panel[x.panel][0] == measure]
         values = [x.data["value"][int(x.data.n_rows > 3) :] for x in layers if x.kind == "path"]
         value = np.concatenate(values)
         value = value[np.isfinite(value)]
@@ -242,7 +251,7 @@ def _check_rows(
     found = {}
     for method, estimator in estimators.items():
         calibrator, P = unwrap(estimator, X)
-        if not hasattr(calibrator, "staged_predict_proba"):
+        if not isinstance(calibrator, BinCalibrator):
             problem = f"{type(calibrator).__name__} has no single path of bins"
             fix = "pass a calibrator with bins, such as IRPCalibrator"
             raise InputError("estimator", None, problem, fix)
@@ -250,18 +259,3 @@ def _check_rows(
         sample = check_sample(before, y, weights, classes, name=name, label_name=label_name)
         found[method] = (calibrator, P, sample)
     return found
-
-
-def _draw(ax: Axes, layer: Layer, index: int, limits: tuple[float, float]) -> list[Any]:
-    """Draw a layer, and return its curve if it is a path."""
-    value = layer.data["value"]
-    if layer.kind == "line":
-        shown = limits[0] <= value[0] <= limits[1]
-        level = f"{value[0]:.3g}" if np.isfinite(value[0]) else "infinite"
-        label = layer.series if shown else f"before: {level},\noff the scale"
-        ax.axhline(value[0] if shown else np.nan, color=NEUTRAL, lw=1.2, ls=":", label=label)
-        return []
-    colour, marker, dashes = style_of(index)
-    style: dict[str, Any] = {"marker": marker, "ms": 7, "mec": ax.get_facecolor(), "lw": 1.6}
-    style |= {"color": colour, "ls": dashes, "label": layer.series, "markevery": [-1]}
-    return ax.plot(layer.data["n_bins"], value, **style)

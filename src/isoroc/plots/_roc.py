@@ -107,22 +107,20 @@ class RocDisplay(BeforeAfterDisplay):
     def __post_init__(self) -> None:
         self._grid = (4, (3.1, 3.1)) if len(self.labels) > 2 else (3, (4.3, 4.0))
 
-    def _draw(self) -> list[Any]:
-        several, lines = len(self.labels) > 2, []
-        for ax, name in zip(self.axes_, self.panels, strict=True):
-            layers = self.of_panel(name)
-            if several or name == "roc":
-                lines += self._draw_roc(ax, layers, name if several else None)
-            elif name == "diagram":
-                label_of = {"hull": "greatest convex minorant"}
-                labels = [label_of.get(layer.series, "cumulative sums") for layer in layers]
-                _draw_lines(ax, layers, "rows", "second", labels)
-                tidy(ax, xlabel=_SORTED, ylim=(0, None), xlim=(-0.02, 1.02))
-                ax.set_ylabel(f"share of rows of {shortened(str(self.labels[1]))}")
-                add_legend(ax, "upper left")
-            else:
-                self._draw_forecasts(ax, layers)
-        return lines
+    def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
+        several, name = len(self.labels) > 2, layers[0].panel
+        if several or name == "roc":
+            return self._draw_roc(ax, layers, name if several else None)
+        if name == "diagram":
+            label_of = {"hull": "greatest convex minorant"}
+            labels = [label_of.get(layer.series, "cumulative sums") for layer in layers]
+            _draw_lines(ax, layers, "rows", "second", labels)
+            tidy(ax, xlabel=_SORTED, ylim=(0, None), xlim=(-0.02, 1.02))
+            ax.set_ylabel(f"share of rows of {shortened(str(self.labels[1]))}")
+            add_legend(ax, "upper left")
+        else:
+            self._draw_forecasts(ax, layers)
+        return []
 
     def _draw_roc(self, ax: Axes, layers: list[Layer], panel: str | None) -> list[Any]:
         usual = self.orientation == "usual"
@@ -279,17 +277,15 @@ class RocSurfaceDisplay(BeforeAfterDisplay):
         names = [str(label) for label in first.classes[order]]
         return cls(layers, volumes, names)
 
-    def _draw(self) -> list[Any]:
-        grid = np.arange(_STEPS + 1) / _STEPS
-        first, second, third = (wrapped(name, 22, 2) for name in self.names)
-        colours: dict[str, Any] = {"cmap": "viridis", "levels": np.arange(11) / 10}
-        for ax, layer in zip(self.axes_, self.layers, strict=True):
-            rate: Floats = layer.data["rate"].reshape(_STEPS + 1, -1).T.clip(max=1)  # rounding
-            image = ax.contourf(grid, grid, rate, **colours)
-            ax.set(xlabel=f"share of {first} right, at least", aspect="equal")
-            ax.set_ylabel(f"share of {second} right, at least")
-            volume = f"{layer.series}: volume {self.volumes[layer.series]:.4f}"
-            ax.set_title(volume, fontsize="medium")
-        bar = self.figure_.colorbar(image, ax=self.axes_, shrink=0.75, ticks=grid[::10])
-        bar.set_label(f"best share of {third} right")
+    def _draw(self, ax: Axes, layers: list[Layer]) -> list[Any]:
+        grid, (name, _, _, data) = np.arange(_STEPS + 1) / _STEPS, layers[0]
+        first, second, third = (wrapped(label, 22, 2) for label in self.names)
+        rate: Floats = data["rate"].reshape(_STEPS + 1, -1).T.clip(max=1)  # rounding
+        image = ax.contourf(grid, grid, rate, cmap="viridis", levels=np.arange(11) / 10)
+        ax.set(xlabel=f"share of {first} right, at least", aspect="equal")
+        ax.set_ylabel(f"share of {second} right, at least")
+        ax.set_title(f"{name}: volume {self.volumes[name]:.4f}", fontsize="medium")
+        if ax is self.axes_[-1]:
+            bar = self.figure_.colorbar(image, ax=self.axes_, shrink=0.75, ticks=grid[::10])
+            bar.set_label(f"best share of {third} right")
         return []

@@ -64,18 +64,15 @@ class Triangle:
             axis.label.set(weight="bold", rotation=0, ha=across, va=along, ma=across)
             offset = ScaledTranslation(right / 72, up / 72, inch)
             axis.set_label_coords(x, y, ax.transAxes + offset)
+            axis.set_ticks([0.2, 0.4, 0.6, 0.8] if zoom == 1 else [])  # 0 and 1 would touch names
         ax.tick_params(labelsize="x-small")
         if zoom == 1:
-            for side in "lrt":  # 0 and 1 would touch the names
-                getattr(ax, f"{side}axis").set_ticks([0.2, 0.4, 0.6, 0.8])
             ax.grid(visible=True, color=NEUTRAL, alpha=0.25, lw=0.6)
         else:
             self._draw_lines()
 
     def _draw_lines(self) -> None:
         """Lines on which a class has a round probability, in place of ticks."""
-        for side in "lrt":
-            getattr(self.ax, f"{side}axis").set_ticks([])
         t = np.linspace(0, 1, 101)
         shown = [p for p in _LINES if p ** (1 / self.zoom) < 9 * (1 - p) ** (1 / self.zoom)]
         for level in shown:  # others would crowd at the corner
@@ -233,15 +230,14 @@ class SimplexDisplay(BeforeAfterDisplay):
         check_choices("panels", panels, drawn)
         return cls([layer for name in panels for layer in drawn[name]], names, zoom)
 
-    def _draw(self) -> list[Any]:
-        for ax, panel in zip(self.axes_, self.panels, strict=True):
-            drawing, layers = Triangle(ax, self.names, self.zoom), self.of_panel(panel)
-            size = float(np.clip(6000 / sum(x.data.n_rows for x in layers), 6, 36))
-            for layer in layers:
-                self._draw_layer(drawing, layer, size)
-            if panel == "forecasts" and layers[0].kind == "points":
-                self._draw_ties(drawing, layers, size)
-            drawing.title(_TITLES[panel])
+    def _draw(self, ax: Any, layers: list[Layer]) -> list[Any]:
+        drawing, panel = Triangle(ax, self.names, self.zoom), layers[0].panel
+        size = float(np.clip(6000 / sum(x.data.n_rows for x in layers), 6, 36))
+        for layer in layers:
+            self._draw_layer(drawing, layer, size)
+        if panel == "forecasts" and layers[0].kind == "points":
+            self._draw_ties(drawing, layers, size)
+        drawing.title(_TITLES[panel])
         return []
 
     def _draw_layer(self, drawing: Triangle, layer: Layer, size: float) -> None:
@@ -321,6 +317,5 @@ def _arrows(
     """Mean forecast and mean calibrated value per bin, or per cell without bins or with many."""
     if bin_of is None or len(np.unique(bin_of)) > _MAX_BINS:
         bin_of = cells_of(zoomed(sample.forecasts, zoom), _ARROWS)[1]
-    _, group = np.unique(bin_of, return_inverse=True)
-    weight, tails, heads = group_means(group, sample.weights, sample.forecasts, after)
+    weight, tails, heads = group_means(bin_of, sample.weights, sample.forecasts, after)
     return Layer("map", "after", "arrows", _table(names, tails, heads, weight=weight))

@@ -12,7 +12,7 @@ from isoroc._cli.io.reading import Compared, Comparison, warn_of_reversal
 from isoroc._cli.models import Model, versions
 from isoroc._cli.options import ALL_ROWS, Forecasts, Json, Resamples, Selection, UseModel
 from isoroc._cli.terminal import print_error, print_json, print_table, print_text
-from isoroc._evaluation.evaluate import check_options, conclude, evaluate_pair
+from isoroc._evaluation.evaluate import check_options, conclude, evaluate_pairs
 from isoroc._evaluation.evaluation import Evaluation
 from isoroc._evaluation.measures import Collector
 from isoroc._evaluation.pair import Pair, make_pair
@@ -102,7 +102,7 @@ def evaluate(
 def _evaluate(comparison: Comparison, by: str | None, **options: Any) -> list[Evaluation]:
     """Evaluation of the first forecasts against the second, and of these against the third."""
     if by is not None or not comparison.reader.are_many():
-        return [evaluate_pair(pair, **options) for pair in _pairs(comparison.read(by))]
+        return [evaluate_pairs([pair], **options) for pair in _pairs(comparison.read(by))]
     collectors = defaultdict[int, Collector](Collector)
     for compared in comparison.stream():
         for k, pair in enumerate(_pairs(compared)):

@@ -104,18 +104,9 @@ def scan(
         values = lines.values[np.argsort(np.arange(len(lines.values)) * 0.618034 % 1)]
         line = 0
         while line < len(values):
-            found, line = kernels.scan_lines(
-                lines.right,
-                lines.left,
-                values,
-                line,
-                batch,
-                lines.totals,
-                spanned.heights(cells, lines.order),
-                body.concave,
-                step,
-                MIN_GAP,
-            )
+            table = spanned.heights(cells, lines.order)
+            fixed = lines.totals, table, body.concave, step, MIN_GAP
+            found, line = kernels.scan_lines(lines.right, lines.left, values, line, batch, *fixed)
             rows = np.vstack([rows, _rows(found, lines.order)])
             spanned = body(rows[:, :3])
             rows = rows[spanned.kept]

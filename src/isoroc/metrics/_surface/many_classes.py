@@ -135,7 +135,7 @@ class LineSearch:
         self._own = cases.codes * len(cases.codes) + np.arange(len(cases.codes))
 
     def places(self, gamma: Floats, k: int) -> tuple[Ints, Floats]:
-        """Cases that enter or, if of class k, leave their own region on the line; their places."""
+        """Cases that enter or, if of class k, leave their own region; their places, ascending."""
         margins = self._columns - gamma[:, None]
         own = margins.ravel()[self._own]
         place = margins[k].copy()
@@ -143,13 +143,12 @@ class LineSearch:
         best_other = margins.max(axis=0)
         place -= best_other
         cases = np.flatnonzero((self.cases.codes == k) | (own >= best_other))
+        cases = cases[np.argsort(place[cases])]
         return cases, place[cases]
 
     def best(self, gamma: Floats, k: int, value: Floats) -> tuple[float, float]:
         """Move of gamma_k that maximises the value of cases in their own region, and its lift."""
         cases, place = self.places(gamma, k)
-        sort = np.argsort(place)
-        cases, place = cases[sort], place[sort]
         gains = np.where(self.cases.codes[cases] == k, -value[cases], value[cases])
         total = np.append(0.0, np.cumsum(gains))
         total[1:-1][np.diff(place) <= MIN_GAP] = -np.inf
@@ -178,11 +177,9 @@ class LineSearch:
     def corners(self, gamma: Floats, k: int, step: float) -> Floats:
         """Points of the line where a gain is followed by a loss, at least `step` apart."""
         cases, place = self.places(gamma, k)
-        sort = np.argsort(place)
-        tie = np.append(0, np.cumsum(np.diff(place[sort]) > MIN_GAP))
-        gained = self.cases.codes[cases[sort]] != k
-        sort = sort[np.lexsort((gained, tie))]  # on ties losses come first
-        cases = cases[sort]
+        tie = np.append(0, np.cumsum(np.diff(place) > MIN_GAP))
+        gained = self.cases.codes[cases] != k
+        cases = cases[np.lexsort((gained, tie))]  # on ties losses come first
         codes, shares = self.cases.codes[cases], self.cases.shares[cases]
         changes = np.zeros((len(cases) + 1, len(gamma)))
         changes[0, k] = 1.0
@@ -205,9 +202,8 @@ def ascend_to_hull(cases: Cases, n_ascents: int) -> Floats:
         normals = hull.equations[:, :K].clip(min=0)
         normals[normals < 1e-9] = 0.0
         offsets = -hull.equations[:, K]
-        faces = _untried(
-            hull, normals, tried, min(max(FIRST_FACES, len(tried)), n_ascents - len(tried))
-        )
+        most = min(max(FIRST_FACES, len(tried)), n_ascents - len(tried))
+        faces = _untried(hull, normals, tried, most)
         if not faces:
             rows = np.hstack([points, sum_to_one(thresholds)])
             return np.asarray(rows[hull.vertices[hull.vertices < len(points)]])

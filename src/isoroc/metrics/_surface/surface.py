@@ -131,7 +131,7 @@ def roc_surface(
     sample = _check_sample(y_true, y_prob, sample_weight, labels, resolution)
     K = sample.n_classes
     if K == 2:
-        curve = symmetric_roc_curve(y_true, y_prob, sample_weight=sample_weight, labels=labels)
+        curve = sample.measure(symmetric_roc_curve)
         scores = curve.thresholds
         scores[0] = np.nextafter(scores[1], -np.inf)
         points = np.column_stack([curve.p0, curve.p1])
@@ -194,9 +194,7 @@ def volume_under_surface(
     sample = _check_sample(y_true, y_prob, sample_weight, labels, resolution)
     K = sample.n_classes
     if K == 2:
-        curve = (roc_convex_hull if volume == "hull" else symmetric_roc_curve)(
-            y_true, y_prob, sample_weight=sample_weight, labels=labels
-        )
+        curve = sample.measure(roc_convex_hull if volume == "hull" else symmetric_roc_curve)
         value = curve.area() if volume == "hull" else float(np.diff(curve.p0) @ curve.p1[1:])
         return Volume(value, volume, exact=True, n_points=len(curve.p0))
     counts = Points.from_arrays(sample.forecasts, sample.codes, sample.weights)
@@ -241,11 +239,10 @@ def _scan_lines(
     if resolution is not None and any(len(lines.values) > resolution for lines in families):
         used = resolution
         families = [lines.thin(resolution) for lines in families]
-    bodies: dict[str, type[Body]] = {"hull": Hull, "boxes": Boxes}
     # If only some lines are scanned, corners on a line need not be much closer than the lines.
     step = 0.0 if used is None or volume == "hull" else 0.25 / used
-    rows, body = scan(families, bodies[volume], pair_curves(counts, hull=True), step=step)
-    return rows, body, used
+    body = Hull if volume == "hull" else Boxes
+    return *scan(families, body, pair_curves(counts, hull=True), step=step), used
 
 
 def _search(sample: Sample, counts: Points, resolution: int | None) -> tuple[Floats, int | None]:
