@@ -125,7 +125,7 @@ METHODS = {
     "verify",
 }
 FLAGS = {"checksum"}
-HOOKS = {"Counts.sample", "ModelFileError.of", "Counts.uses_folds"}
+HOOKS = {"Counts.sample", "Counts.uses_folds"}
 
 
 def skip_member(app: Any, what: str, name: str, thing: Any, *_: Any) -> bool | None:  # noqa: ARG001

@@ -43,9 +43,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             raise
         yield new
         if old is not None:
-            if hasattr(os, "chown"):
-                with suppress(PermissionError):
-                    os.chown(new, old.st_uid, old.st_gid)
+            with suppress(PermissionError, AttributeError):  # Windows has no chown
+                os.chown(new, old.st_uid, old.st_gid)
             new.chmod(stat.S_IMODE(old.st_mode))
         _flush(new, os.O_RDWR)
         new.replace(target)
@@ -70,10 +69,9 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
         with handle:
             _wait_for(handle.fileno())
             # If the process before removed the file, others may hold a lock on a new one.
-            try:
+            is_current = False
+            with suppress(FileNotFoundError):
                 is_current = os.path.samestat(os.fstat(handle.fileno()), lock.stat())
-            except FileNotFoundError:
-                is_current = False
             if is_current:
                 try:
                     yield

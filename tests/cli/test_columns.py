@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.columns import arrange, find_forecasts, find_label
+from isoroc._cli.options import InputOptions
 
 NAMES = st.lists(
     st.text("abcdefgh_ABC123", min_size=1, max_size=6), min_size=2, max_size=6, unique_by=str.lower
@@ -53,12 +54,11 @@ def test_classes_of_columns(columns, labels, expected):
 
 
 def test_classes_of_columns_may_be_given():
-    assert arrange(["u", "v"], ["a", "b"], classes=["b", "a"]) == (["v", "u"], ["a", "b"])
-    assert arrange(["u", "v", "w"], [5, 7], classes=["7", "6", "5"]) == (
-        ["w", "v", "u"],
-        [5, 6, 7],
-    )
-    assert arrange(["score"], [0, 1], classes=["0"]) == (["score"], [1, 0])
+    swapped = InputOptions(classes=["b", "a"])
+    assert arrange(["u", "v"], ["a", "b"], swapped) == (["v", "u"], ["a", "b"])
+    numbers = InputOptions(classes=["7", "6", "5"])
+    assert arrange(["u", "v", "w"], [5, 7], numbers) == (["w", "v", "u"], [5, 6, 7])
+    assert arrange(["score"], [0, 1], InputOptions(classes=["0"])) == (["score"], [1, 0])
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_classes_of_columns_may_be_given():
 )
 def test_ambiguous_classes_are_errors(columns, labels, classes, message):
     with pytest.raises(CommandError, match=message):
-        arrange(columns, labels, classes=classes)
+        arrange(columns, labels, InputOptions(classes=classes))
 
 
 @pytest.mark.parametrize(

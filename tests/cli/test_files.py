@@ -9,7 +9,7 @@ import pytest
 from cli_tables import listing
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.files import open_source, output_to, write_frame
-from isoroc._cli.io.source import Format, Source, file_errors, output_format
+from isoroc._cli.io.source import Format, Source, choose_format, file_errors
 from isoroc._cli.options import InputOptions
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -41,7 +41,7 @@ def test_an_arrow_stream_is_read():
     FRAME.write_ipc_stream("stream")
     with open_source(["stream"]) as source:
         assert read(source).equals(FRAME)
-        assert output_format("-", None, source.format) == Format("arrow")
+        assert choose_format("-", None, source.format) == Format("arrow")
 
 
 def test_compressed_text_without_an_ending_is_recognised():
@@ -137,9 +137,9 @@ def test_missing_or_mixed_files_are_errors(folder, given, message):
 def test_unknown_formats_are_errors():
     with pytest.raises(CommandError, match="unknown format parket; did you mean 'parquet'"):
         Format.from_option("parket")
-    assert output_format("out", None, Format("csv", "gzip")) == Format("csv", "gzip")
-    assert output_format("<standard>", None, Format("csv", "gzip")) == Format("csv")
-    assert output_format("<standard>", "ndjson", Format("csv")) == Format("ndjson")
+    assert choose_format("out", None, Format("csv", "gzip")) == Format("csv", "gzip")
+    assert choose_format("<standard>", None, Format("csv", "gzip")) == Format("csv")
+    assert choose_format("<standard>", "ndjson", Format("csv")) == Format("ndjson")
 
 
 def test_a_broken_pipe_is_not_a_file_error():

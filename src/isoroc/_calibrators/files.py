@@ -12,8 +12,8 @@ from typing import Any
 
 from isoroc._calibrators import __path__
 from isoroc._calibrators.base import COMMON
-from isoroc._maps.files import checked_map, decode_known, faults_of
-from isoroc._persistence import Fault, read
+from isoroc._maps.files import checked_map, decode_known
+from isoroc._persistence.document import Fault, faults_of, read
 
 
 @cache

@@ -17,8 +17,6 @@ from isoroc._cli.options import STANDARD
 from isoroc._cli.process import discard_output, wait_if_ending
 from isoroc._cli.texts import ABOUT, ALIASES, COMMANDS, EPILOGUE
 
-#: Options of every command, besides ``--log-file`` and ``--config``.
-_FLAGS = ("--debug", "--quiet")
 #: The option that sets an argument of the library.
 _OPTIONS = {
     **dict.fromkeys(("P", "y_prob"), "--probs"),
@@ -56,7 +54,8 @@ def run(tokens: list[str]) -> int:
     """Run a command line and return its exit code; an error becomes one line on standard error."""
     debug, quiet = "--debug" in tokens, "--quiet" in tokens
     try:
-        words, log_file = _take("--log-file", [word for word in tokens if word not in _FLAGS])
+        words = [word for word in tokens if word not in ("--debug", "--quiet")]
+        words, log_file = _take("--log-file", words)
         words, config = _take("--config", words)
         words = with_options_of_file(_usual(words), config)
         if log_file is not None:
@@ -156,7 +155,7 @@ def _message(error: BaseException) -> str:
             problem, fix = quoted(error.problem), in_options(error.fix)
             return str(InputError(option, error.row, problem, fix))
     if isinstance(error, CommandError):
-        return error.message
+        return str(error.args[0])
     is_option = isinstance(error, (CycloptsError, OSError))
     return first_line(error) if is_option else quoted(first_line(error))
 

@@ -4,6 +4,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 from isoroc._cli.errors import CommandError, did_you_mean
@@ -46,10 +47,8 @@ class Condition(NamedTuple):
 
     def failure(self, values: Values, column: str = "") -> str | None:
         """The condition and its values if it holds or one is NaN; figures are those of `column`."""
-        left, right = (
-            _evaluate(side, lambda names: _look_up(names, values, column))
-            for side in (self.left, self.right)
-        )
+        look_up = partial(_look_up, values=values, column=column)
+        left, right = (_evaluate(side, look_up) for side in (self.left, self.right))
         sign, compare = _COMPARISONS[type(self.sign)]
         unknown = ": not defined" if math.isnan(left) or math.isnan(right) else ""
         shown = f"{self.text} ({left:.6g} {sign} {right:.6g}{unknown})"
@@ -81,11 +80,10 @@ def _evaluate(node: ast.expr, look_up: Callable[[list[str]], float]) -> float:
 
 def _look_up(names: list[str], values: Values, column: str) -> float:
     found: Any = values
-    if names[0] not in values and isinstance(values.get(column), Mapping):
-        if len(names) > 1 and names[0] not in values[column]:
-            raise CommandError(
-                f"--fail-if: no column {names[0]!r}; {did_you_mean(names[0], values)}"
-            )
+    first = names[0]
+    if first not in values and isinstance(values.get(column), Mapping):
+        if len(names) > 1 and first not in values[column]:
+            raise CommandError(f"--fail-if: no column {first!r}; {did_you_mean(first, values)}")
         found = values[column]
     for name in names:
         inner = found if isinstance(found, Mapping) else {}

@@ -21,14 +21,10 @@ class ExitCode(IntEnum):
 
 
 class CommandError(Exception):
-    """An error that the user can fix; its message is one line that says how."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message  #: in which cells are marked
+    """An error that the user can fix; its argument, in which cells are marked, says how."""
 
     def __str__(self) -> str:
-        return shown(self.message)
+        return shown(self.args[0])
 
 
 def quoted(cells: object) -> str:

@@ -16,7 +16,7 @@ from isoroc._cli.io.files import write_bytes
 from isoroc._cli.options import STANDARD, Selection
 from isoroc._files import temporary_folder
 from isoroc._input import Names
-from isoroc._maps.files import LoadedMap, load_map
+from isoroc._maps.files import load_map
 from isoroc._simplex import Floats
 
 #: The calibrator that ``fit`` uses by default.
@@ -76,14 +76,12 @@ class Model(NamedTuple):
         if path == STANDARD:
             raise CommandError("a model cannot be read from standard input; name a file.")
         calibrator = load(path)
-        summary = calibrator.summary_
-        columns = summary.get("columns")
-        if isinstance(calibrator, LoadedMap):
-            columns = columns or calibrator.names
-        elif hasattr(calibrator, "feature_names_in_"):
-            columns = columns or calibrator.feature_names_in_.tolist()
+        summary, own = calibrator.summary_, getattr(calibrator, "names", None)  # of a map
+        if hasattr(calibrator, "feature_names_in_"):
+            own = calibrator.feature_names_in_.tolist()
             # The command passes arrays, and scikit-learn warns of arrays without names.
             del calibrator.feature_names_in_
+        columns: Any = summary.get("columns") or own
         valid = isinstance(columns, list) and len(columns) == calibrator.n_features_in_
         names = [str(name) for name in columns] if valid else None
         found = (summary.get(key) for key in ("label", "weight_column", "group_column"))
@@ -101,9 +99,8 @@ class Model(NamedTuple):
         if own != found:
             theirs = f"are not those of the forecasts ({list_labels(found)})"
             raise CommandError(f"{self.path}: its classes ({list_labels(own)}) {theirs}.")
-        if selection.by_position or selection.classes or selection.positive:
-            return
-        if columns != order_columns(columns, own, self.columns, selection):
+        chosen = selection.by_position or selection.classes or selection.positive
+        if not chosen and columns != order_columns(columns, own, self.columns, selection):
             fitted = ", ".join(self.columns or ())
             raise CommandError(f"{self.path}: was fitted on the columns {fitted} in another order.")
 

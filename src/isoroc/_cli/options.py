@@ -8,9 +8,7 @@ from cyclopts import Group, Parameter
 #: What ``-`` becomes before options are parsed: a hyphen would start an option.
 STANDARD = "<standard>"
 
-Forecasts = Annotated[
-    list[str], Parameter(help="Files, globs, folders, or - for standard input.", negative=())
-]
+Forecasts = Annotated[list[str], Parameter(help="Files, globs, folders, or - for standard input.")]
 ModelFile = Annotated[str, Parameter(help="Model file written by isoroc fit, or --model FILE.")]
 UseModel = Annotated[
     str | None, Parameter(alias="-m", help="Model file, to compare before and after calibration.")
@@ -52,7 +50,6 @@ class InputOptions:
     that splits the header."""
 
 
-@Parameter(name="*", group=_ROWS)
 @dataclass(frozen=True, kw_only=True)
 class Selection(InputOptions):
     """Which rows of forecasts and outcomes are read."""

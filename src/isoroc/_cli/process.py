@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from typing import Any
 
 #: What terminals without these characters show.
 _PLAIN = {"±": "+-", "…": "...", "≥": ">=", "≤": "<=", "\N{EN DASH}": "-", "\N{MINUS SIGN}": "-"}
@@ -38,9 +39,7 @@ def discard_output() -> None:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
-def _replace(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
+def _replace(error: Any) -> tuple[str, int]:  # of streams that are only written to
     found = error.object[error.start : error.end]
     shown = [_PLAIN.get(sign, sign.encode("ascii", "backslashreplace").decode()) for sign in found]
     return "".join(shown), error.end

@@ -49,32 +49,28 @@ def visible(text: str) -> str:
 
 def print_note(text: str, *, only_logged: bool = False) -> None:
     """Write a line about the work to the log file and, unless `only_logged`, standard error."""
-    _log(text)
-    if not only_logged and not _MESSAGES.quiet:
-        _show(Text(visible(text)))
+    _write((text, ""), show=not only_logged and not _MESSAGES.quiet)
 
 
 def print_warning(text: str) -> None:
     """Write a warning to standard error, even if the command is to be quiet."""
-    _log(f"isoroc: warning: {text}")
-    _show(Text(visible(f"isoroc: warning: {text}")))
+    _write((f"isoroc: warning: {text}", ""))
 
 
 def print_error(kind: str, message: str) -> None:
     """Write one line about an error to standard error."""
-    _log(f"isoroc: {kind}: {message}")
-    _show(Text.assemble(("isoroc: ", "bold"), (f"{kind}: ", "bold red"), visible(message)))
+    _write(("isoroc: ", "bold"), (f"{kind}: ", "bold red"), (message, ""))
 
 
-def _log(text: str) -> None:
+def _write(*parts: tuple[str, str], show: bool = True) -> None:
+    """Write a line, made of texts with their styles, to the log file and to standard error."""
     if _MESSAGES.log is not None:
         time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        _MESSAGES.log.write(f"{time} {visible(logged(text))}\n")
+        _MESSAGES.log.write(f"{time} {visible(logged(''.join(text for text, _ in parts)))}\n")
         _MESSAGES.log.flush()
-
-
-def _show(line: Text) -> None:
-    Console(stderr=True).print(line, soft_wrap=True)
+    if show:
+        line = Text.assemble(*((visible(text), style) for text, style in parts))
+        Console(stderr=True).print(line, soft_wrap=True)
 
 
 def print_text(text: str) -> None:

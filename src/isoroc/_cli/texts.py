@@ -32,7 +32,6 @@ time, to a file; `--config FILE` reads options from a file, by default from `iso
 current folder; `--debug` shows the traceback of an error.
 """
 
-#: Other names of commands.
 ALIASES = {"predict": "apply", "show": "inspect"}
 
 _TEXTS = {

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from inspect import isabstract
 from typing import Any
@@ -18,7 +17,8 @@ from isoroc._kinds import KINDS, Kind, Unit
 from isoroc._maps.base import Map
 from isoroc._maps.bins import BinMap
 from isoroc._maps.mixture import apply_map, is_grouped
-from isoroc._persistence import Fault, ModelFileError, decode, encode, read
+from isoroc._persistence import Fault, decode, encode, read
+from isoroc._persistence.document import faults_of
 from isoroc._persistence.states import ROUNDING
 from isoroc._simplex import Floats
 from isoroc._table import Table
@@ -191,15 +191,6 @@ def load_map(path: str | os.PathLike[str]) -> LoadedMap:
         summary_=document["summary"],
         checksum=document["checksum"],
     )
-
-
-@contextmanager
-def faults_of(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn faults of a document into errors about its file."""
-    try:
-        yield
-    except Fault as fault:
-        raise ModelFileError.of(path, fault) from fault
 
 
 def checked_map(model: dict[str, Any], state: dict[str, Any]) -> Map:

@@ -9,12 +9,14 @@ import json
 import math
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version as version_of
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -51,17 +53,20 @@ class ModelFileError(ValueError):
     The message names the file, the place in it and the fix.
     """
 
-    @classmethod
-    def of(cls, path: str | os.PathLike[str], fault: Fault) -> Self:
-        """The error for a fault in a file."""
-        return cls(f"{os.fspath(path)}: {fault}. {fault.fix}")
+
+@contextmanager
+def faults_of(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn faults of a document into errors about its file."""
+    try:
+        yield
+    except Fault as fault:
+        raise ModelFileError(f"{os.fspath(path)}: {fault}. {fault.fix}") from fault
 
 
 def write(path: str | os.PathLike[str], model: dict[str, Any], summary: dict[str, Any]) -> None:
     """Write the document of a calibrator, and a summary, to a model file, whole or not at all."""
-    document = _with_checksum(model, summary)
     try:
-        data = _serialise(document)
+        document, data = _serialise(model, summary)
     except Fault as fault:
         problem = f"the model is too large for a model file: {fault}"
         fix = "fit it to fewer rows or with fewer bins, members or groups, or use skops or pickle"
@@ -76,19 +81,11 @@ def write(path: str | os.PathLike[str], model: dict[str, Any], summary: dict[str
 
 def checksum(model: dict[str, Any], summary: dict[str, Any]) -> str:
     """Checksum of the file that `write` would write; raises a `Fault` if it would be too large."""
-    document = _with_checksum(model, summary)
-    _serialise(document)
-    return str(document["checksum"])
+    return str(_serialise(model, summary)[0]["checksum"])
 
 
-def _serialise(document: dict[str, Any]) -> bytes:
-    lines = [f" {json.dumps(name)}: {json.dumps(entry)}" for name, entry in document.items()]
-    data = ("{\n" + ",\n".join(lines) + "\n}\n").encode()
-    _check_size(data)
-    return data
-
-
-def _with_checksum(model: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
+def _serialise(model: dict[str, Any], summary: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    """The document of a model file, and its bytes, which are not too many."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")  # makes files reproducible
     now = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
     body = {
@@ -99,34 +96,31 @@ def _with_checksum(model: dict[str, Any], summary: dict[str, Any]) -> dict[str, 
         "summary": plain(summary, "summary"),
         "model": model,
     }
-    return body | {"checksum": _checksum(body)}
+    document = body | {"checksum": _checksum(body)}
+    lines = [f" {json.dumps(name)}: {json.dumps(entry)}" for name, entry in document.items()]
+    data = ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+    _check_size(data)
+    return document, data
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Document in a model file, checked against the schema and its own checksum."""
     with Path(path).open("rb") as file:
         data = file.read(MAX_BYTES + 1)
-    try:
-        return _checked(data)
-    except Fault as fault:
-        raise ModelFileError.of(path, fault) from fault
-
-
-def _checked(data: bytes) -> dict[str, Any]:
-    """The document, unless it is not one of a model file, or of another version, or damaged."""
-    _check_size(data)
-    document = _parse(data)
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        problem = f"an isoroc model file says {FORMAT!r} here, this one does not"
-        raise Fault("format", problem, _NOT_A_MODEL)
-    version = document.get("version")
-    if type(version) is int and version != VERSION:
-        shown = version if abs(version) < 10**6 else "a huge number"
-        fix = "Update isoroc, or save the model with this version."
-        raise Fault("version", f"expected format version {VERSION}, got {shown}", fix)
-    check(document, schema())
-    if _checksum(document) != document["checksum"]:
-        raise Fault("checksum", "does not match the content")
+    with faults_of(path):
+        _check_size(data)
+        document = _parse(data)
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            problem = f"an isoroc model file says {FORMAT!r} here, this one does not"
+            raise Fault("format", problem, _NOT_A_MODEL)
+        version = document.get("version")
+        if type(version) is int and version != VERSION:
+            shown = version if abs(version) < 10**6 else "a huge number"
+            fix = "Update isoroc, or save the model with this version."
+            raise Fault("version", f"expected format version {VERSION}, got {shown}", fix)
+        check(document, schema())
+        if _checksum(document) != document["checksum"]:
+            raise Fault("checksum", "does not match the content")
     return document
 
 
@@ -138,11 +132,9 @@ def plain(value: Any, place: str) -> Any:
         return {str(name): plain(entry, f"{place}.{name}") for name, entry in value.items()}
     if isinstance(value, list | tuple):
         return [plain(entry, f"{place}[{i}]") for i, entry in enumerate(value)]
-    if isinstance(value, float):
-        if math.isinf(value):  # null would say that it is unknown
-            return "inf" if value > 0 else "-inf"
-        return None if math.isnan(value) else value
-    if value is None or isinstance(value, bool | int | str):
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)  # null would say that it is unknown
+    if value is None or isinstance(value, bool | int | float | str):
         return value
     raise InputError(place, None, f"{type(value).__name__} cannot be serialised to JSON")
 

@@ -44,7 +44,6 @@ def _with_options(
 
 @_with_options
 def _instance_of(value: Any, place: str, _: Sizes, kind: Any, expected: str) -> None:
-    """Check that a value is of a type."""
     if not isinstance(value, kind):
         raise Fault(place, f"expected {expected}")
 
@@ -125,8 +124,7 @@ def list_of(
 ) -> None:
     """Check every entry of a list, which has at least one of them unless `least` is 0."""
     expected = sizes.get(length)
-    short = not isinstance(value, list) or len(value) < least
-    if short or expected not in (None, len(value)):
+    if not isinstance(value, list) or len(value) < least or expected not in (None, len(value)):
         raise Fault(place, f"expected a list of {expected or 'one or more'}")
     if length:
         sizes[length] = len(value)

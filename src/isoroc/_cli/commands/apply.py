@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,20 +9,19 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+import isoroc
 from isoroc._cli.errors import CommandError, did_you_mean, quoted
 from isoroc._cli.io import ndjson
 from isoroc._cli.io.columns import SUFFIX, check_column, find_forecasts, order_columns, split_words
 from isoroc._cli.io.files import TABLE, check_target, open_source, write_frame
-from isoroc._cli.io.reading import check_numeric, groups_of, is_sampled, read_forecasts
-from isoroc._cli.io.source import ROW, Format, Source, file_errors, parse_text
-from isoroc._cli.io.source import output_format as choose_format
+from isoroc._cli.io.reading import check_types, groups_of, is_sampled, read_forecasts
+from isoroc._cli.io.source import ROW, Format, Source, choose_format, file_errors, parse_text
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.options import EVERYTHING, Force, Forecasts, InputOptions, ModelFile, Output
 from isoroc._cli.terminal import Advance, print_note, print_warning, progress_bar
-from isoroc._input import InputError, Names, valid_rows
+from isoroc._input import InputError, valid_rows
 from isoroc._simplex import Floats
 
-#: What happens to rows without a valid forecast.
 OnBad = Literal["fail", "null", "skip"]
 #: Class shares are estimated from about this many rows, drawn at random.
 ESTIMATED_ROWS = 100_000
@@ -87,17 +85,18 @@ def apply(
     check_target(output, [model, *inputs], TABLE, force=force)
     if replace and names:
         raise CommandError("--replace keeps the names of the columns; leave out --names.")
+    if prior is not None and adapt_prior:
+        raise CommandError("--prior sets class shares and --adapt-prior estimates them; use one.")
     loaded = Model.load(model)
     with open_source(forecasts, selection) as source:
         form = choose_format(output, output_format, source.format)
         schema = source.schema()
-        given = list(schema)
         columns = find_columns(loaded, selection, source)
         named = columns if replace else split_words(names)
         n_classes = len(loaded.calibrator.classes_)
-        added = _name_columns(columns, n_classes, [] if replace else given, suffix, named)
+        added = _name_columns(columns, n_classes, () if replace else schema, suffix, named)
         if loaded.group is not None:
-            check_column("the model's column of groups", loaded.group, given)
+            check_column("the model's column of groups", loaded.group, schema)
         types, where = _parse_types(type, schema, columns), selection.where
         step = Calibration(source, loaded, columns, added, where, on_bad, types)
         if prior is not None or adapt_prior:
@@ -115,14 +114,14 @@ def apply(
 def find_columns(model: Model, selection: InputOptions, source: Source) -> list[str]:
     """Columns that a model is applied to, in the order in which it takes them."""
     schema = source.schema()
-    found = find_forecasts(selection.probs, list(schema), of_model=model.columns)
+    found = find_forecasts(selection.probs, schema, of_model=model.columns)
     model.check_columns(found)
-    check_numeric(schema, found, source)
+    check_types(schema, found, source)
     return order_columns(found, model.calibrator.classes_.tolist(), model.columns, selection)
 
 
 def _name_columns(
-    columns: list[str], K: int, given: list[str], suffix: str, names: list[str] | None
+    columns: list[str], K: int, given: Collection[str], suffix: str, names: list[str] | None
 ) -> dict[str, int]:
     """Names of the calibrated columns, and the class whose probability each of them holds."""
     if names is None:
@@ -147,7 +146,7 @@ def _parse_types(
         name, sign, kind = word.rpartition("=")
         if not sign:
             raise CommandError(f"--type {word}: expected COLUMN=TYPE, such as day=date.")
-        check_column("--type", name, list(schema))
+        check_column("--type", name, schema)
         if kind not in _TYPES:
             known = did_you_mean(kind, _TYPES)
             raise CommandError(f"--type {word}: {kind!r} is not a type; {known}")
@@ -175,13 +174,10 @@ class Calibration:
     n_rows: list[int] = field(default_factory=list)  # of each batch
     bad: list[tuple[int, int, str]] = field(default_factory=list)
     """Batches with bad rows: number of the first, how many, what is wrong with the first."""
-
-    def __post_init__(self) -> None:
-        self._typed = False  # whether the output stores types
-        self._copied = False  # whether the lines of NDJSON files are copied
-        self._numbers: list[str] = []  # columns of text that become numbers
-        self._calibrated: Callable[[Floats, Names | None], Floats]
-        self._calibrated = partial(calibrate, self.model.calibrator)
+    _adjusted: Callable[[Floats], Floats] = lambda Q: Q  # to other class shares
+    _typed: bool = False  # whether the output stores types
+    _copied: bool = False  # whether the lines of NDJSON files are copied
+    _numbers: list[str] = field(default_factory=list)  # columns of text that become numbers
 
     def run(self, form: Format) -> pl.LazyFrame:
         """All rows with the calibrated columns, lazily, to be written to a format.
@@ -191,8 +187,8 @@ class Calibration:
         checked, and their text stays. From NDJSON to NDJSON, the text of each row is copied.
         """
         source, self._typed = self.source, form.separator is None
-        is_json = source.format.kind == "ndjson"
-        if is_json and form.kind == "ndjson" and not self.types and not source.folders:
+        is_json, in_folders = source.format.kind == "ndjson", any(map(source.folders, source.paths))
+        if is_json and form.kind == "ndjson" and not self.types and not in_folders:
             self._copied = True
             lines = source.rows(self.where, copied=self.columns, group=self.model.group)
             return lines.map_batches(self, schema={ndjson.LINE: pl.String()}, streamable=True)
@@ -261,48 +257,34 @@ class Calibration:
         return Q, valid
 
     def _predict(self, batch: pl.DataFrame) -> Floats:
-        groups = groups_of(batch, self.model.group, self.source)
+        model, groups = self.model.calibrator, groups_of(batch, self.model.group, self.source)
         return read_forecasts(
-            batch, self.columns, self.source, lambda P: self._calibrated(P, groups)
+            batch, self.columns, self.source, lambda P: self._adjusted(calibrate(model, P, groups))
         )
 
     def _problem(self, row: pl.DataFrame) -> str:
-        """What is wrong with a bad row."""
         try:
             self._predict(row)
         except CommandError as error:
-            return error.message.partition(";")[0]
+            return str(error.args[0]).partition(";")[0]
         return f"{self.source.place(row[ROW][0])} is not a forecast"
 
     def adjust(self, prior: Sequence[str] | None, *, adapt: bool) -> None:
         """Adjust the calibrated forecasts to given class shares, or to estimated ones."""
-        from isoroc.decisions import adjust_prior  # noqa: PLC0415  # slow to import
-
-        if prior is not None and adapt:
-            raise CommandError(
-                "--prior sets class shares and --adapt-prior estimates them; use one."
-            )
-        calibrator = self.model.calibrator
-        labels, old = calibrator.classes_, _old_shares(calibrator)
-        new: Any = self._estimate(old) if adapt else _parse_shares(split_words(prior) or [])
+        labels, old = self.model.calibrator.classes_, _old_shares(self.model.calibrator)
+        new: Any = _parse_shares(split_words(prior) or [])
+        if adapt:  # the rows are read once more
+            _, Q = self.draw(ESTIMATED_ROWS)
+            found = isoroc.decisions.estimate_prior(Q, old, labels=labels)
+            print_note("class shares of these rows:")
+            print_note(repr(found))
+            new = found.prior
         try:
-            adjust_prior(old[None, :], old, new, labels=labels)
+            isoroc.decisions.adjust_prior(old[None, :], old, new, labels=labels)
         except InputError as error:
             fix = "give the share of each class, CLASS=SHARE; they sum to one"
             raise CommandError(f"--prior {error.problem}; {fix}.") from error
-        self._calibrated = lambda P, groups: adjust_prior(
-            calibrate(calibrator, P, groups), old, new, labels=labels
-        )
-
-    def _estimate(self, old: Floats) -> Floats:
-        """Class shares of some of the rows, which are read once more."""
-        from isoroc.decisions import estimate_prior  # noqa: PLC0415
-
-        _, Q = self.draw(ESTIMATED_ROWS)
-        found = estimate_prior(Q, old, labels=self.model.calibrator.classes_)
-        print_note("class shares of these rows:")
-        print_note(repr(found))
-        return found.prior
+        self._adjusted = lambda Q: isoroc.decisions.adjust_prior(Q, old, new, labels=labels)
 
     def draw(self, most: int) -> tuple[int, Floats]:
         """Number of rows, and calibrated forecasts of about `most` of them, drawn at random."""

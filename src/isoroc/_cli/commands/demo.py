@@ -1,6 +1,7 @@
 """``isoroc demo``: fit, evaluate, report and apply on generated data."""
 
 import shlex
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -25,35 +26,30 @@ def demo(*, keep: str | None = None) -> int:
     """
     if keep is not None:
         Path(keep).mkdir(parents=True, exist_ok=True)
-        return _run_steps(Path(keep))
-    with temporary_folder() as folder:
-        return _run_steps(folder)
-
-
-def _run_steps(folder: Path) -> int:
     print_text("A model classifies birds, cats and dogs, and is overconfident. Its forecasts were")
     print_text("logged; the outcomes of March and April are known, those of May are not yet.")
-    months = (folder / f"{month}.csv" for month in ("march", "april", "may"))
-    tables = {path: _forecasts_of_a_month(600, seed=k) for k, path in enumerate(months)}
-    march, april, may = tables
-    model, calibrated = folder / "model.json", folder / "calibrated.csv"
-    found = [path for path in (*tables, model, calibrated) if path.exists()]
-    if found and (found[0] != march or march.read_text() != tables[march].write_csv()):
-        raise CommandError(f"{found[0]}: exists already; name another folder with --keep.")
-    tables[may] = tables[may].drop("animal")
-    for path, table in tables.items():
-        table.write_csv(path)
-    for step in (
-        ["fit", march, "--label", "animal", "-o", model],
-        ["evaluate", april, "--model", model, "--resamples", "20"],
-        ["apply", model, may, "-o", calibrated],
-    ):
-        words = [str(word) for word in step]
-        print_text(f"\n$ isoroc {shlex.join(words)}")
-        if code := run(words):
-            return code
-    print_text("\nThe first rows of calibrated.csv:\n")
-    print_text("\n".join(calibrated.read_text(encoding="utf-8").splitlines()[:4]))
+    with temporary_folder() if keep is None else nullcontext(Path(keep)) as folder:
+        months = (folder / f"{month}.csv" for month in ("march", "april", "may"))
+        tables = {path: _forecasts_of_a_month(600, seed=k) for k, path in enumerate(months)}
+        march, april, may = tables
+        model, calibrated = folder / "model.json", folder / "calibrated.csv"
+        found = [path for path in (*tables, model, calibrated) if path.exists()]
+        if found and (found[0] != march or march.read_text() != tables[march].write_csv()):
+            raise CommandError(f"{found[0]}: exists already; name another folder with --keep.")
+        tables[may] = tables[may].drop("animal")
+        for path, table in tables.items():
+            table.write_csv(path)
+        for step in (
+            ["fit", march, "--label", "animal", "-o", model],
+            ["evaluate", april, "--model", model, "--resamples", "20"],
+            ["apply", model, may, "-o", calibrated],
+        ):
+            words = [str(word) for word in step]
+            print_text(f"\n$ isoroc {shlex.join(words)}")
+            if code := run(words):
+                return code
+        print_text("\nThe first rows of calibrated.csv:\n")
+        print_text("\n".join(calibrated.read_text(encoding="utf-8").splitlines()[:4]))
     print_text("\nNext: isoroc inspect, isoroc export, isoroc --help.")
     return 0
 

@@ -1,6 +1,7 @@
 """``isoroc evaluate``: metrics of forecasts before and after calibration."""
 
 import re
+from collections import defaultdict
 from itertools import pairwise
 from typing import Any
 
@@ -102,14 +103,12 @@ def _evaluate(comparison: Comparison, by: str | None, **options: Any) -> list[Ev
     """Evaluation of the first forecasts against the second, and of these against the third."""
     if by is not None or not comparison.reader.are_many():
         return [evaluate_pairs([pair], **options) for pair in _pairs(comparison.read(by))]
-    collectors: list[Collector] = []
+    collectors = defaultdict[int, Collector](Collector)
     for compared in comparison.stream():
-        pairs = _pairs(compared)
-        collectors = collectors or [Collector() for _ in pairs]
-        for collector, pair in zip(collectors, pairs, strict=True):
-            collector.add(pair)
+        for k, pair in enumerate(_pairs(compared)):
+            collectors[k].add(pair)
     warn_of_reversal(collectors[0].kept.before)
-    return [conclude(collector, **options) for collector in collectors]
+    return [conclude(collector, **options) for collector in collectors.values()]
 
 
 def _pairs(compared: Compared) -> list[Pair]:

@@ -74,12 +74,11 @@ def export(
     check_target(target, [model, classifier], kind, force=force)
     loaded = Model.load(model)
     if onnx is not None:
-        calibrator = loaded.calibrator
         if classifier is None:
-            graph = isoroc.export.to_onnx(calibrator, input_type=input_type, label=label)
+            graph = isoroc.export.to_onnx(loaded.calibrator, input_type=input_type, label=label)
         else:
             with file_errors(classifier):
-                graph = isoroc.export.calibrate_onnx(classifier, calibrator)
+                graph = isoroc.export.calibrate_onnx(classifier, loaded.calibrator)
         write_bytes(onnx, graph.SerializeToString())
         ends = (graph.graph.input, graph.graph.output)
         inputs, outputs = (", ".join(tensor.name for tensor in end) for end in ends)

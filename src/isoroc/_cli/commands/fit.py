@@ -11,9 +11,9 @@ import isoroc
 from isoroc._cell_errors import count_forecasts
 from isoroc._cli.conditions import Condition
 from isoroc._cli.errors import CommandError, ExitCode
-from isoroc._cli.io.columns import check_column, list_labels
+from isoroc._cli.io.columns import list_labels
 from isoroc._cli.io.files import MODEL, check_target, open_source
-from isoroc._cli.io.reading import Reader, load_counts
+from isoroc._cli.io.reading import Comparison, load_counts
 from isoroc._cli.io.source import BATCH
 from isoroc._cli.models import DEFAULT, Model, calibrate, make_calibrator, save_model, versions
 from isoroc._cli.options import ALL_ROWS, STANDARD, Force, Forecasts, Json, Output, Selection
@@ -121,11 +121,10 @@ def _read(
         origin: dict[str, Any] = {"files": files[:100], "label": None, "columns": columns}
         return loaded, origin | {"weight_column": None}
     with open_source(files, selection) as source:
-        reader = Reader(source, selection)
-        if group is not None:
-            check_column("--group", group, list(source.schema()))
+        comparison = Comparison(source, selection, None)
+        reader = comparison.reader
         counted = group is None and reader.are_countable()
-        rows = reader.count() if counted else reader.read(group)
+        rows = reader.count() if counted else comparison.read(group, "--group")["before"]
         origin = {"files": source.names[:100], "label": reader.label, "columns": reader.columns}
         return rows, origin | {"weight_column": reader.weight}
 
@@ -145,7 +144,6 @@ def _fit(model: Any, rows: Sample | Counts) -> Sample:
 
 
 def _own_options() -> list[str]:
-    """Options of the command itself."""
     named = [*inspect.signature(fit).parameters, *(field.name for field in fields(Selection))]
     hidden = ("forecasts", "parameters", "selection")
     return [name.replace("_", "-") for name in named if name not in hidden]
@@ -186,7 +184,6 @@ def _classes(sample: Sample, columns: list[str]) -> list[str]:
 
 
 def _losses(found: dict[str, Any]) -> list[str]:
-    """Losses on the rows of the fit."""
     before, after = (found[of]["log_loss"] for of in ("before", "after"))
     # A verdict names the loss before calibration itself, with bounds on single rows.
     shown = "" if before is None or "gain" in found else f"{before:.4f} before, "

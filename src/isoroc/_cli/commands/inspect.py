@@ -50,10 +50,9 @@ def _describe(model: dict[str, Any], _place: str) -> str:
 def _fitted(model: dict[str, Any]) -> dict[str, Any]:
     """Fitted attributes of a calibrator in a document, and of the calibrators that it contains."""
     hidden = ("classes_", "n_features_in_", "verdict_")  # shown above
-    entries = {name: entry for name, entry in model["state"].items() if name not in hidden}
-    numbers = model["map"]["numbers"] if "map" in model else {}
-    entries |= {f"{name}_": entry for name, entry in numbers.items()}
-    return {name: found for name, entry in entries.items() if (found := _values(entry)) != {}}
+    found = {name: _values(entry) for name, entry in model["state"].items() if name not in hidden}
+    found |= _values(model["map"]) if "map" in model else {}
+    return {name: values for name, values in found.items() if values != {}}
 
 
 def _values(entry: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+import isoroc
 from isoroc._cell_errors import OUTSIDE, TOLERATED, share_outside
 from isoroc._cli.commands.apply import Calibration, find_columns
 from isoroc._cli.errors import CommandError, ExitCode
@@ -73,7 +74,8 @@ def monitor(
     if selection.weight is not None:
         raise CommandError("--weight: monitoring counts rows; leave the weights out.")
     if unlabelled:
-        return _show_expected(loaded, forecasts, selection, confidence, json=json)
+        _show_expected(loaded, forecasts, selection, confidence, json=json)
+        return ExitCode.OK
     begun = CalibrationMonitor(loaded.calibrator, confidence=confidence, tolerance=tolerance)
     with open_source(forecasts, selection) as source:
         compared = Comparison(source, selection, loaded).read()
@@ -93,11 +95,9 @@ def monitor(
         if state is not None:
             found.save(state)
     if plot is not None:
-        from isoroc.plots import MonitorDisplay  # noqa: PLC0415 -- of an extra, needed here only
-
         with output_to(plot) as path:
-            figure = MonitorDisplay.from_monitor(found, figsize=(7, 6.6)).figure_
-            figure.savefig(path, format=kind, dpi=150)
+            display = isoroc.plots.MonitorDisplay.from_monitor(found, figsize=(7, 6.6))
+            display.figure_.savefig(path, format=kind, dpi=150)
     forecast = _expect(rows[1], loaded.calibrator, confidence)
     if json:
         entries: dict[str, Any] = {"alarm": found.alarm_, "advice": found.advice_}
@@ -112,7 +112,7 @@ def monitor(
 
 def _show_expected(
     model: Model, forecasts: list[str], selection: Selection, confidence: float, *, json: bool
-) -> ExitCode:
+) -> None:
     """Print what the forecasts of rows without labels expect."""
     with open_source(forecasts, selection) as source:
         columns = find_columns(model, selection, source)
@@ -120,7 +120,7 @@ def _show_expected(
     found = _expect(Q, model.calibrator, confidence)
     if json:
         print_json("monitor", {"rows": n, "expected": found})
-        return ExitCode.OK
+        return
     shown = "{value:.4f}", "{low:.4f} to {high:.4f}"
     lines = [
         [metric.replace("_", " "), *(text.format(**found[metric]) for text in shown)]
@@ -128,20 +128,17 @@ def _show_expected(
     ]
     interval = f"{100 * confidence:g} % interval"
     print_table(f"{n:,} rows without labels", ["", "expected", interval], lines, numeric=True)
-    return ExitCode.OK
 
 
 def _expect(Q: Floats, calibrator: Any, confidence: float) -> dict[str, Any]:
     """Expected metrics with intervals; warns of forecasts unlike those of the calibration."""
-    from isoroc.metrics import expected  # noqa: PLC0415 -- slow to import
-
     if len(Q) > MOST_ROWS:
         Q = Q[np.random.default_rng(0).permutation(len(Q))[:MOST_ROWS]]
     summary = calibrator.summary_
     found: dict[str, Any] = {}
     for metric in EXPECTED:
         rows: Any = {"calibration": summary.get("weight") or None, "confidence": confidence}
-        result = expected(metric, Q, **rows)
+        result = isoroc.metrics.expected(metric, Q, **rows)
         found[metric] = {"value": result.estimate, "low": result.low, "high": result.high}
     if cells := summary.get("forecast_cells"):
         found["outside"] = share_outside(Q, np.asarray(cells, dtype=np.float64))

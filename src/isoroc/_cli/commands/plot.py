@@ -1,5 +1,6 @@
 """``isoroc plot``: reliability diagrams before and after calibration."""
 
+import isoroc
 from isoroc._cli.io.files import check_picture, open_source, output_to
 from isoroc._cli.io.reading import Comparison
 from isoroc._cli.models import Model
@@ -27,10 +28,8 @@ def plot(
     with open_source(forecasts, selection) as source:
         loaded = None if model is None else Model.load(model)
         compared = Comparison(source, selection, loaded).read()
-    from isoroc.plots import CalibrationDisplay  # noqa: PLC0415 -- of an extra, needed here only
-
     sample = compared["before"].on_simplex()
-    display = CalibrationDisplay.from_predictions(
+    display = isoroc.plots.CalibrationDisplay.from_predictions(
         sample.classes[sample.codes],
         sample.forecasts,
         after=compared["after"].forecasts if model is not None else None,

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from isoroc._cli.errors import CommandError, did_you_mean, quoted
-from isoroc._cli.options import InputOptions, Selection
+from isoroc._cli.options import EVERYTHING, InputOptions, Selection
 
 #: What `apply` appends to the names of the forecasts that it calibrates.
 SUFFIX = "_cal"
@@ -16,7 +16,7 @@ _GIVE_CLASSES = "give the class of each column with --classes"
 _LABELS = ("y", "label", "target", "outcome", "y_true")
 
 
-def find_label(given: str | None, columns: Sequence[str]) -> str:
+def find_label(given: str | None, columns: Collection[str]) -> str:
     """Column of the outcomes: the given one, or the only one with a usual name."""
     if given is not None:
         return check_column("--label", given, columns)
@@ -29,7 +29,7 @@ def find_label(given: str | None, columns: Sequence[str]) -> str:
 
 def find_forecasts(
     given: Sequence[str] | None,
-    columns: Sequence[str],
+    columns: Collection[str],
     others: Collection[str | None] = (),
     *,
     of_model: Sequence[str] | None = None,
@@ -64,7 +64,7 @@ def find_forecasts(
     raise CommandError(f"several sets of columns could be the forecasts; --probs {choices}?")
 
 
-def check_column(option: str, name: str, columns: Sequence[str]) -> str:
+def check_column(option: str, name: str, columns: Collection[str]) -> str:
     """The name, if there is such a column."""
     if name not in columns:
         raise CommandError(f"{option}: no column {name!r}; {did_you_mean(name, columns)}")
@@ -83,7 +83,7 @@ def _is_pattern(word: str) -> bool:
     return word.startswith("/") and word.endswith("/") and len(word) > 2
 
 
-def _match(word: str, columns: Sequence[str]) -> list[str]:
+def _match(word: str, columns: Collection[str]) -> list[str]:
     if word in columns:
         return [word]
     if _is_pattern(word):
@@ -102,11 +102,7 @@ def _match(word: str, columns: Sequence[str]) -> list[str]:
 
 
 def arrange(
-    columns: Sequence[str],
-    labels: Iterable[Any],
-    classes: Sequence[str] | None = None,
-    *,
-    by_position: bool = False,
+    columns: Sequence[str], labels: Iterable[Any], options: InputOptions = EVERYTHING
 ) -> tuple[list[str], list[Any]]:
     """Columns in the order of the sorted classes, and those classes.
 
@@ -115,8 +111,8 @@ def arrange(
     column is enough: it belongs to the class that its name ends in, otherwise to the second one,
     and the class that it belongs to comes last.
     """
-    known = sorted(labels)
-    if by_position and classes is not None:
+    known, classes = sorted(labels), _given(options, columns)
+    if options.by_position and classes is not None:
         raise CommandError("--classes and --by-position exclude each other; leave one out.")
     if len(columns) == 1:
         return _arrange_one(columns[0], known, classes)
@@ -127,7 +123,7 @@ def arrange(
     if classes is not None:
         owners = _given_classes(columns, known, classes)
     else:
-        named = None if by_position else _classes_in_names(columns, known)
+        named = None if options.by_position else _classes_in_names(columns, known)
         owners = named or _classes_in_order(columns, known)
     order = sorted(range(len(columns)), key=lambda k: owners[k])
     return [columns[k] for k in order], [owners[k] for k in order]
@@ -137,11 +133,11 @@ def order_columns(
     columns: list[str], classes: list[Any], of_model: list[str] | None, options: InputOptions
 ) -> list[str]:
     """Columns in the order of a model's classes; names must be those `of_model` or of classes."""
-    by_position, given = options.by_position, given_classes(options, columns)
-    if of_model and sorted(columns) == sorted(of_model) and not given and not by_position:
+    given = _given(options, columns)
+    if of_model and sorted(columns) == sorted(of_model) and not (given or options.by_position):
         return of_model
-    ordered, known = arrange(columns, classes, given, by_position=by_position)
-    if by_position:
+    ordered, known = arrange(columns, classes, options)
+    if options.by_position:
         return columns
     single = len(columns) == 1
     names = (*columns, *_without_common_end(columns))
@@ -161,14 +157,13 @@ def order_columns(
     return ordered
 
 
-def given_classes(options: InputOptions, columns: Sequence[str]) -> list[str] | None:
+def _given(options: InputOptions, columns: Sequence[str]) -> list[str] | None:
     """The class of each column as the user gave it."""
     if not isinstance(options, Selection) or options.positive is None:
         return split_words(options.classes)
     if len(columns) > 1 or options.classes is not None:
-        problem = "--positive names the class of a single column of forecasts"
         fix = f"for {', '.join(columns)} name the class of each with --classes"
-        raise CommandError(f"{problem}; {fix}.")
+        raise CommandError(f"--positive names the class of a single column of forecasts; {fix}.")
     return [options.positive]
 
 
@@ -197,7 +192,6 @@ def _arrange_one(
 
 
 def _given_classes(columns: Sequence[str], known: list[Any], classes: Sequence[str]) -> list[Any]:
-    """Class of each column as the user gave it."""
     if len(classes) != len(columns) or len(set(classes)) < len(classes):
         expected = f"{len(columns)} different classes, one for each of {', '.join(columns)}"
         raise CommandError(f"--classes: expected {expected}; got {', '.join(classes)}.")

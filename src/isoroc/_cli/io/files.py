@@ -19,7 +19,6 @@ from isoroc._cli.io.source import KINDS, Format, Source, file_errors, find_separ
 from isoroc._cli.options import EVERYTHING, STANDARD, InputOptions
 from isoroc._files import replacing, temporary_folder
 
-#: Kinds of files.
 MODEL, STATE, COUNTS, TABLE = "a model", "the state of a monitor", "counts", "a table"
 PAGE, PICTURE, QUERY, ONNX = "a page", "a picture", "a query", "an ONNX model"
 LOG, OTHER = "a log", "other data"

@@ -15,6 +15,11 @@ from isoroc._cli.errors import CommandError, first_line, quoted
 LINE = "isoroc: line"
 #: The first characters of values, by what they are called in messages.
 _STARTS = {'"': "text", "[": "a list", "{": "an object", "t": "true or false", "f": "true or false"}
+#: How values begin that columns of a type may not hold exactly; n is that of null.
+_UNLIKE: dict[Any, str] = {
+    pl.String: r'[^"n\s]', pl.Boolean: r"[^tfn\s]", pl.UInt64: r"[^0-9n\s]|[0-9]{20,}",
+    pl.Float64: r"[^-0-9n\s]|-?[0-9]{16,}\s*[,}]",
+}  # fmt: skip
 #: Integers of more digits may have no equal double.
 _EXACT = 2**53
 
@@ -41,32 +46,24 @@ def decode(lines: pl.LazyFrame, schema: Mapping[str, pl.DataType]) -> pl.LazyFra
     return lines.with_columns(values.alias("isoroc: values")).unnest("isoroc: values")
 
 
-def check_values(path: Path, schema: Mapping[str, pl.DataType]) -> tuple[int, str] | None:
-    """The first row with a value that its column cannot hold exactly, and what is wrong with it."""
-    text = "|".join(_suspicious(name, kind) for name, kind in schema.items())
+def check_values(path: Path, name: str, schema: Mapping[str, pl.DataType]) -> None:
+    """Raise an error if a type cannot hold a value of a file, `name` in messages, exactly."""
+    text = "|".join(_suspicious(column, kind) for column, kind in schema.items())
     found = scan_lines(path).with_row_index("at").filter(pl.col(LINE).str.contains(text))
     for batch in found.collect_batches() if schema else ():
         for at, line in batch.rows():
-            for name, value in json.loads(line).items():
-                if name in schema and not _fits(value, schema[name]):
+            for column, value in json.loads(line).items():
+                if column in schema and not _fits(value, schema[column]):
                     kind = _kind_of(value)
                     shown = f"is {quoted(value)}" if kind == "a number" else f"holds {kind}"
-                    return at, f"column {name!r} {shown}, which {schema[name]} cannot hold exactly"
-    return None
+                    what = f"column {column!r} {shown}, which {schema[column]} cannot hold exactly"
+                    fix = "correct the file, or write NDJSON, where other columns are copied"
+                    raise CommandError(f"{name}: row {at}, {what}; {fix}.")
 
 
 def _suspicious(name: str, kind: pl.DataType) -> str:
     """Regular expression of rows in which a value begins unlike those of its type."""
-    if kind.is_nested():
-        starts = "."
-    elif kind == pl.String:
-        starts = r'[^"n\s]'
-    elif kind == pl.Boolean:
-        starts = r"[^tfn\s]"
-    elif kind == pl.UInt64:
-        starts = r"[^0-9n\s]|[0-9]{20,}"
-    else:
-        starts = r"[^-0-9n\s]" + (r"|-?[0-9]{16,}\s*[,}]" if kind == pl.Float64 else "")
+    starts = "." if kind.is_nested() else _UNLIKE.get(kind, r"[^-0-9n\s]")
     keys = {re.escape(json.dumps(name)), re.escape(json.dumps(name, ensure_ascii=False))}
     return rf"(?:{'|'.join(sorted(keys))})\s*:\s*(?:{starts})"
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from glob import glob
@@ -13,14 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from isoroc._cli.errors import CommandError, in_options, quoted
-from isoroc._cli.io.columns import (
-    arrange,
-    check_column,
-    find_forecasts,
-    find_label,
-    given_classes,
-    order_columns,
-)
+from isoroc._cli.io.columns import arrange, check_column, find_forecasts, find_label, order_columns
 from isoroc._cli.io.source import BATCH, ROW, Source, file_errors
 from isoroc._cli.models import Model, calibrate
 from isoroc._cli.options import ALL_ROWS, Selection
@@ -94,10 +88,6 @@ class Labels:
 
     def _values(self, batch: pl.DataFrame) -> pl.Series:
         values = batch[self._column]
-        if not _is_plain(values.dtype):
-            what = f"column {self._column!r} has the type {values.dtype}"
-            fix = "labels must be text, integers or booleans"
-            raise CommandError(f"{self._source.name}: {what}; {fix}.")
         return values.cast(pl.String) if values.dtype in (pl.Categorical, pl.Enum) else values
 
     def _error(self, batch: pl.DataFrame, where: pl.Series, problem: str) -> CommandError:
@@ -135,25 +125,24 @@ class Reader:
         source: Source,
         selection: Selection,
         model: Model | None = None,
-        of: Self | None = None,
+        of: Self | None = None,  # the reader of other forecasts of the same rows
     ) -> None:
-        """`of` is the reader of other forecasts of the same rows."""
         schema = source.schema()
         selection = selection if model is None else model.complete(selection, schema)
         self.source, self.selection = source, selection
-        names, self.weight = list(schema), selection.weight
-        self.label = find_label(selection.label, names)
-        if self.weight == "none" and self.weight not in names:
+        self.label, self.weight = find_label(selection.label, schema), selection.weight
+        if self.weight == "none" and self.weight not in schema:
             self.weight = None
         elif self.weight is not None:
-            check_column("--weight", self.weight, names)
-        of_model = None if model is None else model.columns
-        found = find_forecasts(selection.probs, names, [self.label, self.weight], of_model=of_model)
+            check_column("--weight", self.weight, schema)
+        others, of_model = [self.label, self.weight], None if model is None else model.columns
+        found = find_forecasts(selection.probs, schema, others, of_model=of_model)
         used = [*found, self.label, *([self.weight] if self.weight else [])]
         if len(set(used)) < len(used):
             fix = "check --label, --probs and --weight"
             raise CommandError(f"a column is used twice: {', '.join(used)}; {fix}.")
-        check_numeric(schema, [name for name in used if name != self.label], source)
+        check_types(schema, [name for name in used if name != self.label], source)
+        check_types(schema, [self.label], source, "; labels must be text, integers or booleans")
         # The labels are read first, as the order of the columns depends on them.
         self.labels: Labels = self._read_labels(len(found)) if of is None else of.labels
         known = None if of is None else of.classes.tolist()
@@ -163,9 +152,8 @@ class Reader:
             labels = self.labels.among(known)
             self.columns = order_columns(found, known, of_model, selection)
         else:
-            labels, given = self.labels.known(), given_classes(selection, found)
-            by_position = selection.by_position
-            self.columns, known = arrange(found, set(labels), given, by_position=by_position)
+            labels = self.labels.known()
+            self.columns, known = arrange(found, set(labels), selection)
         self.classes: NDArray[Any] = np.array(known)
         codes = [known.index(label) for label in labels]
         self._codes = np.array(codes, np.min_scalar_type(len(known) - 1))
@@ -204,26 +192,12 @@ class Reader:
         check = partial(check_forecasts, scores=self.selection.scores, advice="pass")
         return read_forecasts(batch, self.columns, self.source, check)
 
-    def read(self, group: str | None = None) -> Sample:
-        """Sample of all rows, with the groups in a column."""
-        parts = [
-            replace(sample, groups=groups_of(batch, group, self.source))
-            for sample, batch in self.stream([] if group is None else [group])
-        ]
-        return self.check(join_samples(parts))
-
-    def check(self, sample: Sample) -> Sample:
-        """The sample of all rows, unless it is in another unit; warns of reversed forecasts."""
-        check_units(sample, self.selection.scores, name=", ".join(self.columns))
-        warn_of_reversal(sample)
-        return sample
-
     def count(
         self, resolution: Resolution = "auto", folds: int = 5, fold_by: str | None = None
     ) -> Counts:
         """Counts of the rows."""
         if fold_by is not None:
-            check_column("--fold-by", fold_by, list(self.source.schema()))
+            check_column("--fold-by", fold_by, self.source.schema())
         builder = Builder(self.classes, self.scores, resolution, folds)
         for sample, batch in self.stream([] if fold_by is None else [fold_by]):
             if sample.weights is None or sample.weights.any():
@@ -272,20 +246,21 @@ class Comparison:
         if compare is not None and Path(compare).is_file():
             self.models["other"] = Model.load(compare)
         self.reader = Reader(source, selection, next(iter(self.models.values()), None))
-        self._other: Reader | None = None
+        self._readers = {"before": self.reader}
         if compare is not None and "other" not in self.models:
-            other: Any = {"probs": [compare], "classes": None, "by_position": False}
-            self._other = Reader(source, replace(self.reader.selection, **other), of=self.reader)
+            changed: Any = {"probs": [compare], "classes": None, "by_position": False}
+            others = replace(self.reader.selection, **changed)
+            self._readers["other"] = Reader(source, others, of=self.reader)
 
-    def stream(self, by: str | None = None) -> Iterator[Compared]:
+    def stream(self, by: str | None = None, option: str = "--by") -> Iterator[Compared]:
         """Batches of rows with the forecasts that are compared, and the groups in a column."""
-        reader, other, source = self.reader, self._other, self.reader.source
-        groups = {"--by": by}
+        reader, source, other = self.reader, self.reader.source, self._readers.get("other")
+        groups = {option: by}
         for model in self.models.values():
             model.check(reader.columns, reader.classes, reader.selection)
             groups[f"{model.path}: its groups"] = model.group
-        names = list(source.schema())
-        extra = [check_column(option, name, names) for option, name in groups.items() if name]
+        schema = source.schema()
+        extra = [check_column(what, name, schema) for what, name in groups.items() if name]
         for sample, batch in reader.stream([*(other.columns if other else ()), *extra]):
             compared = {"before": replace(sample, groups=groups_of(batch, by, source))}
             for name, model in self.models.items():
@@ -297,13 +272,13 @@ class Comparison:
                 compared["other"] = replace(sample, forecasts=P, scores=other.scores)
             yield compared
 
-    def read(self, by: str | None = None) -> Compared:
+    def read(self, by: str | None = None, option: str = "--by") -> Compared:
         """All rows with the forecasts that are compared, and the groups in a column."""
-        batches = list(self.stream(by))
+        batches = list(self.stream(by, option))
         compared = {name: join_samples([batch[name] for batch in batches]) for name in batches[0]}
-        self.reader.check(compared["before"])
-        if self._other is not None:
-            self._other.check(compared["other"])
+        for name, reader in self._readers.items():
+            check_units(compared[name], reader.selection.scores, name=", ".join(reader.columns))
+            warn_of_reversal(compared[name])
         return compared
 
 
@@ -330,24 +305,16 @@ def read_forecasts(
 ) -> Floats:
     """Forecasts of a batch, of shape (n, K) or (n,), as `check` or a calibrator returns them."""
     values = np.column_stack([_numbers(batch, name, source) for name in columns])
-    try:
+    with _located(batch, columns, source):
         return check(values[:, 0] if len(columns) == 1 else values)
-    except InputError as error:
-        fix = in_options(error.fix)
-        if len(columns) > 1 and "divide" not in fix:
-            fix = "name one column of probabilities for each class with --probs, or one column of "
-            fix += "scores for two classes"
-        raise _locate(error, fix, batch, columns, source) from error
 
 
 def read_weights(batch: pl.DataFrame, column: str, source: Source) -> Floats:
     """Validated weights of a batch."""
     weights = _numbers(batch, column, source)
     if weights.any():  # a batch without weight is valid, a table without weight is not
-        try:
+        with _located(batch, [column], source):
             check_weights(weights, len(weights))
-        except InputError as error:
-            raise _locate(error, error.fix, batch, [column], source) from error
     return weights
 
 
@@ -368,26 +335,30 @@ def is_sampled(batch: pl.DataFrame, share: float) -> pl.Series:
     return pl.Series((hashed >> np.uint64(11)) * 2.0**-53 < share)
 
 
-def check_numeric(schema: Any, columns: Sequence[str], source: Source) -> None:
+def check_types(
+    schema: Any, columns: Sequence[str], source: Source, problem: str = ", which is not numeric"
+) -> None:
     """Raise an error if a column holds neither numbers nor text."""
     for name in columns:
-        if not _is_plain(schema[name]):
-            problem = f"has the type {schema[name]}, which is not numeric"
-            raise CommandError(f"{source.name}: column {name!r} {problem}.")
+        if not (schema[name].is_numeric() or schema[name] in _TEXT_TYPES):
+            found = f"column {name!r} has the type {schema[name]}"
+            raise CommandError(f"{source.name}: {found}{problem}.")
 
 
-def _is_plain(kind: pl.DataType) -> bool:
-    return kind.is_numeric() or kind in _TEXT_TYPES
-
-
-def _locate(
-    error: InputError, fix: str, batch: pl.DataFrame, columns: Sequence[str], source: Source
-) -> Exception:
-    """The error with the file and row that it is about; the error itself if it names no row."""
-    if error.row is None:
-        return error
-    place = source.place(batch[ROW][error.row])
-    return CommandError(f"{place} ({', '.join(columns)}) {quoted(error.problem)}; {fix}.")
+@contextmanager
+def _located(batch: pl.DataFrame, columns: Sequence[str], source: Source) -> Iterator[None]:
+    """Context in which errors about a row of a batch name its file and columns."""
+    try:
+        yield
+    except InputError as error:
+        if error.row is None:
+            raise
+        fix = in_options(error.fix)
+        if len(columns) > 1 and "divide" not in fix:
+            fix = "name one column of probabilities for each class with --probs, or one column of "
+            fix += "scores for two classes"
+        where = f"{source.place(batch[ROW][error.row])} ({', '.join(columns)})"
+        raise CommandError(f"{where} {quoted(error.problem)}; {fix}.") from error
 
 
 def _numbers(batch: pl.DataFrame, name: str, source: Source) -> Floats:

@@ -15,6 +15,7 @@ import polars as pl
 
 from isoroc._cli.errors import CommandError, did_you_mean, first_line, quoted
 from isoroc._cli.io import ndjson
+from isoroc._cli.io.columns import check_column
 from isoroc._cli.options import STANDARD
 
 #: Number of rows per batch.
@@ -92,7 +93,7 @@ class Format:
         return cls("ndjson", compression) if is_json else cls("csv", compression, ",")
 
 
-def output_format(target: str, option: str | None, of_input: Format) -> Format:
+def choose_format(target: str, option: str | None, of_input: Format) -> Format:
     """Format to write: the one of the option, of the target's name, or of the input."""
     name = None if target == STANDARD else Format.from_name(Path(target).name)
     found = name if option is None else Format.from_option(option)
@@ -121,10 +122,10 @@ class Source:
         """Whether the format stores all values as text."""
         return self.format.separator is not None
 
-    @property
-    def folders(self) -> bool:
-        """Whether columns come from the names of folders."""
-        return self.hive and any("=" in part for path in self.paths for part in path.parts[:-1])
+    def folders(self, path: Path) -> dict[str, pl.Expr]:
+        """Columns that the names of the folders of a file stand for."""
+        parts = (part.partition("=") for part in path.parts[:-1] if self.hive)
+        return {name: pl.lit(unquote(value)) for name, sign, value in parts if name and sign}
 
     @property
     def name(self) -> str:
@@ -147,7 +148,6 @@ class Source:
 
     @cached_property
     def _schemas(self) -> list[dict[str, pl.DataType]]:
-        """Columns of each file."""
         read: Any = {
             "parquet": lambda path, _: pl.read_parquet_schema(path),
             "arrow": lambda path, _: pl.read_ipc_schema(path),
@@ -169,10 +169,7 @@ class Source:
             rows = pl.scan_ndjson(path, schema=self._schemas[k])
         else:
             rows = pl.read_ipc_stream(path).lazy()
-        folders = (part.partition("=") for part in path.parts[:-1] if self.hive)
-        return rows.with_columns(
-            pl.lit(unquote(value)).alias(name) for name, sign, value in folders if name and sign
-        )
+        return rows.with_columns(**self.folders(path))
 
     def schema(self) -> dict[str, pl.DataType]:
         """Names and types of the columns."""
@@ -192,9 +189,7 @@ class Source:
     def check_values(self, schema: Mapping[str, pl.DataType]) -> None:
         """Raise an error if a type cannot hold a value of an NDJSON file exactly."""
         for path, name in zip(self.paths, self.names, strict=True):
-            if schema and (found := ndjson.check_values(path, schema)) is not None:
-                fix = "correct the file, or write NDJSON, where other columns are copied"
-                raise CommandError(f"{name}: row {found[0]}, {found[1]}; {fix}.")
+            ndjson.check_values(path, name, schema)
 
     def rows(
         self, where: str | None = None, *, copied: Collection[str] = (), group: str | None = None
@@ -264,16 +259,12 @@ def _join(parts: list[pl.LazyFrame]) -> pl.LazyFrame:
 
 
 def _columns_of(where: str, schema: Mapping[str, pl.DataType]) -> list[str]:
-    """Columns of a condition."""
     try:
         names = list(dict.fromkeys(pl.sql_expr(where).meta.root_names()))
     except pl.exceptions.PolarsError as error:
         fix = "write a condition as in SQL, for example \"y IS NOT NULL AND day >= '2025-01-01'\""
         raise CommandError(f"--where {where!r}: {first_line(error)}; {fix}.") from error
-    for name in names:
-        if name not in schema:
-            raise CommandError(f"--where: no column {name!r}; {did_you_mean(name, schema)}")
-    return names
+    return [check_column("--where", name, schema) for name in names]
 
 
 def parse_text(name: str, kind: pl.DataType) -> pl.Expr:
