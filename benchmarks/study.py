@@ -97,7 +97,7 @@ GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
         "kernel": (1, 2),
     },
 }
-FEW_ROWS, STRENGTHS = (0, 150, 600), (2, 4)
+FEW_ROWS, STRENGTHS = (0, 150, 600), (2,)
 
 
 def designs(group: str) -> list[Design]:

@@ -122,10 +122,10 @@ class Source:
         """Whether the format stores all values as text."""
         return self.format.separator is not None
 
-    def folders(self, path: Path) -> dict[str, pl.Expr]:
+    def folders(self, path: Path) -> list[pl.Expr]:
         """Columns that the names of the folders of a file stand for."""
         parts = (part.partition("=") for part in path.parts[:-1] if self.hive)
-        return {name: pl.lit(unquote(value)) for name, sign, value in parts if name and sign}
+        return [pl.lit(unquote(value)).alias(name) for name, sign, value in parts if name and sign]
 
     @property
     def name(self) -> str:
@@ -169,7 +169,7 @@ class Source:
             rows = pl.scan_ndjson(path, schema=self._schemas[k])
         else:
             rows = pl.read_ipc_stream(path).lazy()
-        return rows.with_columns(**self.folders(path))
+        return rows.with_columns(self.folders(path))
 
     def schema(self) -> dict[str, pl.DataType]:
         """Names and types of the columns."""
