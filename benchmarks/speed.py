@@ -214,7 +214,9 @@ def least_times(jobs: list[Job], repeats: int) -> np.ndarray:
 
 def fit_row(job: str, P: np.ndarray, y: np.ndarray) -> Row:
     n, K = P.shape
+    constant = IRPCalibrator(values="constant", random_state=0)
     peers: dict[str, Job] = {"one_vs_rest": lambda: one_vs_rest(P, y)}
+    peers["constant"] = lambda: constant.fit(P, y)
     if n <= 10**5 and find_spec("probmetrics"):
         from probmetrics.calibrators import SMSCalibrator  # noqa: PLC0415
 
