@@ -7,7 +7,7 @@
 ARENA is the same as for quality.py. All rows of a set are split at random, several times, into
 calibration rows (as many as --rows says; 0 stands for as many as the set has) and test rows. On
 each split the candidate members predict the calibration rows out of fold and the test rows once;
-all designs (members, shares in the prior, strength) are mixtures of these forecasts.
+all designs (members, shares in the prior) are mixtures of these forecasts.
 `AutoCalibrator` as it is and the peers are fitted to the same rows. The results are written to
 FOLDER/study.npz (build/study by default), and --report reads them instead of computing them.
 
@@ -67,11 +67,10 @@ class Design(NamedTuple):
 
     shares: tuple[tuple[str, float], ...]
     few_rows: float
-    strength: float = mixing.STRENGTH
 
     def __str__(self) -> str:
         shares = " : ".join(f"{name} {share:g}" for name, share in self.shares)
-        return f"{shares}, few rows {self.few_rows:g}, strength {self.strength:g}"
+        return f"{shares}, few rows {self.few_rows:g}"
 
     def prior(self, n_rows: float, p: float) -> np.ndarray:
         """The shares, for a number of rows and the p-value of the forecasts."""
@@ -97,15 +96,15 @@ GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
         "kernel": (1, 2),
     },
 }
-FEW_ROWS, STRENGTHS = (0, 150, 600), (2,)
+FEW_ROWS = (0, 150, 600)
 
 
 def designs(group: str) -> list[Design]:
     """All designs of a group of sets; the first are single members."""
     found = [Design(((name, 1.0),), 0) for name in CANDIDATES]
-    for few_rows, strength, *shares in product(FEW_ROWS, STRENGTHS, *GRIDS[group].values()):
+    for few_rows, *shares in product(FEW_ROWS, *GRIDS[group].values()):
         used = zip(GRIDS[group], shares, strict=True)
-        found.append(Design(tuple((n, s) for n, s in used if s), few_rows, strength))
+        found.append(Design(tuple((n, s) for n, s in used if s), few_rows))
     return list(dict.fromkeys(found))
 
 
@@ -169,11 +168,7 @@ def mix(found: Candidates, design: Design) -> Forecasts:
     """Forecasts of a mixture."""
     used = [list(CANDIDATES).index(name) for name, _ in design.shares]
     prior = design.prior(found.weights.sum(), found.p)
-    strength, mixing.STRENGTH = mixing.STRENGTH, design.strength
-    try:
-        w = mixing.mixture_weights(found.unseen[:, used], found.weights, prior)
-    finally:
-        mixing.STRENGTH = strength
+    w = mixing.mixture_weights(found.unseen[:, used], found.weights, prior)
     return Forecasts(w @ found.test.own[used], w @ found.test.tail[used])
 
 

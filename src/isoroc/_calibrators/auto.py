@@ -173,9 +173,9 @@ class AutoCalibrator(Calibrator):
         likelihood = np.stack([Q[rows] for _, _, Q in found], axis=1)
         row_weights = sample.row_weights()
         before = IdentityMap(kind=sample.kind).apply(sample.forecasts)
-        # As in the likelihood of the mixture, weights count rows.
-        p = mixing.departure(before, sample, row_weights)
-        prior = prior_shares(members, sample.n_classes, float(row_weights.sum()), p)
+        # Weights count rows here, as in the likelihood of the mixture, but not in the verdict.
+        as_counts = mixing.departure(before, sample, row_weights)
+        prior = prior_shares(members, sample.n_classes, float(row_weights.sum()), as_counts)
         weights = mixing.mixture_weights(likelihood, row_weights, prior)
         names = [type(member).__name__ for member in members]
         mixed = added(weights[m] * found[m][2] for m in np.flatnonzero(weights))

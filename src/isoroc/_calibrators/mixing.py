@@ -25,7 +25,7 @@ TINY = 1e-300
 #: A gain of more standard errors than this is beyond noise; so is a gain if calibrated forecasts
 #: would depart as far from the outcomes with a lower probability than this.
 SIGNIFICANT, IMPROBABLE = 2.0, 0.01
-#: From this probability on the share of the uncalibrated forecasts is full; with 0 this is left.
+#: P-value from which on the uncalibrated forecasts have their full share, and the share at 0.
 CREDIBLE, LEAST_SHARE = 0.5, 0.25
 #: How the verdict begins where it is.
 CALIBRATE = "calibrate"
