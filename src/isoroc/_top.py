@@ -15,13 +15,15 @@ from typing import Self
 import numpy as np
 
 from isoroc._backends import NUMPY, Ops, Truth, V
-from isoroc._input import Sample
+from isoroc._input import Sample, slices
 from isoroc._simplex import Codes, Floats, Ints
 
 #: Standard errors by which the cap must cost likelihood before it is lifted.
 MANY_ERRORS = 2.0
 #: Added to likelihoods, so that they have a logarithm.
 TINY = 1e-300
+#: Numbers in the forecasts of the rows that are taken at a time.
+NUMBERS = 2**19
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class TopReduction:
 
     def reduce(self, P: Floats) -> Floats:
         """The m largest entries of each row, descending, and the sum of the others."""
-        return np.asarray(self.of(NUMPY, P)[0])
+        return _by_parts(P, self.top + 1, lambda rows: self.of(NUMPY, P[rows])[0])
 
     def reduce_sample(self, sample: Sample) -> Sample:
         """The sample as forecasts of ranks and the rest; labels are ranks, m for the rest."""
@@ -82,28 +84,37 @@ class TopReduction:
 
     def expand(self, Q: Floats, P: Floats) -> Floats:
         """Forecasts of K classes from calibrated ones of m ranks and the rest."""
-        return np.asarray(self.of(NUMPY, P)[1](Q))
+        return _by_parts(P, P.shape[1], lambda rows: self.of(NUMPY, P[rows])[1](Q[rows]))
 
-    def of(self, ops: Ops[V], P: V) -> tuple[V, Callable[[V], V]]:
+    def through(self, P: Floats, calibrate: Callable[[Floats], Floats]) -> Floats:
+        """Forecasts of K classes, given what calibrates those of m ranks and the rest."""
+
+        def calibrated(rows: slice) -> Floats:
+            points, expand = self.of(NUMPY, P[rows])
+            return np.asarray(expand(calibrate(points)))
+
+        return _by_parts(P, P.shape[1], calibrated)
+
+    def of(self, ops: Ops[V], P: V) -> tuple[V, Callable[..., V]]:
         """What `reduce` returns, of width m + 1, and `expand` as a function of Q."""
-        left, largest, is_top = P, [], []
+        left, largest, places = P, [], []
         for _ in range(self.top):
             value, place = ops.largest(left)
             largest.append(value)
-            is_top.append(ops.is_at(place, np.arange(ops.width(P))))
-            left = ops.where(is_top[-1], -1.0, left)
+            places.append(place)
+            left = ops.put(left, place, -1.0)
         tops = ops.concat(largest)
         points = ops.concat([tops, ops.maximum(1.0 - ops.total(tops), 0.0)])
-        in_rest = left >= 0.0
-        shares = ops.where(in_rest, P + self.floor, 0.0)
 
-        def expand(Q: V) -> V:
+        def expand(Q: V, *, capped: bool = self.capped) -> V:
+            in_rest = left >= 0.0
+            shares = ops.where(in_rest, P + self.floor, 0.0)
             of_ranks = ops.take(Q, range(self.top))
             values = shares * (ops.take(Q, [self.top]) / ops.total(shares))
-            if self.capped:
+            if capped:
                 values = _cap(ops, values, ops.smallest(of_ranks), in_rest)
-            for m, has_rank in enumerate(is_top):
-                values = ops.where(has_rank, ops.take(of_ranks, [m]), values)
+            for m, place in enumerate(places):
+                values = ops.put(values, place, ops.take(of_ranks, [m]))
             return values
 
         return points, expand
@@ -113,12 +124,14 @@ class TopReduction:
 
         Q are calibrated forecasts of the ranks and the rest, shape (n, m + 1).
         """
-        rows = np.arange(len(sample))
-        losses = [
-            -np.log(replace(self, capped=c).expand(Q, sample.forecasts)[rows, sample.codes] + TINY)
-            for c in (True, False)
-        ]
-        cost = losses[0] - losses[1]
+        P, codes = sample.forecasts, sample.codes[:, None]
+
+        def likelihoods(rows: slice) -> Floats:
+            _, expand = self.of(NUMPY, P[rows])
+            both = (expand(Q[rows], capped=capped) for capped in (False, True))
+            return np.hstack([np.take_along_axis(q, codes[rows], axis=1) for q in both])
+
+        cost = -np.diff(np.log(_by_parts(P, 2, likelihoods) + TINY))[:, 0]
         weights = sample.row_weights()
         mean = float(weights @ cost)
         error = float(np.sqrt(weights**2 @ (cost - mean / weights.sum()) ** 2))
@@ -130,6 +143,14 @@ def _cap(ops: Ops[V], values: V, most: V, in_rest: Truth) -> V:
     excess, spare = ops.total(ops.maximum(values - most, 0.0)), ops.total(slack)
     ratio = excess / ops.where(spare <= 0.0, 1.0, spare)
     return ops.where(excess <= spare, ops.minimum(values, most) + slack * ratio, values)
+
+
+def _by_parts(P: Floats, width: int, compute: Callable[[slice], Floats]) -> Floats:
+    """A result of some width for each row of P, computed for as many rows as stay in the cache."""
+    result = np.empty((len(P), width))
+    for rows in slices(len(P), max(1, NUMBERS // P.shape[1])):
+        result[rows] = compute(rows)
+    return result
 
 
 def _rank(P: Floats, codes: Codes) -> Ints:

@@ -50,6 +50,11 @@ class NumpyOps(Ops[Any]):
     def is_at(self, place: Any, numbers: int | Ints) -> Any:
         return place == numbers
 
+    def put(self, a: Floats, place: Ints, value: Any) -> Floats:
+        a = a.copy(order="K")
+        np.put_along_axis(a, place, value, axis=1)
+        return a
+
     def take(self, a: Any, columns: Sequence[int] | Ints) -> Any:
         return a[:, columns]
 

@@ -133,6 +133,10 @@ class Ops(ABC, Generic[V]):
     def is_at(self, place: V, numbers: int | Ints) -> Truth:
         """Whether a place is a number; for several numbers a condition for each."""
 
+    def put(self, a: V, place: V, value: Any) -> V:
+        """A vector with a value, one per row, at a place."""
+        return self.where(self.is_at(place, np.arange(self.width(a))), value, a)
+
     # Vectors of other widths
 
     @abstractmethod
@@ -198,9 +202,9 @@ class Ops(ABC, Generic[V]):
             return logs - self.log(self.linear(P, np.ones((K, K)) - np.eye(K)))
         # In linear time: the total less the column. Only for the largest column the difference
         # could be inexact, so its others are added up.
-        is_largest = self.is_at(self.largest(P)[1], np.arange(K))
-        rest = self.sum(self.where(is_largest, 0.0, P))
-        return logs - self.log(self.where(is_largest, rest, self.sum(P) - P))
+        place = self.largest(P)[1]
+        rest = self.sum(self.put(P, place, 0.0))
+        return logs - self.log(self.put(self.sum(P) - P, place, rest))
 
     def mix_uniform(self, q: V, share: float) -> V:
         """Forecasts with a share of the uniform one."""

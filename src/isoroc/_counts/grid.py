@@ -136,7 +136,7 @@ def cells(ops: Ops[V], X: V, grid: Grid) -> V:
         value, place = ops.largest(left)
         values.append(value)
         places.append(place)
-        left = ops.where(ops.is_at(place, np.arange(ops.width(X))), -1.0, left)
+        left = ops.put(left, place, -1.0)
     return ops.concat([*places, root(ops.concat(values)), rest(added(values))])
 
 

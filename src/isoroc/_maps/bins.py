@@ -17,7 +17,7 @@ from isoroc._kinds import PROBABILITIES, columns_of
 from isoroc._maps.base import Forecasts, Map, check_nested, state
 from isoroc._maps.scaling import TemperatureMap
 from isoroc._persistence import Fault, states
-from isoroc._simplex import Floats
+from isoroc._simplex import Floats, Ints
 from isoroc._special import xlogy
 from isoroc._table import Table
 from isoroc._top import TopReduction
@@ -67,10 +67,13 @@ class BinMap(Map):
         return _of_trees(ops, self.kind.probabilities(ops, X), self.reduction, [self])
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        Q = self.in_bins(forecasts.values)
         if self.reduction is None:
-            return Q
-        return self.reduction.expand(Q, forecasts.probabilities())
+            return self.in_bins(forecasts.values)
+
+        def calibrate(points: Floats) -> Floats:
+            return self.compiled_at(points, self.tree.bin_of(points))
+
+        return self.reduction.through(forecasts.probabilities(), calibrate)
 
     def bin_of(self, values: Floats) -> Any:
         """Place among the bins of each row of a forecast array, shape (n,)."""
@@ -83,7 +86,12 @@ class BinMap(Map):
 
     def in_bins(self, values: Floats) -> Floats:
         """Calibrated forecasts of these classes or ranks for a forecast array, shape (n, R)."""
-        return np.asarray(np.take(self.bin_values, self.bin_of(values), axis=0))
+        points = self.points(values) if self.varies or not self.kind.single else values
+        return self.compiled_at(points, self.tree.bin_of(values if self.kind.single else points))
+
+    def compiled_at(self, points: Floats, place: Ints) -> Floats:  # noqa: ARG002
+        """What `values_at` returns for arrays, given places of shape (n,)."""
+        return np.asarray(np.take(self.bin_values, place, axis=0))
 
     def values_at(self, ops: Ops[V], points: V, place: V) -> V:  # noqa: ARG002
         """Calibrated forecasts of points, given their places among the bins."""
@@ -196,10 +204,9 @@ class TiltedMap(BinMap):
         q = self.tempering.formula(ops, points) * tilt
         return constant + q * (share / ops.total(q))
 
-    def in_bins(self, values: Floats) -> Floats:
-        P = np.ascontiguousarray(self.points(values))
+    def compiled_at(self, points: Floats, place: Ints) -> Floats:
         tempering = self.floor, self.temperature, self.smoothing
-        return smooth.tilted(P, self.bin_of(values), self._table, *tempering)
+        return smooth.tilted(np.ascontiguousarray(points), place, self._table, *tempering)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
