@@ -111,6 +111,7 @@ PARTS = {
         "_losses",
         "_random",
         "_simplex",
+        "_special",
         "_table",
     },
     "_evaluation": {

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import special
 
 from isoroc._core import smooth
 
@@ -74,6 +75,15 @@ def test_tempered_forecasts(K):
 def softmax(z):
     e = np.exp(z - z.max(axis=0))
     return (e / e.sum(axis=0)).T
+
+
+@pytest.mark.parametrize("K", [2, 3, 30])
+def test_moments_are_those_of_the_softmax(K):
+    z = np.random.default_rng(K).normal(scale=5, size=(K, 13))
+    q = special.softmax(1.3 * z, axis=0)
+    mean, variance = smooth.moments(z, 1.3)
+    np.testing.assert_allclose(mean, (q * z).sum(axis=0), rtol=1e-13)
+    np.testing.assert_allclose(variance, (q * (z - mean) ** 2).sum(axis=0), rtol=1e-13)
 
 
 @pytest.mark.parametrize("n_knots", [0, 1, 8])

@@ -58,9 +58,9 @@ def lattice(n_classes: int, steps: int) -> Floats:
 
 def residuals(P: Floats, codes: Codes) -> Floats:
     """Outcomes less forecasts, for all classes."""
-    left = -P
-    left[np.arange(len(P)), codes] += 1
-    return left
+    is_own = np.empty_like(P, dtype=bool)  # in the order of P
+    np.equal(codes[:, None], np.arange(P.shape[1], dtype=codes.dtype), out=is_own)
+    return np.asarray(is_own - P)
 
 
 def sum_to_one(gamma: Floats) -> Floats:

@@ -1,12 +1,13 @@
-"""Functions of `scipy.special`, which is imported at the first call.
+"""Functions of SciPy, which is imported at the first call.
 
-The import takes a quarter of the start-up time of commands such as ``isoroc apply``, and with most
+The imports take a quarter of the start-up time of commands such as ``isoroc apply``, and with most
 models none of these functions is called.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,9 @@ from numpy.typing import NDArray
 _Floats = NDArray[np.float64]
 
 
-def _imported(name: str) -> Callable[..., Any]:
-    def call(*arguments: Any) -> Any:
-        from scipy import special  # noqa: PLC0415
-
-        return getattr(special, name)(*arguments)
+def _imported(name: str, module: str = "special") -> Callable[..., Any]:
+    def call(*arguments: Any, **options: Any) -> Any:
+        return getattr(import_module(f"scipy.{module}"), name)(*arguments, **options)
 
     return call
 
@@ -32,3 +31,7 @@ xlogy: Callable[[_Floats, _Floats], _Floats] = _imported("xlogy")
 gammainc: Callable[[float, float], float] = _imported("gammainc")
 #: Quantile of the standard normal distribution.
 normal_quantile: Callable[[float], float] = _imported("ndtri")
+#: Quantile of the chi-squared distribution, of its upper tail.
+chi2_quantile: Callable[[float, float], float] = _imported("chdtri")
+#: Root of a function between two numbers at which its signs differ.
+find_root: Callable[..., float] = _imported("brentq", "optimize")

@@ -215,14 +215,12 @@ def inverse_temperature(
     most = high = min(high, _steepest(z, sample))
     t = min(start, most)
     for count in range(100):
-        q = softmax(t * z)
-        expected = np.einsum("kn,kn->n", q, z)
-        slope = float(share @ expected)
+        mean, variance = smooth.moments(z, t)
+        slope = float(share @ mean)
         if abs(slope) * t <= tolerance or (slope < 0 and t == most):
             break
         low, high = (low, t) if slope > 0 else (t, high)
-        q *= (z - expected) ** 2
-        curvature = float(share @ q.sum(axis=0))
+        curvature = float(share @ variance)
         step = min(t - slope / curvature, most) if curvature > 0 else 0.0
         newton = (low < step < high or step == high == most) and count < 50
         t = step if newton else float(np.sqrt(low * high))

@@ -187,6 +187,18 @@ static inline void softmax_tile(double *z, ptrdiff_t K, double share) {
     normalise_tile(z, K, share);
 }
 
+/* Mean and variance of each row of z, whose numbers have the probabilities q. */
+TILE(moments)(const double *__restrict q, const double *__restrict z, double *__restrict mean,
+              double *__restrict variance, ptrdiff_t K) {
+    double off[ROWS];
+    EACH_ROW mean[r] = variance[r] = 0.0;
+    for (ptrdiff_t k = 0; k < K; k++) EACH_ROW mean[r] += q[k * ROWS + r] * z[k * ROWS + r];
+    for (ptrdiff_t k = 0; k < K; k++) {
+        EACH_ROW off[r] = z[k * ROWS + r] - mean[r];
+        EACH_ROW variance[r] += q[k * ROWS + r] * off[r] * off[r];
+    }
+}
+
 /* Log odds of each class against the sum of the others, from forecasts and their logarithms.
    One minus the probability would lose everything where that is close to one. */
 TILE(odds)(const double *__restrict p, const double *__restrict logs,

@@ -19,6 +19,8 @@ cdef extern from "smooth.h" nogil:
     void scale_tile(double* z, double factor, Py_ssize_t K)
     void log_tile(double* z, Py_ssize_t K)
     void softmax_tile(double* z, Py_ssize_t K, double share)
+    void moments_tile(const double* q, const double* z, double* mean, double* variance,
+                      Py_ssize_t K)
     void odds_tile(const double* p, const double* logs, double* odds, Py_ssize_t K)
     void bend_tile(const double* odds, const double* knots, const double* slopes, double* z,
                    Py_ssize_t K, Py_ssize_t n_knots)
@@ -105,6 +107,27 @@ cdef transform(const double[:, ::1] source, bint from_rows, double[:, ::1] to, b
             else:
                 store(tile, &to[0, i], K, n, width)
     return made
+
+
+def moments(const double[:, ::1] z, double t):
+    """Mean and variance of each column of z, shape (K, n), under the softmax of t z."""
+    cdef Py_ssize_t tile, i, n = z.shape[1], K = z.shape[0], n_tiles = (n + ROWS - 1) // ROWS
+    cdef int width
+    cdef double[:, ::1] tiles = np.empty((2, K * ROWS))
+    cdef double* own = &tiles[0, 0]
+    cdef double* q = &tiles[1, 0]
+    found = np.empty((2, n_tiles * ROWS))
+    cdef double[:, ::1] out = found
+    with nogil:
+        for tile in range(n_tiles):
+            i = tile * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load(own, &z[0, i], K, n, width)
+            load(q, &z[0, i], K, n, width)
+            scale_tile(q, t, K)
+            softmax_tile(q, K, 0.0)
+            moments_tile(q, own, &out[0, i], &out[1, i], K)
+    return found[0, :n], found[1, :n]
 
 
 def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from isoroc._core import smooth
 from isoroc._estimation.grouping import halve_repeatedly, order_rows, sum_rows
 from isoroc._folds import deal_folds
 from isoroc._growth import GrowthOptions, grow_tree
@@ -122,13 +123,12 @@ class CrossFit:
     def _learn(self, training: _Training) -> Floats:
         """E[Y | forecast] of every row, shape (n, K), learned from some of them."""
         weights, codes = training.weights, self.sample.codes
-        n_rows = np.count_nonzero(weights)
-        everywhere = np.zeros(len(self._P), dtype=np.intp)
-        values = self._P
+        n_rows, values = np.count_nonzero(weights), self._P
+        observed = np.bincount(codes, weights, values.shape[1])
         for _ in range(ROUNDS):
             values = raise_to_power(values, codes, weights)
-            shares = weights @ residuals(values, codes) / (weights.sum() + SHRINKAGE)
-            values = tilt(values, everywhere, shares[None], weights)
+            shares = (observed - weights @ values) / (weights.sum() + SHRINKAGE)
+            values = tilt(values, None, shares[None], weights)
         values = self._tilt_in_bins(values, training)
         # The rows cannot tell of smaller probabilities: those of all classes sum to one row's.
         values = _normalise(np.maximum(values, 1 / (n_rows * values.shape[1])))
@@ -153,13 +153,17 @@ class CrossFit:
 
     def _fit_rest(self, left: Floats, weights: Floats) -> Floats:
         """What linear maps and cells find in the residuals left, which change in place."""
-        frequent = slice(MOST_CLASSES)  # the columns are sorted by their totals
-        found, left = np.zeros(left.shape), left[:, frequent]
+        K = left.shape[1]
+        # The columns are sorted by their totals; of two, the second is the first with other signs.
+        frequent = slice(1 if K == 2 else MOST_CLASSES)
+        found, left = np.zeros_like(left), left[:, frequent]
         for fit in (fit_multiple, fit_linear):
             of_forecasts = fit(self._P[:, frequent], left, weights)
             left -= of_forecasts
             found[:, frequent] += of_forecasts
         found[:, frequent] += fit_cells(self._cells, self._n_levels, left, weights)
+        if K == 2:
+            found[:, 1] = -found[:, 0]
         return found
 
 
@@ -188,38 +192,40 @@ def raise_to_power(P: Floats, codes: Codes, weights: Floats) -> Floats:
 
     The evidence against t = 1, less its noise, decides how far.
     """
-    logs, rows = np.log(P.clip(min=EPSILON)), np.flatnonzero(weights)
-    z = np.take(logs.T, rows, axis=1).T if logs.flags.f_contiguous else logs[rows]
-    weights = weights[rows]
-    own = z[np.arange(len(z)), codes[rows]]
+    logs = smooth.logs_of(np.maximum(np.ascontiguousarray(P.T), EPSILON))
+    rows = np.flatnonzero(weights)
+    z, weights = np.take(logs, rows, axis=1), weights[rows]
+    own = z[codes[rows], np.arange(len(rows))]
     t, evidence = 1.0, 0.0
     for step in range(POWER_STEPS):
-        q = _normalise(np.exp(t * z))
-        mean = _products(q, z)
-        slopes = weights * (own - mean)
-        curvature = float(weights @ (_products(q, z**2) - mean**2))
+        mean, variance = smooth.moments(z, t)
+        slopes, curvature = weights * (own - mean), float(weights @ variance)
         if step == 0 and (square := float(slopes.sum()) ** 2):
             evidence = max(1 - float(slopes @ slopes) / square, 0.0)
         if not evidence or curvature <= 0:
             break
         change = float(np.clip(slopes.sum() / curvature, -t / 2, t))
         t = float(np.clip(t + change, 1 / STEEPEST, STEEPEST))
-        if abs(change) <= 1e-6:
+        if abs(change) <= 1e-4:  # what is left is about its square
             break
-    return _normalise(np.exp((1 + evidence * (t - 1)) * logs))
+    logs *= 1 + evidence * (t - 1)
+    smooth.softmax(logs)
+    return logs.T if P.flags.f_contiguous else smooth.by_row(logs)
 
 
-def tilt(P: Floats, bin_of: Ints, differences: Floats, weights: Floats) -> Floats:
+def tilt(P: Floats, bin_of: Ints | None, differences: Floats, weights: Floats) -> Floats:
     """Forecasts with a factor for each bin and class, which changes their means by differences.
 
-    No class becomes rarer than one row in each bin could tell.
+    No class becomes rarer than one row in each bin could tell. Without bins there is one.
     """
-    n_bins = len(differences)
-    weight = np.bincount(bin_of, weights, n_bins)[:, None]
-    mean = sum_rows(bin_of, P, weights, n_bins) / np.maximum(weight, EPSILON)
-    mean = np.maximum(mean, EPSILON)
-    goal = np.maximum(mean + differences, mean / (1 + weight * mean))
-    return _normalise(P * np.take((goal / mean).T, bin_of, axis=1).T)
+    if bin_of is None:
+        weight, sums = weights.sum(keepdims=True)[:, None], (weights @ P)[None]
+    else:
+        weight = np.bincount(bin_of, weights, len(differences))[:, None]
+        sums = sum_rows(bin_of, P, weights, len(differences))
+    mean = np.maximum(sums / np.maximum(weight, EPSILON), EPSILON)
+    factors = np.maximum(mean + differences, mean / (1 + weight * mean)) / mean
+    return _normalise(P * (factors if bin_of is None else np.take(factors.T, bin_of, axis=1).T))
 
 
 def _normalise(P: Floats) -> Floats:

@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.fft import dct
-from scipy.optimize import brentq
 
 from isoroc._estimation.grouping import group_rows, sum_rows
 from isoroc._estimation.parts import Bins, Parts, over_classes
@@ -30,6 +29,7 @@ from isoroc._input import (
 from isoroc._intervals import wilson
 from isoroc._losses import mean
 from isoroc._simplex import Floats, Ints
+from isoroc._special import find_root
 from isoroc._table import Table
 
 Norm = Literal["l1", "l2", "max"]
@@ -296,7 +296,7 @@ def _fixed_point(spectrum: Floats) -> float:
 
     if error(NARROWEST) <= NARROWEST:
         return error(NARROWEST)
-    return float(brentq(lambda sigma: error(sigma) - sigma, NARROWEST, 1.0, xtol=1e-9))
+    return float(find_root(lambda sigma: error(sigma) - sigma, NARROWEST, 1.0, xtol=1e-9))
 
 
 def expected_calibration_error(

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import chdtri, expit, logit
 
 from isoroc._input import check_confidence, check_probabilities
 from isoroc._intervals import half_width
 from isoroc._simplex import Floats
+from isoroc._special import chi2_quantile, expit, find_root, logit
 from isoroc._table import Table
 
 #: A value and the ends of its interval.
@@ -161,7 +160,7 @@ def _shift(z: Floats, y: Floats, weights: Floats, confidence: float) -> Ends:
             return -np.inf
         if deviation(FARTHEST) >= wanted:
             return np.inf
-        return float(brentq(lambda a: deviation(a) - wanted, -FARTHEST, FARTHEST))
+        return float(find_root(lambda a: deviation(a) - wanted, -FARTHEST, FARTHEST))
 
     if np.isfinite(shift := solve(0.0)):
         q = expit(z + shift)
@@ -202,7 +201,7 @@ def _distances(z: Floats, y: Floats, weights: Floats, confidence: float) -> list
     if np.isnan(beta).any():
         return unknown
     value = _distance_measures(X @ beta, z, weights)[:, 0]
-    p, limit = expit(z), float(chdtri(X.shape[1], 1 - confidence))
+    p, limit = expit(z), float(chi2_quantile(X.shape[1], 1 - confidence))
     score = X.T @ (weights * (y - p))
     information = (X.T * (weights**2 * p * (1 - p))) @ X
     is_rejected = score @ np.linalg.lstsq(information, score, rcond=None)[0] > limit
@@ -246,7 +245,7 @@ def _fit(X: Floats, y: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]
             step = step / 2
             beta = beta - step
             continue
-        q = expit(eta)
+        q: Any = expit(eta)
         information = (X.T * (weights * q * (1 - q))) @ X
         if np.linalg.cond(information) > 1e14:
             break
