@@ -56,11 +56,11 @@ PENALTY = np.array([1.0, 2.0, 3.0, 4.0])
 def test_loss_and_derivatives(terms, seed):
     regression = problem(terms, seed, n=15)
     theta = np.random.default_rng(seed).normal(scale=0.5, size=len(terms))
-    value, log_q = regression.value(theta)
+    value, q = regression.value(theta)
     assert value == pytest.approx(plain_loss(regression, theta, PENALTY))
     again, gradient = regression.loss(theta)
     assert again == pytest.approx(value)
-    hessian = regression.hessian(log_q)
+    hessian = regression.hessian(q)
     step = 1e-5
     for i in range(len(theta)):
         move = step * np.eye(len(theta))[i]
@@ -73,10 +73,10 @@ def test_loss_and_derivatives(terms, seed):
 
 def test_the_hessian_is_summed_in_chunks(monkeypatch):
     regression = problem(ALL_TERMS[0])
-    _, log_q = regression.value(np.zeros(len(ALL_TERMS[0])))
-    whole = regression.hessian(log_q)
+    _, q = regression.value(np.zeros(len(ALL_TERMS[0])))
+    whole = regression.hessian(q)
     monkeypatch.setattr(matrix, "CHUNK", 7)
-    np.testing.assert_allclose(regression.hessian(log_q), whole)
+    np.testing.assert_allclose(regression.hessian(q), whole)
 
 
 @pytest.mark.parametrize("terms", ALL_TERMS, ids=str)
@@ -117,8 +117,8 @@ def test_learned_penalties_are_consistent():
     theta = regression.newton(np.zeros(len(terms)), learn=True).theta
     penalty = regression.penalty
     kind, _, _ = terms.places()
-    _, log_q = regression.value(theta)
-    variance = np.diag(np.linalg.inv(regression.hessian(log_q)))
+    _, q = regression.value(theta)
+    variance = np.diag(np.linalg.inv(regression.hessian(q)))
     for k in range(4):
         own = kind == k
         determined = (1 - penalty[k] * variance[own]).sum()

@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from isoroc._calibrators.base import Calibrator
-from isoroc._calibrators.temperature import of_own_class, softmax
+from isoroc._calibrators.temperature import softmax_losses
 from isoroc._input import Sample
 from isoroc._simplex import Codes, Floats, Ints
 
@@ -84,16 +84,11 @@ def cholesky(H: Floats) -> Floats:
 
 
 def softmax_loss(z: Floats, codes: Codes, weights: Floats) -> tuple[float, Floats]:
-    """Log loss of rows under the softmax of z, shape (K, n), and its gradient, in the place of z.
-
-    The largest forecast gives the logarithm of the sum: the own one may be zero by rounding.
-    """
-    behind = z.max(axis=0) - of_own_class(z, codes)
-    residual = softmax(z)
-    loss = float(weights @ (behind - np.log(residual.max(axis=0))))
+    """Log loss of rows under the softmax of z, shape (K, n); its gradient in the place of z."""
+    losses, residual = softmax_losses(z, codes)
     residual[codes, np.arange(len(codes))] -= 1
     residual *= weights
-    return loss, residual
+    return float(weights @ losses), residual
 
 
 def larger_evidence(

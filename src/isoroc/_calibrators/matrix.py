@@ -18,14 +18,12 @@ from isoroc._calibrators.descent import (
     Solution,
     cholesky,
     larger_evidence,
-    softmax_loss,
 )
 from isoroc._calibrators.temperature import (
     draw_part,
     fit_tempering,
-    log_softmax,
-    of_own_class,
     softmax,
+    softmax_losses,
 )
 from isoroc._input import Sample, check_number, check_option, slices
 from isoroc._maps import Forecasts, MatrixMap, TemperatureMap
@@ -242,17 +240,20 @@ class Regression(PenalisedLoss):
         return super().solve_near(whole)
 
     def value(self, theta: Floats) -> tuple[float, Floats]:
-        """The loss, and the calibrated log forecasts, shape (K, n)."""
-        log_q = log_softmax(self._scores(theta))
-        fit = self.weights @ of_own_class(log_q, self.codes)
-        return float(self.penalty[self.kind] @ theta**2 / 2 - fit), log_q
+        """The loss, and the calibrated forecasts, shape (K, n)."""
+        losses, q = softmax_losses(self._scores(theta), self.codes)
+        return float(self.penalty[self.kind] @ theta**2 / 2 + self.weights @ losses), q
+
+    def gradient(self, theta: Floats, q: Floats) -> Floats:
+        """Gradient of the loss, given the calibrated forecasts."""
+        residual = self.weights * q
+        residual[self.codes, self.rows] -= self.weights
+        return self.terms.correlate(residual, self.z) + self.penalty[self.kind] * theta
 
     def loss(self, theta: Floats) -> tuple[float, Floats]:
         """The loss and its gradient."""
-        value, residual = softmax_loss(self._scores(theta), self.codes, self.weights)
-        strength = self.penalty[self.kind]
-        gradient = self.terms.correlate(residual, self.z) + strength * theta
-        return float(strength @ theta**2 / 2) + value, gradient
+        value, q = self.value(theta)
+        return value, self.gradient(theta, q)
 
     def _scores(self, theta: Floats) -> Floats:
         z = transform(NUMPY, self.z.T, *self.terms.unpack(theta)).T
@@ -264,14 +265,14 @@ class Regression(PenalisedLoss):
         H = self.terms.correlate(self.weights * q * (1 - q), self.z, power=2)
         return Factor(H, self.penalty[self.kind])
 
-    def hessian(self, log_q: Floats) -> Floats:
+    def hessian(self, q: Floats) -> Floats:
         """Hessian of the loss: feature times feature, weighted by the covariance of the label."""
         terms_of = [np.flatnonzero(self.class_of == k) for k in range(self.terms.n_classes)]
         H = np.diag(self.penalty[self.kind])
         for rows in slices(len(self.codes), CHUNK):
             X = self.terms.features(self.z[:, rows]) * np.sqrt(self.weights[rows])
             X = X[self.row]
-            XQ = X * np.exp(log_q[:, rows])[self.class_of]
+            XQ = X * q[:, rows][self.class_of]
             H -= XQ @ XQ.T
             for own in terms_of:
                 H[np.ix_(own, own)] += XQ[own] @ X[own].T
@@ -283,17 +284,17 @@ class Regression(PenalisedLoss):
     def newton(self, theta: Floats, *, learn: bool = False, tolerance: float = 1e-8) -> Solution:
         """Minimum by Newton's method with step halving."""
         given = self.penalty
-        value, log_q = self.value(theta)
+        value, q = self.value(theta)
         for _ in range(STEPS):
-            gradient = self.loss(theta)[1]
-            factor = cholesky(self.hessian(log_q)), True
+            gradient = self.gradient(theta, q)
+            factor = cholesky(self.hessian(q)), True
             step = -cho_solve(factor, gradient)
             decrement = float(-gradient @ step)
             scale = 1.0
-            there, log_q = self.value(theta + step)
+            there, q = self.value(theta + step)
             while not there <= value - 1e-4 * scale * decrement + 1e-12 * abs(value):  # or NaN
                 scale /= 2
-                there, log_q = self.value(theta + scale * step)
+                there, q = self.value(theta + scale * step)
             theta, value = theta + scale * step, there
             if decrement <= tolerance * self.total and not learn:
                 return Solution(theta, None, converged=True)
@@ -302,7 +303,7 @@ class Regression(PenalisedLoss):
                 learned = larger_evidence(self.kind, theta, self.penalty, variance, given)
                 learn = bool(np.abs(np.log(learned / self.penalty)).max() > LEARNED)
                 self.penalty = learned
-                value, log_q = self.value(theta)
+                value, q = self.value(theta)
         return Solution(theta, None, converged=False)
 
 

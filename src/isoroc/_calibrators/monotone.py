@@ -37,8 +37,7 @@ from isoroc._calibrators.temperature import (
     draw_part,
     inverse_temperature,
     likeliest,
-    log_softmax,
-    of_own_class,
+    softmax_losses,
 )
 from isoroc._cyclic import MonotonicityCheck, check_cyclic
 from isoroc._input import Sample, slices
@@ -229,7 +228,7 @@ def _tempered(sample: Sample, total: float) -> tuple[Departures, float, Floats]:
     tempered forecasts are on average.
     """
     floor, inverse = _choose_floor(sample, total)
-    q = np.exp(log_softmax(inverse * _floored(sample, floor)))
+    q = softmax(inverse * _floored(sample, floor), axis=0)
     doubt = float(np.average(1 - q.max(axis=0), weights=sample.weights))
     softness = float(np.clip(doubt, LEAST_SOFTNESS, 1 / (total + ROWS_BEFORE)))
     departures = Departures(sample.n_classes, softness, float(np.log(inverse)))
@@ -255,10 +254,10 @@ def _choose_floor(sample: Sample, total: float) -> tuple[float, float]:
         inverse = inverse_temperature(z, sample, start=inverse, tolerance=1e-6)
         spread = float(np.ptp(z, axis=0).max())
         inverse = min(inverse, max(1.0, bound / spread)) if spread else inverse
-        likelihood = of_own_class(log_softmax(inverse * z), sample.codes)
+        losses, _ = softmax_losses(inverse * z, sample.codes)
         cost = precision * np.log(inverse) ** 2 / 2
         cost += FLOOR_COST * max(np.log10(floor / HARMLESS), 0.0)
-        loss = cost / total - float(np.average(likelihood, weights=sample.weights))
+        loss = cost / total + float(np.average(losses, weights=sample.weights))
         found.append((loss, float(floor), inverse))
         if floor < NEGLIGIBLE * np.exp(logs.min()):  # lower ones would change nothing
             break

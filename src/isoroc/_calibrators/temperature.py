@@ -146,7 +146,7 @@ def _choose_floor(sample: Sample, smoothing: float) -> tuple[float, float]:
     for floor in floors:
         raised = np.maximum(z, np.log(floor)) if floor else z
         inverse = inverse_temperature(raised, sample, start=inverse, tolerance=1e-5)
-        q = np.exp(of_own_class(log_softmax(inverse * raised), sample.codes))
+        q = of_own_class(softmax(inverse * raised), sample.codes)
         smoothed = (1 - smoothing) * q + smoothing / len(z)
         loss = -float(np.average(np.log(smoothed), weights=sample.weights))
         found.append((loss, float(floor), inverse))
@@ -164,10 +164,14 @@ def softmax(z: Floats) -> Floats:
     return z
 
 
-def log_softmax(z: Floats) -> Floats:
-    """Logarithm of the softmax of each column of z, shape (K, n)."""
-    z = z - z.max(axis=0)
-    return np.asarray(z - np.log(np.exp(z).sum(axis=0)))
+def softmax_losses(z: Floats, codes: Codes) -> tuple[Floats, Floats]:
+    """Log loss of each row under the softmax of z, shape (K, n), and the softmax in the place of z.
+
+    The largest forecast gives the logarithm of the sum: the own one may be zero by rounding.
+    """
+    behind = z.max(axis=0) - of_own_class(z, codes)
+    q = softmax(z)
+    return behind - np.log(q.max(axis=0)), q
 
 
 def likeliest(found: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
