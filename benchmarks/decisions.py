@@ -103,7 +103,8 @@ def changes(found: Set) -> list[tuple[float, float, float]]:
         error = (change - low) / 1.96
         z = change / error if error > 0 else 0.0
         p_value = chance_of_higher(y, Q, costs[:, decide(Q, costs)] - costs[:, decide(P, costs)])
-        result.append((change / report["before"], z, p_value))
+        relative = np.divide(change, report["before"]) if change else 0.0  # 0 of 0 changes nothing
+        result.append((relative, z, p_value))
     return result
 
 

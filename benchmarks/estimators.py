@@ -216,7 +216,7 @@ def intervals(*, quick: bool) -> None:
         for name, (norm, options) in metrics.items():
             metric = partial(calibration_error, **options)
             covered = []
-            for seed in islice(seeds, 4 if quick else 40):
+            for seed in islice(seeds, 4 if quick else 100):
                 P, _, y = draw(500, 2, power, seed)
                 result = bootstrap(metric, y, P, n_resamples=99, random_state=seed)
                 mirrored = 2 * result.estimate - np.array([result.high, result.low])

@@ -230,10 +230,12 @@ def test_gradient_and_curvature(K, monkeypatch):
     np.testing.assert_allclose(diagonal[own], np.diag(hessian)[own])
 
 
-@pytest.mark.parametrize("dense", [True, False])
-@pytest.mark.parametrize("K", [2, 4])
+@pytest.mark.parametrize(("K", "dense"), [(2, True), (4, True), (6, False), (10, False)])
 def test_sharp_forecasts_are_fitted_to_the_optimum(K, dense, monkeypatch):
-    """Log forecasts of naive Bayes reach from 0 to hundreds, where plain L-BFGS stops early."""
+    """Log forecasts of naive Bayes reach from 0 to hundreds, where plain L-BFGS stops early.
+
+    The diagonal of the curvature is a poor substitute for it with few classes, which never use it.
+    """
     if not dense:
         monkeypatch.setattr(spline, "DENSE", 0)
         monkeypatch.setattr(spline, "ROUNDS", 200)
@@ -257,7 +259,7 @@ def test_sharp_forecasts_are_fitted_to_the_optimum(K, dense, monkeypatch):
         method="L-BFGS-B",
         options={"maxiter": 10_000, "maxfun": 20_000, "ftol": 1e-12},
     )
-    assert found - better.fun <= 400 * (2e-6 if dense else 2e-4)
+    assert found - better.fun <= 400 * (2e-6 if dense else 2e-5)
 
 
 @arbitrary
