@@ -35,17 +35,6 @@ Scope = Literal["global", "tree"]
 TOLERANCE = 1e-12
 
 
-def smallest_differences(values: Floats, held: NDArray[np.bool_]) -> Floats:
-    """W of one split, (K, K): the smallest r_i - r_j among the bins that have points in region i.
-
-    `values` and `held`, whether each bin has points in each region, have shape (B, K). W is +inf on
-    the diagonal and where no bin has points.
-    """
-    bins = kernels.Wards(np.arange(len(values)), held.view(np.uint8))
-    W = kernels.smallest_differences(np.ascontiguousarray(values)[None], [bins], -1)
-    return np.asarray(W[0, 0])
-
-
 def regions_held(tree: BinTree, forecasts: Floats | None = None) -> NDArray[np.bool_]:
     """Whether each bin has a calibration point in each region of each split, shape (S, B, K)."""
     # Given the points, splits divide all of them; otherwise those that reach the split.
@@ -65,9 +54,16 @@ def regions_held(tree: BinTree, forecasts: Floats | None = None) -> NDArray[np.b
 
 
 def bounds_of(values: Floats, held: NDArray[np.bool_]) -> Floats:
-    """W of splits, shape (S, K, K), whose regions hold these bins."""
-    K = values.shape[1]
-    return np.array([smallest_differences(values, own) for own in held]).reshape(-1, K, K)
+    """W of splits, shape (S, K, K): the smallest r_i - r_j among the bins with points in region i.
+
+    `values` has shape (B, K); `held`, whether each bin has points in each region, (S, B, K). W is
+    +inf on the diagonal and where no bin has points.
+    """
+    bins = np.arange(len(values))
+    wards: list[kernels.Wards | None] = [kernels.Wards(bins, own) for own in held.view(np.uint8)]
+    return np.asarray(
+        kernels.smallest_differences(np.ascontiguousarray(values)[None], wards, -1)[0]
+    )
 
 
 def largest_slack(W: Floats) -> Floats:

@@ -16,7 +16,7 @@ from scipy.special import log_softmax
 from isoroc._input import InputError, to_array
 from isoroc._kinds import Logits, LogOdds, SecondProbability
 from isoroc._maps import Map
-from isoroc._monotonicity import smallest_differences, solve
+from isoroc._monotonicity import bounds_of, solve
 from isoroc._simplex import Floats, Ints, midpoint, regions, sum_to_one
 
 #: Number of calibrated rows from which a search for gamma' may start, besides the obvious starts.
@@ -170,7 +170,7 @@ def _starts(fitted: Map, gamma: Floats, forecasts: Floats, Q: Floats, wanted: In
     K = len(gamma)
     logits = isinstance(fitted.kind, Logits)
     starts = []
-    separating = solve(smallest_differences(Q, np.eye(K, dtype=bool)[wanted])[None])[0][0]
+    separating = solve(bounds_of(Q, np.eye(K, dtype=bool)[wanted][None]))[0][0]
     if np.isfinite(separating).all():
         starts.append(separating)
     if logits:
