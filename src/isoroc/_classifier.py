@@ -15,7 +15,6 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone, is_regressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import LeaveOneOut, check_cv
-from sklearn.svm import LinearSVC
 from sklearn.utils import _safe_indexing, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -266,6 +265,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """The classifier to train."""
         if self.estimator is not None:
             return clone(self.estimator)
+        from sklearn.svm import LinearSVC  # noqa: PLC0415  # slow to import, and few use it
+
         default = LinearSVC(random_state=0)
         if get_config()["enable_metadata_routing"]:
             default.set_fit_request(sample_weight=True)
@@ -460,7 +461,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(LinearSVC() if self.estimator is None else self.estimator)
+        inner = get_tags(self._make_estimator() if self.estimator is None else self.estimator)
         for name in ("sparse", "allow_nan", "positive_only"):
             setattr(tags.input_tags, name, getattr(inner.input_tags, name))
         if hasattr(self.calibrator, "__sklearn_tags__"):

@@ -35,3 +35,5 @@ normal_quantile: Callable[[float], float] = _imported("ndtri")
 chi2_quantile: Callable[[float, float], float] = _imported("chdtri")
 #: Root of a function between two numbers at which its signs differ.
 find_root: Callable[..., float] = _imported("brentq", "optimize")
+#: Convex hull of points, one row each.
+convex_hull: Callable[[_Floats], Any] = _imported("ConvexHull", "spatial")

@@ -26,13 +26,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
-from scipy.spatial import ConvexHull
 
 from isoroc._estimation.grouping import distinct_rows
 from isoroc._growth import MIN_GAP
 from isoroc._simplex import Floats, Ints, sum_to_one
+from isoroc._special import convex_hull
 from isoroc.metrics._surface.roc_points import OUT_OF_REACH, Cases
 
 #: Number of thresholds to evaluate at a time, at least.
@@ -198,7 +199,7 @@ def ascend_to_hull(cases: Cases, n_ascents: int) -> Floats:
     points, thresholds = np.eye(K), OUT_OF_REACH * (1 - np.eye(K)) + OFF_ROUND * np.arange(K)
     tried: set[bytes] = set()
     while True:
-        hull = ConvexHull(np.vstack([points, np.zeros(K)]))
+        hull = convex_hull(np.vstack([points, np.zeros(K)]))
         normals = hull.equations[:, :K].clip(min=0)
         normals[normals < 1e-9] = 0.0
         offsets = -hull.equations[:, K]
@@ -220,7 +221,7 @@ def ascend_to_hull(cases: Cases, n_ascents: int) -> Floats:
             points = np.vstack([points, cases.reach(np.array(found))])
 
 
-def _untried(hull: ConvexHull, normals: Floats, tried: set[bytes], most: int) -> list[int]:
+def _untried(hull: Any, normals: Floats, tried: set[bytes], most: int) -> list[int]:
     """The largest faces away from the origin whose direction has not been searched."""
     offsets = -hull.equations[:, -1]
     # |det| is proportional to offset times area.

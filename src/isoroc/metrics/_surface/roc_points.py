@@ -9,12 +9,12 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial import ConvexHull
 
 from isoroc._core import surface as kernels
 from isoroc._counts import BinaryCounts, Points
 from isoroc._growth import MIN_GAP
 from isoroc._simplex import Floats, Ints, midpoint, sum_to_one
+from isoroc._special import convex_hull
 
 #: If gamma_k exceeds another coordinate by this much, no forecast is in region k.
 OUT_OF_REACH = 3.0
@@ -130,7 +130,7 @@ class Hull:
 
     def __init__(self, points: Floats) -> None:
         K = points.shape[1]
-        hull = ConvexHull(np.vstack([points, np.zeros(K), np.eye(K)]))
+        hull = convex_hull(np.vstack([points, np.zeros(K), np.eye(K)]))
         self.kept = np.sort(hull.vertices[hull.vertices < len(points)]).astype(np.intp)
         self.volume = float(hull.volume)
         self._faces = np.unique(hull.equations, axis=0)
