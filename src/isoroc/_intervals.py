@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from isoroc._scipy import gammainc, normal_quantile
 from isoroc._simplex import Floats
-from isoroc._special import gammainc, normal_quantile
 
 
 def half_width(confidence: float) -> float:

@@ -17,8 +17,8 @@ import numpy as np
 from isoroc._backends import NUMPY, Ops, Truth, V
 from isoroc._core import smooth
 from isoroc._core.rows import check_rows
+from isoroc._scipy import logit
 from isoroc._simplex import LEAST, PRECISE, STEP, Floats, Ints
-from isoroc._special import logit
 
 #: Rows whose sum is off by more than this are refused, closer ones are normalised,
 SUM_TOLERANCE = 1e-3

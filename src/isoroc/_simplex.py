@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._special import expit
+from isoroc._scipy import expit
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

@@ -146,7 +146,7 @@ def _cap(ops: Ops[V], values: V, most: V, in_rest: Truth) -> V:
 
 
 def _by_parts(P: Floats, width: int, compute: Callable[[slice], Floats]) -> Floats:
-    """A result of some width for each row of P, computed for as many rows as stay in the cache."""
+    """A result of some width for each row of P, some rows at a time: short arrays are quicker."""
     result = np.empty((len(P), width))
     for rows in slices(len(P), max(1, NUMBERS // P.shape[1])):
         result[rows] = compute(rows)

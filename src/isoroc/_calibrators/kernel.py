@@ -18,8 +18,8 @@ from isoroc._calibrators.descent import (
     Solution,
     softmax_loss,
 )
-from isoroc._calibrators.temperature import fit_tempering, softmax
-from isoroc._core.smooth import N_KNOTS
+from isoroc._calibrators.temperature import fit_tempering
+from isoroc._core.smooth import N_KNOTS, softmax
 from isoroc._input import Sample, check_number
 from isoroc._maps import Forecasts, KernelMap, TemperatureMap
 from isoroc._maps.scaling import Positions, trust

@@ -19,12 +19,7 @@ from isoroc._calibrators.descent import (
     cholesky,
     larger_evidence,
 )
-from isoroc._calibrators.temperature import (
-    draw_part,
-    fit_tempering,
-    softmax,
-    softmax_losses,
-)
+from isoroc._calibrators.temperature import draw_part, fit_tempering, softmax_losses
 from isoroc._input import Sample, check_number, check_option, slices
 from isoroc._maps import Forecasts, MatrixMap, TemperatureMap
 from isoroc._maps.scaling import transform
@@ -261,7 +256,7 @@ class Regression(PenalisedLoss):
 
     def factor(self, theta: Floats) -> Factor:
         """Diagonal of the curvature."""
-        q = softmax(self._scores(theta))
+        _, q = self.value(theta)
         H = self.terms.correlate(self.weights * q * (1 - q), self.z, power=2)
         return Factor(H, self.penalty[self.kind])
 

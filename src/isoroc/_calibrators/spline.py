@@ -19,7 +19,7 @@ from isoroc._calibrators.descent import (
     softmax_loss,
 )
 from isoroc._calibrators.matrix import MATRIX_CLASSES
-from isoroc._calibrators.temperature import softmax
+from isoroc._core.smooth import softmax
 from isoroc._input import Sample, check_number, slices
 from isoroc._kinds import columns_of
 from isoroc._maps import SplineMap

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from isoroc._calibrators.base import Calibrator, FromMap
-from isoroc._core import smooth
+from isoroc._core.smooth import moments, softmax
 from isoroc._input import InputError, Sample, check_number
 from isoroc._maps import TemperatureMap
 from isoroc._simplex import Codes, Floats
@@ -158,12 +158,6 @@ def of_own_class(z: Floats, codes: Codes) -> Floats:
     return np.asarray(z[codes, np.arange(len(codes))])
 
 
-def softmax(z: Floats) -> Floats:
-    """Softmax of each column of z, shape (K, n), in its place."""
-    smooth.softmax(z)
-    return z
-
-
 def softmax_losses(z: Floats, codes: Codes) -> tuple[Floats, Floats]:
     """Log loss of each row under the softmax of z, shape (K, n), and the softmax in the place of z.
 
@@ -219,7 +213,7 @@ def inverse_temperature(
     most = high = min(high, _steepest(z, sample))
     t = min(start, most)
     for count in range(100):
-        mean, variance = smooth.moments(z, t)
+        mean, variance = moments(z, t)
         slope = float(share @ mean)
         if abs(slope) * t <= tolerance or (slope < 0 and t == most):
             break

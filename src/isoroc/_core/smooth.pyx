@@ -56,9 +56,10 @@ def logs_of(const double[:, ::1] q):
     return transform(q, False, None, False, LOG, -INFINITY, 1.0, 0.0)
 
 
-def softmax(double[:, ::1] z):
-    """Put the softmax of each column of z, shape (K, n), in its place."""
+def softmax(z):
+    """The softmax of each column of z, shape (K, n), in its place."""
     transform(z, False, z, False, SOFTMAX, -INFINITY, 1.0, 0.0)
+    return z
 
 
 def tempered(const double[:, ::1] logs, double lowest, double temperature, double share):

@@ -208,9 +208,8 @@ def raise_to_power(P: Floats, codes: Codes, weights: Floats) -> Floats:
         t = float(np.clip(t + change, 1 / STEEPEST, STEEPEST))
         if abs(change) <= 1e-4:  # what is left is about its square
             break
-    logs *= 1 + evidence * (t - 1)
-    smooth.softmax(logs)
-    return logs.T if P.flags.f_contiguous else smooth.by_row(logs)
+    q = smooth.softmax(logs * (1 + evidence * (t - 1)))
+    return q.T if P.flags.f_contiguous else smooth.by_row(q)
 
 
 def tilt(P: Floats, bin_of: Ints | None, differences: Floats, weights: Floats) -> Floats:

@@ -17,8 +17,8 @@ from isoroc._input.error import InputError
 from isoroc._input.rows import shown
 from isoroc._input.sample import Sample, Scores, first_improbable
 from isoroc._kinds import LOG_ODDS
+from isoroc._scipy import expit, normal_quantile
 from isoroc._simplex import Floats, binary_scores
-from isoroc._special import expit, normal_quantile
 
 #: Rows below which nothing is concluded, and the most rows that are looked at.
 LEAST_ROWS, MOST_ROWS = 20, 20_000

@@ -17,8 +17,8 @@ from isoroc._kinds import PROBABILITIES, columns_of
 from isoroc._maps.base import Forecasts, Map, check_nested, state
 from isoroc._maps.scaling import TemperatureMap
 from isoroc._persistence import Fault, states
+from isoroc._scipy import xlogy
 from isoroc._simplex import Floats, Ints
-from isoroc._special import xlogy
 from isoroc._table import Table
 from isoroc._top import TopReduction
 from isoroc._tree import BinTree

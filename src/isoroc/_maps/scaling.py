@@ -91,9 +91,7 @@ class MatrixMap(TemperedMap):
     def compiled(self, forecasts: Forecasts) -> Floats:
         z = self.log_tempered_rows(forecasts).T
         z = transform(NUMPY, z, self.coef, self.quadratic, self.intercept)
-        q = np.ascontiguousarray(z.T)
-        smooth.softmax(q)
-        return smooth.by_row(q)
+        return smooth.by_row(smooth.softmax(np.ascontiguousarray(z.T)))
 
 
 def transform(ops: Ops[V], z: V, coef: Floats, quadratic: Floats, intercept: Floats) -> V:

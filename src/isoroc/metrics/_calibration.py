@@ -28,8 +28,8 @@ from isoroc._input import (
 )
 from isoroc._intervals import wilson
 from isoroc._losses import mean
+from isoroc._scipy import find_root
 from isoroc._simplex import Floats, Ints
-from isoroc._special import find_root
 from isoroc._table import Table
 
 Norm = Literal["l1", "l2", "max"]

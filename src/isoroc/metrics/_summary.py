@@ -9,8 +9,8 @@ import numpy as np
 
 from isoroc._input import check_confidence, check_probabilities
 from isoroc._intervals import half_width
+from isoroc._scipy import chi2_quantile, expit, find_root, logit
 from isoroc._simplex import Floats
-from isoroc._special import chi2_quantile, expit, find_root, logit
 from isoroc._table import Table
 
 #: A value and the ends of its interval.

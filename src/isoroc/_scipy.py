@@ -1,7 +1,7 @@
-"""Functions of SciPy, which is imported at the first call.
+"""Functions of SciPy, whose modules are imported at the first call.
 
-The imports take a quarter of the start-up time of commands such as ``isoroc apply``, and with most
-models none of these functions is called.
+An import takes up to a quarter of the start-up time of commands such as ``isoroc apply``, and most
+of them call none of these functions.
 """
 
 from __future__ import annotations
