@@ -165,6 +165,22 @@ def test_rows_in_excess_of_cells_are_all_certified():
     assert smallest_slack(cal, P, cal.predict_proba(P), "tree") > 0
 
 
+def test_rounding_errors_do_not_limit_how_far_a_bin_varies():
+    """All rows of a bin may have one forecast: then its values vary, but none of its rows."""
+    first, second = np.array([[0.49, 0.48, 0.18], [0.43, 0.22, 0.37]])
+    distinct = np.column_stack([first, second, 1 - first - second])
+    distinct /= distinct.sum(axis=1, keepdims=True)
+    P = distinct[[0, 1, 2, 2, 2, 1, 0, 0, 2, 1, 1, 2, 1]]
+    y = np.array([0, 1, 2, 2, 1, 0, 1, 1, 2, 2, 0, 0, 2])
+    weights = np.array([1, 2, 2, 2, 1, 2, 1, 1, 3, 3, 3, 1, 1])
+    weighted = IRPCalibrator(random_state=0).fit(P, y, sample_weight=weights)
+    repeated = IRPCalibrator(random_state=0).fit(
+        np.repeat(P, weights, axis=0), np.repeat(y, weights)
+    )
+    new = np.random.default_rng(0).dirichlet([1, 1, 1], 50)
+    np.testing.assert_allclose(weighted.predict_proba(new), repeated.predict_proba(new))
+
+
 def test_other_rows_do_not_verify():
     P, y = drawn(600, 3)
     cal = IRPCalibrator(random_state=0).fit(P, y)

@@ -261,7 +261,7 @@ def _choose_floor(sample: Sample, total: float) -> tuple[float, float]:
         found.append((loss, float(floor), inverse))
         if floor < NEGLIGIBLE * np.exp(logs.min()):  # lower ones would change nothing
             break
-    return likeliest(found)
+    return likeliest(found)[1:]
 
 
 class Departures:

@@ -10,6 +10,7 @@ from scipy.special import expit
 
 from isoroc._backends import NUMPY
 from isoroc._calibrators.base import Calibrator, FromMap
+from isoroc._calibrators.temperature import likeliest
 from isoroc._input import Sample
 from isoroc._kinds import LogOdds
 from isoroc._maps import SigmoidMap
@@ -114,7 +115,7 @@ class BetaCalibrator(Calibrator):
         return _likeliest_map(sample, _fit_beta)
 
 
-#: Coefficients `coef`, `rest` and `intercept` of one class, and their loss.
+#: Mean loss, and coefficients `coef`, `rest` and `intercept` of one class.
 _Fit = tuple[float, float, float, float]
 
 
@@ -130,28 +131,33 @@ def _likeliest_map(sample: Sample, fit: Callable[..., _Fit]) -> SigmoidMap:
         for k in range(sample.n_classes):
             targets = np.where(sample.codes == k, high[k], low[k])
             fits.append(fit(logs[k], log_rest[k], targets, sample.row_weights()))
-        found.append((sum(loss for *_, loss in fits), floor, fits))
-    _, floor, fits = min(found, key=lambda each: each[0])
-    coef, rest, intercept, _ = np.array(fits).T.copy()
+        found.append((sum(loss for loss, *_ in fits), floor, fits))
+    _, floor, fits = likeliest(found)
+    _, coef, rest, intercept = np.array(fits).T.copy()
     return SigmoidMap(kind=sample.kind, floor=floor, coef=coef, rest=rest, intercept=intercept)
 
 
 def _fit_sigmoid(logs: Floats, log_rest: Floats, targets: Floats, weights: Floats) -> _Fit:
-    (a, b), loss = _regress(np.stack([logs - log_rest]), targets, weights)
-    return a, a, b, loss
+    loss, (a, b) = _regress(np.stack([logs - log_rest]), targets, weights)
+    return loss, a, a, b
 
 
 def _fit_beta(logs: Floats, log_rest: Floats, targets: Floats, weights: Floats) -> _Fit:
-    (a, b, c), loss = _regress(np.stack([logs, -log_rest]), targets, weights)
-    if a < 0:
-        a, ((b, c), loss) = 0.0, _regress(np.stack([-log_rest]), targets, weights)
-    elif b < 0:
-        b, ((a, c), loss) = 0.0, _regress(np.stack([logs]), targets, weights)
-    return max(a, 0.0), max(b, 0.0), c, loss
+    X, found = np.stack([logs, -log_rest]), []
+    for used in ([0, 1], [0], [1], []):
+        loss, (*slopes, c) = _regress(X[used], targets, weights)
+        if min(slopes, default=0.0) < 0:
+            continue
+        both = np.zeros(2)
+        both[used] = slopes
+        found.append((loss, *both.tolist(), c))
+        if len(used) == 2:  # others cannot have a lower loss
+            break
+    return likeliest(found)
 
 
-def _regress(X: Floats, targets: Floats, weights: Floats) -> tuple[list[float], float]:
-    """Coefficients and intercept of a logistic regression on the rows of X, and its loss."""
+def _regress(X: Floats, targets: Floats, weights: Floats) -> tuple[float, list[float]]:
+    """Mean loss of a logistic regression on the rows of X, its coefficients and its intercept."""
     scale = np.abs(X).max(axis=1, initial=1.0)
     X = np.vstack([X / scale[:, None], np.ones(len(targets))])
     theta = np.zeros(len(X))
@@ -172,4 +178,4 @@ def _regress(X: Floats, targets: Floats, weights: Floats) -> tuple[list[float], 
         if there >= value:
             break
         theta, value = theta + size * step, there
-    return [float(number) for number in theta / np.append(scale, 1.0)], value
+    return value / float(weights.sum()), (theta / np.append(scale, 1.0)).tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -150,7 +150,7 @@ def _choose_floor(sample: Sample, smoothing: float) -> tuple[float, float]:
         smoothed = (1 - smoothing) * q + smoothing / len(z)
         loss = -float(np.average(np.log(smoothed), weights=sample.weights))
         found.append((loss, float(floor), inverse))
-    return likeliest(found)
+    return likeliest(found)[1:]
 
 
 def of_own_class(z: Floats, codes: Codes) -> Floats:
@@ -168,13 +168,13 @@ def softmax_losses(z: Floats, codes: Codes) -> tuple[Floats, Floats]:
     return behind - np.log(q.max(axis=0)), q
 
 
-def likeliest(found: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
-    """Floor and 1 / T of the least loss, given as (loss, floor, 1 / T); the first on ties.
+def likeliest(found: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """The tuple that begins with the least mean loss; the first on ties.
 
-    Where a temperature makes up for any floor, losses differ by rounding errors only.
+    Where other parameters make up for any floor, losses differ by rounding errors only.
     """
-    least = min(loss for loss, _, _ in found)
-    return next((floor, inverse) for loss, floor, inverse in found if loss <= least + TIE)
+    least = min(each[0] for each in found)
+    return next(each for each in found if each[0] <= least + TIE)
 
 
 def draw_part(sample: Sample) -> Sample:

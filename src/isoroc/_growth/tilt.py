@@ -27,6 +27,8 @@ from isoroc._tree import BinTree, bin_values
 STEPS, LONGEST, PRECISION = 50, 2.0, 1e-10
 #: Pseudocounts of mean forecasts to choose from.
 PULLS = np.geomspace(3.0, 1000.0, 11)
+#: Leads that would fall by less if values vary do so by rounding errors.
+ROUNDING = 1e-14
 #: Caps of shares to choose from.
 CAPS = 65**4
 
@@ -144,7 +146,7 @@ class Leads(NamedTuple):
         with np.errstate(divide="ignore", invalid="ignore"):
             slack = (self.constant - W[self.splits, self.regions]) / drop
         limits = np.ones(n_bins)
-        np.minimum.at(limits, self.bins, np.where(drop > 0, slack, 1.0).min(axis=1))
+        np.minimum.at(limits, self.bins, np.where(drop > ROUNDING, slack, 1.0).min(axis=1))
         return limits
 
     def of_split(self, split: int) -> Leads:
