@@ -35,6 +35,7 @@ def calibrators() -> dict[str, Callable[[], Any]]:
     return {
         "before calibration": isoroc.IdentityCalibrator,
         "TemperatureCalibrator": isoroc.TemperatureCalibrator,
+        'TemperatureCalibrator(floor="auto")': lambda: isoroc.TemperatureCalibrator(floor="auto"),
         "MonotoneCalibrator": isoroc.MonotoneCalibrator,
         "AutoCalibrator(monotone=True)": lambda: isoroc.AutoCalibrator(
             monotone=True, random_state=0
